@@ -1,0 +1,267 @@
+"""Every check of what a caller passes, in one place, before any work.
+
+Shapes, dtypes and options are checked always. Values are checked when they are concrete; under a
+transformation they are unknown, and what is undefined comes out as NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._types import Array, ArrayLike, HostOrDeviceArray, Items
+
+QUANTILE_METHODS = (
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+)
+
+
+def is_concrete(array: Any) -> bool:
+    """Whether the values are known now, rather than traced."""
+    return not isinstance(array, jax.core.Tracer)
+
+
+def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
+    """`value` as a real array; without a copy where its owner allows it.
+
+    NumPy keeps its own dtype, so that float64 survives although JAX's x64 mode is off.
+    """
+    if value is None:
+        raise TypeError(f"{name} is missing: pass an array with one entry an item")
+    if isinstance(value, (jax.Array, np.ndarray)):
+        array: HostOrDeviceArray = value
+    elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
+        with jax.enable_x64(True):  # a float64 tensor stays one
+            array = jnp.from_dlpack(value)
+    elif isinstance(value, (list, tuple)) and any(isinstance(v, jax.Array) for v in value):
+        array = jnp.asarray(value)
+    else:
+        array = _host_array(name, value)
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise TypeError(
+            f"{name} must be real, got {array.dtype}: write {name}.real or abs({name}), "
+            "whichever orders the items"
+        )
+    if array.dtype != bool and not jnp.issubdtype(array.dtype, jnp.number):
+        raise TypeError(
+            f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: convert first, "
+            "for labels by comparing with the positive class, as in labels == 'yes'"
+        )
+    return array
+
+
+def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
+    try:
+        array = np.asarray(value)
+        if array.dtype == object and hasattr(value, "to_numpy"):  # pandas' nullable columns
+            array = value.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{name} cannot be read as one array of numbers: {error}") from None
+    return array.astype(np.float64) if array.dtype == np.longdouble else array
+
+
+def _example(array: HostOrDeviceArray) -> str:
+    return f" (such as {array.flat[0]!r})" if array.size and isinstance(array, np.ndarray) else ""
+
+
+def check_items(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    amounts: ArrayLike | None = None,
+) -> Items:
+    """The inputs of a metric as arrays that fit together, or an error that says what to write."""
+    given = {"scores": as_array("scores", scores), "labels": as_array("labels", labels)}
+    for name, value in (("weights", weights), ("where", where), ("amounts", amounts)):
+        if value is not None:
+            given[name] = as_array(name, value)
+    mask = given.get("where")
+    if mask is not None and mask.dtype != bool:
+        raise TypeError(f"where must be bool, got {mask.dtype}: write where=mask != 0")
+    _check_shapes({name: array.shape for name, array in given.items()})
+    _check_labels(given["labels"], mask)
+    for name in ("weights", "amounts"):
+        if name in given:
+            # Only the positives' amounts count, so only theirs must be sound.
+            used = given["labels"] == 1 if name == "amounts" else None
+            _check_weights(name, given[name], mask, used)
+    return Items(**given)
+
+
+def _check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
+    for name, shape in shapes.items():
+        if not shape:
+            raise ValueError(f"{name} is a single number: pass an array with an axis of items")
+    described = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+    if len({shape[-1] for shape in shapes.values()}) > 1:
+        hint = ""
+        scores, labels = shapes["scores"], shapes["labels"]
+        if len(scores) > 1 and scores[-2] == labels[-1]:
+            hint = (
+                "; for one column of probabilities write scores[:, 1], for one model a column "
+                "scores.T, for classes one_vs_rest or multilabel"
+            )
+        raise ValueError(f"the last axis is the items and must agree, got {described}{hint}")
+    try:
+        np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))
+    except ValueError:
+        raise ValueError(
+            f"the leading axes are the batch and must broadcast, got {described}: insert axes of "
+            "length 1, as in labels[None, :], where a batch axis is shared"
+        ) from None
+
+
+def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
+    if labels.dtype == bool or not is_concrete(labels) or (mask is not None and not is_concrete(mask)):
+        return
+    if not _all_valid(_is_label, labels, mask):
+        host = np.asarray(labels)
+        odd = host[~np.isin(host, (0, 1))]
+        raise ValueError(
+            f"labels must be bool or 0 and 1, got {odd.flat[0]}: write labels == positive_class "
+            "(for -1 and 1, labels > 0)"
+        )
+
+
+def _check_weights(
+    name: str, weights: HostOrDeviceArray, *masks: HostOrDeviceArray | None
+) -> None:
+    known = [mask for mask in masks if mask is not None]
+    if not all(is_concrete(array) for array in (weights, *known)):
+        return
+    used: HostOrDeviceArray | None = None
+    for mask in known:
+        used = mask if used is None else used & mask
+    if not _all_valid(_is_weight, weights, used):
+        raise ValueError(
+            f"{name} must be finite and not negative: set them to 0, or exclude the items with where="
+        )
+
+
+def _is_label(labels: Any) -> Any:
+    return (labels == 0) | (labels == 1)
+
+
+def _is_weight(weights: Any) -> Any:
+    return (weights >= 0) & (weights < math.inf)  # False for NaN
+
+
+def _all_valid(
+    test: Callable[[Any], Any], values: HostOrDeviceArray, mask: HostOrDeviceArray | None
+) -> bool:
+    if isinstance(values, np.ndarray) and not isinstance(mask, jax.Array):
+        valid = test(values)
+        return bool(np.all(valid if mask is None else valid | ~mask))
+    return bool(_all_valid_on_device(values, mask, test))
+
+
+def _all_valid_on_device_body(values: Array, mask: Array | None, test: Any) -> Array:
+    valid = test(values)
+    return jnp.all(valid if mask is None else valid | ~mask)
+
+
+_all_valid_on_device = jax.jit(_all_valid_on_device_body, static_argnums=2)
+
+
+# Options. One name means one thing wherever it appears, so a name is all that a check needs.
+
+
+def _fraction(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Any:
+    interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+
+    def check(name: str, value: Any) -> HostOrDeviceArray:
+        if isinstance(value, jax.Array):
+            if not is_concrete(value):
+                return value
+        elif isinstance(value, (bool, str)) or value is None:
+            raise TypeError(f"{name} must be a number in {interval} or several, got {value!r}")
+        array = value if isinstance(value, jax.Array) else np.asarray(value, np.float64)
+        host = np.asarray(array)
+        above = host > low if open_low else host >= low
+        below = host < high if open_high else host <= high
+        if not np.all(above & below):
+            percent = high == 1.0 and bool(np.any(host > 1))
+            hint = ": write fractions, 0.01 for 1 per cent" if percent else ""
+            raise ValueError(f"{name} must be in {interval}, got {value}{hint}")
+        return array
+
+    return check
+
+
+def _one_of(options: Iterable[str]) -> Any:
+    allowed = tuple(options)
+
+    def check(name: str, value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        return str(value)
+
+    return check
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+_OPTIONS: dict[str, Any] = {
+    "max_fpr": _fraction(0, 1, open_low=True),
+    "min_fpr": _fraction(0, 1, open_high=True),
+    "min_tpr": _fraction(0, 1, open_high=True),
+    "min_recall": _fraction(0, 1),
+    "min_precision": _fraction(0, 1),
+    "min_specificity": _fraction(0, 1),
+    "min_sensitivity": _fraction(0, 1),
+    "fp_cost": _fraction(0, math.inf, open_high=True),
+    "fn_cost": _fraction(0, math.inf, open_high=True),
+    "scale": _one_of(("raw", "range", "mcclish")),
+    "method": _one_of(("step", "linear", "quantile")),
+    "quantile_method": _one_of(QUANTILE_METHODS),
+    "return_threshold": _flag,
+}
+
+
+def check_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a metric of the library, each by its name; numbers come back as arrays."""
+    checked = {name: _OPTIONS[name](name, value) for name, value in options.items()}
+    window = [checked.get("min_fpr"), checked.get("max_fpr")]
+    if all(end is not None and is_concrete(end) for end in window) and not np.all(
+        np.asarray(window[0]) < np.asarray(window[1])
+    ):
+        raise ValueError(
+            f"min_fpr must be below max_fpr, got {options['min_fpr']} and {options['max_fpr']}"
+        )
+    return checked
+
+
+def check_average(average: str | None, allowed: tuple[str | None, ...]) -> None:
+    """Refuse an average that the kind of problem does not define."""
+    if average not in allowed:
+        raise ValueError(f"average must be one of {', '.join(map(repr, allowed))}, got {average!r}")
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse anything but a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")

@@ -1,0 +1,360 @@
+"""ScoreTable, the one type between inputs and answers, and how a metric is evaluated on it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, NamedTuple, TypeVar, cast, overload
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics import _checks, _numerics, _sorting
+from jaxmetrics._types import Array, ArrayLike, Items, P, TableMetric
+
+R = TypeVar("R")
+
+
+class ScoreTable(NamedTuple):
+    """Rows in order of descending score, with the weight of each class in them.
+
+    Attributes:
+      thresholds: `[..., rows]`, the score of a row, descending. Items that tie are one row. NaN
+        throughout where the data are undefined (NaN in a valid score, or no valid item).
+      positives: `[..., rows]`, the total weight of the positives whose score is the threshold;
+        their number, an integer, where there are no weights.
+      negatives: `[..., rows]`, the same of the negatives.
+
+    The number of rows is the number of items. Rows that are left over, because items tie or are
+    masked, hold no weight and repeat a neighbour's threshold. The sums of the leading rows are the
+    counts of true and of false positives at `score >= threshold`.
+    """
+
+    thresholds: Array
+    positives: Array
+    negatives: Array
+
+
+def score_table(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> ScoreTable:
+    """The score table of scores and labels: one sort, from which every metric follows.
+
+    Row r holds `positives[r]`, the sum of w_i over positives i with s_i = `thresholds[r]`, and
+    `negatives[r]` likewise; thresholds descend.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; any real dtype.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative. An item of weight k counts as k items.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+
+    Returns:
+      A ScoreTable `[..., n]` with the leading axes broadcast; integer counts without weights.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    A row of a batch that holds NaN in a valid score, or no valid item, has NaN thresholds and no
+    weight. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> table = jm.score_table([.45, .4, .35, .35, .8], [1, 0, 1, 0, 1])
+      >>> print(table.positives, table.negatives)
+      [1 1 0 1 0] [0 0 1 1 0]
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    items = _checks.check_items(scores, labels, weights, where)
+    dtype = _numerics.default_float()
+    with jax.enable_x64(True):
+        return _score_table(tuple(items), dtype)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _score_table(items: tuple[Any, ...], dtype: Any) -> ScoreTable:
+    def build(*leaves: Any) -> ScoreTable:
+        table, undefined = _build(Items(*jax.tree.unflatten(tree, leaves)))
+        thresholds = jnp.where(undefined[..., None], jnp.nan, table.thresholds)
+        thresholds = jnp.broadcast_to(thresholds, table.positives.shape)
+        return jax.tree.map(
+            lambda x: x.astype(dtype) if _numerics.is_inexact(x) else x,
+            table._replace(thresholds=thresholds),
+        )
+
+    leaves, tree = jax.tree.flatten(items)
+    return cast(ScoreTable, _numerics.in_double(build)(*leaves))
+
+
+def _build(items: Items) -> tuple[ScoreTable, Array]:
+    """The table, and `[...]` whether it is undefined. Trace in double precision."""
+    scores, labels, weights, where, amounts = (
+        x if x is None else jnp.asarray(x) for x in _nonempty(items)
+    )
+    assert scores is not None  # for the type checker
+    assert labels is not None
+    valid = jnp.array(True) if where is None else where
+    nan = jnp.isnan(scores) if _numerics.is_inexact(scores) else jnp.zeros_like(scores, bool)
+    keys = _sorting.descending_keys(scores)
+
+    per_item = jnp.broadcast_shapes(labels.shape, valid.shape)
+    if weights is None and amounts is None and np.broadcast_shapes(per_item, keys.shape) == keys.shape:
+        # The class rides with the key, and nothing need be gathered afterwards.
+        positive, negative = (labels == 1) & valid & ~nan, (labels != 1) & valid & ~nan
+        classes = jnp.where(positive, jnp.uint32(1), jnp.where(negative, jnp.uint32(2), 0))
+        keys, classes = _sorting.sort_by_key(keys, jnp.broadcast_to(classes, keys.shape))
+        positives, negatives = (classes == 1).astype(jnp.int32), (classes == 2).astype(jnp.int32)
+        undefined = jnp.any(nan & valid, axis=-1)
+    else:
+        # Sorting depends on the scores alone, so a batch of labels or weights shares one order.
+        positives, negatives = _class_weights(labels, weights, valid, amounts)
+        undefined = jnp.any(nan & (positives + negatives > 0), axis=-1)
+        index = lax.broadcasted_iota(jnp.uint32, keys.shape, keys.ndim - 1)
+        keys, order = _sorting.sort_by_key(keys, index)
+        nan = _sorting.take(nan, order)
+        positives = jnp.where(nan, 0, _sorting.take(positives, order))
+        negatives = jnp.where(nan, 0, _sorting.take(negatives, order))
+
+    first = jnp.ones_like(keys[..., :1], bool)
+    starts = jnp.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
+    rows = jnp.cumsum(starts, axis=-1, dtype=jnp.int32) - 1
+    thresholds = _at_rows(_sorting.scores_of_keys(keys, scores), rows, "max", -jnp.inf)
+    positives, negatives = _at_rows(positives, rows, "add", 0), _at_rows(negatives, rows, "add", 0)
+
+    weighty = positives + negatives > 0
+    undefined |= ~jnp.any(weighty, axis=-1)
+    thresholds = jnp.where(weighty, thresholds, -jnp.inf)
+    highest = jnp.max(thresholds, axis=-1, keepdims=True)
+    thresholds = _numerics.running_minimum(jnp.where(weighty, thresholds, highest))
+    return ScoreTable(thresholds, positives, negatives), undefined
+
+
+def _nonempty(items: Items) -> Items:
+    """No items at all are the same as one that is masked, and spare every reduction a case."""
+    if items.scores.shape[-1]:
+        return items
+
+    def padded(x: Any) -> Any:
+        return x if x is None else jnp.zeros((*x.shape[:-1], 1), x.dtype)
+
+    masked = jnp.zeros(1, bool) if items.where is None else items.where
+    return Items(*map(padded, items._replace(where=masked)))
+
+
+def _class_weights(
+    labels: Array, weights: Array | None, valid: Array, amounts: Array | None
+) -> tuple[Array, Array]:
+    """What each item adds to the positives and to the negatives; 0 where it is masked."""
+    one = jnp.array(1) if weights is None else weights
+    if weights is None and amounts is None:
+        unit: Any = jnp.int32
+    else:
+        unit = jnp.float64
+    positive, negative = (labels == 1) & valid, (labels != 1) & valid
+    mass = jnp.where(valid, one, 0).astype(unit)
+    amount = 1 if amounts is None else jnp.where(positive, amounts, 0).astype(unit)
+    return jnp.where(positive, mass * amount, 0), jnp.where(negative, mass, 0)
+
+
+def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
+    """Items in sorted order gathered into their rows; `rows` ascends along the last axis."""
+
+    def scatter(values: Array, rows: Array) -> Array:
+        at = jnp.full_like(values, start).at[rows]
+        result: Array = getattr(at, operation)(
+            values, indices_are_sorted=True, mode="promise_in_bounds"
+        )
+        return result
+
+    scattered: Array = jnp.vectorize(scatter, signature="(n),(n)->(n)")(values, rows)
+    return scattered
+
+
+def evaluate(function: Callable[..., Any], source: Items | ScoreTable, **options: Any) -> Any:
+    """`function(table, **options)` for each table of a batch, compiled, in double precision.
+
+    `function` sees one ScoreTable `[rows]` in float64; results are in JAX's default float, and NaN
+    where the table is undefined. Options that are arrays are traced, others are static.
+    """
+    arrays = {k: v for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))}
+    static = tuple(sorted((k, v) for k, v in options.items() if k not in arrays))
+    dtype = _numerics.default_float()
+    with jax.enable_x64(True):
+        return _evaluate((source, arrays), function, static, dtype)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _evaluate(
+    arrays: tuple[Items | ScoreTable, dict[str, Any]],
+    function: Callable[..., Any],
+    static: tuple[tuple[str, Any], ...],
+    dtype: Any,
+) -> Any:
+    leaves, tree = jax.tree.flatten(arrays)
+
+    def compute(*leaves: Any) -> Any:
+        source, options = jax.tree.unflatten(tree, leaves)
+        table, undefined = _build(source) if isinstance(source, Items) else _given(source)
+
+        def of_one(table: ScoreTable, undefined: Array) -> Any:
+            value = function(table, **options, **dict(static))
+            return jax.tree.map(
+                lambda x: jnp.where(undefined, jnp.nan, jnp.asarray(x, jnp.float64)), value
+            )
+
+        batch = table.positives.shape[:-1]
+        table = ScoreTable(
+            *(jnp.broadcast_to(x, table.positives.shape).astype(jnp.float64) for x in table)
+        )
+        undefined = jnp.broadcast_to(undefined, batch)
+        for _ in batch:
+            of_one = jax.vmap(of_one)
+        return jax.tree.map(lambda x: x.astype(dtype), of_one(table, undefined))
+
+    return _numerics.in_double(compute)(*leaves)
+
+
+def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
+    return table, jnp.isnan(table.thresholds[..., 0])
+
+
+@overload
+def table_metric(
+    function: Callable[Concatenate[ScoreTable, P], R],
+    *,
+    check: Callable[[dict[str, Any]], dict[str, Any]] = ...,
+    amounts: bool = ...,
+) -> TableMetric[P, R]: ...
+
+
+@overload
+def table_metric(
+    *,
+    check: Callable[[dict[str, Any]], dict[str, Any]] = ...,
+    amounts: bool = ...,
+) -> Callable[[Callable[Concatenate[ScoreTable, P], R]], TableMetric[P, R]]: ...
+
+
+def table_metric(
+    function: Any = None,
+    *,
+    check: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    amounts: bool = False,
+) -> Any:
+    """Make a function of one ScoreTable into a metric like the library's own.
+
+    The result takes `(scores, labels, *, weights=None, where=None, **options)` or one ScoreTable,
+    with any leading axes as a batch, and is compiled once a shape. `function` is given one table
+    `[rows]`, in double precision whatever the x64 mode, and returns an array or a pytree of them.
+
+    Args:
+      function: `function(table, *, option=default, ...)`. Options are keyword-only; those that
+        are arrays are traced, others are compile-time constants.
+      check: called with the options before any work, returns those to use; raises what is wrong.
+      amounts: also accept `amounts=` `[..., n]`, by which the positives' weights are multiplied.
+
+    Returns:
+      The metric. It works under `jit`, `vmap` and, with respect to weights, `grad`.
+
+    Raises:
+      TypeError: the metric is given an option that `function` does not have.
+
+    The value is NaN where a valid score is NaN or no item is valid. Time and memory are those of
+    `score_table` and of `function`.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> import jaxmetrics as jm
+      >>> @jm.table_metric
+      ... def youden(table):
+      ...     '''The largest vertical distance of the ROC curve from the diagonal.'''
+      ...     tpr = jnp.cumsum(table.positives) / jnp.sum(table.positives)
+      ...     fpr = jnp.cumsum(table.negatives) / jnp.sum(table.negatives)
+      ...     return jnp.max(tpr - fpr)
+      >>> print(youden([.1, .4, .35, .8], [0, 0, 1, 1]))
+      0.5
+
+    Reference: W. J. Youden, "Index for rating diagnostic tests", Cancer 3, 1950.
+    """
+    if function is None:
+        return functools.partial(table_metric, check=check, amounts=amounts)
+    options = list(inspect.signature(function).parameters.values())[1:]
+    if any(option.kind is not option.KEYWORD_ONLY for option in options):
+        raise TypeError(
+            f"the options of {function.__name__} must be keyword-only: "
+            f"write def {function.__name__}(table, *, option=...)"
+        )
+    names = {option.name for option in options}
+    defaults = {o.name: o.default for o in options if o.default is not o.empty}
+
+    def settings(given: dict[str, Any]) -> dict[str, Any]:
+        unknown, missing = given.keys() - names, names - defaults.keys() - given.keys()
+        if unknown or missing:
+            listed = ", ".join(sorted(unknown or missing))
+            raise TypeError(
+                f"{function.__name__} {'has no option' if unknown else 'needs'} {listed}; "
+                f"it is called as {function.__name__}{inspect.signature(metric)}"
+            )
+        return check({**defaults, **given})
+
+    @functools.wraps(function)
+    def metric(
+        scores: ArrayLike | ScoreTable,
+        labels: ArrayLike = None,
+        *,
+        weights: ArrayLike = None,
+        where: ArrayLike = None,
+        **given: Any,
+    ) -> Any:
+        per_item = (weights, where, given.pop("amounts", None) if amounts else None)
+        chosen = settings(given)
+        if not isinstance(scores, ScoreTable):
+            return evaluate(function, _checks.check_items(scores, labels, *per_item), **chosen)
+        if any(x is not None for x in (labels, *per_item)):
+            raise TypeError(
+                "a ScoreTable already holds labels and weights: pass it alone, "
+                "or build it with score_table(scores, labels, weights=..., where=...)"
+            )
+        return evaluate(function, scores, **chosen)
+
+    public: Any = metric
+    public.table_function, public.settings = function, settings
+    public.__signature__ = _signature(options, amounts)
+    return public
+
+
+def _signature(options: list[inspect.Parameter], amounts: bool) -> inspect.Signature:
+    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
+    return inspect.Signature(
+        [
+            inspect.Parameter("scores", positional),
+            inspect.Parameter("labels", positional, default=None),
+            *(inspect.Parameter(name, keyword, default=None) for name in per_item),
+            *options,
+        ]
+    )
+
+
+def resolve(metric: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function of a table, and its options, that a metric or a partial of one stands for.
+
+    Partials are taken apart, so that two that say the same share one compiled program.
+    """
+    options: dict[str, Any] = {}
+    while isinstance(metric, functools.partial):
+        if metric.args:
+            raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
+        options = {**metric.keywords, **options}
+        metric = metric.func
+    if hasattr(metric, "table_function"):
+        return metric.table_function, metric.settings(options)
+    return metric, options
