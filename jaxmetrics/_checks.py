@@ -130,7 +130,11 @@ def _check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
 
 
 def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
-    if labels.dtype == bool or not is_concrete(labels) or (mask is not None and not is_concrete(mask)):
+    if (
+        labels.dtype == bool
+        or not is_concrete(labels)
+        or (mask is not None and not is_concrete(mask))
+    ):
         return
     if not _all_valid(_is_label, labels, mask):
         host = np.asarray(labels)
@@ -141,9 +145,7 @@ def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> 
         )
 
 
-def _check_weights(
-    name: str, weights: HostOrDeviceArray, *masks: HostOrDeviceArray | None
-) -> None:
+def _check_weights(name: str, weights: HostOrDeviceArray, *masks: HostOrDeviceArray | None) -> None:
     known = [mask for mask in masks if mask is not None]
     if not all(is_concrete(array) for array in (weights, *known)):
         return
@@ -152,7 +154,7 @@ def _check_weights(
         used = mask if used is None else used & mask
     if not _all_valid(_is_weight, weights, used):
         raise ValueError(
-            f"{name} must be finite and not negative: set them to 0, or exclude the items with where="
+            f"{name} must be finite and not negative: write 0, or exclude the items with where="
         )
 
 
@@ -184,16 +186,30 @@ _all_valid_on_device = jax.jit(_all_valid_on_device_body, static_argnums=2)
 # Options. One name means one thing wherever it appears, so a name is all that a check needs.
 
 
-def _fraction(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Any:
+def _number(
+    low: float,
+    high: float,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+    several: bool = True,
+) -> Any:
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
 
     def check(name: str, value: Any) -> HostOrDeviceArray:
-        if isinstance(value, jax.Array):
-            if not is_concrete(value):
-                return value
-        elif isinstance(value, (bool, str)) or value is None:
-            raise TypeError(f"{name} must be a number in {interval} or several, got {value!r}")
-        array = value if isinstance(value, jax.Array) else np.asarray(value, np.float64)
+        wanted = f"a number in {interval}{' or several' if several else ''}"
+        try:
+            if isinstance(value, jax.Array):  # its precision says how exactly it is meant
+                floating = jnp.issubdtype(value.dtype, jnp.floating)
+                array: HostOrDeviceArray = value if floating else value.astype(float)
+            else:
+                array = np.asarray(value, None if isinstance(value, (bool, str)) else np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be {wanted}, got {value!r}") from None
+        if array.dtype.kind in "bU" or (array.ndim and not several):
+            raise TypeError(f"{name} must be {wanted}, got {value!r}")
+        if not is_concrete(array):
+            return array
         host = np.asarray(array)
         above = host > low if open_low else host >= low
         below = host < high if open_high else host <= high
@@ -211,7 +227,9 @@ def _one_of(options: Iterable[str]) -> Any:
 
     def check(name: str, value: Any) -> str:
         if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
+            )
         return str(value)
 
     return check
@@ -224,15 +242,15 @@ def _flag(name: str, value: Any) -> bool:
 
 
 _OPTIONS: dict[str, Any] = {
-    "max_fpr": _fraction(0, 1, open_low=True),
-    "min_fpr": _fraction(0, 1, open_high=True),
-    "min_tpr": _fraction(0, 1, open_high=True),
-    "min_recall": _fraction(0, 1),
-    "min_precision": _fraction(0, 1),
-    "min_specificity": _fraction(0, 1),
-    "min_sensitivity": _fraction(0, 1),
-    "fp_cost": _fraction(0, math.inf, open_high=True),
-    "fn_cost": _fraction(0, math.inf, open_high=True),
+    "max_fpr": _number(0, 1, open_low=True),
+    "min_fpr": _number(0, 1, open_high=True),
+    "min_tpr": _number(0, 1, open_high=True),
+    "min_recall": _number(0, 1),
+    "min_precision": _number(0, 1),
+    "min_specificity": _number(0, 1),
+    "min_sensitivity": _number(0, 1),
+    "fp_cost": _number(0, math.inf, open_high=True, several=False),
+    "fn_cost": _number(0, math.inf, open_high=True, several=False),
     "scale": _one_of(("raw", "range", "mcclish")),
     "method": _one_of(("step", "linear", "quantile")),
     "quantile_method": _one_of(QUANTILE_METHODS),
@@ -265,3 +283,33 @@ def check_count(name: str, value: int) -> None:
         raise TypeError(f"{name} must be an int, got {value!r}")
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def check_columns(
+    scores: tuple[int, ...], labels: tuple[int, ...], *, labels_have_columns: bool
+) -> None:
+    """Refuse scores that are not `[..., n, columns]`, or labels that do not go with them."""
+    wanted = "[..., n, labels], the same of labels" if labels_have_columns else "[..., n, classes]"
+    axes = 2 if labels_have_columns else 1
+    fits = len(scores) >= 2 and len(labels) >= axes and scores[-2:][:axes] == labels[-axes:]
+    if not fits:
+        raise ValueError(
+            f"scores must be {wanted}{'' if labels_have_columns else ', and labels [..., n]'}; "
+            f"got scores {list(scores)}, labels {list(labels)}"
+        )
+
+
+def check_classes(
+    labels: HostOrDeviceArray, n_classes: int, mask: HostOrDeviceArray | None
+) -> None:
+    """Refuse labels that are not class indices, one for each column of scores."""
+    if labels.dtype == bool or not is_concrete(labels) or not is_concrete(mask):
+        return
+
+    host = np.asarray(labels)
+    valid = np.isin(host, np.arange(n_classes))
+    if not np.all(valid if mask is None else valid | ~np.asarray(mask)):
+        raise ValueError(
+            f"labels must be class indices from 0 to {n_classes - 1}, one a column of scores; "
+            f"got {host[~valid].flat[0]}: write np.searchsorted(classes, labels)"
+        )

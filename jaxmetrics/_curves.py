@@ -100,7 +100,7 @@ def roc_curve(table: ScoreTable) -> RocCurve:
     Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
     """
     fps, tps, thresholds = operating_points(table)
-    return RocCurve(fps / fps[-1], tps / tps[-1], thresholds)
+    return RocCurve(_numerics.rates(fps, fps[-1]), _numerics.rates(tps, tps[-1]), thresholds)
 
 
 @table_metric
@@ -136,7 +136,8 @@ def precision_recall_curve(table: ScoreTable) -> PrecisionRecallCurve:
     """
     fps, tps, thresholds = operating_points(table)
     precision = _numerics.divide(tps, tps + fps, 1.0)
-    return PrecisionRecallCurve(precision[::-1], (tps / tps[-1])[::-1], thresholds[::-1])
+    recall = _numerics.rates(tps, tps[-1])
+    return PrecisionRecallCurve(precision[::-1], recall[::-1], thresholds[::-1])
 
 
 @table_metric
@@ -172,8 +173,8 @@ def det_curve(table: ScoreTable) -> DetCurve:
     Eurospeech 1997.
     """
     fps, tps, thresholds = operating_points(table)
-    fnr = (tps[-1] - tps) / tps[-1]
-    return DetCurve((fps / fps[-1])[::-1], fnr[::-1], thresholds[::-1])
+    fpr, fnr = _numerics.rates(fps, fps[-1]), _numerics.rates(tps[-1] - tps, tps[-1])
+    return DetCurve(fpr[::-1], fnr[::-1], thresholds[::-1])
 
 
 @table_metric(check=_checks.check_options)
@@ -217,9 +218,9 @@ Curve = TypeVar("Curve", RocCurve, PrecisionRecallCurve, DetCurve, CostCurve)
 def drop_intermediate(curve: Curve) -> Curve:
     """A curve for plotting or storing: without its repeated points and those amid a straight line.
 
-    As scikit-learn's `drop_intermediate` does: of a ROC curve, points midway between their neighbours
-    go; of a precision-recall or DET curve, points whose true positives are those of both
-    neighbours; of a cost curve, repeated points alone.
+    As scikit-learn's `drop_intermediate` does: of a ROC curve, points midway between their
+    neighbours go; of a precision-recall or DET curve, points whose true positives are those of
+    both neighbours; of a cost curve, repeated points alone.
 
     Args:
       curve: one curve, `[points]`. For one of a batch, `jax.tree.map(lambda x: x[i], curve)`.
@@ -241,14 +242,14 @@ def drop_intermediate(curve: Curve) -> Curve:
 
     Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
     """
-    arrays = [np.asarray(x) for x in curve]
+    arrays: list[Any] = [np.asarray(x) for x in curve]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(
             f"drop_intermediate takes one curve, got a batch {list(arrays[0].shape[:-1])} of them: "
             "write drop_intermediate(jax.tree.map(lambda x: x[i], curve)) for each i"
         )
     if any(np.isnan(x).any() for x in arrays):
-        return type(curve)(*arrays)
+        return curve._replace(**dict(zip(curve._fields, arrays, strict=True)))
     # Points fall from +inf in two of the curves: work in that order, then turn back.
     turn = slice(None, None, -1 if arrays[-1][-1] == np.inf else 1)
     points = [x[turn] for x in arrays]
@@ -262,7 +263,8 @@ def drop_intermediate(curve: Curve) -> Curve:
         keep[1:] = _changes(points[1][1:])
     elif isinstance(curve, DetCurve):
         keep = _changes(points[1])
-    return type(curve)(*(x[keep][turn] for x in points))
+    kept: list[Any] = [x[keep][turn] for x in points]
+    return curve._replace(**dict(zip(curve._fields, kept, strict=True)))
 
 
 def _changes(values: HostArray) -> HostArray:
@@ -284,4 +286,5 @@ def _bends(*values: HostArray) -> HostArray:
     index = np.arange(len(keep))
     lines = [np.interp(index, index[keep], x[keep]) for x in doubles]
     missed = [np.abs(x - y) > e for x, y, e in zip(doubles, lines, slack, strict=True)]
-    return keep | np.any(missed, axis=0)
+    keep |= np.any(missed, axis=0)
+    return keep

@@ -20,12 +20,23 @@ def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Ar
     return jnp.where(defined, numerator / jnp.where(defined, denominator, 1), otherwise)
 
 
+def rates(counts: Array, total: Array) -> Array:
+    """`counts / total` correctly rounded, for counts that are not negative; NaN where total is 0.
+
+    XLA turns a division by one broadcast number into a product with its reciprocal, by which 1 of
+    49 times 49 is not 1, and a rate may be more than the limit that it equals. A denominator that
+    varies in form is divided by.
+    """
+    return counts / jnp.where(counts >= 0, total, 1)
+
+
 def running_minimum(x: Array) -> Array:
     """The smallest entry so far along the last axis.
 
     `lax.cummin` is eight times slower on the CPU than this scan.
     """
-    return lax.associative_scan(jnp.minimum, x, axis=-1)
+    smallest: Array = lax.associative_scan(jnp.minimum, x, axis=-1)
+    return smallest
 
 
 def default_float() -> Any:
@@ -77,3 +88,12 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     rule = jax.custom_vjp(run)
     rule.defvjp(forward, backward)
     return rule
+
+
+def for_each(function: Callable[..., Array], *limits: Any) -> Array:
+    """`function` of each entry of the broadcast limits, one at a time so that memory stays put."""
+    arrays = jnp.broadcast_arrays(*limits)
+    if arrays[0].ndim == 0:
+        return function(*arrays)
+    values: Array = lax.map(lambda x: function(*x), tuple(x.ravel() for x in arrays))
+    return values.reshape(arrays[0].shape + values.shape[1:])

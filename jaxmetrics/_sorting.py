@@ -57,7 +57,7 @@ def _float_like(unsigned: Any) -> Any:
     return jnp.float64 if unsigned is jnp.uint64 else jnp.float32
 
 
-def _sign(unsigned: Any) -> Array:
+def _sign(unsigned: Any) -> Any:
     return unsigned(1 << (63 if unsigned is jnp.uint64 else 31))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Concatenate, NamedTuple, TypeVar, cast, overload
+from typing import Any, Concatenate, NamedTuple, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,8 @@ def score_table(
     items = _checks.check_items(scores, labels, weights, where)
     dtype = _numerics.default_float()
     with jax.enable_x64(True):
-        return _score_table(tuple(items), dtype)
+        table: ScoreTable = _score_table(tuple(items), dtype)
+    return table
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -85,13 +86,12 @@ def _score_table(items: tuple[Any, ...], dtype: Any) -> ScoreTable:
         table, undefined = _build(Items(*jax.tree.unflatten(tree, leaves)))
         thresholds = jnp.where(undefined[..., None], jnp.nan, table.thresholds)
         thresholds = jnp.broadcast_to(thresholds, table.positives.shape)
-        return jax.tree.map(
-            lambda x: x.astype(dtype) if _numerics.is_inexact(x) else x,
-            table._replace(thresholds=thresholds),
-        )
+        columns = (thresholds, table.positives, table.negatives)
+        return ScoreTable(*(x.astype(dtype) if _numerics.is_inexact(x) else x for x in columns))
 
     leaves, tree = jax.tree.flatten(items)
-    return cast(ScoreTable, _numerics.in_double(build)(*leaves))
+    table: ScoreTable = _numerics.in_double(build)(*leaves)
+    return table
 
 
 def _build(items: Items) -> tuple[ScoreTable, Array]:
@@ -106,7 +106,11 @@ def _build(items: Items) -> tuple[ScoreTable, Array]:
     keys = _sorting.descending_keys(scores)
 
     per_item = jnp.broadcast_shapes(labels.shape, valid.shape)
-    if weights is None and amounts is None and np.broadcast_shapes(per_item, keys.shape) == keys.shape:
+    if (
+        weights is None
+        and amounts is None
+        and np.broadcast_shapes(per_item, keys.shape) == keys.shape
+    ):
         # The class rides with the key, and nothing need be gathered afterwards.
         positive, negative = (labels == 1) & valid & ~nan, (labels != 1) & valid & ~nan
         classes = jnp.where(positive, jnp.uint32(1), jnp.where(negative, jnp.uint32(2), 0))
@@ -355,6 +359,7 @@ def resolve(metric: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, A
             raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
         options = {**metric.keywords, **options}
         metric = metric.func
-    if hasattr(metric, "table_function"):
-        return metric.table_function, metric.settings(options)
-    return metric, options
+    settings = getattr(metric, "settings", None)
+    if settings is None:
+        return metric, options
+    return metric.table_function, settings(options)  # type: ignore[attr-defined]

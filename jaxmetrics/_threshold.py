@@ -1,0 +1,372 @@
+"""Metrics at one operating point of a curve, and the threshold that reaches it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jaxmetrics import _checks, _numerics
+from jaxmetrics._curves import OperatingPoints, operating_points
+from jaxmetrics._numerics import rates
+from jaxmetrics._quantile import weighted_quantile
+from jaxmetrics._table import ScoreTable, table_metric
+from jaxmetrics._types import Array, ArrayLike
+
+
+class AtThreshold(NamedTuple):
+    """A value and the threshold that attains it: decide "positive" at `score >= threshold`."""
+
+    value: Array
+    threshold: Array
+
+
+@table_metric(check=_checks.check_options, amounts=True)
+def recall_at_fpr(
+    table: ScoreTable,
+    *,
+    max_fpr: ArrayLike,
+    method: str = "step",
+    quantile_method: str = "linear",
+) -> Array:
+    """Recall (TPR) where the false positive rate is at most `max_fpr`.
+
+    step: the largest TPR among thresholds whose FPR is at most the limit. linear: the ROC curve,
+    linear between its points, at the limit. quantile: the share of positives strictly above the
+    quantile at 1 - max_fpr of the negatives' scores.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      amounts: `[..., n]`, not negative; each positive counts by its amount, for the share of value
+        caught. The threshold does not depend on them. `jnp.stack([jnp.ones(n), amounts])` gives
+        the recall by count and by amount from one sort.
+      max_fpr: in (0, 1], one or several; a last axis is added for several.
+      method: "step", "linear" or "quantile".
+      quantile_method: one of the 13 methods of `numpy.quantile`, for method="quantile".
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where a class is absent, the amounts sum to 0 or a valid score is NaN. Time O(n log n),
+    memory O(n). An FPR is compared with a limit of lower precision in the limit's precision, so
+    that 1 in 100 is at most 0.01 in any. With "quantile", weights are counts of copies.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores, labels = [.1, .4, .35, .8, .7], [0, 0, 1, 1, 1]
+      >>> print(f"{jm.recall_at_fpr(scores, labels, max_fpr=0.1):.4f}")
+      0.6667
+
+    References: M. S. Pepe, "The Statistical Evaluation of Medical Tests for Classification and
+    Prediction", 2003, section 4.2; R. J. Hyndman and Y. Fan, "Sample quantiles in statistical
+    packages", The American Statistician 50, 1996.
+    """
+    points = operating_points(table)
+    tpr = rates(points.tps, points.tps[-1])
+    if method == "quantile":
+        flagged = jnp.searchsorted(
+            -points.thresholds[1:], -_quantile(table, max_fpr, quantile_method), side="left"
+        )
+        return jnp.where(points.fps[-1] > 0, tpr[flagged], jnp.nan)
+    if method == "linear":
+        last, weight = _bracket(points, max_fpr)
+        return tpr[last] + weight * (tpr[jnp.minimum(last + 1, len(tpr) - 1)] - tpr[last])
+    return jnp.where(points.fps[-1] > 0, tpr[_last_within(points, max_fpr)], jnp.nan)
+
+
+@table_metric(check=_checks.check_options)
+def threshold_at_fpr(
+    table: ScoreTable,
+    *,
+    max_fpr: ArrayLike,
+    method: str = "step",
+    quantile_method: str = "linear",
+) -> Array:
+    """The threshold at which `recall_at_fpr` is reached.
+
+    step: the highest threshold with the largest TPR at an FPR of at most the limit, for
+    `score >= threshold`. linear: between the thresholds of the two points of the ROC curve around
+    the limit, in proportion. quantile: the quantile at 1 - max_fpr of the negatives' scores, for
+    `score > threshold`.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      max_fpr: in (0, 1], one or several; a last axis is added for several.
+      method: "step", "linear" or "quantile".
+      quantile_method: one of the 13 methods of `numpy.quantile`, for method="quantile".
+
+    Returns:
+      `[...]` or `[..., k]`, in the unit of the scores; +inf where nothing may be flagged.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN without negatives, except by "quantile" without positives, or where a valid score is NaN.
+    Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.threshold_at_fpr([.1, .4, .35, .8, .7], [0, 0, 1, 1, 1], max_fpr=0.1))
+      0.7
+
+    Reference: R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American
+    Statistician 50, 1996.
+    """
+    if method == "quantile":
+        return _quantile(table, max_fpr, quantile_method)
+    points = operating_points(table)
+    defined = (points.fps[-1] > 0) & (points.tps[-1] > 0)
+    if method == "linear":
+        last, weight = _bracket(points, max_fpr)
+        here = points.thresholds[last]
+        after = points.thresholds[jnp.minimum(last + 1, len(points.thresholds) - 1)]
+        # Not here + 0 * inf.
+        between = jnp.where(weight > 0, here + weight * (after - here), here)
+        return jnp.where(defined, between, jnp.nan)
+    caught = points.tps[_last_within(points, max_fpr)]
+    first = jnp.searchsorted(points.tps, caught, side="left")
+    return jnp.where(defined, points.thresholds[first], jnp.nan)
+
+
+def _last_within(points: OperatingPoints, max_fpr: ArrayLike) -> Array:
+    """The last point whose FPR is at most the limit, which may be several."""
+    limit = jnp.asarray(max_fpr)
+    fpr = rates(points.fps, points.fps[-1]).astype(limit.dtype)
+    return jnp.searchsorted(fpr, limit, side="right") - 1
+
+
+def _bracket(points: OperatingPoints, max_fpr: ArrayLike) -> tuple[Array, Array]:
+    """The last point within the limit, and how far on the way to the next the limit lies."""
+    last = _last_within(points, max_fpr)
+    fpr = rates(points.fps, points.fps[-1])
+    step = fpr[jnp.minimum(last + 1, len(fpr) - 1)] - fpr[last]
+    return last, jnp.clip(_numerics.divide(max_fpr - fpr[last], step, 0.0), 0, 1)
+
+
+def _quantile(table: ScoreTable, max_fpr: ArrayLike, method: str) -> Array:
+    return weighted_quantile(
+        table.thresholds, table.negatives, 1 - jnp.asarray(max_fpr, jnp.float64), method
+    )
+
+
+@table_metric(check=_checks.check_options)
+def precision_at_recall(
+    table: ScoreTable, *, min_recall: ArrayLike, return_threshold: bool = False
+) -> Array | AtThreshold:
+    """The largest precision at a recall of at least `min_recall`.
+
+    max of TP / (TP + FP) over thresholds with TP / P >= min_recall.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      min_recall: in [0, 1], one or several; a last axis is added for several.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
+        lowest of those that attain the value.
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN without positives or where a valid score is NaN. Time O(n log n + n k), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.precision_at_recall([.1, .4, .35, .8], [0, 0, 1, 1], min_recall=1.0))
+      0.6666667
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    precision = _numerics.divide(tps, tps + fps, 1.0)
+    points = Curve(precision, rates(tps, tps[-1]), thresholds)
+    return _best(points, min_recall, return_threshold, lowest=True)
+
+
+@table_metric(check=_checks.check_options)
+def recall_at_precision(
+    table: ScoreTable, *, min_precision: ArrayLike, return_threshold: bool = False
+) -> Array | AtThreshold:
+    """The largest recall at a precision of at least `min_precision`.
+
+    max of TP / P over thresholds with TP / (TP + FP) >= min_precision; 0 at +inf if there is none.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      min_precision: in [0, 1], one or several; a last axis is added for several.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
+        highest of those that attain the value.
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN without positives or where a valid score is NaN. Time O(n log n + n k), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.recall_at_precision([.1, .4, .35, .8], [0, 0, 1, 1], min_precision=0.6))
+      1.0
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    precision = _numerics.divide(tps, tps + fps, 1.0)
+    return _best(Curve(rates(tps, tps[-1]), precision, thresholds), min_precision, return_threshold)
+
+
+@table_metric(check=_checks.check_options)
+def sensitivity_at_specificity(
+    table: ScoreTable, *, min_specificity: ArrayLike, return_threshold: bool = False
+) -> Array | AtThreshold:
+    """The largest sensitivity (TPR) at a specificity of at least `min_specificity`.
+
+    max of TP / P over thresholds with TN / N >= min_specificity.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      min_specificity: in [0, 1], one or several; a last axis is added for several.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
+        highest of those that attain the value.
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where a class is absent or a valid score is NaN. Time O(n log n + n k), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.sensitivity_at_specificity([.1, .4, .35, .8], [0, 0, 1, 1], min_specificity=0.9))
+      0.5
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    specificity = rates(fps[-1] - fps, fps[-1])
+    return _best(
+        Curve(rates(tps, tps[-1]), specificity, thresholds), min_specificity, return_threshold
+    )
+
+
+@table_metric(check=_checks.check_options)
+def specificity_at_sensitivity(
+    table: ScoreTable, *, min_sensitivity: ArrayLike, return_threshold: bool = False
+) -> Array | AtThreshold:
+    """The largest specificity (TNR) at a sensitivity of at least `min_sensitivity`.
+
+    max of TN / N over thresholds with TP / P >= min_sensitivity.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      min_sensitivity: in [0, 1], one or several; a last axis is added for several.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
+        lowest of those that attain the value.
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where a class is absent or a valid score is NaN. Time O(n log n + n k), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.specificity_at_sensitivity([.1, .4, .35, .8], [0, 0, 1, 1], min_sensitivity=0.9))
+      0.5
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    specificity = rates(fps[-1] - fps, fps[-1])
+    points = Curve(specificity, rates(tps, tps[-1]), thresholds)
+    return _best(points, min_sensitivity, return_threshold, lowest=True)
+
+
+class Curve(NamedTuple):
+    """Points with something to maximise and something to keep above a limit."""
+
+    objective: Array
+    constrained: Array
+    thresholds: Array
+
+
+def _best(
+    points: Curve, limit: ArrayLike, return_threshold: bool, *, lowest: bool = False
+) -> Array | AtThreshold:
+    """The largest objective where `constrained` is at least the limit; `lowest` breaks ties."""
+    if lowest:
+        points = Curve(*(x[::-1] for x in points))
+
+    def index(limit: Array) -> Array:
+        allowed = points.constrained.astype(limit.dtype) >= limit
+        return jnp.argmax(jnp.where(allowed, points.objective, -jnp.inf))
+
+    best = _numerics.for_each(index, limit)
+    # With a class absent the quotients are NaN, which the comparisons above pass over.
+    defined = ~jnp.isnan(points.objective[0] + points.constrained[0])
+    value = jnp.where(defined, points.objective[best], jnp.nan)
+    if not return_threshold:
+        return value
+    return AtThreshold(value, jnp.where(defined, points.thresholds[best], jnp.nan))
+
+
+@table_metric(check=_checks.check_options)
+def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> Array:
+    """The threshold with the lowest total cost of errors.
+
+    argmin over t of fp_cost * FP(t) + fn_cost * FN(t), for the decision `score >= t`; the highest
+    such t. `cost_curve` has the costs.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      fp_cost: what a false positive costs; not negative.
+      fn_cost: what a false negative costs.
+
+    Returns:
+      `[...]`, in the unit of the scores; +inf where flagging nothing is cheapest.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where a valid score is NaN or no item is valid. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.min_cost_threshold([.1, .4, .35, .8], [0, 0, 1, 1], fp_cost=100, fn_cost=1000))
+      0.35
+
+    Reference: C. Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
+    """
+    fps, tps, thresholds = operating_points(table)
+    return thresholds[jnp.argmin(fp_cost * fps + fn_cost * (tps[-1] - tps))]

@@ -1,0 +1,25 @@
+import os
+
+import pytest
+
+# Before JAX starts: the machine's accelerator is a matter of the environment, threads are not.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=1")
+
+import jax
+import numpy as np
+from hypothesis import settings
+
+settings.register_profile("jaxmetrics", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("jaxmetrics")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240)
+
+
+@pytest.fixture
+def x64():
+    """The test runs in JAX's x64 mode."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,213 @@
+"""What must hold of every metric, whatever it computes."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from registry import BY_NAME, CURVES, INTERPOLATED, METRICS, sample
+
+import jaxmetrics as jm
+
+every_metric = pytest.mark.parametrize("entry", METRICS, ids=lambda entry: entry.name)
+
+
+def close(a, b, rtol=1e-6):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-7)
+
+
+@every_metric
+def test_permutation(entry, rng):
+    scores, labels, weights = sample(rng)
+    order = rng.permutation(len(scores))
+    expected = entry.metric(scores, labels, weights=weights)
+    close(entry.metric(scores[order], labels[order], weights=weights[order]), expected)
+
+
+@every_metric
+def test_monotone_transform(entry, rng):
+    scores, labels, weights = sample(rng)
+    expected = entry.metric(scores, labels, weights=weights)
+    value = entry.metric(np.exp(scores.astype(float)), labels, weights=weights)
+    if entry.threshold and entry.rank_only:
+        close(value, np.exp(np.asarray(expected, float)), rtol=1e-5)
+    elif entry.rank_only:
+        close(value, expected)
+
+
+@every_metric
+def test_integer_weights_equal_copies(entry, rng):
+    scores, labels, _ = sample(rng)
+    copies = rng.integers(0, 4, len(scores))
+    copies[:2] = 1
+    repeated = (np.repeat(scores, copies), np.repeat(labels, copies))
+    close(entry.metric(scores, labels, weights=copies), entry.metric(*repeated))
+
+
+@every_metric
+@pytest.mark.parametrize("weighted", [False, True])
+def test_where_equals_deletion(entry, weighted, rng):
+    scores, labels, weights = sample(rng)
+    labels = labels.astype(int)
+    keep = rng.random(len(scores)) < 0.7
+    keep[:2] = True
+    options = {"weights": weights[keep]} if weighted else {}
+    expected = entry.metric(scores[keep], labels[keep], **options)
+    for garbage in (np.nan, np.inf, -np.inf, 1e30):
+        spoiled = np.where(keep, scores, garbage).astype("float32")
+        options = {"weights": np.where(keep, weights, np.nan)} if weighted else {}
+        value = entry.metric(spoiled, np.where(keep, labels, -1), where=keep, **options)
+        close(value, expected)
+
+
+@every_metric
+def test_zero_weight_equals_deletion(entry, rng):
+    scores, labels, weights = sample(rng)
+    weights[5:20] = 0
+    keep = weights > 0
+    expected = entry.metric(scores[keep], labels[keep], weights=weights[keep])
+    spoiled = np.where(keep, scores, np.nan).astype("float32")
+    close(entry.metric(scores, labels, weights=weights), expected)
+    close(entry.metric(spoiled, labels, weights=weights), expected)
+
+
+@every_metric
+def test_scale_of_weights(entry, rng):
+    interpolated = [f"recall-{method}" for method in INTERPOLATED]
+    if "quantile" in entry.name or entry.name in interpolated or entry.name.startswith("recall-"):
+        scale = 1  # a quantile counts copies, so the scale of the weights is part of its meaning
+    else:
+        scale = 7.5
+    scores, labels, weights = sample(rng)
+    expected = entry.metric(scores, labels, weights=weights)
+    close(entry.metric(scores, labels, weights=scale * weights), expected)
+
+
+@every_metric
+def test_a_nan_score_spoils_its_row_alone(entry, rng):
+    scores, labels, weights = sample(rng, batch=(3,))
+    expected = entry.metric(scores, labels)
+    scores[1, 7] = np.nan
+    for options in ({}, {"weights": np.ones_like(weights)}):
+        value = np.asarray(entry.metric(scores, labels, **options))
+        assert np.isnan(value[1]).all()
+        close(value[[0, 2]], np.asarray(expected)[[0, 2]])
+
+
+@every_metric
+def test_infinite_scores_are_scores(entry, rng):
+    if not entry.rank_only or entry.threshold:
+        pytest.skip("the value is measured in scores")
+    scores, labels, _ = sample(rng)
+    infinite = np.where(scores == scores.max(), np.inf, scores)
+    infinite = np.where(scores == scores.min(), -np.inf, infinite)
+    close(entry.metric(infinite, labels), entry.metric(scores, labels))
+
+
+@every_metric
+def test_absent_classes(entry):
+    scores = np.array([0.1, 0.2, 0.3], "float32")
+    if entry.needs_both:
+        assert np.isnan(np.asarray(entry.metric(scores, [1, 1, 1]))).all()
+        assert np.isnan(np.asarray(entry.metric(scores, [0, 0, 0]))).all()
+    for nothing in ([], np.zeros((2, 0))):
+        assert np.isnan(np.asarray(entry.metric(nothing, np.zeros_like(nothing)))).all()
+    masked = entry.metric(scores, [0, 1, 1], where=np.zeros(3, bool))
+    assert np.isnan(np.asarray(masked)).all()
+    weightless = entry.metric(scores, [0, 1, 1], weights=np.zeros(3))
+    assert np.isnan(np.asarray(weightless)).all()
+
+
+@every_metric
+def test_one_item_and_two(entry):
+    one = np.asarray(entry.metric([0.5], [1]))
+    assert np.isnan(one).all() or not entry.needs_both
+    two = np.asarray(entry.metric([0.25, 0.75], [0, 1]))
+    assert np.isfinite(two).all()
+
+
+@every_metric
+def test_a_table_gives_what_its_scores_give(entry, rng):
+    scores, labels, weights = sample(rng, batch=(2, 3))
+    expected = entry.metric(scores, labels, weights=weights)
+    close(entry.metric(jm.score_table(scores, labels, weights=weights)), expected, rtol=1e-5)
+    close(entry.metric(jm.score_table(scores, labels)), entry.metric(scores, labels))
+
+
+@every_metric
+def test_batch_axes_broadcast(entry, rng):
+    scores, _, _ = sample(rng, batch=(4, 1))
+    _, labels, weights = sample(rng, batch=(3,))
+    value = np.asarray(entry.metric(scores, labels, weights=weights))
+    assert value.shape[:2] == (4, 3)
+    for i in range(4):
+        for j in range(3):
+            close(value[i, j], entry.metric(scores[i, 0], labels[j], weights=weights[j]))
+
+
+@every_metric
+@pytest.mark.parametrize(
+    "dtype", ["float16", jnp.bfloat16, "float32", "int8", "int16", "int32", "int64", "uint8"]
+)
+def test_dtypes_of_scores(entry, dtype, rng):
+    scores, labels, _ = sample(rng)
+    scores = np.clip(np.round(scores * 10) + 40, 0, 100)  # exact in every dtype
+    expected = entry.metric(scores, labels)
+    close(entry.metric(scores.astype(dtype), labels), expected)
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_masked_and_weightless_items_repeat_points(name, rng):
+    scores, labels, weights = sample(rng)
+    keep = rng.random(len(scores)) < 0.6
+    keep[:2] = True
+    expected = jm.drop_intermediate(CURVES[name](scores[keep], labels[keep], weights=weights[keep]))
+    spoiled = np.where(keep, scores, np.nan).astype("float32")
+    for options in ({"weights": weights, "where": keep}, {"weights": weights * keep}):
+        curve = CURVES[name](spoiled, labels, **options)
+        assert all(len(x) == len(scores) + 1 for x in curve)
+        for a, b in zip(jm.drop_intermediate(curve), expected, strict=True):
+            close(a, b)
+
+
+@given(st.data())
+def test_complement(data):
+    """Negated scores with the classes exchanged give the same AUC, one minus it when not."""
+    n = data.draw(st.integers(2, 30))
+    scores = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n)))
+    labels = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    auc = jm.roc_auc(scores, labels)
+    close(jm.roc_auc(-scores, ~labels), auc)
+    close(jm.roc_auc(-scores, labels), 1 - auc)
+    close(jm.roc_auc(scores, ~labels), 1 - auc)
+
+
+@given(st.data())
+def test_partial_areas_add_up(data):
+    n = data.draw(st.integers(4, 30))
+    scores = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n)))
+    labels = np.arange(n) % 3 == 0
+    cut = data.draw(st.floats(0.01, 0.99))
+    left = jm.partial_auc(scores, labels, max_fpr=cut)
+    right = jm.partial_auc(scores, labels, min_fpr=cut)
+    close(left + right, jm.roc_auc(scores, labels), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "partial_auc", "average_precision", "recall-linear"])
+def test_gradient_is_zero_where_masked(name, rng):
+    scores, labels, weights = sample(rng)
+    keep = rng.random(len(scores)) < 0.6
+    keep[:2] = True
+    spoiled = np.where(keep, scores, np.nan).astype("float32")
+
+    def value(metric, scores, weights, where=None):
+        return jnp.sum(metric(scores, labels, weights=weights, where=where))
+
+    metric = BY_NAME[name].metric
+    gradient = np.asarray(jax.grad(partial(value, metric, spoiled, where=keep))(weights))
+    kept = jax.grad(lambda w: jnp.sum(metric(scores[keep], labels[keep], weights=w)))(weights[keep])
+    assert (gradient[~keep] == 0).all()
+    close(gradient[keep], kept, rtol=1e-4)
