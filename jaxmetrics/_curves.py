@@ -258,16 +258,16 @@ def drop_intermediate(curve: Curve) -> Curve:
     points = [x[fresh] for x in points]
     keep = np.ones(len(points[0]), bool)  # the point at +inf is kept, and not always a neighbour
     if isinstance(curve, RocCurve):
-        keep[1:] = _bends(points[0][1:], points[1][1:])
+        keep[1:] = bends(points[0][1:], points[1][1:])
     elif isinstance(curve, PrecisionRecallCurve):
-        keep[1:] = _changes(points[1][1:])
+        keep[1:] = changes(points[1][1:])
     elif isinstance(curve, DetCurve):
-        keep = _changes(points[1])
+        keep = changes(points[1])
     kept: list[Any] = [x[keep][turn] for x in points]
     return curve._replace(**dict(zip(curve._fields, kept, strict=True)))
 
 
-def _changes(values: HostArray) -> HostArray:
+def changes(values: HostArray) -> HostArray:
     """Where a value differs from a neighbour's; and both ends."""
     step = values[1:] != values[:-1]
     keep = np.ones(len(values), bool)
@@ -275,7 +275,7 @@ def _changes(values: HostArray) -> HostArray:
     return keep
 
 
-def _bends(*values: HostArray) -> HostArray:
+def bends(*values: HostArray) -> HostArray:
     """Where points are not midway between their neighbours, up to rounding; and both ends."""
     keep = np.ones(len(values[0]), bool)
     doubles = [x.astype(np.float64) for x in values]
