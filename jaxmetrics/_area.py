@@ -200,14 +200,14 @@ def roc_auc_sampled(
     _checks.check_count("n_pairs", n_pairs)
     items = _checks.check_items(scores, labels, weights, where)
     dtype = _numerics.default_float()
-    with jax.enable_x64(True):
+    with _numerics.double_precision():
         result: Array = _sampled(key, tuple(items[:4]), n_pairs, dtype)
     return result
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _sampled(key: Array, items: tuple[Array, ...], n_pairs: int, dtype: Any) -> Array:
-    with jax.enable_x64(True):
+    with _numerics.double_precision():
         uniform = jax.random.uniform(key, (2, n_pairs), jnp.float64)
         one = jnp.ones((), bool)
         scores, labels, weights, where = (one if x is None else jnp.asarray(x) for x in items)

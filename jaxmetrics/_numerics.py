@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import batching, mlir
 
 from jaxmetrics._types import Array
 
@@ -49,17 +53,31 @@ def is_inexact(leaf: Any) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
 
 
-def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` of arrays, traced with 64-bit types at hand whatever the x64 mode is.
+@contextlib.contextmanager
+def double_precision() -> Iterator[None]:
+    """64-bit types at hand, and JAX's ordinary promotion, whatever the caller's modes are."""
+    with (
+        jax.enable_x64(True),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):
+        yield
 
-    JAX transposes a program after it was traced, outside of the context, and would then mix
-    float32 with float64. So the derivative is a rule of its own, which is again computed in double
-    and can be differentiated again. Inputs that are not floating have no derivative.
+
+def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of arrays, in `double_precision` under every transformation.
+
+    JAX batches, transposes and lowers a program after it was traced, outside of any context, and
+    would mix 32 and 64 bits. So the program is one primitive, which is batched and lowered in the
+    context, and its derivative is a rule of its own, which is again such a program and can be
+    differentiated again. Inputs that are not floating have no derivative.
     """
 
     def run(*leaves: Any) -> Any:
-        with jax.enable_x64(True):
-            return function(*leaves)
+        with double_precision():
+            program, shapes = jax.make_jaxpr(function, return_shape=True)(*leaves)
+        results = _bind(leaves, program)
+        return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     def forward(*leaves: Any) -> tuple[Any, tuple[Any, ...]]:
         return run(*leaves), leaves
@@ -88,6 +106,50 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     rule = jax.custom_vjp(run)
     rule.defvjp(forward, backward)
     return rule
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A traced program, which JAX is not to look into."""
+
+    jaxpr: ClosedJaxpr
+
+    def __call__(self, *arrays: Any) -> Any:
+        return jaxpr_as_fun(self.jaxpr)(*arrays)
+
+
+def _bind(arrays: Sequence[Any], jaxpr: ClosedJaxpr) -> list[Any]:
+    results: list[Any] = _primitive.bind(*arrays, program=_Program(jaxpr))
+    return results
+
+
+def _run(*arrays: Any, program: _Program) -> Any:
+    with double_precision():
+        return jax.jit(program)(*arrays)
+
+
+def _results(*_: Any, program: _Program) -> Any:
+    return program.jaxpr.out_avals
+
+
+def _lower(context: Any, *arrays: Any, program: _Program) -> Any:
+    with double_precision():
+        return mlir.lower_fun(program, multiple_results=True)(context, *arrays)
+
+
+def _batch(arrays: Any, axes: Any, *, program: _Program) -> Any:
+    with double_precision():
+        batched = jax.make_jaxpr(jax.vmap(program, in_axes=tuple(axes)))(*arrays)
+    results = _bind(arrays, batched)
+    return results, [0] * len(results)
+
+
+_primitive = Primitive("double_precision")
+_primitive.multiple_results = True
+_primitive.def_impl(_run)
+_primitive.def_abstract_eval(_results)
+mlir.register_lowering(_primitive, _lower)
+batching.primitive_batchers[_primitive] = _batch
 
 
 def for_each(function: Callable[..., Array], *limits: Any) -> Array:

@@ -75,7 +75,7 @@ def score_table(
     """
     items = _checks.check_items(scores, labels, weights, where)
     dtype = _numerics.default_float()
-    with jax.enable_x64(True):
+    with _numerics.double_precision():
         table: ScoreTable = _score_table(tuple(items), dtype)
     return table
 
@@ -191,7 +191,7 @@ def evaluate(function: Callable[..., Any], source: Items | ScoreTable, **options
     arrays = {k: v for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))}
     static = tuple(sorted((k, v) for k, v in options.items() if k not in arrays))
     dtype = _numerics.default_float()
-    with jax.enable_x64(True):
+    with _numerics.double_precision():
         return _evaluate((source, arrays), function, static, dtype)
 
 

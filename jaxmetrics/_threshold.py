@@ -327,7 +327,8 @@ def _best(
 
     def index(limit: Array) -> Array:
         allowed = points.constrained.astype(limit.dtype) >= limit
-        return jnp.argmax(jnp.where(allowed, points.objective, -jnp.inf))
+        candidates = jnp.where(allowed, points.objective, -jnp.inf)
+        return jnp.argmax(candidates)
 
     best = _numerics.for_each(index, limit)
     # With a class absent the quotients are NaN, which the comparisons above pass over.
@@ -369,4 +370,5 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
     Reference: C. Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
     """
     fps, tps, thresholds = operating_points(table)
-    return thresholds[jnp.argmin(fp_cost * fps + fn_cost * (tps[-1] - tps))]
+    cost = fp_cost * fps + fn_cost * (tps[-1] - tps)
+    return thresholds[jnp.argmin(cost)]

@@ -2,8 +2,8 @@ import os
 
 import pytest
 
-# Before JAX starts: the machine's accelerator is a matter of the environment, threads are not.
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=1")
+# Before JAX starts: several devices, also where there is only a processor.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 
 import jax
 import numpy as np

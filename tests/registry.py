@@ -27,23 +27,6 @@ class Entry:
     needs_both: bool = True  # NaN where a class is absent
 
 
-def _quantile(method):
-    options = {"max_fpr": 0.2, "method": "quantile", "quantile_method": method}
-    return Entry(f"recall-{method}", partial(jm.recall_at_fpr, **options), rank_only=False)
-
-
-ORDER_STATISTICS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
-INTERPOLATED = (
-    "averaged_inverted_cdf",
-    "interpolated_inverted_cdf",
-    "hazen",
-    "weibull",
-    "linear",
-    "median_unbiased",
-    "normal_unbiased",
-    "midpoint",
-)
-
 METRICS = [
     Entry("roc_auc", jm.roc_auc),
     Entry("partial_auc", partial(jm.partial_auc, max_fpr=0.3)),
@@ -55,7 +38,15 @@ METRICS = [
     ),
     Entry("recall-step", partial(jm.recall_at_fpr, max_fpr=[0.05, 0.2, 1.0])),
     Entry("recall-linear", partial(jm.recall_at_fpr, max_fpr=[0.05, 0.2], method="linear")),
-    *(_quantile(method) for method in ORDER_STATISTICS + INTERPOLATED),
+    Entry(
+        "recall-quantile",
+        partial(jm.recall_at_fpr, max_fpr=0.2, method="quantile"),
+        rank_only=False,
+    ),
+    Entry(
+        "recall-order-statistic",
+        partial(jm.recall_at_fpr, max_fpr=0.2, method="quantile", quantile_method="inverted_cdf"),
+    ),
     Entry("threshold-step", partial(jm.threshold_at_fpr, max_fpr=0.2), threshold=True),
     Entry(
         "threshold-linear",
