@@ -1,0 +1,285 @@
+"""Plots of curves. They need matplotlib, which is imported when something is drawn.
+
+Colours are those of Okabe and Ito, told apart by colour-blind readers; line styles differ too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics import _checks
+from jaxmetrics._types import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["cost", "precision_recall", "roc", "roc_with_window"]
+
+Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.CostCurve)
+
+# Seven and four have no common divisor, so 28 lines differ.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", "-.", (0, (1, 1)))
+GREY = "#767676"
+
+
+def roc(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    max_fpr: float | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """ROC curves, with the area under each in the legend.
+
+    Draws true against false positive rates, a line for each model, and the diagonal of chance.
+    With `max_fpr`, only the window from 0 to it, and the legend has the partial area on McClish's
+    scale instead.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      names: one a model, for the legend.
+      max_fpr: where the horizontal axis ends, in (0, 1].
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.roc([.1, .4, .35, .8], [0, 0, 1, 1], names=["model"])
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['model, AUC 0.750', 'chance']
+    """
+    scores, names = _models(scores, names)
+    items = {"labels": labels, "weights": weights, "where": where}
+    if max_fpr is None:
+        areas, what, end = jm.roc_auc(scores, **items), "AUC", 1.0
+    else:
+        areas = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
+        what, end = "partial AUC", max_fpr
+    ax = _new_axes() if ax is None else ax
+    curves = _each(jm.roc_curve(scores, **items))
+    for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):
+        ax.plot(curve.fpr, curve.tpr, label=_legend(name, f"{what} {area:.3f}"), **_look(i))
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
+    # A little room, so that lines along the edges are seen.
+    ax.set(xlim=(-0.01 * end, end if end < 1 else 1.01), ylim=(-0.01, 1.01))
+    ax.set(xlabel="False positive rate", ylabel="True positive rate")
+    return _finish(ax)
+
+
+def precision_recall(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Precision-recall curves, with the average precision of each in the legend.
+
+    Draws a step line for each model, whose area is the average precision, and the share of
+    positives, which is the precision of chance.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      names: one a model, for the legend.
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.precision_recall([.1, .4, .35, .8], [0, 0, 1, 1], names=["model"])
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['model, AP 0.833', 'chance']
+    """
+    scores, names = _models(scores, names)
+    items = {"labels": labels, "weights": weights, "where": where}
+    areas = jm.average_precision(scores, **items)
+    curves = jm.precision_recall_curve(scores, **items)
+    ax = _new_axes() if ax is None else ax
+    for i, (curve, name, area) in enumerate(zip(_each(curves), names, areas, strict=True)):
+        label = _legend(name, f"AP {area:.3f}")
+        ax.plot(curve.recall, curve.precision, drawstyle="steps-post", label=label, **_look(i))
+    # The lowest threshold flags everything; models differ there if their labels do.
+    shares = np.unique(np.asarray(curves.precision)[..., 0])
+    for i, share in enumerate(shares):
+        ax.axhline(share, color=GREY, linewidth=1, label="_again" if i else "chance")
+    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel="Recall", ylabel="Precision")
+    return _finish(ax)
+
+
+def cost(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    fp_cost: float = 1.0,
+    fn_cost: float = 1.0,
+    names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The cost of deciding at each threshold, with the cheapest threshold marked.
+
+    Draws a step line for each model. Its right end, past the highest score, is the cost of
+    flagging nothing.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      fp_cost: what a false positive costs; not negative.
+      fn_cost: what a false negative costs.
+      names: one a model, for the legend.
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.cost([.1, .4, .35, .8], [0, 0, 1, 1], fp_cost=100, fn_cost=1000)
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['cheapest: 100 at 0.35']
+    """
+    scores, names = _models(scores, names)
+    items = {"labels": labels, "weights": weights, "where": where}
+    curves = _each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items))
+    ax = _new_axes() if ax is None else ax
+    for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
+        thresholds = np.array(curve.thresholds)
+        # +inf has no place on an axis, so flagging nothing is drawn a little past the top score.
+        thresholds[0] = thresholds[1] + 0.05 * (thresholds[1] - thresholds[-1])
+        best = int(np.argmin(curve.cost))
+        decision = f"at {thresholds[best]:.4g}" if best else "by flagging nothing"
+        label = _legend(name, f"cheapest: {curve.cost[best]:.6g} {decision}")
+        look = _look(i)
+        # A threshold's cost holds down to the next lower score.
+        x, y = thresholds[::-1], curve.cost[::-1]
+        ax.plot(x, y, drawstyle="steps-pre", label=label, **look)
+        ax.plot(thresholds[best], curve.cost[best], "o", color=look["color"], markersize=8)
+    ax.set_ylim(bottom=0)
+    ax.set(xlabel="Threshold", ylabel="Total cost")
+    return _finish(ax)
+
+
+def roc_with_window(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    max_fpr: float,
+    weights: ArrayLike | None = None,
+) -> Figure:
+    """ROC curves twice: whole, and with the false positive rates that matter enlarged.
+
+    The left panel draws the whole curves and shades the window; the right panel is the window.
+    The figure is not one of pyplot's: it needs no display, and nothing has to be closed.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      names: one a model, for the legends.
+      max_fpr: where the window ends, in (0, 1].
+      weights: as labels, not negative.
+
+    Returns:
+      The Figure; `figure.savefig("roc.png", dpi=150)` writes it.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> figure = plots.roc_with_window([.1, .4, .35, .8], [0, 0, 1, 1], max_fpr=0.5)
+      >>> print([ax.get_title() for ax in figure.axes])
+      ['Whole curve', 'False positive rates up to 50 %']
+    """
+    from matplotlib.figure import Figure
+
+    scores, names = _models(scores, names)
+    figure = Figure(figsize=(10, 4.9 + 0.24 * len(names)), layout="constrained")
+    whole, window = figure.subplots(1, 2)
+    roc(scores, labels, names=names, weights=weights, ax=whole)
+    roc(scores, labels, names=names, weights=weights, max_fpr=max_fpr, ax=window)
+    whole.axvspan(0, max_fpr, color=GREY, alpha=0.2, linewidth=0)
+    whole.set_title("Whole curve")
+    window.locator_params(axis="x", nbins=6)  # small rates have long tick labels
+    window.set_title(f"False positive rates up to {100 * max_fpr:g} %")
+    for ax in figure.axes:
+        # Outside, as the lines may pass anywhere within.
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False)
+    return figure
+
+
+def _models(scores: ArrayLike, names: Sequence[str] | None) -> tuple[Any, Sequence[str]]:
+    """Scores `[models, n]`, and what to call the models; a name may be empty."""
+    array = _checks.as_array("scores", scores)
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"scores must be [n] or [models, n], got {list(array.shape)}: "
+            "write scores.reshape(-1, scores.shape[-1])"
+        )
+    array = array[None] if array.ndim == 1 else array
+    if names is None:
+        names = [""] if len(array) == 1 else [f"model {i}" for i in range(len(array))]
+    if isinstance(names, str) or len(names) != len(array):
+        raise ValueError(f"names must be {len(array)}, one a model, got {names!r}")
+    return array, names
+
+
+def _each(curves: Curve) -> list[Curve]:
+    """The curves `[models, points]` one by one, without the points that a plot does not need."""
+    rows = zip(*(np.asarray(x) for x in curves), strict=True)
+    return [jm.drop_intermediate(type(curves)(*row)) for row in rows]
+
+
+def _new_axes() -> Axes:
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _look(i: int) -> dict[str, Any]:
+    style, colour = STYLES[i % len(STYLES)], COLOURS[i % len(COLOURS)]
+    return {"color": colour, "linestyle": style, "linewidth": 1.8}
+
+
+def _legend(name: str, value: str) -> str:
+    return f"{name}, {value}" if name else value
+
+
+def _finish(ax: Axes) -> Axes:
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="best", framealpha=0.9)
+    return ax
