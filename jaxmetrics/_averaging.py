@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import jax
@@ -164,28 +165,29 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         member = classes[..., None, :] == every[:, None]
         weights = weights if weights is None else weights[..., None, None, :]
 
-        def against_all(positive: HostArray) -> tuple[Any, Array]:
-            """The metric and the weight `[..., positive, classes]` of these against each class."""
+        def against_all(positive: HostArray) -> tuple[Any, Array, int]:
+            """The metric and the weight `[..., positive, classes]` of these against each class,
+            and the axis of the former."""
             truth = member[..., positive, None, :]
             among = truth | member[..., None, :, :]
             among = among if where is None else among & where[..., None, None, :]
             items = _checks.check_items(columns[..., positive, None, :], truth, weights, among)
-            return _values(metric, items), _total(among, weights)
+            return _values(metric, items), _total(among, weights), _n_axes(items) - 3
+
+        def pairs(*parts: Array, axis: int) -> Array:
+            matrix = jnp.moveaxis(jnp.concatenate(parts, axis), (axis, axis + 1), (0, 1))
+            return jnp.moveaxis((matrix[first, second] + matrix[second, first]) / 2, 0, axis)
 
         # All pairs at once hold classes^2 * n weights, so many classes are taken in turn.
         turns = -(-n_classes * member.size // _PAIR_WEIGHTS)
         parts = [against_all(positive) for positive in np.array_split(every, min(turns, n_classes))]
-        axis = parts[0][1].ndim - 2
+        values, totals, (axis, *_) = zip(*parts, strict=True)
         first, second = np.triu_indices(n_classes, 1)
-
-        def pairs(*parts: Array) -> Array:
-            matrix = jnp.moveaxis(jnp.concatenate(parts, axis), (axis, axis + 1), (0, 1))
-            return jnp.moveaxis((matrix[first, second] + matrix[second, first]) / 2, 0, axis)
-
-        values, shares = jax.tree.map(pairs, *parts)
+        by_pair = jax.tree.map(partial(pairs, axis=axis), *values)
         if average is None:
-            return values
-        return _mean(values, axis, shares if average == "weighted" else None)
+            return by_pair
+        shares = pairs(*totals, axis=totals[0].ndim - 2) if average == "weighted" else None
+        return _mean(by_pair, axis, shares)
 
     return averaged
 

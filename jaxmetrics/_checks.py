@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._numerics import double_precision
 from jaxmetrics._types import Array, ArrayLike, HostOrDeviceArray, Items
 
 QUANTILE_METHODS = (
@@ -48,7 +49,7 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     if isinstance(value, (jax.Array, np.ndarray)):
         array: HostOrDeviceArray = value
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
-        with jax.enable_x64(True):  # a float64 tensor stays one
+        with double_precision():  # a float64 tensor stays one
             array = jnp.from_dlpack(value)
     elif isinstance(value, (list, tuple)) and any(isinstance(v, jax.Array) for v in value):
         array = jnp.asarray(value)
@@ -89,6 +90,17 @@ def check_items(
     amounts: ArrayLike | None = None,
 ) -> Items:
     """The inputs of a metric as arrays that fit together, or an error that says what to write."""
+    with double_precision():  # a 64-bit array of another library stays one
+        return _check_items(scores, labels, weights, where, amounts)
+
+
+def _check_items(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    where: ArrayLike | None,
+    amounts: ArrayLike | None,
+) -> Items:
     given = {"scores": as_array("scores", scores), "labels": as_array("labels", labels)}
     for name, value in (("weights", weights), ("where", where), ("amounts", amounts)):
         if value is not None:
@@ -203,10 +215,12 @@ def _number(
                 floating = jnp.issubdtype(value.dtype, jnp.floating)
                 array: HostOrDeviceArray = value if floating else value.astype(float)
             else:
-                array = np.asarray(value, None if isinstance(value, (bool, str)) else np.float64)
+                array = np.asarray(value)
+                array = array.astype(np.float64) if array.dtype.kind in "iuf" else array
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be {wanted}, got {value!r}") from None
-        if array.dtype.kind in "bU" or (array.ndim and not several):
+        numeric = jnp.issubdtype(array.dtype, jnp.floating)
+        if not numeric or (array.ndim and not several):
             raise TypeError(f"{name} must be {wanted}, got {value!r}")
         if not is_concrete(array):
             return array

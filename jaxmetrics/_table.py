@@ -271,8 +271,8 @@ def table_metric(
     Raises:
       TypeError: the metric is given an option that `function` does not have.
 
-    The value is NaN where a valid score is NaN or no item is valid. Time and memory are those of
-    `score_table` and of `function`.
+    The value is NaN where a valid score is NaN or no item is valid. Time O(n log n) and memory O(n)
+    for the table, and what `function` takes.
 
     Example:
       >>> import jax.numpy as jnp

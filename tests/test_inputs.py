@@ -1,0 +1,179 @@
+"""What callers pass: arrays of other libraries, and mistakes, which must be named."""
+
+import importlib.util
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import jaxmetrics as jm
+
+SCORES = [0.1, 0.4, 0.35, 0.8, 0.6]
+LABELS = [0, 0, 1, 1, 0]
+AUC = 4 / 6
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        list,
+        tuple,
+        np.array,
+        jnp.asarray,
+        pd.Series,
+        lambda x: pd.Series(x, dtype="Float64"),
+        lambda x: pd.Series(x, dtype="float64[pyarrow]"),
+        pl.Series,
+        lambda x: pl.DataFrame({"x": x})["x"],
+        lambda x: [np.float32(v) for v in x],
+        lambda x: [jnp.float32(v) for v in x],
+    ],
+)
+def test_containers(wrap):
+    scores, labels = wrap(SCORES), wrap([float(y) for y in LABELS])
+    np.testing.assert_allclose(jm.roc_auc(scores, labels), AUC, rtol=1e-6)
+    np.testing.assert_allclose(jm.roc_auc(scores, labels, weights=wrap([2.0] * 5)), AUC, rtol=1e-6)
+
+
+@pytest.mark.parametrize("boolean", [pd.Series, pl.Series, lambda x: pd.Series(x, dtype="boolean")])
+def test_boolean_columns(boolean):
+    labels, everything = boolean([y == 1 for y in LABELS]), boolean([True] * 5)
+    np.testing.assert_allclose(jm.roc_auc(SCORES, labels, where=everything), AUC, rtol=1e-6)
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="PyTorch is not installed")
+def test_pytorch_tensors():
+    import torch
+
+    scores, labels = torch.tensor(SCORES), torch.tensor(LABELS)
+    np.testing.assert_allclose(jm.roc_auc(scores, labels), AUC, rtol=1e-6)
+    np.testing.assert_allclose(jm.roc_auc(scores, labels == 1), AUC, rtol=1e-6)
+    close = torch.tensor([0.5, 0.5 + 1e-12], dtype=torch.float64)
+    assert jm.roc_auc(close, [0, 1]) == 1  # float64 is not rounded into a tie
+    with pytest.raises(Exception, match="detach"):
+        jm.roc_auc(scores.requires_grad_(), labels)
+
+
+def test_close_float64_scores_are_not_ties_without_x64():
+    scores = 0.5 + 1e-15 * np.arange(8)
+    labels = np.arange(8) % 2
+    assert len(np.unique(scores.astype("float32"))) == 1
+    with jax.enable_x64(True):
+        expected = float(jm.roc_auc(scores, labels))
+    assert expected != 0.5
+    assert jm.roc_auc(scores, labels) == np.float32(expected)
+    assert jm.roc_auc(scores.tolist(), labels) == np.float32(expected)
+    assert jm.roc_auc(pd.Series(scores), labels) == np.float32(expected)
+    assert jm.one_vs_rest(jm.roc_auc, None)(np.stack([-scores, scores], 1), labels)[1] == expected
+    assert jax.jit(lambda y: jm.roc_auc(scores, y))(labels) == np.float32(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "words"),
+    [
+        ((SCORES, LABELS[:4]), {}, ValueError, r"scores \[5\], labels \[4\]"),
+        ((np.zeros((5, 2)), LABELS), {}, ValueError, r"scores\[:, 1\]"),
+        ((np.zeros((2, 5)), np.zeros((3, 5))), {}, ValueError, "must broadcast.*length 1"),
+        ((0.5, 1), {}, ValueError, "scores is a single number"),
+        ((SCORES, [0, 1, 2, 1, 0]), {}, ValueError, "0 and 1, got 2.*labels =="),
+        ((SCORES, [-1, 1, -1, 1, 1]), {}, ValueError, "got -1.*labels > 0"),
+        ((SCORES, jnp.array([0, 1, 2, 1, 0])), {}, ValueError, "got 2"),
+        ((SCORES, [0, 1, np.nan, 1, 0]), {}, ValueError, "got nan"),
+        ((SCORES, ["no", "yes", "no", "no", "no"]), {}, TypeError, "labels == 'yes'"),
+        ((["a", "b", "c", "d", "e"], LABELS), {}, TypeError, "scores must hold numbers"),
+        ((np.array(SCORES) + 1j, LABELS), {}, TypeError, "scores.real"),
+        (([[0.1], [0.2, 0.3]], LABELS), {}, ValueError, "scores cannot be read"),
+        ((SCORES,), {}, TypeError, "labels is missing"),
+        ((None, LABELS), {}, TypeError, "scores is missing"),
+        ((SCORES, LABELS), {"weights": [1, 1, -1, 1, 1]}, ValueError, "weights must be finite"),
+        ((SCORES, LABELS), {"weights": [1, 1, np.nan, 1, 1]}, ValueError, "weights must be"),
+        ((SCORES, LABELS), {"weights": jnp.full(5, jnp.inf)}, ValueError, "weights must be"),
+        ((SCORES, LABELS), {"weights": [1, 1]}, ValueError, r"weights \[2\]"),
+        ((SCORES, LABELS), {"where": [1, 1, 0, 1, 1]}, TypeError, "where=mask != 0"),
+        ((SCORES, LABELS), {"max_fpr": 0.1}, TypeError, "has no option max_fpr"),
+        ((SCORES, LABELS), {"sample_weight": [1] * 5}, TypeError, r"roc_auc\(scores, labels"),
+        ((jm.ScoreTable(*np.ones((3, 4))), LABELS), {}, TypeError, "pass it alone"),
+    ],
+)
+def test_errors_say_what_to_write(arguments, options, error, words):
+    with pytest.raises(error, match=words):
+        jm.roc_auc(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "error", "words"),
+    [
+        (jm.partial_auc, {"max_fpr": 0.0}, ValueError, r"max_fpr must be in \(0, 1\], got 0"),
+        (jm.partial_auc, {"max_fpr": 1.5}, ValueError, "got 1.5: write fractions"),
+        (jm.partial_auc, {"max_fpr": -0.1}, ValueError, "got -0.1"),
+        (jm.partial_auc, {"max_fpr": np.nan}, ValueError, "got nan"),
+        (jm.partial_auc, {"max_fpr": [0.1, 5]}, ValueError, "write fractions"),
+        (jm.partial_auc, {"max_fpr": jnp.array([0.1, 5])}, ValueError, "write fractions"),
+        (jm.partial_auc, {"max_fpr": "0.1"}, TypeError, "must be a number"),
+        (jm.partial_auc, {"max_fpr": True}, TypeError, "must be a number"),
+        (jm.partial_auc, {"max_fpr": None}, TypeError, "must be a number"),
+        (jm.partial_auc, {"max_fpr": 0.2, "min_fpr": 0.2}, ValueError, "min_fpr must be below"),
+        (jm.partial_auc, {"min_tpr": 1.0}, ValueError, r"min_tpr must be in \[0, 1\)"),
+        (jm.partial_auc, {"scale": "mclish"}, ValueError, "'raw', 'range', 'mcclish'"),
+        (jm.recall_at_fpr, {}, TypeError, "needs max_fpr"),
+        (jm.recall_at_fpr, {"max_fpr": 0.1, "method": "exact"}, ValueError, "'step', 'linear'"),
+        (
+            jm.recall_at_fpr,
+            {"max_fpr": 0.1, "quantile_method": "median"},
+            ValueError,
+            "'median_unbiased'",
+        ),
+        (
+            jm.recall_at_fpr,
+            {"max_fpr": 0.1, "amounts": [1, 1, -1, 1, 1]},
+            ValueError,
+            "amounts must be finite",
+        ),
+        (jm.precision_at_recall, {"min_recall": 1.1}, ValueError, "min_recall must be in"),
+        (
+            jm.recall_at_precision,
+            {"min_precision": 0.5, "return_threshold": 1},
+            TypeError,
+            "True or False",
+        ),
+        (jm.min_cost_threshold, {"fp_cost": -1}, ValueError, "fp_cost must be in"),
+        (jm.cost_curve, {"fn_cost": [1, 2]}, TypeError, "fn_cost must be a number"),
+    ],
+)
+def test_errors_of_options(metric, options, error, words):
+    with pytest.raises(error, match=words):
+        metric(SCORES, LABELS, **options)
+
+
+def test_masked_items_may_hold_anything():
+    where = np.array([True, True, True, True, False])
+    scores, labels = [*SCORES[:4], np.nan], [*LABELS[:4], -100]
+    value = jm.roc_auc(scores, labels, weights=[1, 1, 1, 1, -5.0], where=where)
+    assert value == 0.75
+    value = jm.roc_auc(jnp.array(scores), jnp.array(labels), where=jnp.array(where))
+    assert value == 0.75
+
+
+def test_under_jit_nothing_raises_on_data():
+    bad = jax.jit(lambda labels, limit: jm.partial_auc(jnp.array(SCORES), labels, max_fpr=limit))
+    assert np.isfinite(bad(jnp.array(LABELS), 0.5))
+    assert np.isfinite(bad(jnp.array([0, 1, 2, 1, 0]), 0.5))
+    bad(jnp.array(LABELS), 7.0)
+
+
+def test_roc_auc_sampled_checks_its_count():
+    with pytest.raises(ValueError, match="n_pairs must be at least 1"):
+        jm.roc_auc_sampled(jax.random.key(0), SCORES, LABELS, n_pairs=0)
+    with pytest.raises(TypeError, match="n_pairs must be an int"):
+        jm.roc_auc_sampled(jax.random.key(0), SCORES, LABELS, n_pairs=10.0)
+
+
+def test_drop_intermediate_takes_one_curve():
+    curves = jm.roc_curve([SCORES, SCORES], LABELS)
+    with pytest.raises(ValueError, match="takes one curve"):
+        jm.drop_intermediate(curves)
+    undefined = jm.drop_intermediate(jm.roc_curve(SCORES, [0] * 5))
+    assert np.isnan(undefined.tpr).all()

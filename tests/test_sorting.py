@@ -1,0 +1,98 @@
+"""Integer keys order as the scores do, and sort with their payload, in every branch."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jaxmetrics as jm
+from jaxmetrics import _sorting
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+SPECIAL = [
+    -np.inf,
+    -1e30,
+    -2.5,
+    -1e-40,
+    -0.0,
+    0.0,
+    1e-45,
+    1e-40,
+    1.5,
+    np.float32(1.5) + 2e-7,
+    np.inf,
+]
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", jnp.bfloat16, "float32", "float64"])
+def test_keys_of_floats(dtype):
+    scores = jnp.asarray(np.array(SPECIAL), dtype)
+    host = np.asarray(scores).astype(np.float64)
+    keys = np.asarray(_sorting.descending_keys(scores))
+    for i, a in enumerate(host):
+        for j, b in enumerate(host):
+            assert (keys[i] < keys[j], keys[i] == keys[j]) == (a > b, a == b), (a, b)
+    back = np.asarray(_sorting.scores_of_keys(jnp.asarray(keys), scores))
+    normal = (np.abs(host) > 1e-30) | (host == 0)  # the CPU may flush subnormal float32
+    np.testing.assert_array_equal(back[normal], host[normal])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_keys_of_integers(dtype):
+    limits = np.iinfo(dtype)
+    host = np.array([limits.min, limits.min + 1, 0, 1, limits.max - 1, limits.max], dtype)
+    keys = np.asarray(_sorting.descending_keys(jnp.asarray(host)))
+    assert (np.argsort(keys, kind="stable") == np.argsort(-host.astype(object))).all()
+    back = np.asarray(_sorting.scores_of_keys(jnp.asarray(keys), jnp.asarray(host)))
+    np.testing.assert_array_equal(back, host.astype(np.float64))
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("shape", [(1,), (257,), (3, 64), (2, 3, 5)])
+def test_every_sort_carries_its_payload(bits, shape, rng):
+    dtype = f"uint{bits}"
+    keys = rng.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+    keys[..., ::3] = keys[..., :1]
+    payload = np.broadcast_to(np.arange(shape[-1], dtype="uint32"), shape)
+    branches = [_sorting.sort_by_key, _sorting._sort_pairs]
+    branches.append(_sorting._sort_packed if bits == 32 else _sorting._sort_in_halves)
+    for sort in branches:
+        ordered, carried = map(np.asarray, sort(jnp.asarray(keys), jnp.asarray(payload)))
+        np.testing.assert_array_equal(ordered, np.sort(keys, axis=-1))
+        np.testing.assert_array_equal(np.take_along_axis(keys, carried.astype(int), -1), ordered)
+        assert (np.sort(carried, axis=-1) == payload).all()
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=30))
+def test_float64_ranks_exactly(values):
+    scores = np.array(values)
+    table = jm.score_table(scores, np.arange(len(scores)) % 2)
+    distinct = np.unique(scores)[::-1]
+    rows = np.asarray(table.positives + table.negatives) > 0
+    assert rows.sum() == len(distinct)
+    flushed = np.where(np.abs(distinct) < np.finfo(float).tiny, 0, distinct)  # by XLA, on the CPU
+    np.testing.assert_array_equal(np.asarray(table.thresholds)[rows], flushed)
+
+
+def test_subnormal_scores_are_not_ties():
+    scores = np.arange(4, dtype="int32").view("float32")[[1, 2, 3, 0]]
+    with jax.enable_x64(False):
+        assert jm.roc_auc(scores, [0, 1, 1, 0]) == 1
+        assert jm.roc_auc(-scores, [0, 1, 1, 0]) == 0
+
+
+def test_negative_zero_ties_with_zero():
+    assert jm.roc_auc(np.array([0.0, -0.0]), [0, 1]) == 0.5
+    assert jm.roc_auc(np.array([0.0, -0.0], "float32"), [0, 1]) == 0.5
+
+
+def test_large_integers_are_not_rounded():
+    scores = np.array([2**53, 2**53 + 1])
+    assert jm.roc_auc(scores, [0, 1]) == 1
+    with jax.enable_x64(False):
+        assert jm.roc_auc(scores, [0, 1]) == 1
+        assert jm.roc_auc(np.array([2**24, 2**24 + 1], "int32"), [0, 1]) == 1
