@@ -130,7 +130,7 @@ def precision_recall(
     for i, share in enumerate(shares):
         ax.axhline(share, color=GREY, linewidth=1, label="_again" if i else "chance")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel="Recall", ylabel="Precision")
-    return _finish(ax)
+    return _finish(ax, legend="lower left")
 
 
 def cost(
@@ -278,8 +278,8 @@ def _legend(name: str, value: str) -> str:
     return f"{name}, {value}" if name else value
 
 
-def _finish(ax: Axes) -> Axes:
+def _finish(ax: Axes, legend: str = "best") -> Axes:
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="best", framealpha=0.9)
+    ax.legend(loc=legend, framealpha=0.9)
     return ax

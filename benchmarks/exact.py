@@ -1,0 +1,171 @@
+"""Exact metrics from one sort: speed, first call, memory and error."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import sklearn.metrics
+
+import jaxmetrics as jm
+from benchmarks.rivals import MAX_FPR, RIVALS, sklearn_calls
+from benchmarks.timing import milliseconds, time_in_turn
+
+METRICS = {
+    "roc_auc": jm.roc_auc,
+    "partial_auc": partial(jm.partial_auc, max_fpr=MAX_FPR, scale="mcclish"),
+    "recall_at_fpr": partial(jm.recall_at_fpr, max_fpr=MAX_FPR),
+}
+Row = dict[str, str]
+
+
+def data(shape: tuple[int, ...], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities in float32, and labels of which a tenth are positive."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random(shape[-1]) < 0.1
+    logits = rng.standard_normal(shape, np.float32) + labels - 2
+    return 1 / (1 + np.exp(-logits)), labels
+
+
+def one_model(n: int, runs: int) -> Iterator[Row]:
+    """Each metric of one model on the device, against the bare sort and the rivals."""
+    scores, labels = data((n,))
+    on_device = jnp.asarray(scores), jnp.asarray(labels)
+    floor_name, floor = _floor(scores)
+    theirs = {name: calls(scores, labels) for name, calls in RIVALS.items()}
+    for name, metric in METRICS.items():
+        calls = {"ours": partial(metric, *on_device), "floor": floor}
+        calls |= {rival: known[name] for rival, known in theirs.items() if name in known}
+        times = time_in_turn(calls, runs)
+        row = {"work": f"{name}, n = {n:,}", "ours, ms": milliseconds(times["ours"])}
+        row[f"over {floor_name}"] = times["floor"].ratio(times["ours"])
+        for rival in theirs:
+            row[rival] = times["ours"].ratio(times[rival]) if rival in times else ""
+        yield row
+
+
+def _floor(scores: np.ndarray):
+    """The sort that an exact metric cannot do without."""
+    if jax.default_backend() == "cpu":
+        with jax.enable_x64(True):
+            bits = jnp.asarray(scores.view(np.uint32)).astype(jnp.uint64) << 32
+            words = jax.block_until_ready(bits | jnp.arange(scores.size, dtype=jnp.uint64))
+            sort = jax.jit(jnp.sort).lower(words).compile()
+        return "uint64 sort", lambda: sort(words)
+    array = jnp.asarray(scores)
+    return "jnp.sort", lambda: jnp.sort(array)
+
+
+def many_models(models: int, n: int, runs: int) -> Iterator[Row]:
+    """A batch of models in one call, against a loop over them."""
+    scores, labels = data((models, n))
+    on_device = jnp.asarray(scores), jnp.asarray(labels)
+    loops = [sklearn_calls(row, labels) for row in scores]
+    for name, metric in METRICS.items():
+        calls = {
+            "ours": partial(metric, *on_device),
+            "loop": lambda name=name: [calls[name]() for calls in loops],
+        }
+        times = time_in_turn(calls, runs)
+        yield {
+            "work": f"{name}, {models} models x {n:,}",
+            "ours, ms": milliseconds(times["ours"]),
+            "scikit-learn": times["ours"].ratio(times["loop"]),
+        }
+
+
+def small_and_eager(runs: int) -> Iterator[Row]:
+    """A thousand NumPy items, where the overhead of a call is all there is."""
+    scores, labels = data((1000,))
+    calls = {
+        "ours": lambda: jm.roc_auc(scores, labels),
+        "scikit-learn": sklearn_calls(scores, labels)["roc_auc"],
+    }
+    times = time_in_turn(calls, 20 * runs)
+    yield {
+        "work": "roc_auc, eager from NumPy, n = 1,000",
+        "ours, ms": milliseconds(times["ours"]),
+        "scikit-learn": times["ours"].ratio(times["scikit-learn"]),
+    }
+
+
+_FIRST_CALL = """
+import sys, time, jax, jax.numpy as jnp
+from benchmarks.exact import METRICS, data
+scores, labels = (jnp.asarray(x) for x in data((int(sys.argv[2]),)))
+jax.block_until_ready(jnp.sort(scores[:10]))
+start = time.perf_counter()
+jax.block_until_ready(METRICS[sys.argv[1]](scores, labels))
+print(time.perf_counter() - start)
+"""
+
+_PEAK_MEMORY = """
+import gc, resource, sys, jax, jax.numpy as jnp
+from benchmarks.exact import METRICS, data
+n = int(sys.argv[2])
+metric = METRICS[sys.argv[1]]
+scores, labels = (jax.block_until_ready(jnp.asarray(x)) for x in data((n,)))
+jax.block_until_ready(metric(scores[:1000], labels[:1000]))
+gc.collect()
+def resident():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+with open("/proc/self/clear_refs", "w") as reset:
+    reset.write("5")  # forget the peak so far
+before = resident()
+jax.block_until_ready(metric(scores, labels))
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+print((peak - before) * 1024 / n)
+"""
+
+
+def _fresh(code: str, *arguments: object) -> float:
+    """A number that `code` prints in a process of its own."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def first_calls(n: int, runs: int) -> Iterator[Row]:
+    """Seconds of the first call in a process, compilation included."""
+    for name in METRICS:
+        seconds = sorted(_fresh(_FIRST_CALL, name, n) for _ in range(runs))
+        yield {
+            "work": f"{name}, first call, n = {n:,}",
+            "ours": f"{seconds[runs // 2]:.2f} s ({seconds[0]:.2f} to {seconds[-1]:.2f})",
+        }
+
+
+def peak_memory(n: int) -> Iterator[Row]:
+    """Bytes an item beyond the input, at the peak; of the host, on Linux."""
+    for name in METRICS:
+        yield {
+            "work": f"{name}, peak memory, n = {n:,}",
+            "ours": f"{_fresh(_PEAK_MEMORY, name, n):.0f} bytes an item",
+        }
+
+
+def error(n: int) -> Iterator[Row]:
+    """The error in float32 mode, with ties and weights, of float64 scikit-learn as the truth."""
+    rng = np.random.default_rng(1)
+    scores, labels = data((n,))
+    scores = np.round(scores, 4)
+    weights = rng.random(n, np.float32) + np.float32(0.1)
+    given = {"sample_weight": weights.astype(np.float64)}
+    reference = {
+        "roc_auc": sklearn.metrics.roc_auc_score(labels, scores, **given),
+        "partial_auc": sklearn.metrics.roc_auc_score(labels, scores, max_fpr=MAX_FPR, **given),
+        "average_precision": sklearn.metrics.average_precision_score(labels, scores, **given),
+    }
+    metrics = {**METRICS, "average_precision": jm.average_precision}
+    for name, truth in reference.items():
+        value = float(metrics[name](scores, labels, weights=weights))
+        yield {
+            "work": f"{name}, ties and weights, n = {n:,}",
+            "ours": f"error {abs(value - truth):.1e}",
+        }

@@ -1,0 +1,24 @@
+"""Every example runs, and says what it should."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+SAYS = {
+    "first_principles": ["0.35               3                2", "cheapest:", "drew"],
+    "partial_auc": ["0.5588", "0.5882", "0.7000  0.7000"],
+    "recall_at_fpr": ["212 malignant", "of the area", "median_unbiased"],
+}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [str(path), str(tmp_path / "figure.png")])
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    for words in SAYS[path.stem]:
+        assert words in printed
+    assert "drew" not in printed or (tmp_path / "figure.png").stat().st_size > 10_000
