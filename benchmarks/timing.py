@@ -26,12 +26,11 @@ class Timing(NamedTuple):
 
 
 def time_in_turn(rivals: dict[str, Callable[[], Any]], runs: int) -> dict[str, Timing]:
-    """Each called once to warm up, then `runs` rounds of all, waiting for every result."""
+    """`runs` rounds of all, each call right after one that is not timed, and waited for."""
     seconds: dict[str, list[float]] = {name: [] for name in rivals}
-    for call in rivals.values():
-        jax.block_until_ready(call())
     for _ in range(runs):
         for name, call in rivals.items():
+            jax.block_until_ready(call())  # not timed: the last one may have left work behind
             start = time.perf_counter()
             jax.block_until_ready(call())
             seconds[name].append(time.perf_counter() - start)

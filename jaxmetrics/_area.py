@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._curves import operating_points
-from jaxmetrics._table import ScoreTable, table_metric
+from jaxmetrics._table import ScoreTable, library_metric
 from jaxmetrics._types import Array, ArrayLike
 
 
-@table_metric
+@library_metric
 def roc_auc(table: ScoreTable) -> Array:
     """The area under the ROC curve: how often a positive outranks a negative.
 
@@ -43,12 +44,12 @@ def roc_auc(table: ScoreTable) -> Array:
     Reference: J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver
     operating characteristic (ROC) curve", Radiology 143, 1982.
     """
-    tps = jnp.cumsum(table.positives)
+    tps = _numerics.running_sum(table.positives)
     outranked = jnp.sum(table.negatives * (tps - table.positives / 2))
     return outranked / (tps[-1] * jnp.sum(table.negatives))
 
 
-@table_metric(check=_checks.check_options)
+@library_metric
 def partial_auc(
     table: ScoreTable,
     *,
@@ -81,7 +82,7 @@ def partial_auc(
     Raises:
       TypeError, ValueError: an input is not what it should be, or shapes do not fit.
 
-    NaN where a class is absent or a valid score is NaN. Time O(n log n + n k), memory O(n). In a
+    NaN where a class is absent or a valid score is NaN. Time O(n log n), memory O(n). In a
     gradient, a limit that falls on a step of the curve stands in the middle of the step.
 
     Example:
@@ -95,35 +96,82 @@ def partial_auc(
     1989; H. Yang et al., "Two-way partial AUC and its properties", Statistical Methods in Medical
     Research 28, 2019.
     """
-    fps, tps, _ = operating_points(table)
-    fpr, tpr = _numerics.rates(fps, fps[-1]), _numerics.rates(tps, tps[-1])
-
-    def area(max_fpr: Array, min_fpr: Array, min_tpr: Array) -> Array:
-        raw = _area_between(fpr, tpr, min_fpr, max_fpr, min_tpr)
-        largest = (max_fpr - min_fpr) * (1 - min_tpr)
-        if scale == "range":
-            return raw / largest
-        if scale == "mcclish":
-            diagonal = jnp.maximum(jnp.stack([min_fpr, max_fpr]), min_tpr) - min_tpr
-            chance = (diagonal[1] ** 2 - diagonal[0] ** 2) / 2
-            return (1 + (raw - chance) / (largest - chance)) / 2
-        return raw
-
-    return _numerics.for_each(area, max_fpr, min_fpr, min_tpr)
-
-
-def _area_between(x: Array, y: Array, low: Array, high: Array, floor: Array) -> Array:
-    """The area under rising points (x, y), between `low` and `high`, above `floor`."""
-    x0, x1, y0, y1 = x[:-1], x[1:], y[:-1], y[1:]
-    # A segment counts from where it rises through the floor, and not at all if it stays below.
-    enters = jnp.clip(_numerics.divide(floor - y0, y1 - y0, jnp.where(y0 < floor, 1.0, 0.0)), 0, 1)
-    start = jnp.clip(x0 + enters * (x1 - x0), low, high)
-    end = jnp.clip(x1, low, high)
-    middle = _numerics.divide((start + end) / 2 - x0, x1 - x0, 0.0)
-    return jnp.sum((end - start) * (y0 + middle * (y1 - y0) - floor))
+    max_fpr, min_fpr, min_tpr = map(jnp.asarray, (max_fpr, min_fpr, min_tpr))
+    curve = _Steps.of(table)
+    n_negative, n_positive = (x[-1].astype(jnp.float64) for x in (curve.fps, curve.tps))
+    low, high = _in_counts(min_fpr, n_negative), _in_counts(max_fpr, n_negative)
+    floor = _in_counts(min_tpr, n_positive)
+    entry = curve.abscissa(floor)  # left of it the curve is below the floor
+    low, high = jnp.maximum(low, entry), jnp.maximum(high, entry)
+    counts = curve.area(high) - curve.area(low) - floor * (high - low)
+    raw: Array = counts / (n_negative * n_positive)
+    largest = (max_fpr - min_fpr) * (1 - min_tpr)
+    if scale == "range":
+        raw = raw / largest
+    if scale == "mcclish":
+        chance = (_above(max_fpr, min_tpr) ** 2 - _above(min_fpr, min_tpr) ** 2) / 2
+        raw = (1 + (raw - chance) / (largest - chance)) / 2
+    return raw
 
 
-@table_metric
+def _above(fpr: Array, min_tpr: Array) -> Array:
+    """How far the diagonal of chance is above the floor."""
+    return jnp.maximum(fpr - min_tpr, 0)
+
+
+class _Steps(NamedTuple):
+    """A ROC curve in counts: each row of a table goes right by `widths` and up by `rises`."""
+
+    widths: Array
+    rises: Array
+    fps: Array  # where a row ends; integers, if the counts are, to spare memory
+    tps: Array
+    areas: Array  # under the curve up to there
+
+    @classmethod
+    def of(cls, table: ScoreTable) -> _Steps:
+        widths, rises = table.negatives, table.positives
+        fps, tps = jnp.cumsum(widths), jnp.cumsum(rises)
+        return cls(widths, rises, fps, tps, jnp.cumsum(widths * (tps - rises / 2)))
+
+    def area(self, x: Array) -> Array:
+        """The area left of x. Its derivative, where x is at a step, is that of the middle."""
+
+        def within(row: Array) -> Array:
+            width, rise, fp, tp = self._at(row)
+            inside = x - (fp - width)
+            height = tp - rise + _numerics.divide(inside, width, 0.0) * rise / 2
+            return self.areas[row] - width * (tp - rise / 2) + inside * height
+
+        before = jnp.searchsorted(self.fps, _like(self.fps, jnp.ceil, x), side="left")
+        after = jnp.searchsorted(self.fps, _like(self.fps, jnp.floor, x), side="right")
+        return (within(before) + within(jnp.minimum(after, len(self.fps) - 1))) / 2
+
+    def abscissa(self, y: Array) -> Array:
+        """Where the curve rises through y."""
+        row = jnp.searchsorted(self.tps, _like(self.tps, jnp.ceil, y), side="left")
+        width, rise, fp, tp = self._at(row)
+        return fp - width + _numerics.divide(y - (tp - rise), rise, 0.0) * width
+
+    def _at(self, row: Array) -> list[Array]:
+        return [column[row].astype(jnp.float64) for column in self[:4]]
+
+
+def _like(counts: Array, rounding: Callable[[Array], Array], x: Array) -> Array:
+    """x, rounded to a whole number where the counts that it is compared with are whole."""
+    whole = jnp.issubdtype(counts.dtype, jnp.integer)
+    return rounding(x).astype(counts.dtype) if whole else x
+
+
+def _in_counts(limit: Array, total: Array) -> Array:
+    """A limit of a rate in counts; a whole number where a whole number over the total equals it."""
+    counts = limit * total
+    whole = jnp.round(counts)
+    equal = (whole / total).astype(limit.dtype) == limit
+    return counts + lax.stop_gradient(jnp.where(equal, whole - counts, 0))
+
+
+@library_metric
 def average_precision(table: ScoreTable) -> Array:
     """Average precision: the precision at each positive, averaged over the positives.
 
@@ -152,7 +200,8 @@ def average_precision(table: ScoreTable) -> Array:
     Reference: J. Davis and M. Goadrich, "The relationship between precision-recall and ROC
     curves", ICML 2006.
     """
-    tps, fps = jnp.cumsum(table.positives), jnp.cumsum(table.negatives)
+    tps = _numerics.running_sum(table.positives)
+    fps = _numerics.running_sum(table.negatives)
     precision = _numerics.divide(tps, tps + fps, 0.0)
     return _numerics.divide(jnp.sum(table.positives * precision), tps[-1], 0.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +12,9 @@ import numpy as np
 
 from jaxmetrics import _checks, _numerics
 from jaxmetrics._table import evaluate, resolve
-from jaxmetrics._types import Array, ArrayLike, Items
+from jaxmetrics._types import Array, ArrayLike, HostArray, Items
 
 ClassMetric = Callable[..., Any]
-HostArray: TypeAlias = np.ndarray[Any, Any]
 
 _PAIR_WEIGHTS = 2**26  # of one turn of one_vs_one, 8 bytes each
 
@@ -216,8 +215,7 @@ def _transposed(array: Any) -> Any:
 
 def _across(array: Any, tail: tuple[int, ...]) -> Any:
     """`array` broadcast to end in `tail`; by NumPy where it is its own, as JAX rounds float64."""
-    library: Any = np if isinstance(array, np.ndarray) else jnp
-    return library.broadcast_to(array, array.shape[: -len(tail)] + tail)
+    return _numerics.namespace(array).broadcast_to(array, array.shape[: -len(tail)] + tail)
 
 
 def _values(metric: ClassMetric, items: Items) -> Any:

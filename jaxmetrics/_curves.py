@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import ScoreTable, table_metric
-from jaxmetrics._types import Array
+from jaxmetrics import _numerics
+from jaxmetrics._table import ScoreTable, library_metric
+from jaxmetrics._types import Array, HostArray
 
 
 class RocCurve(NamedTuple):
@@ -59,8 +59,8 @@ def operating_points(table: ScoreTable) -> OperatingPoints:
     weighty = table.positives + table.negatives > 0
     thresholds = _numerics.running_minimum(jnp.where(weighty, table.thresholds, jnp.inf))
     return OperatingPoints(
-        _from(0, jnp.cumsum(table.negatives)),
-        _from(0, jnp.cumsum(table.positives)),
+        _numerics.running_sum(_from(0, table.negatives)),
+        _numerics.running_sum(_from(0, table.positives)),
         _from(jnp.inf, thresholds),
     )
 
@@ -69,7 +69,7 @@ def _from(start: float, values: Array) -> Array:
     return jnp.concatenate([jnp.full(1, start, values.dtype), values])
 
 
-@table_metric
+@library_metric
 def roc_curve(table: ScoreTable) -> RocCurve:
     """The ROC curve: TPR against FPR at every threshold.
 
@@ -103,7 +103,7 @@ def roc_curve(table: ScoreTable) -> RocCurve:
     return RocCurve(_numerics.rates(fps, fps[-1]), _numerics.rates(tps, tps[-1]), thresholds)
 
 
-@table_metric
+@library_metric
 def precision_recall_curve(table: ScoreTable) -> PrecisionRecallCurve:
     """The precision-recall curve, in scikit-learn's order.
 
@@ -140,7 +140,7 @@ def precision_recall_curve(table: ScoreTable) -> PrecisionRecallCurve:
     return PrecisionRecallCurve(precision[::-1], recall[::-1], thresholds[::-1])
 
 
-@table_metric
+@library_metric
 def det_curve(table: ScoreTable) -> DetCurve:
     """The detection error trade-off: FNR against FPR at every threshold.
 
@@ -177,7 +177,7 @@ def det_curve(table: ScoreTable) -> DetCurve:
     return DetCurve(fpr[::-1], fnr[::-1], thresholds[::-1])
 
 
-@table_metric(check=_checks.check_options)
+@library_metric
 def cost_curve(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> CostCurve:
     """The total cost of deciding "positive" at every threshold.
 
@@ -211,7 +211,6 @@ def cost_curve(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0)
     return CostCurve(fp_cost * fps + fn_cost * (tps[-1] - tps), thresholds)
 
 
-HostArray: TypeAlias = np.ndarray[Any, Any]
 Curve = TypeVar("Curve", RocCurve, PrecisionRecallCurve, DetCurve, CostCurve)
 
 

@@ -34,6 +34,15 @@ def rates(counts: Array, total: Array) -> Array:
     return counts / jnp.where(counts >= 0, total, 1)
 
 
+def running_sum(x: Array) -> Array:
+    """The sum so far, in double precision.
+
+    Counts are added as integers, which is exact and takes half the memory.
+    """
+    total: Array = jnp.cumsum(x, axis=-1)
+    return total.astype(jnp.float64)
+
+
 def running_minimum(x: Array) -> Array:
     """The smallest entry so far along the last axis.
 
@@ -46,6 +55,11 @@ def running_minimum(x: Array) -> Array:
 def default_float() -> Any:
     """JAX's floating dtype of results here: float32, or float64 in x64 mode."""
     return jax.dtypes.canonicalize_dtype(np.float64)
+
+
+def namespace(array: Any) -> Any:
+    """NumPy for its own arrays, JAX's for others, traced ones among them."""
+    return np if isinstance(array, np.ndarray) else jnp
 
 
 def is_inexact(leaf: Any) -> bool:
@@ -80,7 +94,7 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     def forward(*leaves: Any) -> tuple[Any, tuple[Any, ...]]:
-        return run(*leaves), leaves
+        return rule(*leaves), leaves
 
     def backward(leaves: tuple[Any, ...], cotangents: Any) -> tuple[Any, ...]:
         floating = [i for i, leaf in enumerate(leaves) if is_inexact(leaf)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
+from jaxmetrics._numerics import running_sum
 from jaxmetrics._types import Array
 
 # The position of the quantile q among n ordered values, counted from 0; a fraction lies between
@@ -61,7 +62,7 @@ def weighted_quantile(values: Array, weights: Array, q: Array, method: str) -> A
     Agrees with `numpy.quantile` of the copies, except that equal infinities give themselves
     rather than NaN. NaN where the weights sum to 0.
     """
-    copies = jnp.cumsum(weights)
+    copies = running_sum(weights)
     total = copies[-1]
     position = jnp.clip(_POSITIONS[method](total, q), 0, total - 1)
     below = jnp.floor(position)

@@ -2,7 +2,8 @@
 
 XLA sorts floats through a slow comparator, and several operands slower still. Integer keys avoid
 the first everywhere. On the CPU one sort of a 64-bit word that holds key and payload avoids the
-second; on an accelerator a radix sort of a 32-bit key with its payload moves fewer bytes.
+second; on an accelerator a radix sort of a 32-bit key with its payload moves fewer bytes. Data that
+are at hand on the CPU, not traced, are sorted by NumPy.
 
 Reference: M. Herf, "Radix tricks", 2001, for the image of a float among the unsigned integers.
 """
@@ -12,65 +13,81 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from jaxmetrics._types import Array
+from jaxmetrics._numerics import namespace
+from jaxmetrics._types import Array, HostArray
 
 
-def descending_keys(scores: Array) -> Array:
+def descending_keys(scores: Any) -> Any:
     """Unsigned keys in the reverse order of `scores`: `uint32`, or `uint64` for 64-bit scores.
 
-    -0.0 and 0.0 share a key. NaN has a key of no meaning. Trace in double precision.
+    -0.0 and 0.0 share a key. NaN has a key of no meaning. Of NumPy's arrays the keys are NumPy's;
+    others are to be traced in double precision.
     """
     unsigned, signed = _words(scores)
+    sign = _sign(unsigned)
     if jnp.issubdtype(scores.dtype, jnp.floating):
-        bits = lax.bitcast_convert_type(scores.astype(_float_like(unsigned)), unsigned)
+        bits = scores.astype(_float_like(unsigned)).view(unsigned)
         # By its bits, not by == 0, which is true of subnormal numbers where they are flushed.
-        bits = jnp.where(bits == _sign(unsigned), unsigned(0), bits)
-        negative = bits >= _sign(unsigned)
-        ascending = jnp.where(negative, ~bits, bits | _sign(unsigned))
-    elif jnp.issubdtype(scores.dtype, jnp.signedinteger):
-        ascending = lax.bitcast_convert_type(scores.astype(signed), unsigned) ^ _sign(unsigned)
-    else:
-        ascending = scores.astype(unsigned)
-    return ~ascending
+        bits = namespace(scores).where(bits == sign, unsigned(0), bits)
+        # All but the sign of a positive number, whose order is to be reversed; nothing else.
+        return bits ^ ~((bits.view(signed) >> (8 * bits.dtype.itemsize - 1)).view(unsigned) | sign)
+    if jnp.issubdtype(scores.dtype, jnp.signedinteger):
+        return ~(scores.astype(signed).view(unsigned) ^ sign)
+    return ~scores.astype(unsigned)
 
 
-def scores_of_keys(keys: Array, like: Array) -> Array:
+def scores_of_keys(keys: Array, like: Any) -> Any:
     """The scores, in double precision, whose `descending_keys` these are; `like` had the dtype."""
     unsigned, signed = _words(like)
-    ascending = ~keys
+    ascending, sign = ~keys, _sign(unsigned)
     if jnp.issubdtype(like.dtype, jnp.floating):
-        positive = ascending >= _sign(unsigned)
-        bits = jnp.where(positive, ascending ^ _sign(unsigned), ~ascending)
-        return lax.bitcast_convert_type(bits, _float_like(unsigned)).astype(jnp.float64)
+        bits = jnp.where(ascending >= sign, ascending ^ sign, keys)
+        return bits.view(_float_like(unsigned)).astype(jnp.float64)
     if jnp.issubdtype(like.dtype, jnp.signedinteger):
-        return lax.bitcast_convert_type(ascending ^ _sign(unsigned), signed).astype(jnp.float64)
+        return (ascending ^ sign).view(signed).astype(jnp.float64)
     return ascending.astype(jnp.float64)
 
 
 def _words(scores: Array) -> tuple[Any, Any]:
-    return (jnp.uint64, jnp.int64) if scores.dtype.itemsize == 8 else (jnp.uint32, jnp.int32)
+    return (np.uint64, np.int64) if scores.dtype.itemsize == 8 else (np.uint32, np.int32)
 
 
 def _float_like(unsigned: Any) -> Any:
-    return jnp.float64 if unsigned is jnp.uint64 else jnp.float32
+    return np.float64 if unsigned is np.uint64 else np.float32
 
 
 def _sign(unsigned: Any) -> Any:
-    return unsigned(1 << (63 if unsigned is jnp.uint64 else 31))
+    return unsigned(1 << (63 if unsigned is np.uint64 else 31))
 
 
-def sort_by_key(keys: Array, payload: Array) -> tuple[Array, Array]:
+def sort_by_key(keys: Any, payload: Any) -> tuple[Any, Any]:
     """Keys `[..., n]` in ascending order, and their `uint32` payload in the same order.
 
-    The order within a tie is unspecified. Trace in double precision.
+    The order within a tie is unspecified. NumPy's arrays are sorted by NumPy; others are to be
+    traced in double precision.
     """
+    if isinstance(keys, np.ndarray):
+        return _sort_on_host(keys, payload)
     packed = _sort_packed if keys.dtype == jnp.uint32 else _sort_in_halves
     result: tuple[Array, Array] = lax.platform_dependent(
         keys, payload, cpu=packed, default=_sort_pairs
     )
     return result
+
+
+def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostArray]:
+    """By NumPy, whose vectorised sort is several times faster than XLA's on the CPU."""
+    if keys.dtype == np.uint64:
+        order = np.argsort(keys, axis=-1)
+        return np.take_along_axis(keys, order, -1), np.take_along_axis(payload, order, -1)
+    words = keys.astype(np.uint64)
+    words <<= 32
+    words |= payload
+    words.sort(axis=-1)
+    return (words >> 32).astype(np.uint32), words.astype(np.uint32)
 
 
 def _sort_pairs(keys: Array, payload: Array) -> tuple[Array, Array]:

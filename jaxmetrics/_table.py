@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Concatenate, NamedTuple, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
 from jaxmetrics._types import Array, ArrayLike, Items, P, TableMetric
@@ -73,17 +73,17 @@ def score_table(
 
     Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
     """
-    items = _checks.check_items(scores, labels, weights, where)
+    items = _prepared(_checks.check_items(scores, labels, weights, where))
     dtype = _numerics.default_float()
     with _numerics.double_precision():
-        table: ScoreTable = _score_table(tuple(items), dtype)
+        table: ScoreTable = _score_table(items, dtype)
     return table
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _score_table(items: tuple[Any, ...], dtype: Any) -> ScoreTable:
+def _score_table(items: Items, dtype: Any) -> ScoreTable:
     def build(*leaves: Any) -> ScoreTable:
-        table, undefined = _build(Items(*jax.tree.unflatten(tree, leaves)))
+        table, undefined = _build(jax.tree.unflatten(tree, leaves))
         thresholds = jnp.where(undefined[..., None], jnp.nan, table.thresholds)
         thresholds = jnp.broadcast_to(thresholds, table.positives.shape)
         columns = (thresholds, table.positives, table.negatives)
@@ -96,41 +96,25 @@ def _score_table(items: tuple[Any, ...], dtype: Any) -> ScoreTable:
 
 def _build(items: Items) -> tuple[ScoreTable, Array]:
     """The table, and `[...]` whether it is undefined. Trace in double precision."""
-    scores, labels, weights, where, amounts = (
-        x if x is None else jnp.asarray(x) for x in _nonempty(items)
-    )
-    assert scores is not None  # for the type checker
-    assert labels is not None
-    valid = jnp.array(True) if where is None else where
-    nan = jnp.isnan(scores) if _numerics.is_inexact(scores) else jnp.zeros_like(scores, bool)
-    keys = _sorting.descending_keys(scores)
-
-    per_item = jnp.broadcast_shapes(labels.shape, valid.shape)
-    if (
-        weights is None
-        and amounts is None
-        and np.broadcast_shapes(per_item, keys.shape) == keys.shape
-    ):
-        # The class rides with the key, and nothing need be gathered afterwards.
-        positive, negative = (labels == 1) & valid & ~nan, (labels != 1) & valid & ~nan
-        classes = jnp.where(positive, jnp.uint32(1), jnp.where(negative, jnp.uint32(2), 0))
-        keys, classes = _sorting.sort_by_key(keys, jnp.broadcast_to(classes, keys.shape))
-        positives, negatives = (classes == 1).astype(jnp.int32), (classes == 2).astype(jnp.int32)
-        undefined = jnp.any(nan & valid, axis=-1)
+    items = jax.tree.map(jnp.asarray, items)
+    keys, payload = _in_order(items) if items.in_order is None else items.in_order
+    nan = _is_nan(items.scores)
+    if _labels_ride(items):
+        positives, negatives = (payload == 1).astype(jnp.int32), (payload == 2).astype(jnp.int32)
+        undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
     else:
         # Sorting depends on the scores alone, so a batch of labels or weights shares one order.
-        positives, negatives = _class_weights(labels, weights, valid, amounts)
+        positives, negatives = _class_weights(items)
         undefined = jnp.any(nan & (positives + negatives > 0), axis=-1)
-        index = lax.broadcasted_iota(jnp.uint32, keys.shape, keys.ndim - 1)
-        keys, order = _sorting.sort_by_key(keys, index)
-        nan = _sorting.take(nan, order)
-        positives = jnp.where(nan, 0, _sorting.take(positives, order))
-        negatives = jnp.where(nan, 0, _sorting.take(negatives, order))
+        nan = _sorting.take(nan, payload)
+        positives = jnp.where(nan, 0, _sorting.take(positives, payload))
+        negatives = jnp.where(nan, 0, _sorting.take(negatives, payload))
 
     first = jnp.ones_like(keys[..., :1], bool)
     starts = jnp.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
     rows = jnp.cumsum(starts, axis=-1, dtype=jnp.int32) - 1
-    thresholds = _at_rows(_sorting.scores_of_keys(keys, scores), rows, "max", -jnp.inf)
+    thresholds = _sorting.scores_of_keys(keys, items.scores)
+    thresholds = _at_rows(thresholds, rows, "max", -jnp.inf)
     positives, negatives = _at_rows(positives, rows, "add", 0), _at_rows(negatives, rows, "add", 0)
 
     weighty = positives + negatives > 0
@@ -141,31 +125,71 @@ def _build(items: Items) -> tuple[ScoreTable, Array]:
     return ScoreTable(thresholds, positives, negatives), undefined
 
 
-def _nonempty(items: Items) -> Items:
-    """No items at all are the same as one that is masked, and spare every reduction a case."""
-    if items.scores.shape[-1]:
-        return items
-
-    def padded(x: Any) -> Any:
-        return x if x is None else jnp.zeros((*x.shape[:-1], 1), x.dtype)
-
-    masked = jnp.zeros(1, bool) if items.where is None else items.where
-    return Items(*map(padded, items._replace(where=masked)))
+def _labels_ride(items: Items) -> bool:
+    """Whether the class can be sorted along with the key, so that nothing need be gathered."""
+    if items.weights is not None or items.amounts is not None:
+        return False
+    shapes = [x.shape for x in (items.labels, items.where, items.scores) if x is not None]
+    return np.broadcast_shapes(*shapes) == items.scores.shape
 
 
-def _class_weights(
-    labels: Array, weights: Array | None, valid: Array, amounts: Array | None
-) -> tuple[Array, Array]:
-    """What each item adds to the positives and to the negatives; 0 where it is masked."""
-    one = jnp.array(1) if weights is None else weights
-    if weights is None and amounts is None:
-        unit: Any = jnp.int32
+def _in_order(items: Items) -> tuple[Any, Any]:
+    """Keys in order, and along with each its class or the index of its item."""
+    scores, labels, where = items.scores, items.labels, items.where
+    library = _numerics.namespace(scores)
+    if _labels_ride(items):
+        valid = ~_is_nan(scores) if where is None else ~_is_nan(scores) & where
+        payload = (2 - (labels == 1).astype(np.uint32)) * valid.astype(np.uint32)
     else:
-        unit = jnp.float64
+        payload = library.arange(scores.shape[-1], dtype=np.uint32)
+    keys = _sorting.descending_keys(scores)
+    return _sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape))
+
+
+def _is_nan(scores: Any) -> Any:
+    if _numerics.is_inexact(scores):
+        return _numerics.namespace(scores).isnan(scores)
+    return _numerics.namespace(scores).zeros(scores.shape, bool)
+
+
+def _prepared(items: Items) -> Items:
+    """With at least one item; and in order, where the CPU has the data at hand to do it now."""
+    if not items.scores.shape[-1]:
+        # No items are the same as one that is masked, and spare every reduction a case.
+        one = items._replace(where=np.zeros(1, bool) if items.where is None else items.where)
+        zeros: list[Any] = [x if x is None else np.zeros((*x.shape[:-1], 1), x.dtype) for x in one]
+        return Items(*zeros)
+    if not _checks.is_concrete(jnp.zeros(())):
+        return items  # being compiled: what is at hand would become constants of the program
+    host = items
+    if _labels_ride(items):
+        host = host._replace(labels=_on_host(items.labels), where=_on_host(items.where))
+    host = host._replace(scores=_on_host(items.scores))
+    needed = (host.scores, host.labels, host.where) if _labels_ride(items) else (host.scores,)
+    if any(x is not None and not isinstance(x, np.ndarray) for x in needed):
+        return items
+    return items._replace(in_order=_in_order(host))
+
+
+def _on_host(array: Any) -> Any:
+    """As NumPy's, without a copy, if it lies in this process's memory; else as it is."""
+    if isinstance(array, jax.Array) and _checks.is_concrete(array):
+        device, *others = array.devices()
+        if device.platform == "cpu" and not others:
+            return np.asarray(array)
+    return array
+
+
+def _class_weights(items: Items) -> tuple[Array, Array]:
+    """What each item adds to the positives and to the negatives; 0 where it is masked."""
+    _, labels, weights, where, amounts, _ = items
+    counted = weights is None and amounts is None
+    valid = jnp.array(True) if where is None else where
+    weight = jnp.where(valid, 1 if weights is None else weights, 0)
+    weight = weight.astype(jnp.int32 if counted else jnp.float64)
     positive, negative = (labels == 1) & valid, (labels != 1) & valid
-    mass = jnp.where(valid, one, 0).astype(unit)
-    amount = 1 if amounts is None else jnp.where(positive, amounts, 0).astype(unit)
-    return jnp.where(positive, mass * amount, 0), jnp.where(negative, mass, 0)
+    amount = 1 if amounts is None else jnp.where(positive, amounts, 0)
+    return jnp.where(positive, weight * amount, 0), jnp.where(negative, weight, 0)
 
 
 def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
@@ -185,12 +209,15 @@ def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
 def evaluate(function: Callable[..., Any], source: Items | ScoreTable, **options: Any) -> Any:
     """`function(table, **options)` for each table of a batch, compiled, in double precision.
 
-    `function` sees one ScoreTable `[rows]` in float64; results are in JAX's default float, and NaN
-    where the table is undefined. Options that are arrays are traced, others are static.
+    `function` sees one ScoreTable `[rows]`, of integer counts where there are no weights; results
+    are in JAX's default float, and NaN where the table is undefined. Options that are arrays are
+    traced, others are static.
     """
     arrays = {k: v for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))}
     static = tuple(sorted((k, v) for k, v in options.items() if k not in arrays))
     dtype = _numerics.default_float()
+    if isinstance(source, Items):
+        source = _prepared(source)
     with _numerics.double_precision():
         return _evaluate((source, arrays), function, static, dtype)
 
@@ -215,9 +242,7 @@ def _evaluate(
             )
 
         batch = table.positives.shape[:-1]
-        table = ScoreTable(
-            *(jnp.broadcast_to(x, table.positives.shape).astype(jnp.float64) for x in table)
-        )
+        table = ScoreTable(*(jnp.broadcast_to(x, table.positives.shape) for x in table))
         undefined = jnp.broadcast_to(undefined, batch)
         for _ in batch:
             of_one = jax.vmap(of_one)
@@ -227,7 +252,21 @@ def _evaluate(
 
 
 def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
+    table = ScoreTable(*(jnp.asarray(x, jnp.float64) for x in table))
     return table, jnp.isnan(table.thresholds[..., 0])
+
+
+@dataclass(frozen=True)
+class _OfDoubles:
+    """A user's function of a table in float64, for whom sums and products of counts are safe.
+
+    The library's own take integer counts as they come.
+    """
+
+    function: Callable[..., Any]
+
+    def __call__(self, table: ScoreTable, **options: Any) -> Any:
+        return self.function(ScoreTable(*(x.astype(jnp.float64) for x in table)), **options)
 
 
 @overload
@@ -290,6 +329,23 @@ def table_metric(
     """
     if function is None:
         return functools.partial(table_metric, check=check, amounts=amounts)
+    return _metric(function, _OfDoubles(function), check, amounts)
+
+
+def library_metric(
+    function: Callable[Concatenate[ScoreTable, P], R], *, amounts: bool = False
+) -> TableMetric[P, R]:
+    """`table_metric` for the library's own: options are checked, and counts stay integers."""
+    metric: TableMetric[P, R] = _metric(function, function, _checks.check_options, amounts)
+    return metric
+
+
+def _metric(
+    function: Callable[..., Any],
+    evaluated: Callable[..., Any],
+    check: Callable[[dict[str, Any]], dict[str, Any]],
+    amounts: bool,
+) -> Any:
     options = list(inspect.signature(function).parameters.values())[1:]
     if any(option.kind is not option.KEYWORD_ONLY for option in options):
         raise TypeError(
@@ -321,16 +377,16 @@ def table_metric(
         per_item = (weights, where, given.pop("amounts", None) if amounts else None)
         chosen = settings(given)
         if not isinstance(scores, ScoreTable):
-            return evaluate(function, _checks.check_items(scores, labels, *per_item), **chosen)
+            return evaluate(evaluated, _checks.check_items(scores, labels, *per_item), **chosen)
         if any(x is not None for x in (labels, *per_item)):
             raise TypeError(
                 "a ScoreTable already holds labels and weights: pass it alone, "
                 "or build it with score_table(scores, labels, weights=..., where=...)"
             )
-        return evaluate(function, scores, **chosen)
+        return evaluate(evaluated, scores, **chosen)
 
     public: Any = metric
-    public.table_function, public.settings = function, settings
+    public.table_function, public.settings = evaluated, settings
     public.__signature__ = _signature(options, amounts)
     return public
 
@@ -361,5 +417,5 @@ def resolve(metric: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, A
         metric = metric.func
     settings = getattr(metric, "settings", None)
     if settings is None:
-        return metric, options
+        return _OfDoubles(metric), options
     return metric.table_function, settings(options)  # type: ignore[attr-defined]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jaxmetrics import _checks, _numerics
+from jaxmetrics import _numerics
 from jaxmetrics._curves import OperatingPoints, operating_points
 from jaxmetrics._numerics import rates
 from jaxmetrics._quantile import weighted_quantile
-from jaxmetrics._table import ScoreTable, table_metric
+from jaxmetrics._table import ScoreTable, library_metric
 from jaxmetrics._types import Array, ArrayLike
 
 
@@ -21,7 +22,7 @@ class AtThreshold(NamedTuple):
     threshold: Array
 
 
-@table_metric(check=_checks.check_options, amounts=True)
+@partial(library_metric, amounts=True)
 def recall_at_fpr(
     table: ScoreTable,
     *,
@@ -80,7 +81,7 @@ def recall_at_fpr(
     return jnp.where(points.fps[-1] > 0, tpr[_last_within(points, max_fpr)], jnp.nan)
 
 
-@table_metric(check=_checks.check_options)
+@library_metric
 def threshold_at_fpr(
     table: ScoreTable,
     *,
@@ -158,7 +159,7 @@ def _quantile(table: ScoreTable, max_fpr: ArrayLike, method: str) -> Array:
     )
 
 
-@table_metric(check=_checks.check_options)
+@library_metric
 def precision_at_recall(
     table: ScoreTable, *, min_recall: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -196,7 +197,7 @@ def precision_at_recall(
     return _best(points, min_recall, return_threshold, lowest=True)
 
 
-@table_metric(check=_checks.check_options)
+@library_metric
 def recall_at_precision(
     table: ScoreTable, *, min_precision: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -233,7 +234,7 @@ def recall_at_precision(
     return _best(Curve(rates(tps, tps[-1]), precision, thresholds), min_precision, return_threshold)
 
 
-@table_metric(check=_checks.check_options)
+@library_metric
 def sensitivity_at_specificity(
     table: ScoreTable, *, min_specificity: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -272,7 +273,7 @@ def sensitivity_at_specificity(
     )
 
 
-@table_metric(check=_checks.check_options)
+@library_metric
 def specificity_at_sensitivity(
     table: ScoreTable, *, min_sensitivity: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -339,7 +340,7 @@ def _best(
     return AtThreshold(value, jnp.where(defined, points.thresholds[best], jnp.nan))
 
 
-@table_metric(check=_checks.check_options)
+@library_metric
 def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> Array:
     """The threshold with the lowest total cost of errors.
 

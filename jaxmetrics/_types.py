@@ -16,7 +16,8 @@ Array: TypeAlias = jax.Array
 # Inputs may be anything that holds numbers: JAX and NumPy arrays, lists, columns of pandas or
 # polars, tensors with `__dlpack__`. `_checks.as_array` decides, so the static type stays open.
 ArrayLike: TypeAlias = Any
-HostOrDeviceArray: TypeAlias = jax.Array | npt.NDArray[Any]
+HostArray: TypeAlias = npt.NDArray[Any]
+HostOrDeviceArray: TypeAlias = jax.Array | HostArray
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 P = ParamSpec("P")
@@ -31,6 +32,8 @@ class Items(NamedTuple):
     weights: HostOrDeviceArray | None = None
     where: HostOrDeviceArray | None = None
     amounts: HostOrDeviceArray | None = None
+    # `(keys, payload)` of `_table._in_order`, where that was done before tracing.
+    in_order: Any = None
 
 
 class TableMetric(Protocol[P, R_co]):

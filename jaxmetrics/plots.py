@@ -6,7 +6,7 @@ Colours are those of Okabe and Ito, told apart by colour-blind readers; line sty
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -278,7 +278,7 @@ def _legend(name: str, value: str) -> str:
     return f"{name}, {value}" if name else value
 
 
-def _finish(ax: Axes, legend: str = "best") -> Axes:
+def _finish(ax: Axes, legend: Literal["best", "lower left"] = "best") -> Axes:
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc=legend, framealpha=0.9)
