@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import batching, mlir
 
 from jaxmetrics._types import Array
@@ -126,14 +126,14 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 class _Program:
     """A traced program, which JAX is not to look into."""
 
-    jaxpr: ClosedJaxpr
+    jaxpr: Any
 
     def __call__(self, *arrays: Any) -> Any:
-        return jaxpr_as_fun(self.jaxpr)(*arrays)
+        return jax.core.eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *arrays)
 
 
-def _bind(arrays: Sequence[Any], jaxpr: ClosedJaxpr) -> list[Any]:
-    results: list[Any] = _primitive.bind(*arrays, program=_Program(jaxpr))
+def _bind(arrays: Sequence[Any], jaxpr: Any) -> list[Any]:
+    results: list[Any] = _primitive().bind(*arrays, program=_Program(jaxpr))
     return results
 
 
@@ -158,12 +158,17 @@ def _batch(arrays: Any, axes: Any, *, program: _Program) -> Any:
     return results, [0] * len(results)
 
 
-_primitive = Primitive("double_precision")
-_primitive.multiple_results = True
-_primitive.def_impl(_run)
-_primitive.def_abstract_eval(_results)
-mlir.register_lowering(_primitive, _lower)
-batching.primitive_batchers[_primitive] = _batch
+@functools.cache
+def _primitive() -> Any:
+    from jax.extend.core import Primitive  # here, as it takes longer than all else to import
+
+    primitive = Primitive("double_precision")
+    primitive.multiple_results = True
+    primitive.def_impl(_run)
+    primitive.def_abstract_eval(_results)
+    mlir.register_lowering(primitive, _lower)
+    batching.primitive_batchers[primitive] = _batch
+    return primitive
 
 
 def for_each(function: Callable[..., Array], *limits: Any) -> Array:

@@ -330,7 +330,7 @@ def table_of(report: dict[str, Any]) -> Table:
     best = frame.eq(frame.max()) & (len(frame) > 1)
     note = "partial AUC on McClish's scale, 0.5 for chance"
     table = Table(
-        title=Text(f"{report['file']}, {report['label']}: {counts}"),
+        title=Text(f"{Path(report['file']).name}, {report['label']}: {counts}"),
         box=box.SIMPLE_HEAD,
         collapse_padding=True,
         pad_edge=False,

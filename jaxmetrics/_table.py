@@ -159,12 +159,10 @@ def _prepared(items: Items) -> Items:
         one = items._replace(where=np.zeros(1, bool) if items.where is None else items.where)
         zeros: list[Any] = [x if x is None else np.zeros((*x.shape[:-1], 1), x.dtype) for x in one]
         return Items(*zeros)
-    if not _checks.is_concrete(jnp.zeros(())):
-        return items  # being compiled: what is at hand would become constants of the program
-    host = items
-    if _labels_ride(items):
-        host = host._replace(labels=_on_host(items.labels), where=_on_host(items.where))
-    host = host._replace(scores=_on_host(items.scores))
+    compiling = not _checks.is_concrete(jnp.zeros(()))
+    if compiling or jax.default_backend() != "cpu":
+        return items  # sorted data would become constants of the program, or be sent to a device
+    host = Items(*map(_on_host, items))
     needed = (host.scores, host.labels, host.where) if _labels_ride(items) else (host.scores,)
     if any(x is not None and not isinstance(x, np.ndarray) for x in needed):
         return items

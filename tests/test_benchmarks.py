@@ -1,0 +1,16 @@
+"""The benchmarks work, on small data."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+def test_every_row_is_printed():
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--runs", "1"]
+    root = Path(__file__).parents[1]
+    printed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    for words in ("roc_auc, n = 1,000", "100 models", "first call", "peak memory", "error"):
+        assert words in printed

@@ -1,0 +1,24 @@
+"""The code of the README runs."""
+
+import re
+from pathlib import Path
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_python_blocks():
+    namespace = {}
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), namespace)
+    assert len(blocks) == 2
+    assert namespace["curve"].tpr.shape == (20, 10_001)
+    assert abs(namespace["influence"].sum()) < 1e-5
+
+
+def test_commands():
+    for command in (
+        "python -m pip install -e '.[report]' && jaxmetrics demo",
+        "python -m pip install -e '.[test]' && python -m pytest",
+    ):
+        assert f"\n{command}\n" in README
