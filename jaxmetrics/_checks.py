@@ -216,7 +216,7 @@ def _number(
                 array: HostOrDeviceArray = value if floating else value.astype(float)
             else:
                 array = np.asarray(value)
-                array = array.astype(np.float64) if array.dtype.kind in "iuf" else array
+                array = array.astype(np.float64) if array.dtype.kind in "iu" else array
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be {wanted}, got {value!r}") from None
         numeric = jnp.issubdtype(array.dtype, jnp.floating)

@@ -157,7 +157,8 @@ def test_a_limit_that_equals_a_rate_admits_it(n):
         labels = np.r_[np.zeros(n), 1]
         limits = np.array([k / n, np.nextafter(k / n, 0)])
         assert jm.recall_at_fpr(scores, labels, max_fpr=limits).tolist() == [1, 0]
-        assert jm.recall_at_fpr(scores, labels, max_fpr=jnp.float32(k / n)) == 1
+        for single in (jnp.float32(k / n), np.float32(k / n)):
+            assert jm.recall_at_fpr(scores, labels, max_fpr=single) == 1
         value = jm.sensitivity_at_specificity(scores, labels, min_specificity=(n - k) / n)
         assert value == 1
 
