@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
+import pytest
 
 import jaxmetrics as jm
 
@@ -82,6 +83,12 @@ METRICS = [
     ),
     Entry("youden", youden),
 ]
+# With xdist's --dist loadgroup one worker runs all tests of a metric, and compiles it once.
+EVERY_METRIC = pytest.mark.parametrize(
+    "entry",
+    [pytest.param(entry, marks=pytest.mark.xdist_group(entry.name)) for entry in METRICS],
+    ids=lambda entry: entry.name,
+)
 BY_NAME = {entry.name: entry for entry in METRICS}
 CURVES = {
     "roc_curve": jm.roc_curve,

@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from registry import BY_NAME, CURVES, METRICS, sample
+from registry import BY_NAME, CURVES, EVERY_METRIC, sample
 
 import jaxmetrics as jm
-
-every_metric = pytest.mark.parametrize("entry", METRICS, ids=lambda entry: entry.name)
 
 
 def close(a, b, rtol=1e-6):
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-7)
 
 
-@every_metric
+@EVERY_METRIC
 def test_permutation(entry, rng):
     scores, labels, weights = sample(rng)
     order = rng.permutation(len(scores))
@@ -27,7 +25,7 @@ def test_permutation(entry, rng):
     close(entry.metric(scores[order], labels[order], weights=weights[order]), expected)
 
 
-@every_metric
+@EVERY_METRIC
 def test_monotone_transform(entry, rng):
     scores, labels, weights = sample(rng)
     expected = entry.metric(scores, labels, weights=weights)
@@ -38,7 +36,7 @@ def test_monotone_transform(entry, rng):
         close(value, expected)
 
 
-@every_metric
+@EVERY_METRIC
 def test_integer_weights_equal_copies(entry, rng):
     scores, labels, _ = sample(rng)
     copies = rng.integers(0, 4, len(scores))
@@ -47,7 +45,7 @@ def test_integer_weights_equal_copies(entry, rng):
     close(entry.metric(scores, labels, weights=copies), entry.metric(*repeated))
 
 
-@every_metric
+@EVERY_METRIC
 @pytest.mark.parametrize("weighted", [False, True])
 def test_where_equals_deletion(entry, weighted, rng):
     scores, labels, weights = sample(rng)
@@ -63,7 +61,7 @@ def test_where_equals_deletion(entry, weighted, rng):
         close(value, expected)
 
 
-@every_metric
+@EVERY_METRIC
 def test_zero_weight_equals_deletion(entry, rng):
     scores, labels, weights = sample(rng)
     weights[5:20] = 0
@@ -74,7 +72,7 @@ def test_zero_weight_equals_deletion(entry, rng):
     close(entry.metric(spoiled, labels, weights=weights), expected)
 
 
-@every_metric
+@EVERY_METRIC
 def test_scale_of_weights(entry, rng):
     if "quantile" in entry.name:
         pytest.skip("a quantile counts copies, so the scale of the weights is part of its meaning")
@@ -83,7 +81,7 @@ def test_scale_of_weights(entry, rng):
     close(entry.metric(scores, labels, weights=7.5 * weights), expected)
 
 
-@every_metric
+@EVERY_METRIC
 def test_a_nan_score_spoils_its_row_alone(entry, rng):
     scores, labels, weights = sample(rng, batch=(3,))
     expected = entry.metric(scores, labels)
@@ -94,7 +92,7 @@ def test_a_nan_score_spoils_its_row_alone(entry, rng):
         close(value[[0, 2]], np.asarray(expected)[[0, 2]])
 
 
-@every_metric
+@EVERY_METRIC
 def test_infinite_scores_are_scores(entry, rng):
     if not entry.rank_only or entry.threshold:
         pytest.skip("the value is measured in scores")
@@ -104,7 +102,7 @@ def test_infinite_scores_are_scores(entry, rng):
     close(entry.metric(infinite, labels), entry.metric(scores, labels))
 
 
-@every_metric
+@EVERY_METRIC
 def test_absent_classes(entry):
     scores = np.array([0.1, 0.2, 0.3], "float32")
     if entry.needs_both:
@@ -118,7 +116,7 @@ def test_absent_classes(entry):
     assert np.isnan(np.asarray(weightless)).all()
 
 
-@every_metric
+@EVERY_METRIC
 def test_one_item_and_two(entry):
     one = np.asarray(entry.metric([0.5], [1]))
     assert np.isnan(one).all() or not entry.needs_both
@@ -126,7 +124,7 @@ def test_one_item_and_two(entry):
     assert np.isfinite(two).all()
 
 
-@every_metric
+@EVERY_METRIC
 def test_a_table_gives_what_its_scores_give(entry, rng):
     scores, labels, weights = sample(rng, batch=(2, 3))
     expected = entry.metric(scores, labels, weights=weights)
@@ -134,7 +132,7 @@ def test_a_table_gives_what_its_scores_give(entry, rng):
     close(entry.metric(jm.score_table(scores, labels)), entry.metric(scores, labels))
 
 
-@every_metric
+@EVERY_METRIC
 def test_batch_axes_broadcast(entry, rng):
     scores, _, _ = sample(rng, batch=(4, 1))
     _, labels, weights = sample(rng, batch=(3,))
@@ -170,27 +168,30 @@ def test_masked_and_weightless_items_repeat_points(name, rng):
             close(a, b)
 
 
-@given(st.data())
-def test_complement(data):
+def problems():
+    """Scores with many ties, labels, and which of the items count; one shape, compiled once."""
+    n = 20
+    scores = st.lists(st.integers(-3, 3), min_size=n, max_size=n)
+    flags = st.lists(st.booleans(), min_size=n, max_size=n)
+    return st.tuples(scores.map(np.array), flags.map(np.array), flags.map(np.array))
+
+
+@given(problems())
+def test_complement(problem):
     """Negated scores with the classes exchanged give the same AUC, one minus it when not."""
-    n = data.draw(st.integers(2, 30))
-    scores = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n)))
-    labels = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
-    auc = jm.roc_auc(scores, labels)
-    close(jm.roc_auc(-scores, ~labels), auc)
-    close(jm.roc_auc(-scores, labels), 1 - auc)
-    close(jm.roc_auc(scores, ~labels), 1 - auc)
+    scores, labels, where = problem
+    auc = jm.roc_auc(scores, labels, where=where)
+    close(jm.roc_auc(-scores, ~labels, where=where), auc)
+    close(jm.roc_auc(-scores, labels, where=where), 1 - auc)
+    close(jm.roc_auc(scores, ~labels, where=where), 1 - auc)
 
 
-@given(st.data())
-def test_partial_areas_add_up(data):
-    n = data.draw(st.integers(4, 30))
-    scores = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n)))
-    labels = np.arange(n) % 3 == 0
-    cut = data.draw(st.floats(0.01, 0.99))
-    left = jm.partial_auc(scores, labels, max_fpr=cut)
-    right = jm.partial_auc(scores, labels, min_fpr=cut)
-    close(left + right, jm.roc_auc(scores, labels), rtol=1e-5)
+@given(problems(), st.floats(0.01, 0.99))
+def test_partial_areas_add_up(problem, cut):
+    scores, labels, where = problem
+    left = jm.partial_auc(scores, labels, where=where, max_fpr=cut)
+    right = jm.partial_auc(scores, labels, where=where, min_fpr=cut)
+    close(left + right, jm.roc_auc(scores, labels, where=where), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["roc_auc", "partial_auc", "average_precision", "recall-linear"])
