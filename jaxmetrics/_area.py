@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import ScoreTable, library_metric
+from jaxmetrics._table import ScoreTable, evaluate, library_metric
 from jaxmetrics._types import Array, ArrayLike
 
 
@@ -131,7 +130,7 @@ class _Steps(NamedTuple):
     @classmethod
     def of(cls, table: ScoreTable) -> _Steps:
         widths, rises = table.negatives, table.positives
-        fps, tps = jnp.cumsum(widths), jnp.cumsum(rises)
+        fps, tps = _numerics.running_total(widths), _numerics.running_total(rises)
         return cls(widths, rises, fps, tps, jnp.cumsum(widths * (tps - rises / 2)))
 
     def area(self, x: Array) -> Array:
@@ -234,8 +233,8 @@ def roc_auc_sampled(
     Raises:
       TypeError, ValueError: an input is not what it should be, or shapes do not fit.
 
-    NaN where a class is absent or a valid score is NaN. Time O(n + n_pairs log n), without a sort;
-    memory O(n + n_pairs).
+    NaN where a class is absent or a valid score is NaN. Time
+    O((n + n_pairs) log n), memory O(n + n_pairs).
 
     Example:
       >>> import jax
@@ -248,35 +247,26 @@ def roc_auc_sampled(
     """
     _checks.check_count("n_pairs", n_pairs)
     items = _checks.check_items(scores, labels, weights, where)
-    dtype = _numerics.default_float()
-    with _numerics.double_precision():
-        result: Array = _sampled(key, tuple(items[:4]), n_pairs, dtype)
+    implementation = None
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        implementation, key = str(jax.random.key_impl(key)), jax.random.key_data(key)
+    options = {"n_pairs": n_pairs, "implementation": implementation}
+    result: Array = evaluate(_sampled, items, key_data=key, **options)
     return result
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def _sampled(key: Array, items: tuple[Array, ...], n_pairs: int, dtype: Any) -> Array:
-    with _numerics.double_precision():
-        uniform = jax.random.uniform(key, (2, n_pairs), jnp.float64)
-        one = jnp.ones((), bool)
-        scores, labels, weights, where = (one if x is None else jnp.asarray(x) for x in items)
+def _sampled(
+    table: ScoreTable, *, key_data: Array, n_pairs: int, implementation: str | None
+) -> Array:
+    key = jax.random.wrap_key_data(key_data, impl=implementation)
+    uniform = jax.random.uniform(key, (2, n_pairs), jnp.float64)
 
-        def of_row(scores: Array, labels: Array, weights: Array, where: Array) -> Array:
-            def draw(members: Array, uniform: Array) -> Array:
-                total = jnp.cumsum(jnp.where(members, weights, 0).astype(jnp.float64))
-                drawn = jnp.searchsorted(total, uniform * total[-1], side="right")
-                return jnp.where(total[-1] > 0, jnp.minimum(drawn, len(total) - 1), -1)
+    def rows(counts: Array, uniform: Array) -> tuple[Array, Array]:
+        """Rows of a table drawn in proportion to their counts, and whether there are any."""
+        total = _numerics.running_sum(counts)
+        return jnp.searchsorted(total, uniform * total[-1], side="right"), total[-1] > 0
 
-            winner = draw((labels == 1) & where, uniform[0])
-            loser = draw((labels != 1) & where, uniform[1])
-            above, below = scores[winner], scores[loser]
-            mean = jnp.mean((above > below) + (above == below) / 2)
-            nan = jnp.any(jnp.isnan(scores) & where & (weights > 0))
-            return jnp.where(nan | (winner[0] < 0) | (loser[0] < 0), jnp.nan, mean)
-
-        rows = jnp.vectorize(of_row, signature="(n),(n),(n),(n)->()")
-        shape = scores.shape[-1:]
-        result: Array = rows(
-            scores, labels, *(jnp.broadcast_to(x, x.shape or shape) for x in (weights, where))
-        )
-        return result.astype(dtype)
+    winner, some_positive = rows(table.positives, uniform[0])
+    loser, some_negative = rows(table.negatives, uniform[1])
+    mean = jnp.mean((winner < loser) + (winner == loser) / 2)
+    return jnp.where(some_positive & some_negative, mean, jnp.nan)

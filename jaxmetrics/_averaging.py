@@ -107,7 +107,7 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     ) -> Any:
         array, truth = _checks.as_array("scores", scores), _checks.as_array("labels", labels)
         _checks.check_columns(array.shape, truth.shape, labels_have_columns=True)
-        per_item = _per_item(weights, where)
+        per_item = _checks.check_per_item(weights, where, array.shape[-2])
         if average == "samples":
             row_weights, row_where = per_item
             mask = None if row_where is None else _across(row_where[..., None], array.shape[-1:])
@@ -178,7 +178,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
             return jnp.moveaxis((matrix[first, second] + matrix[second, first]) / 2, 0, axis)
 
         # All pairs at once hold classes^2 * n weights, so many classes are taken in turn.
-        turns = -(-n_classes * member.size // _PAIR_WEIGHTS)
+        turns = max(1, -(-n_classes * member.size // _PAIR_WEIGHTS))
         parts = [against_all(positive) for positive in np.array_split(every, min(turns, n_classes))]
         values, totals, (axis, *_) = zip(*parts, strict=True)
         first, second = np.triu_indices(n_classes, 1)
@@ -197,16 +197,9 @@ def _class_items(
     """Scores by class, `[..., classes, n]`, and what belongs to items, `[..., n]`."""
     array, classes = _checks.as_array("scores", scores), _checks.as_array("labels", labels)
     _checks.check_columns(array.shape, classes.shape, labels_have_columns=False)
-    per_item = _per_item(weights, where)
+    per_item = _checks.check_per_item(weights, where, array.shape[-2])
     _checks.check_classes(classes, array.shape[-1], per_item[1])
     return _transposed(array), classes, per_item
-
-
-def _per_item(weights: ArrayLike | None, where: ArrayLike | None) -> tuple[Any, Any]:
-    return (
-        None if weights is None else _checks.as_array("weights", weights),
-        None if where is None else _checks.as_array("where", where),
-    )
 
 
 def _transposed(array: Any) -> Any:

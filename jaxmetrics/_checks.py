@@ -7,7 +7,7 @@ transformation they are unknown, and what is undefined comes out as NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._numerics import double_precision
-from jaxmetrics._types import Array, ArrayLike, HostOrDeviceArray, Items
+from jaxmetrics._types import ArrayLike, HostArray, HostOrDeviceArray, Items
 
 QUANTILE_METHODS = (
     "inverted_cdf",
@@ -46,8 +46,10 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     """
     if value is None:
         raise TypeError(f"{name} is missing: pass an array with one entry an item")
-    if isinstance(value, (jax.Array, np.ndarray)):
+    if isinstance(value, jax.Array):
         array: HostOrDeviceArray = value
+    elif isinstance(value, np.ndarray):
+        array = _native(np.asarray(value))
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
         with double_precision():  # a float64 tensor stays one
             array = jnp.from_dlpack(value)
@@ -75,7 +77,14 @@ def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
             array = value.to_numpy(dtype=np.float64, na_value=np.nan)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{name} cannot be read as one array of numbers: {error}") from None
-    return array.astype(np.float64) if array.dtype == np.longdouble else array
+    return _native(array)
+
+
+def _native(array: HostArray) -> HostArray:
+    """Of a dtype that JAX has: in the machine's byte order, and of double precision at most."""
+    if array.dtype == np.longdouble:
+        return array.astype(np.float64)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _example(array: HostOrDeviceArray) -> str:
@@ -110,11 +119,10 @@ def _check_items(
         raise TypeError(f"where must be bool, got {mask.dtype}: write where=mask != 0")
     _check_shapes({name: array.shape for name, array in given.items()})
     _check_labels(given["labels"], mask)
-    for name in ("weights", "amounts"):
-        if name in given:
-            # Only the positives' amounts count, so only theirs must be sound.
-            used = given["labels"] == 1 if name == "amounts" else None
-            _check_weights(name, given[name], mask, used)
+    if "weights" in given:
+        _check_weights("weights", given["weights"], mask)
+    if "amounts" in given:  # of the positives, as only theirs count
+        _check_weights("amounts", given["amounts"], mask, given["labels"])
     return Items(**given)
 
 
@@ -142,57 +150,63 @@ def _check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
 
 
 def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
-    if (
-        labels.dtype == bool
-        or not is_concrete(labels)
-        or (mask is not None and not is_concrete(mask))
-    ):
+    if labels.dtype == bool or not _all_concrete(labels, mask):
         return
-    if not _all_valid(_is_label, labels, mask):
-        host = np.asarray(labels)
-        odd = host[~np.isin(host, (0, 1))]
-        raise ValueError(
-            f"labels must be bool or 0 and 1, got {odd.flat[0]}: write labels == positive_class "
-            "(for -1 and 1, labels > 0)"
-        )
+    with jax.ensure_compile_time_eval():  # under a trace what is known is computed all the same
+        valid = (labels == 0) | (labels == 1)
+        if not _all(valid, mask):
+            odd = np.asarray(labels)[~np.asarray(valid)]
+            raise ValueError(
+                f"labels must be bool or 0 and 1, got {odd.flat[0]}: write labels == "
+                "positive_class (for -1 and 1, labels > 0)"
+            )
 
 
-def _check_weights(name: str, weights: HostOrDeviceArray, *masks: HostOrDeviceArray | None) -> None:
-    known = [mask for mask in masks if mask is not None]
-    if not all(is_concrete(array) for array in (weights, *known)):
+def _check_weights(
+    name: str,
+    weights: HostOrDeviceArray,
+    mask: HostOrDeviceArray | None,
+    labels: HostOrDeviceArray | None = None,
+) -> None:
+    if not _all_concrete(weights, mask, labels):
         return
-    used: HostOrDeviceArray | None = None
-    for mask in known:
-        used = mask if used is None else used & mask
-    if not _all_valid(_is_weight, weights, used):
-        raise ValueError(
-            f"{name} must be finite and not negative: write 0, or exclude the items with where="
-        )
+    with jax.ensure_compile_time_eval():
+        valid = (weights >= 0) & (weights < math.inf)  # False for NaN
+        if labels is not None:
+            valid = valid | (labels != 1)
+        if not _all(valid, mask):
+            raise ValueError(
+                f"{name} must be finite and not negative: write 0, or exclude the items with where="
+            )
 
 
-def _is_label(labels: Any) -> Any:
-    return (labels == 0) | (labels == 1)
+def _all_concrete(*arrays: Any) -> bool:
+    return all(is_concrete(array) for array in arrays)
 
 
-def _is_weight(weights: Any) -> Any:
-    return (weights >= 0) & (weights < math.inf)  # False for NaN
+def _all(valid: Any, mask: Any) -> bool:
+    return bool((valid if mask is None else valid | ~mask).all())
 
 
-def _all_valid(
-    test: Callable[[Any], Any], values: HostOrDeviceArray, mask: HostOrDeviceArray | None
-) -> bool:
-    if isinstance(values, np.ndarray) and not isinstance(mask, jax.Array):
-        valid = test(values)
-        return bool(np.all(valid if mask is None else valid | ~mask))
-    return bool(_all_valid_on_device(values, mask, test))
-
-
-def _all_valid_on_device_body(values: Array, mask: Array | None, test: Any) -> Array:
-    valid = test(values)
-    return jnp.all(valid if mask is None else valid | ~mask)
-
-
-_all_valid_on_device = jax.jit(_all_valid_on_device_body, static_argnums=2)
+def check_per_item(
+    weights: ArrayLike | None, where: ArrayLike | None, n: int
+) -> tuple[HostOrDeviceArray | None, HostOrDeviceArray | None]:
+    """Weights and a mask of n items, which are to be shared by several columns of scores."""
+    checked: list[HostOrDeviceArray | None] = []
+    for name, value in (("weights", weights), ("where", where)):
+        array = None if value is None else as_array(name, value)
+        if array is not None and array.shape[-1:] != (n,):
+            raise ValueError(
+                f"{name} must be [..., n], one entry for each of the {n} items, got "
+                f"{list(array.shape)}"
+            )
+        checked.append(array)
+    array, mask = checked
+    if mask is not None and mask.dtype != bool:
+        raise TypeError(f"where must be bool, got {mask.dtype}: write where=mask != 0")
+    if array is not None:
+        _check_weights("weights", array, mask)
+    return array, mask
 
 
 # Options. One name means one thing wherever it appears, so a name is all that a check needs.
@@ -222,11 +236,11 @@ def _number(
         numeric = jnp.issubdtype(array.dtype, jnp.floating)
         if not numeric or (array.ndim and not several):
             raise TypeError(f"{name} must be {wanted}, got {value!r}")
-        if not is_concrete(array):
-            return array
-        host = np.asarray(array)
+        host = np.asarray(array) if is_concrete(array) else array
         above = host > low if open_low else host >= low
         below = host < high if open_high else host <= high
+        if not is_concrete(array):
+            return jnp.where(above & below, array, jnp.nan)  # what is not allowed is undefined
         if not np.all(above & below):
             percent = high == 1.0 and bool(np.any(host > 1))
             hint = ": write fractions, 0.01 for 1 per cent" if percent else ""
@@ -275,6 +289,12 @@ _OPTIONS: dict[str, Any] = {
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
     """Options of a metric of the library, each by its name; numbers come back as arrays."""
     checked = {name: _OPTIONS[name](name, value) for name, value in options.items()}
+    limits = {k: v.shape for k, v in checked.items() if hasattr(v, "shape")}
+    try:
+        np.broadcast_shapes(*limits.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {list(shape)}" for name, shape in limits.items())
+        raise ValueError(f"limits must be single numbers or go together, got {listed}") from None
     window = [checked.get("min_fpr"), checked.get("max_fpr")]
     if all(end is not None and is_concrete(end) for end in window) and not np.all(
         np.asarray(window[0]) < np.asarray(window[1])

@@ -34,13 +34,28 @@ def rates(counts: Array, total: Array) -> Array:
     return counts / jnp.where(counts >= 0, total, 1)
 
 
-def running_sum(x: Array) -> Array:
-    """The sum so far, in double precision.
+def running_total(x: Array) -> Array:
+    """The sum so far, which does not fall. Counts are added as integers, which is exact.
 
-    Counts are added as integers, which is exact and takes half the memory.
+    XLA adds floats in the order of a tree, by which a sum may change over entries that are 0, and
+    two points of a curve that are one would differ. Over those the sum is that of the last entry.
     """
     total: Array = jnp.cumsum(x, axis=-1)
-    return total.astype(jnp.float64)
+    if not is_inexact(x):
+        return total
+    settled = lax.associative_scan(jnp.maximum, jnp.where(x > 0, total, 0), axis=-1)
+    total += lax.stop_gradient(settled - total)
+    return total
+
+
+def running_sum(x: Array) -> Array:
+    """`running_total` in double precision."""
+    return running_total(x).astype(jnp.float64)
+
+
+def slack(counts: Array) -> float:
+    """By which fraction a limit may be passed: weights add up to it only within rounding."""
+    return 2.0**-40 if is_inexact(counts) else 0.0
 
 
 def running_minimum(x: Array) -> Array:
@@ -169,12 +184,3 @@ def _primitive() -> Any:
     mlir.register_lowering(primitive, _lower)
     batching.primitive_batchers[primitive] = _batch
     return primitive
-
-
-def for_each(function: Callable[..., Array], *limits: Any) -> Array:
-    """`function` of each entry of the broadcast limits, one at a time so that memory stays put."""
-    arrays = jnp.broadcast_arrays(*limits)
-    if arrays[0].ndim == 0:
-        return function(*arrays)
-    values: Array = lax.map(lambda x: function(*x), tuple(x.ravel() for x in arrays))
-    return values.reshape(arrays[0].shape + values.shape[1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Concatenate, NamedTuple, TypeVar, overload
 
@@ -28,9 +28,9 @@ class ScoreTable(NamedTuple):
         their number, an integer, where there are no weights.
       negatives: `[..., rows]`, the same of the negatives.
 
-    The number of rows is the number of items. Rows that are left over, because items tie or are
-    masked, hold no weight and repeat a neighbour's threshold. The sums of the leading rows are the
-    counts of true and of false positives at `score >= threshold`.
+    The number of rows is the number of items, and at least one. Rows that are left over, because
+    items tie or are masked, hold no weight and repeat a neighbour's threshold. The sums of the
+    leading rows are the counts of true and of false positives at `score >= threshold`.
     """
 
     thresholds: Array
@@ -118,11 +118,21 @@ def _build(items: Items) -> tuple[ScoreTable, Array]:
     positives, negatives = _at_rows(positives, rows, "add", 0), _at_rows(negatives, rows, "add", 0)
 
     weighty = positives + negatives > 0
-    undefined |= ~jnp.any(weighty, axis=-1)
+    undefined |= ~jnp.any(weighty, axis=-1) | _not_allowed(items)
     thresholds = jnp.where(weighty, thresholds, -jnp.inf)
     highest = jnp.max(thresholds, axis=-1, keepdims=True)
     thresholds = _numerics.running_minimum(jnp.where(weighty, thresholds, highest))
     return ScoreTable(thresholds, positives, negatives), undefined
+
+
+def _not_allowed(items: Items) -> Array:
+    """Whether labels or weights are what an eager call refuses; traced, they make it undefined."""
+    refused = jnp.zeros(items.labels.shape, bool)
+    if items.labels.dtype != bool:
+        refused = (items.labels != 0) & (items.labels != 1)
+    if items.weights is not None:
+        refused = refused | ~((items.weights >= 0) & (items.weights < jnp.inf))
+    return jnp.any(refused if items.where is None else refused & items.where, axis=-1)
 
 
 def _labels_ride(items: Items) -> bool:
@@ -163,7 +173,8 @@ def _prepared(items: Items) -> Items:
     if compiling or jax.default_backend() != "cpu":
         return items  # sorted data would become constants of the program, or be sent to a device
     host = Items(*map(_on_host, items))
-    needed = (host.scores, host.labels, host.where) if _labels_ride(items) else (host.scores,)
+    ride = _labels_ride(items)
+    needed = (host.scores, host.labels, host.where) if ride else (host.scores,)
     if any(x is not None and not isinstance(x, np.ndarray) for x in needed):
         return items
     return items._replace(in_order=_in_order(host))
@@ -213,6 +224,12 @@ def evaluate(function: Callable[..., Any], source: Items | ScoreTable, **options
     """
     arrays = {k: v for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))}
     static = tuple(sorted((k, v) for k, v in options.items() if k not in arrays))
+    for name, option in static:
+        if not isinstance(option, Hashable):
+            raise TypeError(
+                f"option {name} must be an array or a constant, got {option!r}: "
+                "write numpy.asarray(...) or a tuple"
+            )
     dtype = _numerics.default_float()
     if isinstance(source, Items):
         source = _prepared(source)
@@ -250,7 +267,12 @@ def _evaluate(
 
 
 def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
-    table = ScoreTable(*(jnp.asarray(x, jnp.float64) for x in table))
+    thresholds, *counts = (jnp.asarray(x) for x in table)
+    if not thresholds.shape[-1]:
+        thresholds = jnp.full((*thresholds.shape[:-1], 1), jnp.nan)
+        counts = [jnp.zeros((*x.shape[:-1], 1), x.dtype) for x in counts]
+    counts = [x.astype(jnp.float64 if _numerics.is_inexact(x) else jnp.int64) for x in counts]
+    table = ScoreTable(thresholds.astype(jnp.float64), *counts)
     return table, jnp.isnan(table.thresholds[..., 0])
 
 
@@ -303,7 +325,7 @@ def table_metric(
       amounts: also accept `amounts=` `[..., n]`, by which the positives' weights are multiplied.
 
     Returns:
-      The metric. It works under `jit`, `vmap` and, with respect to weights, `grad`.
+      The metric. It works under `jit`, `vmap` and, with respect to weights, reverse-mode `grad`.
 
     Raises:
       TypeError: the metric is given an option that `function` does not have.
@@ -351,6 +373,9 @@ def _metric(
             f"write def {function.__name__}(table, *, option=...)"
         )
     names = {option.name for option in options}
+    taken = names & {"scores", "labels", "weights", "where", "amounts"}
+    if taken:
+        raise TypeError(f"{function.__name__} may not call an option {', '.join(sorted(taken))}")
     defaults = {o.name: o.default for o in options if o.default is not o.empty}
 
     def settings(given: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxmetrics import _numerics
 from jaxmetrics._curves import OperatingPoints, operating_points
-from jaxmetrics._numerics import rates
+from jaxmetrics._numerics import rates, slack
 from jaxmetrics._quantile import weighted_quantile
 from jaxmetrics._table import ScoreTable, library_metric
 from jaxmetrics._types import Array, ArrayLike
@@ -56,7 +57,8 @@ def recall_at_fpr(
 
     NaN where a class is absent, the amounts sum to 0 or a valid score is NaN. Time O(n log n),
     memory O(n). An FPR is compared with a limit of lower precision in the limit's precision, so
-    that 1 in 100 is at most 0.01 in any. With "quantile", weights are counts of copies.
+    that 1 in 100 is at most 0.01 in any; a weighted one within rounding. With "quantile", weights
+    are counts of copies.
 
     Example:
       >>> import jaxmetrics as jm
@@ -70,15 +72,18 @@ def recall_at_fpr(
     """
     points = operating_points(table)
     tpr = rates(points.tps, points.tps[-1])
+    defined = (points.fps[-1] > 0) & ~jnp.isnan(max_fpr)
     if method == "quantile":
         flagged = jnp.searchsorted(
             -points.thresholds[1:], -_quantile(table, max_fpr, quantile_method), side="left"
         )
-        return jnp.where(points.fps[-1] > 0, tpr[flagged], jnp.nan)
+        return jnp.where(defined, tpr[flagged], jnp.nan)
     if method == "linear":
-        last, weight = _bracket(points, max_fpr)
-        return tpr[last] + weight * (tpr[jnp.minimum(last + 1, len(tpr) - 1)] - tpr[last])
-    return jnp.where(points.fps[-1] > 0, tpr[_last_within(points, max_fpr)], jnp.nan)
+        last, weight = _bracket(points, max_fpr, slack(table.negatives))
+        beyond = tpr[jnp.minimum(last + 1, len(tpr) - 1)]
+        return jnp.where(defined, tpr[last] + weight * (beyond - tpr[last]), jnp.nan)
+    last = _last_within(points, max_fpr, slack(table.negatives))
+    return jnp.where(defined, tpr[last], jnp.nan)
 
 
 @library_metric
@@ -111,8 +116,10 @@ def threshold_at_fpr(
     Raises:
       TypeError, ValueError: an input is not what it should be, or shapes do not fit.
 
-    NaN without negatives, except by "quantile" without positives, or where a valid score is NaN.
-    Time O(n log n), memory O(n).
+    NaN where a class is absent, but for "quantile" only the negatives, or a valid score is NaN.
+    With "quantile", weights are counts of copies. Of float64 scores without x64 mode the threshold
+    is rounded to float32; switch that on to compare it with such scores. Time O(n log n), memory
+    O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -125,29 +132,30 @@ def threshold_at_fpr(
     if method == "quantile":
         return _quantile(table, max_fpr, quantile_method)
     points = operating_points(table)
-    defined = (points.fps[-1] > 0) & (points.tps[-1] > 0)
+    defined = (points.fps[-1] > 0) & (points.tps[-1] > 0) & ~jnp.isnan(max_fpr)
     if method == "linear":
-        last, weight = _bracket(points, max_fpr)
+        last, weight = _bracket(points, max_fpr, slack(table.negatives))
         here = points.thresholds[last]
         after = points.thresholds[jnp.minimum(last + 1, len(points.thresholds) - 1)]
-        # Not here + 0 * inf.
-        between = jnp.where(weight > 0, here + weight * (after - here), here)
+        # Infinite, and NaN in the product, before the first point and where the limit is met.
+        on_the_way = (weight > 0) & (here < jnp.inf)
+        between = jnp.where(on_the_way, here + weight * (after - here), here)
         return jnp.where(defined, between, jnp.nan)
-    caught = points.tps[_last_within(points, max_fpr)]
+    caught = points.tps[_last_within(points, max_fpr, slack(table.negatives))]
     first = jnp.searchsorted(points.tps, caught, side="left")
     return jnp.where(defined, points.thresholds[first], jnp.nan)
 
 
-def _last_within(points: OperatingPoints, max_fpr: ArrayLike) -> Array:
+def _last_within(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> Array:
     """The last point whose FPR is at most the limit, which may be several."""
-    limit = jnp.asarray(max_fpr)
+    limit = jnp.asarray(max_fpr) * (1 + slack)
     fpr = rates(points.fps, points.fps[-1]).astype(limit.dtype)
     return jnp.searchsorted(fpr, limit, side="right") - 1
 
 
-def _bracket(points: OperatingPoints, max_fpr: ArrayLike) -> tuple[Array, Array]:
+def _bracket(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> tuple[Array, Array]:
     """The last point within the limit, and how far on the way to the next the limit lies."""
-    last = _last_within(points, max_fpr)
+    last = _last_within(points, max_fpr, slack)
     fpr = rates(points.fps, points.fps[-1])
     step = fpr[jnp.minimum(last + 1, len(fpr) - 1)] - fpr[last]
     return last, jnp.clip(_numerics.divide(max_fpr - fpr[last], step, 0.0), 0, 1)
@@ -193,8 +201,8 @@ def precision_at_recall(
     """
     fps, tps, thresholds = operating_points(table)
     precision = _numerics.divide(tps, tps + fps, 1.0)
-    points = Curve(precision, rates(tps, tps[-1]), thresholds)
-    return _best(points, min_recall, return_threshold, lowest=True)
+    points = _Tradeoff(precision, rates(tps, tps[-1]), thresholds)
+    return _best(points, min_recall, slack(table.positives), return_threshold, lowest=True)
 
 
 @library_metric
@@ -231,7 +239,8 @@ def recall_at_precision(
     """
     fps, tps, thresholds = operating_points(table)
     precision = _numerics.divide(tps, tps + fps, 1.0)
-    return _best(Curve(rates(tps, tps[-1]), precision, thresholds), min_precision, return_threshold)
+    points = _Tradeoff(rates(tps, tps[-1]), precision, thresholds)
+    return _best(points, min_precision, slack(table.positives), return_threshold)
 
 
 @library_metric
@@ -268,9 +277,8 @@ def sensitivity_at_specificity(
     """
     fps, tps, thresholds = operating_points(table)
     specificity = rates(fps[-1] - fps, fps[-1])
-    return _best(
-        Curve(rates(tps, tps[-1]), specificity, thresholds), min_specificity, return_threshold
-    )
+    points = _Tradeoff(rates(tps, tps[-1]), specificity, thresholds)
+    return _best(points, min_specificity, slack(table.negatives), return_threshold)
 
 
 @library_metric
@@ -307,11 +315,12 @@ def specificity_at_sensitivity(
     """
     fps, tps, thresholds = operating_points(table)
     specificity = rates(fps[-1] - fps, fps[-1])
-    points = Curve(specificity, rates(tps, tps[-1]), thresholds)
-    return _best(points, min_sensitivity, return_threshold, lowest=True)
+    points = _Tradeoff(specificity, rates(tps, tps[-1]), thresholds)
+    tolerance = slack(table.positives)
+    return _best(points, min_sensitivity, tolerance, return_threshold, lowest=True)
 
 
-class Curve(NamedTuple):
+class _Tradeoff(NamedTuple):
     """Points with something to maximise and something to keep above a limit."""
 
     objective: Array
@@ -320,20 +329,26 @@ class Curve(NamedTuple):
 
 
 def _best(
-    points: Curve, limit: ArrayLike, return_threshold: bool, *, lowest: bool = False
+    points: _Tradeoff,
+    limit: ArrayLike,
+    slack: float,
+    return_threshold: bool,
+    *,
+    lowest: bool = False,
 ) -> Array | AtThreshold:
     """The largest objective where `constrained` is at least the limit; `lowest` breaks ties."""
+    limit = jnp.asarray(limit)
     if lowest:
-        points = Curve(*(x[::-1] for x in points))
+        points = _Tradeoff(*(x[::-1] for x in points))
 
     def index(limit: Array) -> Array:
-        allowed = points.constrained.astype(limit.dtype) >= limit
-        candidates = jnp.where(allowed, points.objective, -jnp.inf)
-        return jnp.argmax(candidates)
+        allowed = (points.constrained * (1 + slack)).astype(limit.dtype) >= limit
+        return jnp.argmax(jnp.where(allowed, points.objective, -jnp.inf))
 
-    best = _numerics.for_each(index, limit)
+    # One limit at a time, so that memory does not grow with their number.
+    best = lax.map(index, limit.ravel()).reshape(limit.shape) if limit.ndim else index(limit)
     # With a class absent the quotients are NaN, which the comparisons above pass over.
-    defined = ~jnp.isnan(points.objective[0] + points.constrained[0])
+    defined = ~jnp.isnan(points.objective[0] + points.constrained[0] + limit)
     value = jnp.where(defined, points.objective[best], jnp.nan)
     if not return_threshold:
         return value
@@ -372,4 +387,4 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
     """
     fps, tps, thresholds = operating_points(table)
     cost = fp_cost * fps + fn_cost * (tps[-1] - tps)
-    return thresholds[jnp.argmin(cost)]
+    return jnp.where(jnp.isnan(cost[0]), jnp.nan, thresholds[jnp.argmin(cost)])

@@ -1,0 +1,162 @@
+"""Cases at the edge: data closed over, sums that round, options and data that are not allowed."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+
+import jaxmetrics as jm
+
+SCORES = [0.1, 0.4, 0.35, 0.8]
+LABELS = [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint, jax.vmap])
+def test_concrete_arrays_closed_over(transform):
+    labels, weights, where = jnp.array(LABELS), jnp.ones(4), jnp.ones(4, bool)
+
+    def metric(scores):
+        total = jm.roc_auc(scores, labels, weights=weights, where=where)
+        total += jm.recall_at_fpr(scores, labels, max_fpr=0.1, amounts=weights)
+        return total + jm.one_vs_rest(jm.roc_auc)(jnp.stack([-scores, scores], 1), labels)
+
+    scores = jnp.array(SCORES)
+    value = transform(metric)(scores[None] if transform is jax.vmap else scores)
+    np.testing.assert_allclose(value, 3, rtol=1e-6)
+    bad = jnp.array([0, 1, 2, 1])
+    with pytest.raises(ValueError, match="got 2"):
+        jax.jit(lambda s: jm.roc_auc(s, bad))(scores)
+
+
+def test_sampled_auc_under_transforms():
+    def sampled(key):
+        return jm.roc_auc_sampled(key, SCORES, [0, 1, 0, 0], n_pairs=500)
+
+    keys = jax.random.split(jax.random.key(3), 4)
+    expected = [float(sampled(key)) for key in keys]
+    np.testing.assert_allclose(jax.jit(jax.vmap(sampled))(keys), expected, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(sampled)(keys[0]), expected[0], rtol=1e-6)
+    assert sampled(jax.random.PRNGKey(3)) == sampled(jax.random.key(3))
+    assert np.isnan(jm.roc_auc_sampled(jax.random.key(0), [], [], n_pairs=5))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_of_weights_stand_still_over_rows_of_the_other_class(seed):
+    rng = np.random.default_rng(seed)
+    n = 600
+    weights, scores = rng.random(n), np.arange(n, 0, -1.0)
+    labels = np.zeros(n, int)
+    labels[: n // 2] = rng.integers(0, 2, n // 2)
+    labels[0] = 1
+    last = scores[labels == 1].min()
+    with jax.enable_x64(True):
+        fpr, tpr, _ = jm.roc_curve(scores, labels, weights=weights)
+        assert (np.diff(tpr) >= 0).all()
+        assert (np.diff(fpr) >= 0).all()
+        assert tpr[np.flatnonzero(labels)[-1] + 1] == 1
+        value, threshold = jm.precision_at_recall(
+            scores, labels, weights=weights, min_recall=1.0, return_threshold=True
+        )
+        assert threshold == last
+        flagged = scores >= last
+        expected = (weights * labels)[flagged].sum() / weights[flagged].sum()
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        assert jm.threshold_at_fpr(scores, labels, weights=weights, max_fpr=1.0) == last
+        ours = jm.drop_intermediate(jm.precision_recall_curve(scores, labels, weights=weights))
+        theirs = sk.precision_recall_curve(
+            labels, scores, sample_weight=weights, drop_intermediate=True
+        )
+        assert abs(len(ours.recall) - len(theirs[0])) <= 2
+
+
+@pytest.mark.parametrize("weight", [1, 0.1, 0.3, 1 / 3, 0.7, 0.9, 1.1])
+def test_equal_weights_do_not_move_a_limit(weight):
+    scores, labels = np.arange(101, 0, -1.0), np.zeros(101)
+    labels[1] = 1
+    weights = np.full(101, weight)
+    assert jm.recall_at_fpr(scores, labels, weights=weights, max_fpr=0.01) == 1
+    value = jm.sensitivity_at_specificity(scores, labels, weights=weights, min_specificity=0.99)
+    assert value == 1
+
+
+def test_a_limit_before_the_first_point():
+    options = {"max_fpr": [0.1, 1.0], "method": "linear"}
+    threshold = jm.threshold_at_fpr([3.0, 2.0, 1.0], [0, 1, 0], **options)
+    assert threshold.tolist() == [np.inf, 1]
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        (lambda x: jm.recall_at_fpr(SCORES, LABELS, max_fpr=x), -0.5),
+        (lambda x: jm.recall_at_fpr(SCORES, LABELS, max_fpr=x, method="linear"), jnp.nan),
+        (lambda x: jm.recall_at_fpr(SCORES, LABELS, max_fpr=x, method="quantile"), 1.5),
+        (lambda x: jm.threshold_at_fpr(SCORES, LABELS, max_fpr=x), 7.0),
+        (lambda x: jm.partial_auc(SCORES, LABELS, max_fpr=x), 5.0),
+        (lambda x: jm.precision_at_recall(SCORES, LABELS, min_recall=x), jnp.nan),
+        (lambda x: jm.min_cost_threshold(SCORES, LABELS, fp_cost=x), -1.0),
+        (
+            lambda x: jm.roc_auc(SCORES, LABELS, weights=jnp.array([1, 1, 1, 1.0]).at[0].set(x)),
+            -1.0,
+        ),
+        (lambda x: jm.average_precision(SCORES, jnp.array(LABELS, float).at[0].set(x)), 2.0),
+    ],
+)
+def test_what_an_eager_call_refuses_is_nan_when_traced(metric, value):
+    assert np.isnan(jax.jit(metric)(value))
+    with pytest.raises(ValueError, match="must be"):
+        metric(value)
+
+
+def test_empty_inputs():
+    assert np.isnan(jm.one_vs_one(jm.roc_auc)(np.zeros((0, 3)), np.zeros(0, int)))
+    assert np.isnan(jm.roc_auc(jm.ScoreTable(*[jnp.zeros(0)] * 3)))
+
+
+def test_integer_tables_stay_exact():
+    table = jm.score_table(np.arange(50, 0, -1.0), np.arange(50) == 1)
+    limit = np.array([1 / 49, np.nextafter(1 / 49, 0)])
+    assert jm.recall_at_fpr(table, max_fpr=limit).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"weights": -np.ones(3)}, ValueError, "weights must be finite"),
+        ({"weights": np.ones(2)}, ValueError, "one entry for each of the 3 items"),
+        ({"weights": 1.0}, ValueError, "one entry for each of the 3 items"),
+        ({"where": np.ones(3)}, TypeError, "where must be bool"),
+    ],
+)
+def test_weights_and_masks_of_class_averages(options, error, words):
+    scores, truth = np.eye(3), np.eye(3, dtype=int)
+    for call in (
+        partial(jm.multilabel(jm.roc_auc, "samples"), scores, truth),
+        partial(jm.multilabel(jm.roc_auc, "micro"), scores, truth),
+        partial(jm.one_vs_rest(jm.roc_auc), scores, [0, 1, 2]),
+        partial(jm.one_vs_one(jm.roc_auc), scores, [0, 1, 2]),
+    ):
+        with pytest.raises(error, match=words):
+            call(**options)
+
+
+def test_arrays_of_odd_dtypes():
+    scores = np.array(SCORES)
+    for odd in (scores.astype(">f8"), scores.astype(np.longdouble), scores.astype(">f4")):
+        assert jm.roc_auc(odd, np.array(LABELS, ">i4")) == 1
+
+
+def test_options_of_a_users_metric():
+    @jm.table_metric
+    def weighted_sum(table, *, factors):
+        return jnp.sum(table.positives) * jnp.sum(jnp.asarray(factors))
+
+    assert weighted_sum(SCORES, LABELS, factors=(1.0, 2.0)) == 6
+    assert weighted_sum(SCORES, LABELS, factors=np.ones(2)) == 4
+    with pytest.raises(TypeError, match=r"option factors.*numpy.asarray"):
+        weighted_sum(SCORES, LABELS, factors=[1.0, 2.0])
+    with pytest.raises(TypeError, match="may not call an option weights"):
+        jm.table_metric(lambda table, *, weights: 0)
