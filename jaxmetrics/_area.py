@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from jaxmetrics._table import ScoreTable, evaluate, library_metric
 from jaxmetrics._types import Array, ArrayLike
 
 
-@library_metric
+@partial(library_metric, smooth=True, of_roc_curve=True)
 def roc_auc(table: ScoreTable) -> Array:
     """The area under the ROC curve: how often a positive outranks a negative.
 
@@ -48,7 +49,7 @@ def roc_auc(table: ScoreTable) -> Array:
     return outranked / (tps[-1] * jnp.sum(table.negatives))
 
 
-@library_metric
+@partial(library_metric, smooth=True, of_roc_curve=True)
 def partial_auc(
     table: ScoreTable,
     *,
@@ -98,12 +99,16 @@ def partial_auc(
     max_fpr, min_fpr, min_tpr = map(jnp.asarray, (max_fpr, min_fpr, min_tpr))
     curve = _Steps.of(table)
     n_negative, n_positive = (x[-1].astype(jnp.float64) for x in (curve.fps, curve.tps))
-    low, high = _in_counts(min_fpr, n_negative), _in_counts(max_fpr, n_negative)
-    floor = _in_counts(min_tpr, n_positive)
+    low, high = in_counts(min_fpr, n_negative), in_counts(max_fpr, n_negative)
+    floor = in_counts(min_tpr, n_positive)
     entry = curve.abscissa(floor)  # left of it the curve is below the floor
     low, high = jnp.maximum(low, entry), jnp.maximum(high, entry)
     counts = curve.area(high) - curve.area(low) - floor * (high - low)
-    raw: Array = counts / (n_negative * n_positive)
+    return scaled(counts / (n_negative * n_positive), max_fpr, min_fpr, min_tpr, scale)
+
+
+def scaled(raw: Array, max_fpr: Array, min_fpr: Array, min_tpr: Array, scale: str) -> Array:
+    """A raw partial area on the scale that was asked for."""
     largest = (max_fpr - min_fpr) * (1 - min_tpr)
     if scale == "range":
         raw = raw / largest
@@ -162,7 +167,7 @@ def _like(counts: Array, rounding: Callable[[Array], Array], x: Array) -> Array:
     return rounding(x).astype(counts.dtype) if whole else x
 
 
-def _in_counts(limit: Array, total: Array) -> Array:
+def in_counts(limit: Array, total: Array) -> Array:
     """A limit of a rate in counts; a whole number where a whole number over the total equals it."""
     counts = limit * total
     whole = jnp.round(counts)
@@ -170,7 +175,7 @@ def _in_counts(limit: Array, total: Array) -> Array:
     return counts + lax.stop_gradient(jnp.where(equal, whole - counts, 0))
 
 
-@library_metric
+@partial(library_metric, smooth=True)
 def average_precision(table: ScoreTable) -> Array:
     """Average precision: the precision at each positive, averaged over the positives.
 

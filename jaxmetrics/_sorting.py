@@ -78,6 +78,21 @@ def sort_by_key(keys: Any, payload: Any) -> tuple[Any, Any]:
     return result
 
 
+def sort_by_key_and_payload(keys: Any, payload: Any) -> tuple[Any, Any]:
+    """As `sort_by_key`, with the payload ascending within a tie, on every backend."""
+    if keys.dtype == np.uint64:
+        # Again by the rank among distinct keys, which are few enough for 32 bits.
+        keys, payload = sort_by_key(keys, payload)
+        library = namespace(keys)
+        first = library.zeros_like(keys[..., :1], dtype=bool)
+        differs = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
+        rank = library.cumsum(differs, axis=-1).astype(np.uint32)
+        return keys, sort_by_key_and_payload(rank, payload)[1]
+    if isinstance(keys, np.ndarray):
+        return _sort_on_host(keys, payload)
+    return _sort_packed(keys, payload)
+
+
 def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostArray]:
     """By NumPy, whose vectorised sort is several times faster than XLA's on the CPU."""
     if keys.dtype == np.uint64:

@@ -153,6 +153,17 @@ def _last_within(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> A
     return jnp.searchsorted(fpr, limit, side="right") - 1
 
 
+def most_within(limit: Array, total: Array, slack: float) -> Array:
+    """The largest count whose rate of the total is at most the limit, as `_last_within` has it."""
+    if slack:
+        return limit * (1 + slack) * total
+    nearest = jnp.round(limit * total)
+    most = nearest - 1
+    for count in (nearest, nearest + 1):
+        most = jnp.where(rates(count, total).astype(limit.dtype) <= limit, count, most)
+    return jnp.where(jnp.isnan(limit), jnp.nan, most)
+
+
 def _bracket(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> tuple[Array, Array]:
     """The last point within the limit, and how far on the way to the next the limit lies."""
     last = _last_within(points, max_fpr, slack)

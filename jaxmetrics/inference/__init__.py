@@ -1,0 +1,30 @@
+"""Error bars: influence, resampling, intervals and the comparison of models."""
+
+from jaxmetrics.inference._bands import RocBand, roc_band
+from jaxmetrics.inference._bootstrap import BootstrapResult, bootstrap, bootstrap_mean
+from jaxmetrics.inference._comparison import (
+    Comparison,
+    PermutationTest,
+    compare,
+    permutation_test,
+)
+from jaxmetrics.inference._confidence import confidence_interval
+from jaxmetrics.inference._influence import covariance, influence, standard_error
+from jaxmetrics.inference._interval import Interval
+
+__all__ = [
+    "BootstrapResult",
+    "Comparison",
+    "Interval",
+    "PermutationTest",
+    "RocBand",
+    "bootstrap",
+    "bootstrap_mean",
+    "compare",
+    "confidence_interval",
+    "covariance",
+    "influence",
+    "permutation_test",
+    "roc_band",
+    "standard_error",
+]

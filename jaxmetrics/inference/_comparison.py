@@ -1,0 +1,408 @@
+"""Which of several models is better, by paired comparisons on the items that all have scored."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.special import ndtr
+
+from jaxmetrics import _checks, _numerics
+from jaxmetrics._table import traits
+from jaxmetrics._types import Array, ArrayLike, Items
+from jaxmetrics.inference._bootstrap import (
+    MEMORY_BUDGET,
+    check_amounts,
+    check_settings,
+    resampled,
+)
+from jaxmetrics.inference._distributions import chi2_survival, normal_quantile
+from jaxmetrics.inference._influence import Metric, estimate_and_covariance
+from jaxmetrics.inference._order import in_order, starts
+from jaxmetrics.inference._replicates import swap_replicates
+
+# Normal vectors by which the largest of several deviations is simulated, and how many at a time.
+N_DRAWS, N_AT_A_TIME = 100_096, 256
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=[
+        "estimate",
+        "difference",
+        "standard_error",
+        "low",
+        "high",
+        "p_value",
+        "simultaneous_low",
+        "simultaneous_high",
+        "simultaneous_p_value",
+        "best_set",
+        "chi2",
+        "chi2_df",
+        "chi2_p_value",
+    ],
+    meta_fields=["confidence_level"],
+)
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of models: `[models, models]`, row minus column; or `[models]`, minus reference.
+
+    Attributes:
+      estimate: `[models]`, the metric of each.
+      difference: between two models.
+      standard_error: of the difference.
+      low: the lower limit of the difference.
+      high: the upper limit.
+      p_value: of the hypothesis that the two do not differ, two-sided.
+      simultaneous_low: lower limits that hold for all comparisons at once.
+      simultaneous_high: upper limits that hold for all comparisons at once.
+      simultaneous_p_value: the same as a p-value, adjusted for the number of comparisons.
+      best_set: `[models]` bool, the models that cannot be told from the best. It has the best one
+        with the confidence level.
+      chi2: `[]`, the statistic of the hypothesis that no models differ.
+      chi2_df: its degrees of freedom.
+      chi2_p_value: its p-value.
+      confidence_level: of the limits and of the set.
+    """
+
+    estimate: Array
+    difference: Array
+    standard_error: Array
+    low: Array
+    high: Array
+    p_value: Array
+    simultaneous_low: Array
+    simultaneous_high: Array
+    simultaneous_p_value: Array
+    best_set: Array
+    chi2: Array
+    chi2_df: Array
+    chi2_p_value: Array
+    confidence_level: float
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["estimate", "difference", "p_value"],
+    meta_fields=[],
+)
+@dataclass(frozen=True)
+class PermutationTest:
+    """Permutation tests of pairs of models.
+
+    Attributes:
+      estimate: `[models]`, the metric of each.
+      difference: `[models, models]`, row minus column.
+      p_value: `[models, models]`, two-sided.
+    """
+
+    estimate: Array
+    difference: Array
+    p_value: Array
+
+
+def compare(
+    metric: Metric,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    reference: int | None = None,
+    confidence_level: float = 0.95,
+    key: Array | None = None,
+    n_resamples: int = 2000,
+    stratify: bool = True,
+    clusters: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    amounts: ArrayLike | None = None,
+    memory_budget: int = MEMORY_BUDGET,
+    progress: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Compare models that have scored the same items: differences, errors, p-values, the best.
+
+    The covariance of the models comes from their influence values, or, for metrics without, from
+    paired bootstrap replicates. Limits are d -+ z SE(d); simultaneous ones have the quantile of
+    max |Z| over all comparisons in place of z, with Z normal of the same covariance. A model is in
+    `best_set` unless some other is better by more than the quantile of its own one-sided maximum.
+    chi2 = d' (C V C')^+ d over the differences d = C A of the models.
+
+    Args:
+      metric: any with one value a table; those without a usable gradient need a key.
+      scores: `[models, n]`, higher is more positive; two models or more.
+      labels: `[n]`, bool or 0 and 1.
+      reference: the model that the others are compared with; all pairs are compared without.
+      confidence_level: in (0, 1).
+      key: a JAX random key, for metrics whose covariance is resampled; also of the simulation of
+        max |Z|, which has 100,096 draws and is otherwise the same every time.
+      n_resamples: how many resamples, where it is resampled.
+      stratify: draw each class by itself, so that its size stays; else from all items.
+      clusters: `[n]`, integers or strings, the same for items that belong together.
+      weights: `[n]`, not negative.
+      where: `[n]` bool, False for items to leave out.
+      amounts: `[n]`, for metrics that take them.
+      memory_budget: the bytes that one batch of resamples may take.
+      progress: called with the number of resamples that are ready, as they become so.
+
+    Returns:
+      A Comparison, each `[models, models]`, row minus column; `[models]` with a reference.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a key is
+        missing.
+
+    NaN where the metric is; of a model and itself, or an equal one, the difference and its limits
+    are 0 and the p-value 1. Time O(models n log n + models^2 n), or as `bootstrap`; memory
+    O(models n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> labels = [0, 0, 1, 1, 1, 0, 1, 0]
+      >>> scores = [[.1, .4, .35, .8, .7, .2, .9, .3], [.6, .4, .5, .3, .7, .2, .1, .8]]
+      >>> result = jm.compare(jm.roc_auc, scores, labels)
+      >>> print(f"{result.difference[0, 1]:.3f} -+ {result.standard_error[0, 1]:.3f}")
+      0.562 -+ 0.300
+
+    References: E. R. DeLong et al., Biometrics 44, 1988; T. Hothorn, F. Bretz and P. Westfall,
+    "Simultaneous inference in general parametric models", Biometrical Journal 50, 2008; J. C. Hsu,
+    "Multiple Comparisons: Theory and Methods", 1996, chapter 4.
+    """
+    items = _checks.check_items(scores, labels, weights, where, amounts)
+    level = _checks.check_level(confidence_level)
+    check_amounts(metric, items)
+    n_models = _checks.check_models(items)
+    if reference is not None:
+        _checks.check_index("reference", reference, n_models)
+    if traits(metric).smooth:
+        ids = None if clusters is None else _checks.check_clusters(clusters, items)
+        estimate, covariance = estimate_and_covariance(metric, items, ids)
+    else:
+        settings = check_settings(
+            items,
+            key,
+            n_resamples,
+            stratify,
+            clusters,
+            memory_budget=memory_budget,
+            progress=progress,
+        )
+        result = resampled(metric, items, settings)
+        estimate, covariance = result.estimate, _covariance_of(result.replicates)
+    if key is None:
+        key = jax.random.key(0)
+    dtype = _numerics.default_float()
+    bits = jax.random.bits(key, (2,), jnp.uint32)
+    with _numerics.double_precision():
+        found = _compared(estimate, covariance, bits, np.float64(level), reference, dtype)
+    return Comparison(**found, confidence_level=level)
+
+
+@jax.jit
+def _covariance_of(replicates: Array) -> Array:
+    """The covariance `[models, models]` of replicates `[n_resamples, models]` that are defined."""
+
+    def compute(replicates: Array) -> Array:
+        replicates = replicates.astype(jnp.float64)
+        defined = ~jnp.any(jnp.isnan(replicates), axis=1, keepdims=True)
+        count = jnp.sum(defined)
+        kept = jnp.where(defined, replicates, 0)
+        centred = jnp.where(defined, kept - jnp.sum(kept, axis=0) / count, 0)
+        return centred.T @ centred / (count - 1)
+
+    result: Array = _numerics.in_double(compute)(replicates)
+    return result
+
+
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def _compared(
+    estimate: Array,
+    covariance: Array,
+    bits: Array,
+    level: Array,
+    reference: int | None,
+    dtype: Any,
+) -> dict[str, Array]:
+    def compute(estimate: Array, covariance: Array, bits: Array, level: Array) -> dict[str, Array]:
+        estimate = estimate.astype(jnp.float64)
+        difference = estimate[:, None] - estimate[None, :]
+        variances = jnp.diagonal(covariance)
+        variance = variances[:, None] + variances[None, :] - 2 * covariance
+        # Of models that are equal, but for rounding, it is 0.
+        scale = jnp.maximum(variances[:, None], variances[None, :])
+        error = jnp.sqrt(jnp.where(variance > 1e-12 * scale, variance, 0 * variance))
+        z = _numerics.divide(difference, error, 0.0)
+        largest, above = _largest(covariance, error, bits, reference)
+        critical = jnp.quantile(largest, level)
+        margin, wide = normal_quantile((1 + level) / 2) * error, critical * error
+        in_turn = jnp.sort(largest)
+        rank = jnp.searchsorted(in_turn, jnp.abs(z).ravel() * (1 - 1e-9)).reshape(z.shape)
+        worse_by = jnp.max(jnp.where(jnp.eye(len(z), dtype=bool), -jnp.inf, -z), axis=1)
+        chi2, df = _equality(estimate, covariance)
+        pairwise = {
+            "difference": difference,
+            "standard_error": error,
+            "low": difference - margin,
+            "high": difference + margin,
+            "p_value": 2 * ndtr(-jnp.abs(z)),
+            "simultaneous_low": difference - wide,
+            "simultaneous_high": difference + wide,
+            "simultaneous_p_value": jnp.where(
+                jnp.isnan(z), jnp.nan, (len(largest) - rank + 1) / (len(largest) + 1)
+            ),
+        }
+        if reference is not None:
+            pairwise = {name: x[:, reference] for name, x in pairwise.items()}
+        values = {
+            "estimate": estimate,
+            **pairwise,
+            "chi2": chi2,
+            "chi2_df": df,
+            "chi2_p_value": chi2_survival(chi2, df),
+        }
+        result = {name: x.astype(dtype) for name, x in values.items()}
+        result["best_set"] = ~(worse_by > jnp.quantile(above, level, axis=0))
+        return result
+
+    result: dict[str, Array] = _numerics.in_double(compute)(estimate, covariance, bits, level)
+    return result
+
+
+def _largest(
+    covariance: Array, error: Array, bits: Array, reference: int | None
+) -> tuple[Array, Array]:
+    """Of simulated models: the largest |Z| of all comparisons `[draws]`, and, for each model, by
+    how much the best of the others is above it, in standard errors, `[draws, models]`."""
+    values, vectors = jnp.linalg.eigh(covariance)
+    factor = vectors * jnp.sqrt(jnp.maximum(values, 0))
+    key = jax.random.wrap_key_data(bits, impl="threefry2x32")
+
+    def some(number: Array) -> tuple[Array, Array]:
+        shape = (N_AT_A_TIME, len(covariance))
+        normal = jax.random.normal(jax.random.fold_in(key, number), shape, jnp.float32)
+        models = normal.astype(jnp.float64) @ factor.T
+        z = _numerics.divide(models[:, :, None] - models[:, None, :], error, 0.0)
+        compared = z if reference is None else z[:, :, reference : reference + 1]
+        others = jnp.where(jnp.eye(len(error), dtype=bool), -jnp.inf, -z)
+        return jnp.max(jnp.abs(compared), axis=(1, 2)), jnp.max(others, axis=2)
+
+    largest, above = lax.map(some, jnp.arange(N_DRAWS // N_AT_A_TIME))
+    return largest.ravel(), above.reshape(-1, len(error))
+
+
+def _equality(estimate: Array, covariance: Array) -> tuple[Array, Array]:
+    """The chi-squared statistic of equal models, and its degrees of freedom."""
+    differences = estimate[1:] - estimate[0]
+    contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
+    values, vectors = jnp.linalg.eigh(contrast)
+    # Directions in which the models agree throughout have no say.
+    counted = values > 1e-10 * jnp.max(jnp.abs(jnp.diagonal(covariance)))
+    along = vectors.T @ differences
+    chi2 = jnp.sum(jnp.where(counted, along**2 / jnp.where(counted, values, 1), 0))
+    return chi2 + 0 * jnp.sum(differences), jnp.sum(counted).astype(jnp.float64)
+
+
+def permutation_test(
+    metric: Metric,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    key: Array,
+    n_resamples: int = 10_000,
+    where: ArrayLike | None = None,
+    memory_budget: int = MEMORY_BUDGET,
+) -> PermutationTest:
+    """Permutation tests of pairs of models: would it matter if their ranks were swapped?
+
+    p = (1 + #{b: |d*_b| >= |d|}) / (1 + n_resamples), where for d*_b each item's ranks under the
+    two models are swapped or not by a fair coin. Ranks within a model, ties averaged, take the
+    place of scores, since two models' scores need not be in one unit. Exact under the hypothesis
+    that the two models rank items exchangeably.
+
+    Args:
+      metric: any with one value a table that depends on ranks alone.
+      scores: `[models, n]`, higher is more positive; two models or more.
+      labels: `[n]`, bool or 0 and 1.
+      key: a JAX random key. All pairs have the same coins.
+      n_resamples: how many permutations, at least 1.
+      where: `[n]` bool, False for items to leave out.
+      memory_budget: the bytes that one batch of permutations may take.
+
+    Returns:
+      A PermutationTest, each `[models, models]`, row minus column.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where the metric is; 1 of a model and itself. Time O(models^2 n_resamples n), memory
+    O(n + memory_budget).
+
+    Example:
+      >>> import jax
+      >>> import jaxmetrics as jm
+      >>> labels = [0, 0, 1, 1, 1, 0, 1, 0]
+      >>> scores = [[.1, .4, .35, .8, .7, .2, .9, .3], [.6, .4, .5, .3, .7, .2, .1, .8]]
+      >>> test = jm.permutation_test(jm.roc_auc, scores, labels, key=jax.random.key(0))
+      >>> print(bool(.05 < test.p_value[0, 1] < .3))
+      True
+
+    References: E. S. Venkatraman and C. B. Begg, "A distribution-free procedure for comparing
+    receiver operating characteristic curves from a paired experiment", Biometrika 83, 1996;
+    A. I. Bandos, H. E. Rockette and D. Gur, "A permutation test sensitive to differences in areas
+    for comparing ROC curves from a paired design", Statistics in Medicine 24, 2005.
+    """
+    items = _checks.check_items(scores, labels, None, where)
+    n_models = _checks.check_models(items)
+    settings = check_settings(items, key, n_resamples, memory_budget=memory_budget)
+    flat = items._replace(
+        labels=jnp.asarray(items.labels).reshape(-1),
+        where=None if items.where is None else jnp.asarray(items.where).reshape(-1),
+    )
+    with _numerics.double_precision():
+        ranks = _ranks(flat)
+    estimate = [None] * n_models
+    difference, p_value = np.zeros((n_models, n_models)), np.ones((n_models, n_models))
+    for a in range(n_models):
+        for b in range(a + 1, n_models):
+            pair = flat._replace(scores=ranks[jnp.array([a, b])])
+            values = jnp.asarray(swap_replicates(metric, pair, settings).values)
+            estimate[a], estimate[b] = values[0, 0], values[0, 1]
+            swapped = values[:, 0] - values[:, 1]
+            # Sums of the same numbers in another order are no other difference.
+            extreme = jnp.abs(swapped) >= jnp.abs(swapped[0]) * (1 - 1e-9)
+            difference[a, b], difference[b, a] = swapped[0], -swapped[0]
+            p = jnp.where(jnp.isnan(swapped[0]), jnp.nan, jnp.mean(extreme))
+            p_value[a, b] = p_value[b, a] = p
+    dtype = _numerics.default_float()
+    return PermutationTest(
+        *(jnp.asarray(np.asarray(x), dtype) for x in (estimate, difference, p_value))
+    )
+
+
+@jax.jit
+def _ranks(items: Items) -> Array:
+    """Twice the rank of each item within its model, ties averaged; whole numbers."""
+
+    def compute(*leaves: Any) -> Array:
+        items = jax.tree.unflatten(tree, leaves)
+        order = in_order(jax.tree.map(jnp.asarray, items))
+        place = jnp.broadcast_to(jnp.arange(order.keys.shape[-1]), order.keys.shape)
+
+        def of_model(keys: Array, index: Array, place: Array) -> Array:
+            rows = jnp.cumsum(starts(keys)) - 1
+            first = jnp.full_like(place, len(place)).at[rows].min(place)
+            last = jnp.zeros_like(place).at[rows].max(place)
+            return jnp.zeros_like(place).at[index].set(-(first + last)[rows])
+
+        ranks = jax.vmap(of_model)(order.keys, order.index, place)
+        nan = jnp.isnan(items.scores) if _numerics.is_inexact(items.scores) else False
+        return jnp.where(nan, jnp.nan, ranks)
+
+    leaves, tree = jax.tree.flatten(items)
+    result: Array = _numerics.in_double(compute)(*leaves)
+    return result

@@ -1,0 +1,309 @@
+"""Confidence intervals of a metric, by the method that suits it or that is asked for."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics import _checks, _numerics
+from jaxmetrics._area import partial_auc, roc_auc, scaled
+from jaxmetrics._table import resolve, traits
+from jaxmetrics._threshold import recall_at_fpr
+from jaxmetrics._types import Array, ArrayLike, Items
+from jaxmetrics.inference import _rules
+from jaxmetrics.inference._bootstrap import (
+    MEMORY_BUDGET,
+    BootstrapResult,
+    check_amounts,
+    check_settings,
+    resampled,
+    wald_limits,
+)
+from jaxmetrics.inference._influence import (
+    Clusters,
+    Metric,
+    acceleration,
+    as_default,
+    estimate_and_error,
+    moments_of,
+)
+from jaxmetrics.inference._interval import Interval
+from jaxmetrics.inference._rules import Moments
+
+METHODS = ("auto", "logit", "wald", "percentile", "basic", "bca", "wilson")
+RESAMPLING = ("percentile", "basic", "bca", "wilson")
+
+
+def confidence_interval(
+    metric: Metric,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    method: str = "auto",
+    key: Array | None = None,
+    n_resamples: int = 2000,
+    stratify: bool = True,
+    clusters: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    amounts: ArrayLike | None = None,
+    memory_budget: int = MEMORY_BUDGET,
+    progress: Callable[[int], None] | None = None,
+) -> Interval:
+    """A confidence interval for a metric.
+
+    auto: for `roc_auc`, and `partial_auc` from FPR 0, closed forms found by simulation, which need
+    no key and hold their level with ten positives; "wilson" for `recall_at_fpr`; "logit" for
+    `average_precision` and for clusters; "percentile" otherwise. logit: logit(A) -+ t SE /
+    (A (1 - A)), taken back, with Welch's degrees of freedom. wald: A -+ z SE. wilson: Wilson's
+    interval for a share of n = A (1 - A) / SE^2 draws, with the bootstrap's SE. percentile, basic
+    and bca: from bootstrap replicates; the acceleration of bca is (1/6) S3 / S2^1.5, with
+    S_k = sum_c sum phi^k / n_c^k of the influence values.
+
+    Args:
+      metric: any with one value a table; those without a usable gradient need a key. "logit" is for
+        those from 0 to 1, and takes a partial area as a share of the largest there can be.
+      scores: `[..., n]`, higher is more positive.
+      labels: `[..., n]`, bool or 0 and 1.
+      confidence_level: in (0, 1).
+      method: "auto", "logit", "wald", "percentile", "basic", "bca" or "wilson".
+      key: a JAX random key, for methods that resample.
+      n_resamples: how many resamples those methods take.
+      stratify: draw each class by itself, so that its size stays; else from all items.
+      clusters: `[n]`, integers or strings, the same for items that belong together.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      amounts: `[..., n]`, for metrics that take them.
+      memory_budget: the bytes that one batch of resamples may take.
+      progress: called with the number of resamples that are ready, as they become so.
+
+    Returns:
+      An Interval `[...]`, whose `method` says which was chosen.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, a key is missing,
+        or the method does not serve the metric.
+
+    NaN where the metric is. For a metric of 0 or 1 the closed forms, logit and wilson still have an
+    interval. A warning says when a class is too small for the method to hold its level. Time
+    O(n log n) for closed forms, else as `bootstrap`; memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores, labels = [.1, .4, .35, .8, .7, .2], [0, 0, 1, 1, 1, 0]
+      >>> interval = jm.confidence_interval(jm.roc_auc, scores, labels)
+      >>> print(f"{interval.estimate:.3f} ({interval.low:.3f} to {interval.high:.3f})")
+      0.889 (0.413 to 0.996)
+
+    References: M. S. Pepe, "The Statistical Evaluation of Medical Tests for Classification and
+    Prediction", 2003, section 5.2, for logit; B. Efron, "Better bootstrap confidence intervals",
+    JASA 82, 1987, for bca; E. B. Wilson, "Probable inference, the law of succession, and
+    statistical inference", JASA 22, 1927.
+    """
+    items = _checks.check_items(scores, labels, weights, where, amounts)
+    level = _checks.check_level(confidence_level)
+    _checks.check_choice("method", method, METHODS)
+    check_amounts(metric, items)
+    ids = None if clusters is None else _checks.check_clusters(clusters, items)
+    chosen = _chosen(metric, items, ids) if method == "auto" else method
+    if method == "wilson" and _function(metric) is not recall_at_fpr.table_function:
+        raise ValueError("method='wilson' is for recall_at_fpr, a share: write method='auto'")
+    _warn_of_few(items, chosen, level)
+    if chosen == "auto":
+        rule = "auc" if _function(metric) is roc_auc.table_function else "partial_auc"
+        return _by_form(metric, items, ids, level, rule)
+    if chosen == "logit":
+        return _by_form(metric, items, ids, level, "logit")
+    if chosen in RESAMPLING or not traits(metric).smooth:
+        settings = check_settings(
+            items,
+            key,
+            n_resamples,
+            stratify,
+            clusters,
+            memory_budget=memory_budget,
+            progress=progress,
+        )
+        result = resampled(metric, items, settings)
+        if chosen == "wilson":
+            return _by_wilson(result, items, level)
+        skew = _acceleration(metric, items) if chosen == "bca" else 0.0
+        return result.interval(method=chosen, confidence_level=level, acceleration=skew)
+    estimate, error = (as_default(x) for x in estimate_and_error(metric, items, ids))
+    low, high = wald_limits(estimate, error, level)
+    return Interval(estimate, low, high, error, chosen, level)
+
+
+def _function(metric: Metric) -> Metric:
+    return resolve(metric)[0]
+
+
+def _chosen(metric: Metric, items: Items, ids: Clusters | None) -> str:
+    """What "auto" stands for; itself where there is a closed form."""
+    function, options = resolve(metric)
+    if function is roc_auc.table_function and ids is None:
+        return "auto"
+    if function is partial_auc.table_function:
+        from_zero = all(
+            _checks.is_concrete(options[name]) and not np.any(np.asarray(options[name]))
+            for name in ("min_fpr", "min_tpr")
+        )
+        if from_zero and ids is None:
+            return "auto"
+        return "logit"
+    if function is recall_at_fpr.table_function:
+        return "wilson"
+    public = getattr(traits(metric).public, "__name__", "")
+    if traits(metric).smooth and public in ("roc_auc", "average_precision"):
+        return "logit"
+    return "percentile"
+
+
+def _warn_of_few(items: Items, method: str, level: float) -> None:
+    """Say that a class is too small for the method, and what that does to its coverage."""
+    fewest, coverage = _FEWEST[method]
+    if not all(_checks.is_concrete(x) for x in (items.labels, items.where) if x is not None):
+        return
+    labels = np.asarray(items.labels) == 1
+    valid = True if items.where is None else np.asarray(items.where)
+    for name, members in (("positives", labels), ("negatives", ~labels)):
+        count = int(np.sum(members & valid, axis=-1).min())
+        if 0 < count < fewest:
+            warnings.warn(
+                f"there are only {count} {name}: with fewer than {fewest}, {_NAMES[method]} that "
+                f"claim 95 % were seen to cover {coverage}",
+                stacklevel=3,
+            )
+
+
+_NAMES = {
+    "auto": "closed-form intervals",
+    "logit": "logit intervals",
+    "wald": "Wald intervals",
+    "percentile": "percentile intervals",
+    "basic": "basic bootstrap intervals",
+    "bca": "BCa intervals",
+    "wilson": "Wilson intervals of the bootstrap's effective size",
+}
+# The size of a class below which a method is not to be trusted, and what `python -m
+# benchmarks.coverage` found there.
+_FEWEST = {
+    "auto": (10, "from 85 to 99 %, and 85 % where some labels are wrong"),
+    "logit": (30, "from 90 to 96 %"),
+    "wald": (100, "from 82 to 94 %"),
+    "percentile": (30, "from 83 to 94 %"),
+    "basic": (100, "from 80 to 94 %"),
+    "bca": (30, "from 87 to 95 %"),
+    "wilson": (10, "from 90 to 99 %"),
+}
+
+
+def _by_form(
+    metric: Metric, items: Items, ids: Clusters | None, level: float, rule: str
+) -> Interval:
+    """By a closed form; of a partial area, the limits of its share of the largest there can be."""
+    function, options = resolve(metric)
+    window = None
+    if function is partial_auc.table_function:
+        window = {name: options[name] for name in ("max_fpr", "min_fpr", "min_tpr")}
+        metric = functools.partial(partial_auc, **window, scale="range")
+    slope = None
+    if ids is None:
+        moments, slope = moments_of(metric, items, "max_fpr" if rule == "partial_auc" else None)
+    else:
+        estimate, error = estimate_and_error(metric, items, ids)
+        with _numerics.double_precision():
+            moments = _moments_of_clusters(estimate, error, float(ids[1]))
+    with _numerics.double_precision():
+        numbers = _limits((moments, slope, window), np.float64(level), rule, options.get("scale"))
+    estimate, low, high, error = map(as_default, numbers)
+    return Interval(estimate, low, high, error, "logit" if rule == "logit" else "auto", level)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _limits(
+    found: tuple[Moments, Array | None, dict[str, Array] | None],
+    level: Array,
+    rule: str,
+    scale: str | None,
+) -> tuple[Array, Array, Array, Array]:
+    def compute(*leaves: Array) -> tuple[Array, Array, Array, Array]:
+        moments, slope, window, level = jax.tree.unflatten(tree, leaves)
+        error = _rules.standard_error(moments)
+        if rule == "partial_auc":
+            limit = window["max_fpr"]
+            # Of area / limit, the estimate, the derivative is (height - estimate) / limit.
+            height = limit * slope + moments.estimate
+            low, high = _rules.partial_auc(moments, level, limit, height)
+        else:
+            low, high = {"auc": _rules.auc, "logit": _rules.logit_t}[rule](moments, level)
+        if window is None:
+            return moments.estimate, low, high, error
+
+        def of_share(share: Array) -> Array:
+            largest = (window["max_fpr"] - window["min_fpr"]) * (1 - window["min_tpr"])
+            return scaled(share * largest, **window, scale=scale)
+
+        unit = of_share(jnp.ones(())) - of_share(jnp.zeros(()))
+        return of_share(moments.estimate), of_share(low), of_share(high), error * unit
+
+    leaves, tree = jax.tree.flatten((*found, level))
+    result: tuple[Array, Array, Array, Array] = _numerics.in_double(compute)(*leaves)
+    return result
+
+
+@jax.jit
+def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
+    """As if all K clusters were of one class, and the other class had no error."""
+
+    def compute(estimate: Array, error: Array, k: Array) -> Moments:
+        sizes = jnp.full_like(estimate, k)
+        return Moments(estimate, (jnp.zeros_like(error), error**2 * k), (sizes, sizes))
+
+    result: Moments = _numerics.in_double(compute)(estimate, error, k)
+    return result
+
+
+def _by_wilson(result: BootstrapResult, items: Items, level: float) -> Interval:
+    """A share of so many draws as give the bootstrap's error, and of no more than positives."""
+    positives = count_positives(items, result.estimate.ndim)
+    with _numerics.double_precision():
+        limits = _wilson(result.estimate, result.standard_error, positives, level)
+    low, high = map(as_default, limits)
+    return Interval(result.estimate, low, high, result.standard_error, "wilson", level)
+
+
+def count_positives(items: Items, ndim: int) -> Array:
+    """The positives of each problem, to go with values of `ndim` axes, the batch's first."""
+    where = jnp.ones(1, bool) if items.where is None else jnp.asarray(items.where)
+    count = jnp.sum((jnp.asarray(items.labels) == 1) & where, axis=-1)
+    lacking = max(items.scores.ndim - 1 - count.ndim, 0)
+    count = count.reshape((1,) * lacking + count.shape)
+    return count.reshape(count.shape + (1,) * (ndim - count.ndim)) if ndim else count.reshape(())
+
+
+@jax.jit
+def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> Any:
+    def compute(estimate: Array, error: Array, positives: Array, level: Array) -> Any:
+        estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
+        n = _rules.effective_size(estimate, error**2, positives.astype(jnp.float64))
+        return _rules.wilson(estimate, n, level)
+
+    return _numerics.in_double(compute)(estimate, error, positives, level)
+
+
+def _acceleration(metric: Metric, items: Items) -> Array:
+    """The acceleration of the stratified bootstrap."""
+    if not traits(metric).smooth:
+        raise TypeError(
+            "method='bca' needs influence values, which this metric does not have, as its error "
+            "depends on the density of the scores: write method='percentile'"
+        )
+    return as_default(acceleration(metric, items))

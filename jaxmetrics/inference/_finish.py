@@ -1,0 +1,254 @@
+"""From the draws of a chunk of resamples to the metric of each.
+
+One scan along the cells, for all resamples of a chunk in step, serves the areas under the ROC curve
+and the recall at a false positive rate. Any other metric is given the score tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics import _checks, _numerics
+from jaxmetrics._area import in_counts, partial_auc, roc_auc, scaled
+from jaxmetrics._table import ScoreTable, resolve, static_options, traits
+from jaxmetrics._threshold import most_within, recall_at_fpr
+from jaxmetrics._types import Array
+from jaxmetrics.inference._resampling import TILE, Cells
+
+UNROLL = 16
+_MANY = 8
+# Sums of weights in two orders differ by less.
+_ROUNDING = 1e-9
+
+
+class Curves(NamedTuple):
+    """Of the ROC curves of resamples, in counts; the last axis is the resamples.
+
+    Attributes:
+      negatives: `[resamples]`, all of them.
+      positives: `[resamples]`.
+      area: `[limits, resamples]`, under the curve left of each limit; without limits `[resamples]`.
+      caught: `[limits, resamples]`, positives at the last threshold within each limit.
+    """
+
+    negatives: Array
+    positives: Array
+    area: Array
+    caught: Array
+
+
+class Finish(NamedTuple):
+    """How a metric is computed of many resamples; hashable.
+
+    Attributes:
+      function: of a ScoreTable and options.
+      static: the options that are constants.
+      limits: the names of options that are false positive rates, up to which the curve is needed.
+      of_curves: of Curves and the options, the same value; None if it needs tables.
+      merges: whether neighbouring runs of one class may be one.
+    """
+
+    function: Callable[..., Any]
+    static: tuple[tuple[str, Any], ...]
+    limits: tuple[str, ...] = ()
+    of_curves: Callable[[Curves, dict[str, Any]], Array] | None = None
+    merges: bool = False
+
+
+def finish_of(metric: Callable[..., Any]) -> tuple[Finish, dict[str, Any]]:
+    """How to finish a metric, and its options that are arrays."""
+    function, options = resolve(metric)
+    static, arrays = static_options(options)
+    finish = Finish(function, static, merges=traits(metric).of_roc_curve)
+    if function is roc_auc.table_function:
+        finish = finish._replace(of_curves=_roc_auc)
+    if function is partial_auc.table_function and _is_zero(options["min_tpr"]):
+        if _is_zero(options["min_fpr"]):
+            finish = finish._replace(of_curves=_partial_auc, limits=("max_fpr",))
+        else:
+            finish = finish._replace(of_curves=_area_between, limits=("min_fpr", "max_fpr"))
+    if function is recall_at_fpr.table_function and options["method"] != "quantile":
+        finish = finish._replace(merges=True)
+        # Each limit adds to the work of the scan; many are looked up in tables in less time.
+        if options["method"] == "step" and np.size(options["max_fpr"]) <= _MANY:
+            finish = finish._replace(of_curves=_recall, limits=("max_fpr",))
+    return finish, arrays
+
+
+def _is_zero(option: Any) -> bool:
+    return _checks.is_concrete(option) and not np.any(np.asarray(option))
+
+
+def _roc_auc(curves: Curves, options: dict[str, Any]) -> Array:
+    return curves.area / (curves.negatives * curves.positives)
+
+
+def _partial_auc(curves: Curves, options: dict[str, Any]) -> Array:
+    return _scaled(curves.area, curves, options)
+
+
+def _area_between(curves: Curves, options: dict[str, Any]) -> Array:
+    return _scaled(curves.area[1] - curves.area[0], curves, options)
+
+
+def _scaled(area: Array, curves: Curves, options: dict[str, Any]) -> Array:
+    bounds = (jnp.asarray(options[name])[..., None] for name in ("max_fpr", "min_fpr", "min_tpr"))
+    return scaled(area / (curves.negatives * curves.positives), *bounds, options["scale"])
+
+
+def _recall(curves: Curves, options: dict[str, Any]) -> Array:
+    return curves.caught / jnp.where(curves.negatives > 0, curves.positives, jnp.nan)
+
+
+class Finished(NamedTuple):
+    """The metric of each resample of a chunk.
+
+    Attributes:
+      values: `[resamples, ...]`, or a pytree of such.
+      defined: `[resamples]`, whether both classes were drawn.
+      sufficient: `[resamples]`, whether the cells reached every limit.
+    """
+
+    values: Any
+    defined: Array
+    sufficient: Array
+
+
+def finish(
+    how: Finish, counts: Array, cells: Cells, totals: Array | None, arrays: dict[str, Any]
+) -> Finished:
+    """The metric of each resample of one model.
+
+    Args:
+      how: what `finish_of` gave.
+      counts: `[units, resamples]`, how often each unit is drawn.
+      cells: where the model has the units.
+      totals: `[2, resamples]`, all negatives and positives drawn, if they are known.
+      arrays: the options that are arrays.
+    """
+    options = {**dict(how.static), **arrays}
+    if how.of_curves is None:
+        table = _tables(counts, cells)
+        by_resample = ScoreTable(None, -1, -1)  # type: ignore[arg-type]
+        values = jax.vmap(lambda t: how.function(t, **options), in_axes=(by_resample,))(table)
+        negatives, positives = jnp.sum(table.negatives, axis=0), jnp.sum(table.positives, axis=0)
+        defined = (negatives > 0) & (positives > 0)
+        values = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), values)
+        return Finished(values, defined, jnp.ones_like(defined))
+    limits = [jnp.asarray(options[name]) for name in how.limits]
+    shape = jnp.broadcast_shapes(*(x.shape for x in limits))
+    shape = (len(limits), *shape) if len(limits) > 1 else shape
+    joint = jnp.stack(jnp.broadcast_arrays(*limits)).ravel() if limits else None
+    curves, end = _curves(counts, cells, totals, joint)
+    sufficient = end >= curves.negatives * (1 - _ROUNDING)
+    if joint is not None:
+        sufficient |= end > jnp.max(joint) * curves.negatives
+        curves = curves._replace(
+            area=curves.area.reshape(*shape, -1), caught=curves.caught.reshape(*shape, -1)
+        )
+    values = jnp.moveaxis(how.of_curves(curves, options), -1, 0)
+    defined = (curves.negatives > 0) & (curves.positives > 0)
+    return Finished(values, defined, sufficient | ~defined)
+
+
+def _curves(
+    counts: Array, cells: Cells, totals: Array | None, limits: Array | None
+) -> tuple[Curves, Array]:
+    """The curves, and the negatives within the cells."""
+    edge = within = None
+    totals = None if totals is None else totals.astype(jnp.float64)
+    if limits is not None:
+        totals = _totals(counts, cells) if totals is None else totals
+        slack = max(_numerics.slack(cells.negatives), _numerics.slack(counts))
+        edge = in_counts(limits[:, None], totals[0])
+        within = most_within(limits[:, None], totals[0], slack)
+
+    def cell(carry: Any, inputs: Any) -> tuple[Any, None]:
+        fps, tps, tied, area, caught = carry
+        count, positive, negative, joined = inputs
+        count = count.astype(jnp.float64)
+        p, n = count * positive, count * negative
+        tied = tied * joined + n  # negatives of this score, which come before its positives
+        if edge is None:
+            area = area + n * tps + p * tied * 0.5
+        else:
+            area = area + jnp.clip(edge - fps, 0, n) * tps
+            inside = jnp.clip(edge - (fps + n - tied), 0, tied)
+            area = area + p * (inside * inside / jnp.where(tied > 0, 2 * tied, 1.0))
+            caught = caught + jnp.where(fps + n <= within, p, 0)
+        return (fps + n, tps + p, tied, area, caught), None
+
+    def tile(number: Array, carry: Any) -> Any:
+        def of_tile(x: Array) -> Array:
+            return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
+
+        return lax.scan(
+            cell,
+            carry,
+            (
+                _of_cells(counts, cells, of_tile),
+                of_tile(cells.positives).astype(jnp.float64),
+                of_tile(cells.negatives).astype(jnp.float64),
+                of_tile(cells.joined).astype(jnp.float64),
+            ),
+            unroll=UNROLL,
+        )[0]
+
+    zero = jnp.zeros(counts.shape[1])
+    zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
+    tiles = (cells.used + TILE - 1) // TILE
+    fps, tps, _, area, caught = lax.fori_loop(0, tiles, tile, (zero, zero, zero, zeros, zeros))
+    negatives, positives = (fps, tps) if totals is None else totals
+    return Curves(negatives, positives, area, caught), fps
+
+
+def _of_cells(counts: Array, cells: Cells, of_tile: Callable[[Array], Array]) -> Array:
+    """The counts `[cells, resamples]` of a tile of cells."""
+    if cells.unit is None:
+        return of_tile(counts)
+    return counts.at[of_tile(cells.unit)].get(mode="promise_in_bounds")
+
+
+def _totals(counts: Array, cells: Cells) -> Array:
+    """All negatives and positives drawn, `[2, resamples]`."""
+
+    def tile(number: Array, sums: Array) -> Array:
+        def of_tile(x: Array) -> Array:
+            return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
+
+        drawn = _of_cells(counts, cells, of_tile).astype(jnp.float64)
+        classes = jnp.stack([of_tile(cells.negatives), of_tile(cells.positives)])
+        return sums + classes.astype(jnp.float64) @ drawn
+
+    tiles = (cells.used + TILE - 1) // TILE
+    return lax.fori_loop(0, tiles, tile, jnp.zeros((2, counts.shape[1])))
+
+
+def _tables(counts: Array, cells: Cells) -> ScoreTable:
+    """Score tables with thresholds `[rows]` and classes `[rows, resamples]`."""
+    valid = jnp.arange(len(cells.joined)) < cells.used
+    rows = jnp.maximum(jnp.cumsum(~cells.joined & valid, dtype=jnp.int32) - 1, 0)
+    drawn = _of_cells(counts, cells, lambda x: x)
+
+    def by_row(classes: Array) -> Array:
+        dtype = jnp.promote_types(classes.dtype, drawn.dtype)
+        dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.int32
+        each = drawn.astype(dtype) * jnp.where(valid, classes, 0).astype(dtype)[:, None]
+        return (
+            jnp.zeros_like(each)
+            .at[rows]
+            .add(each, indices_are_sorted=True, mode="promise_in_bounds")
+        )
+
+    positives, negatives = by_row(cells.positives), by_row(cells.negatives)
+    lowest = jnp.min(jnp.where(valid, cells.thresholds, jnp.inf))
+    thresholds = (
+        jnp.full(len(rows), lowest).at[rows].max(jnp.where(valid, cells.thresholds, lowest))
+    )
+    return ScoreTable(thresholds, positives, negatives)

@@ -1,0 +1,72 @@
+"""Items in order of falling score, classes apart within a tie: what error bars are made from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics import _numerics, _sorting
+from jaxmetrics._table import not_allowed
+from jaxmetrics._types import Array, HostOrDeviceArray, Items
+
+NEGATIVE, POSITIVE, LEFT_OUT = 0, 1, 2
+# A word of 32 bits holds the kind of an item above its index.
+_INDEX_BITS = 30
+
+
+class Ordered(NamedTuple):
+    """Items `[..., n]` by falling score; in a tie negatives first; those left out at the end.
+
+    Attributes:
+      keys: equal where scores tie; `_sorting.scores_of_keys` gives the scores back.
+      kinds: NEGATIVE, POSITIVE or LEFT_OUT.
+      index: where the item is among the inputs.
+    """
+
+    keys: HostOrDeviceArray
+    kinds: HostOrDeviceArray
+    index: HostOrDeviceArray
+
+
+def in_order(items: Items) -> Ordered:
+    """Items, with leading axes broadcast, in order; by NumPy if they are NumPy's arrays."""
+    scores, labels, where = items.scores, items.labels, items.where
+    library = _numerics.namespace(scores)
+    if any(_numerics.namespace(x) is jnp for x in (labels, where) if x is not None):
+        library = jnp
+    if scores.shape[-1] >= 1 << _INDEX_BITS:
+        raise ValueError(f"at most 2^{_INDEX_BITS} items can be resampled, got {scores.shape[-1]}")
+    kinds = (labels == 1).astype(np.uint32)
+    if where is not None:
+        kinds = library.where(where, kinds, np.uint32(LEFT_OUT))
+    payload = (kinds << np.uint32(_INDEX_BITS)) | library.arange(scores.shape[-1], dtype=np.uint32)
+    keys = _sorting.descending_keys(library.asarray(scores))
+    if where is not None:
+        keys = library.where(where, keys, ~keys.dtype.type(0))
+    keys, payload = _sorting.sort_by_key_and_payload(*library.broadcast_arrays(keys, payload))
+    index = payload & np.uint32((1 << _INDEX_BITS) - 1)
+    kinds = (payload >> np.uint32(_INDEX_BITS)).astype(np.uint8)
+    return Ordered(keys, kinds, index.astype(np.int32))
+
+
+def starts(x: Array) -> Array:
+    """`[..., n]`, whether an entry differs from the one before; True of the first."""
+    first = jnp.ones_like(x[..., :1], bool)
+    return jnp.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
+
+
+def undefined(items: Items) -> Array:
+    """`[...]`, whether a valid score is NaN, no item is valid, or labels or weights are wrong.
+
+    Of NumPy's arrays, of which the last was checked, it is NumPy's.
+    """
+    scores, where = items.scores, items.where
+    library = _numerics.namespace(scores)
+    valid = library.ones(scores.shape[-1:], bool) if where is None else where
+    nan = library.zeros(1, bool)
+    if _numerics.is_inexact(scores):
+        nan = library.isnan(scores)
+    bad: Array = library.any(nan & valid, axis=-1) | ~library.any(valid, axis=-1)
+    return bad if library is np else bad | not_allowed(items)

@@ -1,0 +1,451 @@
+"""The metric of every resample: prepared once, drawn and finished in chunks of bounded memory."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics import _checks, _numerics
+from jaxmetrics._table import at_hand, at_least_one
+from jaxmetrics._types import Array, Items
+from jaxmetrics.inference import _resampling
+from jaxmetrics.inference._draws import Draws, Sampler, draw, in_turn, rates_of
+from jaxmetrics.inference._finish import Finish, Finished, finish, finish_of
+from jaxmetrics.inference._influence import Clusters, order_now
+from jaxmetrics.inference._order import LEFT_OUT, Ordered, in_order, undefined
+from jaxmetrics.inference._random import (
+    MAX_SIZE,
+    poisson_distribution,
+    poisson_tables,
+    words_of,
+)
+from jaxmetrics.inference._resampling import TILE, Cells, Runs, Units, head_depth
+
+
+class Plan(NamedTuple):
+    """How to resample, as compile-time constants.
+
+    Attributes:
+      resampling: "multinomial", "poisson" or "bayesian".
+      stratified: whether each class is drawn by itself.
+      by_class: whether draws add up to the items of each class, so that their totals are known.
+      max_size: the most items that are drawn as one.
+      finish: how the metric is computed; None for a mean.
+    """
+
+    resampling: str
+    stratified: bool
+    by_class: bool
+    max_size: int
+    finish: Finish | None
+
+
+class Prepared(NamedTuple):
+    """What all chunks share.
+
+    Attributes:
+      sampler: of the units.
+      cells: without runs, with an axis of models; for a mean, values and weights `[models, n]`.
+      arrays: the options of the metric that are arrays.
+      undefined: `[models]` or `[]`, whether the metric is NaN throughout.
+    """
+
+    sampler: Sampler
+    cells: Any
+    arrays: dict[str, Any]
+    undefined: Array
+
+
+class Replicates(NamedTuple):
+    """The metric of resamples `[resamples, models, ...]`, of which the first is the data.
+
+    `defined` `[resamples, models]` says in which both classes were drawn.
+    """
+
+    values: Any
+    defined: Any
+
+
+class Settings(NamedTuple):
+    """How many resamples, of what kind, and what they may take; as for `bootstrap`."""
+
+    key: Any
+    n_resamples: int
+    stratify: bool
+    clusters: Clusters | None
+    resampling: str
+    batch: int | None
+    memory_budget: int
+    progress: Callable[[int], None] | None
+
+
+def replicates(metric: Callable[..., Any], items: Items, settings: Settings) -> Replicates:
+    """Resamples items of which scores are `[models, n]`, labels and where `[n]`."""
+    how, arrays = finish_of(metric)
+    items = at_least_one(items)
+    resampling, clusters = settings.resampling, settings.clusters
+    counted = clusters is None and items.weights is None and items.amounts is None
+    runs = counted and len(items.scores) == 1 and resampling != "bayesian"
+    stratified = settings.stratify and clusters is None
+    by_class = counted and stratified and resampling != "bayesian"
+    plan = Plan(resampling, stratified, by_class, MAX_SIZE if runs else 1, how)
+    prepare = functools.partial(_prepare_runs, merges=how.merges) if runs else _prepare_items
+    words = words_of(settings.key)
+    traced = _is_traced(items, words, arrays)
+    has_head = by_class and bool(how.limits) and not traced
+    deepest = max(float(np.max(arrays[name])) for name in how.limits) if has_head else 1.0
+    for limit in (deepest, 1.0) if deepest < 1 else (1.0,):
+        with _numerics.double_precision():
+            units, cells, bad = prepare(items, plan, limit, clusters)
+            source = _sampler(units, words, plan, limit < 1 and runs)
+        prepared = Prepared(source, cells, arrays, bad)
+        found, sufficient = _collect(prepared, plan, settings, traced)
+        if sufficient:
+            break
+    return found
+
+
+def swap_replicates(metric: Callable[..., Any], items: Items, settings: Settings) -> Replicates:
+    """The metric of two models whose scores are swapped at random, `[2, n]`, by fair coins.
+
+    The first resample is that in which nothing is swapped.
+    """
+    how, arrays = finish_of(metric)
+    n = items.scores.shape[-1]
+    place = np.arange(n, dtype=np.int32)
+    # Each place of a model holds an item twice: its own score, and that of the other model.
+    twice = Items(
+        scores=jnp.stack([items.scores, items.scores[::-1]], axis=1).reshape(2, 2 * n),
+        labels=jnp.tile(items.labels, 2),
+        where=None if items.where is None else jnp.tile(items.where, 2),
+    )
+    plan = Plan("swap", False, False, 1, how)
+    words = words_of(settings.key)
+    with _numerics.double_precision():
+        _, cells, bad = _prepare_items(twice, plan, 1.0, None)
+        missing = -2 * n % TILE
+        own = np.pad(np.repeat([1, 0], n), (0, missing)).astype(np.int32)
+        units = Units(
+            size=own,
+            stratum=1 - own,
+            used=np.int32(2 * n),
+            owner=np.tile(place, 2),
+            drawn=np.zeros(2, np.int32),
+            total=np.zeros(2, np.int32),
+        )
+        source = _sampler(units, words, plan, False)
+    prepared = Prepared(source, cells, arrays, bad)
+    return _collect(prepared, plan, settings, _is_traced(items, words, arrays))[0]
+
+
+def mean_replicates(items: Items, settings: Settings) -> Replicates:
+    """The mean of `items.scores` `[..., n]`, of which every item is drawn by itself."""
+    words = words_of(settings.key)
+    traced = _is_traced(items, words)
+    plan = Plan(settings.resampling, False, False, 1, None)
+    with _numerics.double_precision():
+        units, values, weights = _units_of_values(items)
+        source = _sampler(units, words, plan, False)
+    prepared = Prepared(source, (values, weights), {}, np.zeros(1, bool))
+    found, _ = _collect(prepared, plan, settings, traced)
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    return jax.tree.map(lambda x: x.reshape(len(x), *batch), found)
+
+
+def _is_traced(*trees: Any) -> bool:
+    return not all(map(_checks.is_concrete, (*jax.tree.leaves(trees), jnp.zeros(()))))
+
+
+def _lanes(prepared: Prepared, plan: Plan, settings: Settings) -> int:
+    """How many resamples at once; an even number."""
+    bytes_each = 2 * len(prepared.sampler.units.size) + 16 * TILE
+    if plan.finish is None:
+        bytes_each += 8 * len(prepared.sampler.units.size)
+    elif plan.finish.of_curves is None:
+        # Counts of both classes, and what a metric makes of them.
+        bytes_each += 80 * prepared.cells.joined.shape[-1]
+    most = 128 if jax.default_backend() == "cpu" else 4096
+    few = 1 << (settings.n_resamples - 1).bit_length()  # enough for all, in few sizes
+    lanes = settings.batch or min(settings.memory_budget // bytes_each, most, few)
+    return max(lanes + lanes % 2, 2)
+
+
+# Preparing: units and cells from items. What differs between metrics is traced, not static, so that
+# they share these programs.
+
+
+def _in_double(function: Callable[..., Any], *arguments: Any) -> Any:
+    """`function(*arguments)` of pytrees, as one program in double precision."""
+    leaves, tree = jax.tree.flatten(arguments)
+    return _numerics.in_double(lambda *leaves: function(*jax.tree.unflatten(tree, leaves)))(*leaves)
+
+
+def _prepare_runs(
+    items: Items, plan: Plan, limit: Any, _: Any, *, merges: bool
+) -> tuple[Units, Cells, Any]:
+    """One model, whose items are drawn in runs."""
+    items = items._replace(scores=items.scores[0])
+    like = np.zeros(0, items.scores.dtype)
+    order = order_now(items)
+    source: Items | tuple[Ordered, bool] = items
+    if order is not None:
+        source = (_padded(order), bool(undefined(at_hand(items))))
+    order, bad, runs = _mark_runs(source, merges, limit)
+    n = len(order.keys)
+    # As many places as there are runs, in few sizes; or, unknown yet, as there are items.
+    used = n if _is_traced(runs) else int(runs.used)
+    capacity = min(max(1 << (used - 1).bit_length(), TILE) if used else TILE, n)
+    return *_units_of_runs(order, runs, like, plan.stratified, capacity), bad
+
+
+def _padded(order: Ordered) -> Ordered:
+    """With items that are left out, to one of eight lengths between powers of two."""
+    n = len(order.keys)
+    missing = -n % max((1 << n.bit_length()) // 16, TILE)
+    return Ordered(
+        np.pad(order.keys, (0, missing), constant_values=~order.keys.dtype.type(0)),
+        np.pad(order.kinds, (0, missing), constant_values=LEFT_OUT),
+        np.pad(order.index, (0, missing)),
+    )
+
+
+@jax.jit
+def _mark_runs(
+    source: Items | tuple[Ordered, Array], merges: Array, limit: Array
+) -> tuple[Ordered, Array, Runs]:
+    def compute(source: Any, merges: Array, limit: Array) -> tuple[Ordered, Array, Runs]:
+        source = jax.tree.map(jnp.asarray, source)
+        of_items = isinstance(source, Items)
+        order, bad = (in_order(source), undefined(source)) if of_items else source
+        return order, bad, _resampling.runs_of(order, merges, head_depth(order, limit))
+
+    result: tuple[Ordered, Array, Runs] = _in_double(compute, source, merges, limit)
+    return result
+
+
+@functools.partial(jax.jit, static_argnums=4)
+def _units_of_runs(
+    order: Ordered, runs: Runs, like: Array, stratified: Array, capacity: int
+) -> tuple[Units, Cells]:
+    def compute(order: Ordered, runs: Runs, like: Array, stratified: Array) -> Any:
+        drawn = _resampling.units_of_runs(order, runs, like, capacity, stratified)
+        return _resampling.padded(*drawn)
+
+    result: tuple[Units, Cells] = _in_double(compute, order, runs, like, stratified)
+    return result
+
+
+def _prepare_items(
+    items: Items, plan: Plan, limit: Any, clusters: Clusters | None
+) -> tuple[Units, Cells, Any]:
+    """Several models, weights, or clusters: each item or cluster is drawn by itself."""
+    ids, n_clusters = (None, 0) if clusters is None else clusters
+    return _units_of_items(items, order_now(items), ids, plan.stratified, limit, n_clusters)
+
+
+@functools.partial(jax.jit, static_argnums=5)
+def _units_of_items(
+    items: Items,
+    order: Ordered | None,
+    ids: Array | None,
+    stratified: Array,
+    limit: Array,
+    n_clusters: int,
+) -> tuple[Units, Cells, Array]:
+    def compute(items: Any, order: Any, ids: Any, stratified: Array, limit: Array) -> Any:
+        items = jax.tree.map(jnp.asarray, items)
+        order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
+        valid = jnp.ones(items.labels.shape, bool) if items.where is None else items.where
+        if items.weights is not None and items.weights.ndim == 1:
+            valid = valid & (items.weights > 0)
+        strata = jnp.where(valid, (items.labels == 1) & stratified, LEFT_OUT)
+        if n_clusters:
+            used = jnp.zeros(n_clusters, bool).at[ids].max(valid)
+            strata = jnp.where(used, 0, LEFT_OUT)
+
+        def of_model(scores: Array, order: Ordered, weights: Any, amounts: Any) -> Cells:
+            one = items._replace(scores=scores, weights=weights, amounts=amounts)
+            return _resampling.cells_of_items(one, order, ids, head_depth(order, limit))
+
+        per_item = (items.weights, items.amounts)
+        axes = [0 if x is not None and x.ndim == 2 else None for x in per_item]
+        cells = jax.vmap(of_model, in_axes=(0, 0, *axes))(items.scores, order, *per_item)
+        units, cells = _resampling.padded(_resampling.units_of_items(strata), cells)
+        return units, cells, jnp.broadcast_to(undefined(items), items.scores.shape[:1])
+
+    result: tuple[Units, Cells, Array] = _in_double(compute, items, order, ids, stratified, limit)
+    return result
+
+
+@jax.jit
+def _units_of_values(items: Items) -> tuple[Units, Array, Array]:
+    """Units, and values and weights `[rows, n]` of which the products with counts are sums."""
+
+    def compute(items: Items) -> tuple[Units, Array, Array]:
+        items = jax.tree.map(jnp.asarray, items)
+        n = items.scores.shape[-1]
+        valid = jnp.ones(n, bool) if items.where is None else items.where
+        weights = jnp.where(valid, 1.0 if items.weights is None else items.weights, 0.0)
+        shape = jnp.broadcast_shapes(items.scores.shape, weights.shape)
+        weights = jnp.broadcast_to(weights, shape).reshape(-1, n).astype(jnp.float64)
+        values = jnp.broadcast_to(items.scores, shape).reshape(-1, n)
+        values = jnp.where(weights > 0, values * weights, 0.0)
+        strata = jnp.where(jnp.any(weights > 0, axis=0), 0, LEFT_OUT)
+        units = _resampling.units_of_items(strata)
+        return _resampling.padded_units(units), values, weights
+
+    result: tuple[Units, Array, Array] = _in_double(compute, items)
+    return result
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
+    def compute(total: Array, fill: Array) -> tuple[Array, Array]:
+        tables, starts = poisson_tables(rates_of(total, fill), max_size)
+        return tables.ravel(), starts.ravel()
+
+    result: tuple[Array, Array] = _in_double(compute, total, fill)
+    return result
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _rest(total: Array, drawn: Array, fill: Array, most: int) -> Any:
+    def compute(total: Array, drawn: Array, fill: Array) -> Any:
+        means = rates_of(total, fill) * (total - drawn)
+        return tuple(poisson_distribution(means[stratum], most) for stratum in (0, 1))
+
+    return _in_double(compute, total, drawn, fill)
+
+
+def _sampler(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
+    fill = plan.resampling == "multinomial"
+    tables, starts = _tables(units.total, fill, plan.max_size)
+    most = 1 << len(units.owner).bit_length()
+    rest = _rest(units.total, units.drawn, fill, most) if head else None
+    return Sampler(units, words, tables, starts, rest)
+
+
+# Chunks.
+
+
+def _chunk(prepared: Prepared, first: Array, plan: Plan, lanes: int) -> dict[str, Any]:
+    """Of the resamples `first` to `first + lanes - 1`, in turn."""
+    draws = draw(prepared.sampler, first, lanes, plan.resampling)
+    found = _finished(prepared, draws, plan)
+    bad = prepared.undefined.reshape(-1, 1)
+
+    def turned(values: Array) -> Array:
+        values = jnp.where(bad.reshape(-1, *(1,) * (values.ndim - 1)), jnp.nan, values)
+        return in_turn(jnp.swapaxes(values, 0, 1))
+
+    return {
+        "values": jax.tree.map(turned, found.values),
+        "defined": in_turn((found.defined & ~bad).T),
+        "accepted": in_turn(draws.accepted),
+        "sufficient": jnp.all(found.sufficient | ~draws.accepted | bad),
+    }
+
+
+def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
+    """The metric `[models, resamples]` of each resample."""
+    if plan.finish is None:
+        values, weights = prepared.cells
+        counts = draws.counts[: values.shape[-1]].astype(jnp.float64)
+        sums, totals = values @ counts, weights @ counts
+        return Finished(_numerics.divide(sums, totals, jnp.nan), totals > 0, totals >= 0)
+    how, totals = plan.finish, draws.totals if plan.by_class else None
+
+    def of_model(cells: Cells) -> Finished:
+        return finish(how, draws.counts, cells, totals, prepared.arrays)
+
+    if prepared.cells.unit is None:
+        return jax.tree.map(lambda x: x[None], of_model(prepared.cells))
+    found: Finished = lax.map(of_model, prepared.cells)
+    return found
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _compiled_chunk(prepared: Prepared, first: Array, plan: Plan, lanes: int) -> dict[str, Any]:
+    def compute(prepared: Prepared, first: Array) -> dict[str, Any]:
+        return _chunk(prepared, first, plan, lanes)
+
+    result: dict[str, Any] = _in_double(compute, prepared, first)
+    return result
+
+
+def _collect(
+    prepared: Prepared, plan: Plan, settings: Settings, traced: bool
+) -> tuple[Replicates, bool]:
+    """The first resamples that are accepted, and whether the cells sufficed for them."""
+    lanes = _lanes(prepared, plan, settings)
+    if traced:
+        return _in_program(prepared, plan, settings.n_resamples, lanes), True
+    return _in_threads(prepared, plan, settings, lanes)
+
+
+def _in_threads(
+    prepared: Prepared, plan: Plan, settings: Settings, lanes: int
+) -> tuple[Replicates, bool]:
+    """Chunk after chunk, as many at a time as there are processors, until enough are accepted."""
+    progress, wanted = settings.progress, settings.n_resamples + 1
+
+    def run(number: int) -> dict[str, Any]:
+        with _numerics.double_precision():  # which is the thread's own
+            found = _compiled_chunk(prepared, np.uint32(number * lanes), plan, lanes)
+        result: dict[str, Any] = jax.tree.map(np.asarray, found)
+        return result
+
+    chunks = [run(0)]  # alone, as it compiles
+    on_cpu = jax.default_backend() == "cpu"
+    with ThreadPoolExecutor((os.cpu_count() or 1) if on_cpu else 1) as workers:
+        while True:
+            accepted = sum(int(chunk["accepted"].sum()) for chunk in chunks)
+            sufficient = all(chunk["sufficient"] for chunk in chunks)
+            if progress is not None:
+                progress(max(min(accepted, wanted) - 1, 0))
+            if accepted >= wanted or not sufficient:
+                break
+            more = -(-(wanted - accepted) * len(chunks) // max(accepted, 1))
+            # In rounds, so that progress is seen.
+            more = min(more, 4 * len(chunks)) if progress is not None else more
+            chunks.extend(workers.map(run, range(len(chunks), len(chunks) + more)))
+    keep = np.flatnonzero(np.concatenate([chunk["accepted"] for chunk in chunks]))[:wanted]
+
+    def joined(name: str) -> Any:
+        parts = [chunk[name] for chunk in chunks]
+        return jax.tree.map(lambda *parts: np.concatenate(parts)[keep], *parts)
+
+    return Replicates(joined("values"), joined("defined")), sufficient
+
+
+def _in_program(prepared: Prepared, plan: Plan, n_resamples: int, lanes: int) -> Replicates:
+    """A loop over chunks within a program that is being traced."""
+    wanted = n_resamples + 1
+    if plan.resampling == "multinomial":
+        # Nine of ten are accepted or more; that this is not enough has a chance below 1e-12.
+        wanted = int(wanted / 0.9 + 8 * np.sqrt(wanted) + 16)
+    starts = np.arange(-(-wanted // lanes), dtype=np.uint32) * np.uint32(lanes)
+
+    def compute(prepared: Prepared, starts: Array) -> Replicates:
+        found = lax.map(lambda first: _chunk(prepared, first, plan, lanes), starts)
+        accepted = found["accepted"].ravel()
+        keep = jnp.nonzero(accepted, size=n_resamples + 1, fill_value=len(accepted))[0]
+
+        def kept(x: Array, fill: float) -> Array:
+            flat = x.reshape(-1, *x.shape[2:])
+            result: Array = flat.at[keep].get(mode="fill", fill_value=fill)
+            return result
+
+        values = jax.tree.map(lambda x: kept(x, jnp.nan), found["values"])
+        return Replicates(values, kept(found["defined"], False))
+
+    result: Replicates = _in_double(compute, prepared, starts)
+    return result
