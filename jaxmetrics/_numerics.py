@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,8 @@ from jax import lax
 from jax.interpreters import batching, mlir
 
 from jaxmetrics._types import Array
+
+R = TypeVar("R")
 
 
 def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Array:
@@ -135,6 +137,38 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     rule = jax.custom_vjp(run)
     rule.defvjp(forward, backward)
     return rule
+
+
+def double_program(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Makes a function of pytrees one compiled program, `in_double`.
+
+    Arguments at the positions `static` are constants of the program. All are positional.
+    """
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        @functools.partial(jax.jit, static_argnums=static)
+        def run(*arguments: Any) -> Any:
+            constants = {i: arguments[i] for i in static}
+            varied = [x for i, x in enumerate(arguments) if i not in constants]
+            leaves, tree = jax.tree.flatten(varied)
+
+            def compute(*leaves: Any) -> Any:
+                rest = iter(jax.tree.unflatten(tree, leaves))
+                return function(
+                    *(constants[i] if i in constants else next(rest) for i in range(len(arguments)))
+                )
+
+            return in_double(compute)(*leaves)
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> R:
+            with double_precision():
+                result: R = run(*arguments)
+            return result
+
+        return call
+
+    return decorate
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +18,7 @@ from jaxmetrics._types import Array, ArrayLike
 from jaxmetrics.inference import _rules
 from jaxmetrics.inference._bootstrap import MEMORY_BUDGET, check_settings, resampled
 from jaxmetrics.inference._confidence import count_positives
+from jaxmetrics.inference._influence import as_default
 
 
 @functools.partial(
@@ -121,35 +121,27 @@ def roc_band(
     metric = functools.partial(recall_at_fpr, max_fpr=grid, method="linear")
     found = resampled(metric, items, settings)
     positives = count_positives(items, found.estimate.ndim - 1)[..., None]
-    dtype = _numerics.default_float()
-    with _numerics.double_precision():
-        limits = _limits(found.estimate, found.replicates, positives, np.float64(level), dtype)
-    return RocBand(jnp.asarray(grid, dtype), found.estimate, *limits, level)
+    limits = _limits(found.estimate, found.replicates, positives, level)
+    low, high, joint_low, joint_high = map(as_default, limits)
+    points = as_default(jnp.asarray(grid, _numerics.default_float()))
+    return RocBand(points, found.estimate, low, high, joint_low, joint_high, level)
 
 
-@functools.partial(jax.jit, static_argnums=4)
+@_numerics.double_program()
 def _limits(
-    tpr: Array, replicates: Array, positives: Array, level: Array, dtype: Any
+    tpr: Array, replicates: Array, positives: Array, level: Array
 ) -> tuple[Array, Array, Array, Array]:
-    def compute(tpr: Array, replicates: Array, positives: Array, level: Array) -> Any:
-        tpr, replicates = tpr.astype(jnp.float64), replicates.astype(jnp.float64)
-        variance = jnp.nanvar(replicates, axis=0, ddof=1)
-        n = _rules.effective_size(tpr, variance, positives)
-        # Points at which no resample differs say nothing of how far others stray.
-        z = _numerics.divide(jnp.abs(replicates - tpr), jnp.sqrt(variance), 0.0)
-        furthest = jnp.max(z, axis=-1)
-        critical = jnp.nanquantile(furthest, level, axis=0)
-        joint = jnp.maximum(2 * ndtr(critical) - 1, level)[..., None]
-        limits = (*_rules.wilson(tpr, n, level), *_rules.wilson(tpr, n, joint))
-        rising = [
-            lax.cummax(x, axis=x.ndim - 1)
-            if i % 2 == 0
-            else lax.cummin(x, axis=x.ndim - 1, reverse=True)
-            for i, x in enumerate(limits)
-        ]
-        return tuple(jnp.where(jnp.isnan(tpr), jnp.nan, x).astype(dtype) for x in rising)
+    tpr, replicates = tpr.astype(jnp.float64), replicates.astype(jnp.float64)
+    variance = jnp.nanvar(replicates, axis=0, ddof=1)
+    n = _rules.effective_size(tpr, variance, positives.astype(jnp.float64))
+    # Points at which no resample differs say nothing of how far others stray.
+    z = _numerics.divide(jnp.abs(replicates - tpr), jnp.sqrt(variance), 0.0)
+    critical = jnp.nanquantile(jnp.max(z, axis=-1), level, axis=0)
+    joint = jnp.maximum(2 * ndtr(critical) - 1, level)[..., None]
+    axis = tpr.ndim - 1
 
-    result: tuple[Array, Array, Array, Array] = _numerics.in_double(compute)(
-        tpr, replicates, positives, level
-    )
-    return result
+    def rising(low: Array, high: Array) -> tuple[Array, Array]:
+        low, high = lax.cummax(low, axis=axis), lax.cummin(high, axis=axis, reverse=True)
+        return jnp.where(jnp.isnan(tpr), jnp.nan, low), jnp.where(jnp.isnan(tpr), jnp.nan, high)
+
+    return *rising(*_rules.wilson(tpr, n, level)), *rising(*_rules.wilson(tpr, n, joint))

@@ -75,10 +75,9 @@ class BootstrapResult:
         if method == "wald":
             low, high = wald_limits(self.estimate, self.standard_error, level)
         else:
-            with _numerics.double_precision():
-                low, high = limits_of_replicates(
-                    self.estimate, self.replicates, jnp.asarray(acceleration), level, method
-                )
+            low, high = limits_of_replicates(
+                self.estimate, self.replicates, acceleration, level, method
+            )
         return Interval(self.estimate, low, high, self.standard_error, method, level)
 
 
@@ -255,7 +254,8 @@ def _over_batch(metric: Metric, items: Items, settings: Settings) -> Replicates:
         each = [replicates(metric, _as_one(row), settings) for row in rows]
         library = np if all(isinstance(x, np.ndarray) for x in jax.tree.leaves(each)) else jnp
         found = jax.tree.map(lambda *parts: library.concatenate(parts, axis=1), *each)
-    return jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), found)
+    shaped: Replicates = jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), found)
+    return shaped
 
 
 def _as_one(row: Items) -> Items:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -218,65 +216,51 @@ def _by_form(
     if ids is None:
         moments, slope = moments_of(metric, items, "max_fpr" if rule == "partial_auc" else None)
     else:
-        estimate, error = estimate_and_error(metric, items, ids)
-        with _numerics.double_precision():
-            moments = _moments_of_clusters(estimate, error, float(ids[1]))
-    with _numerics.double_precision():
-        numbers = _limits((moments, slope, window), np.float64(level), rule, options.get("scale"))
+        moments = _moments_of_clusters(*estimate_and_error(metric, items, ids), float(ids[1]))
+    numbers = _limits(moments, slope, window, level, rule, options.get("scale", "raw"))
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, "logit" if rule == "logit" else "auto", level)
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
+@_numerics.double_program(4, 5)
 def _limits(
-    found: tuple[Moments, Array | None, dict[str, Array] | None],
+    moments: Moments,
+    slope: Array | None,
+    window: dict[str, Array] | None,
     level: Array,
     rule: str,
-    scale: str | None,
+    scale: str,
 ) -> tuple[Array, Array, Array, Array]:
-    def compute(*leaves: Array) -> tuple[Array, Array, Array, Array]:
-        moments, slope, window, level = jax.tree.unflatten(tree, leaves)
-        error = _rules.standard_error(moments)
-        if rule == "partial_auc":
-            limit = window["max_fpr"]
-            # Of area / limit, the estimate, the derivative is (height - estimate) / limit.
-            height = limit * slope + moments.estimate
-            low, high = _rules.partial_auc(moments, level, limit, height)
-        else:
-            low, high = {"auc": _rules.auc, "logit": _rules.logit_t}[rule](moments, level)
-        if window is None:
-            return moments.estimate, low, high, error
+    error = _rules.standard_error(moments)
+    if window is None:
+        low, high = {"auc": _rules.auc, "logit": _rules.logit_t}[rule](moments, level)
+        return moments.estimate, low, high, error
+    limit = window["max_fpr"]
+    if slope is None:
+        low, high = _rules.logit_t(moments, level)
+    else:
+        # Of area / limit, the estimate, the derivative is (height - estimate) / limit.
+        low, high = _rules.partial_auc(moments, level, limit, limit * slope + moments.estimate)
+    largest = (limit - window["min_fpr"]) * (1 - window["min_tpr"])
 
-        def of_share(share: Array) -> Array:
-            largest = (window["max_fpr"] - window["min_fpr"]) * (1 - window["min_tpr"])
-            return scaled(share * largest, **window, scale=scale)
+    def of_share(share: Array) -> Array:
+        return scaled(share * largest, limit, window["min_fpr"], window["min_tpr"], scale)
 
-        unit = of_share(jnp.ones(())) - of_share(jnp.zeros(()))
-        return of_share(moments.estimate), of_share(low), of_share(high), error * unit
-
-    leaves, tree = jax.tree.flatten((*found, level))
-    result: tuple[Array, Array, Array, Array] = _numerics.in_double(compute)(*leaves)
-    return result
+    unit = of_share(jnp.ones(())) - of_share(jnp.zeros(()))
+    return of_share(moments.estimate), of_share(low), of_share(high), error * unit
 
 
-@jax.jit
+@_numerics.double_program()
 def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
     """As if all K clusters were of one class, and the other class had no error."""
-
-    def compute(estimate: Array, error: Array, k: Array) -> Moments:
-        sizes = jnp.full_like(estimate, k)
-        return Moments(estimate, (jnp.zeros_like(error), error**2 * k), (sizes, sizes))
-
-    result: Moments = _numerics.in_double(compute)(estimate, error, k)
-    return result
+    sizes = jnp.full_like(estimate, k)
+    return Moments(estimate, (jnp.zeros_like(error), error**2 * k), (sizes, sizes))
 
 
 def _by_wilson(result: BootstrapResult, items: Items, level: float) -> Interval:
     """A share of so many draws as give the bootstrap's error, and of no more than positives."""
     positives = count_positives(items, result.estimate.ndim)
-    with _numerics.double_precision():
-        limits = _wilson(result.estimate, result.standard_error, positives, level)
-    low, high = map(as_default, limits)
+    low, high = map(as_default, _wilson(result.estimate, result.standard_error, positives, level))
     return Interval(result.estimate, low, high, result.standard_error, "wilson", level)
 
 
@@ -289,14 +273,11 @@ def count_positives(items: Items, ndim: int) -> Array:
     return count.reshape(count.shape + (1,) * (ndim - count.ndim)) if ndim else count.reshape(())
 
 
-@jax.jit
-def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> Any:
-    def compute(estimate: Array, error: Array, positives: Array, level: Array) -> Any:
-        estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
-        n = _rules.effective_size(estimate, error**2, positives.astype(jnp.float64))
-        return _rules.wilson(estimate, n, level)
-
-    return _numerics.in_double(compute)(estimate, error, positives, level)
+@_numerics.double_program()
+def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> tuple[Array, Array]:
+    estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
+    n = _rules.effective_size(estimate, error**2, positives.astype(jnp.float64))
+    return _rules.wilson(estimate, n, level)
 
 
 def _acceleration(metric: Metric, items: Items) -> Array:

@@ -211,4 +211,5 @@ def _top_up(source: Sampler, counts: Array, slots: Array, resamples: Array) -> A
         unit = units.owner.at[jnp.where(counted, begin + item, 0)].get(mode="promise_in_bounds")
         return counts.at[unit, across].add(counted.astype(counts.dtype), mode="promise_in_bounds")
 
-    return _words_ahead(words, jnp.sum(blocks), body, counts)
+    filled: Array = _words_ahead(words, jnp.sum(blocks), body, counts)
+    return filled

@@ -98,8 +98,10 @@ def _area_between(curves: Curves, options: dict[str, Any]) -> Array:
 
 
 def _scaled(area: Array, curves: Curves, options: dict[str, Any]) -> Array:
-    bounds = (jnp.asarray(options[name])[..., None] for name in ("max_fpr", "min_fpr", "min_tpr"))
-    return scaled(area / (curves.negatives * curves.positives), *bounds, options["scale"])
+    names = ("max_fpr", "min_fpr", "min_tpr")
+    limits = {name: jnp.asarray(options[name])[..., None] for name in names}
+    share = area / (curves.negatives * curves.positives)
+    return scaled(share, **limits, scale=options["scale"])
 
 
 def _recall(curves: Curves, options: dict[str, Any]) -> Array:
@@ -227,7 +229,8 @@ def _totals(counts: Array, cells: Cells) -> Array:
         return sums + classes.astype(jnp.float64) @ drawn
 
     tiles = (cells.used + TILE - 1) // TILE
-    return lax.fori_loop(0, tiles, tile, jnp.zeros((2, counts.shape[1])))
+    sums: Array = lax.fori_loop(0, tiles, tile, jnp.zeros((2, counts.shape[1])))
+    return sums
 
 
 def _tables(counts: Array, cells: Cells) -> ScoreTable:

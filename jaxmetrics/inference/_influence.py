@@ -178,8 +178,8 @@ def covariance(
       >>> import jaxmetrics as jm
       >>> scores = [[.1, .4, .35, .8], [.2, .5, .9, .1]]
       >>> print(jm.covariance(jm.roc_auc, scores, [0, 0, 1, 1]))
-      [[0.125 0.125]
-       [0.125 0.25 ]]
+      [[ 0.125 -0.125]
+       [-0.125  0.25 ]]
 
     Reference: X. Sun and W. Xu, "Fast implementation of DeLong's algorithm for comparing the areas
     under correlated receiver operating characteristic curves", IEEE Signal Processing Letters 21,
@@ -201,12 +201,7 @@ def moments_of(
     """The moments of a metric and its derivative by one option, in float64."""
     function, static, arrays = smooth(metric)
     items = at_least_one(items)
-    order = order_now(items)
-    with _numerics.double_precision():
-        result: tuple[Moments, Array | None] = _moments(
-            (items, order, arrays), function, static, slope_in
-        )
-    return result
+    return _moments(items, order_now(items), arrays, function, static, slope_in)
 
 
 def estimate_and_error(
@@ -215,11 +210,9 @@ def estimate_and_error(
     """The metric `[...]` and its standard error, in float64 whatever the x64 mode."""
     if clusters is None:
         moments, _ = moments_of(metric, items)
-        with _numerics.double_precision():
-            return moments.estimate, _error_of(moments)
+        return moments.estimate, _error_of(moments)
     estimate, errors = _by_item(metric, items, _errors, clusters)
-    with _numerics.double_precision():
-        return estimate, _norms(errors)
+    return estimate, _norms(errors)
 
 
 def estimate_and_covariance(
@@ -227,24 +220,18 @@ def estimate_and_covariance(
 ) -> tuple[Array, Array]:
     """The metric `[..., models]` and its covariance, in float64 whatever the x64 mode."""
     estimate, errors = _by_item(metric, items, _errors, clusters)
-    with _numerics.double_precision():
-        return estimate, _products(errors)
+    return estimate, _products(errors)
 
 
 def acceleration(metric: Metric, items: Items) -> Array:
     """(1/6) S3 / S2^1.5 with S_k = sum over classes of sum phi^k / n_c^k, in float64."""
-    _, contributions = _by_item(metric, items, _contributions)
-    with _numerics.double_precision():
-        return _skewness(contributions)
+    return _skewness(_by_item(metric, items, _contributions)[1])
 
 
-@jax.jit
+@_numerics.double_program()
 def _skewness(contributions: Array) -> Array:
-    def compute(x: Array) -> Array:
-        return jnp.sum(x**3, -1) / jnp.maximum(jnp.sum(x**2, -1), 1e-300) ** 1.5 / 6
-
-    result: Array = _numerics.in_double(compute)(contributions)
-    return result
+    squares = jnp.sum(contributions**2, axis=-1)
+    return jnp.sum(contributions**3, axis=-1) / jnp.maximum(squares, 1e-300) ** 1.5 / 6
 
 
 def _by_item(
@@ -254,35 +241,28 @@ def _by_item(
     function, static, arrays = smooth(metric)
     n, items = items.scores.shape[-1], at_least_one(items)
     order = order_now(items)
-    ids, n_clusters = (None, 0) if clusters is None else clusters
-    with _numerics.double_precision():
-        estimate, units = _item_units(
-            (items, order, arrays, ids), function, static, of_item, n_clusters
-        )
-        return estimate, units if n_clusters else units[..., :n]
-
-
-@jax.jit
-def _error_of(moments: Moments) -> Array:
-    leaves, tree = jax.tree.flatten(moments)
-    result: Array = _numerics.in_double(
-        lambda *leaves: standard_error_of(jax.tree.unflatten(tree, leaves))
-    )(*leaves)
+    ids, n_clusters = (None, n) if clusters is None else clusters
+    result: tuple[Array, Array] = _item_units(
+        items, order, arrays, ids, function, static, of_item, n_clusters
+    )
     return result
 
 
-@jax.jit
+@_numerics.double_program()
+def _error_of(moments: Moments) -> Array:
+    return standard_error_of(moments)
+
+
+@_numerics.double_program()
 def _norms(units: Array) -> Array:
     """The length of each row."""
-    result: Array = _numerics.in_double(lambda units: jnp.sqrt(jnp.sum(units**2, axis=-1)))(units)
-    return result
+    return jnp.sqrt(jnp.sum(units**2, axis=-1))
 
 
-@jax.jit
+@_numerics.double_program()
 def _products(units: Array) -> Array:
     """The products of rows, of which each column is added up."""
-    result: Array = _numerics.in_double(lambda units: units @ jnp.swapaxes(units, -1, -2))(units)
-    return result
+    return units @ jnp.swapaxes(units, -1, -2)
 
 
 def smooth(metric: Metric) -> tuple[Metric, tuple[tuple[str, Any], ...], dict[str, Any]]:
@@ -343,8 +323,8 @@ def _deviations(items: Items, order: Ordered, of_table: Metric) -> Deviations:
         _numerics.divide(jnp.sum(w * slope), jnp.sum(w), 0.0)
         for w, slope in zip((positives, negatives), slopes, strict=True)
     ]
-    gradient = jnp.where(is_positive, *slopes)
-    centred = gradient - jnp.where(is_positive, *centres)
+    gradient = jnp.where(is_positive, slopes[0], slopes[1])
+    centred = gradient - jnp.where(is_positive, centres[0], centres[1])
     return Deviations(estimate, weights * gradient, weights * centred, weights, table)
 
 
@@ -354,7 +334,7 @@ def in_order_weights(items: Items, order: Ordered) -> tuple[Array, Array]:
         kinds = (order.kinds == POSITIVE, order.kinds == NEGATIVE)
         return kinds[0].astype(jnp.int32), kinds[1].astype(jnp.int32)
     positives, negatives = class_weights(items)
-    return _sorting.take(positives, order.index), _sorting.take(negatives, order.index)
+    return _sorting.take(positives, order.item), _sorting.take(negatives, order.item)
 
 
 def _batched(function: Metric, items: Items, order: Ordered | None, *extra: Array) -> Any:
@@ -382,44 +362,40 @@ def _by_class(order: Ordered, deviations: Deviations) -> tuple[Array, Array]:
     return counts, jnp.where(is_positive, counts[1], counts[0])
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+@_numerics.double_program(3, 4, 5)
 def _moments(
-    arrays: tuple[Items, Ordered | None, dict[str, Any]],
+    items: Items,
+    order: Ordered | None,
+    options: dict[str, Any],
     function: Metric,
     static: tuple[tuple[str, Any], ...],
     slope_in: str | None,
-) -> Any:
-    leaves, tree = jax.tree.flatten(arrays)
+) -> tuple[Moments, Array | None]:
+    def of_table(table: ScoreTable, **varied: Array) -> Array:
+        value: Array = function(table, **{**options, **varied, **dict(static)})
+        return value
 
-    def compute(*leaves: Any) -> Any:
-        items, order, options = jax.tree.unflatten(tree, leaves)
+    def of_one(items: Items, order: Ordered, bad: Array) -> tuple[Moments, Array | None]:
+        found = _deviations(items, order, of_table)
+        counts, _ = _by_class(order, found)
 
-        def of_table(table: ScoreTable, **varied: Array) -> Array:
-            value: Array = function(table, **{**options, **varied, **dict(static)})
-            return value
+        def of_class(kind: int) -> tuple[Array, Array]:
+            n, members = counts[kind], order.kinds == kind
+            weights = jnp.where(members, found.weights, 0)
+            size = _numerics.divide(jnp.sum(weights) ** 2, jnp.sum(weights**2), 0.0)
+            squares = jnp.sum(jnp.where(members, found.centred, 0) ** 2)
+            return size * squares * _numerics.divide(n, n - 1, jnp.nan), size
 
-        def of_one(items: Items, order: Ordered, bad: Array) -> tuple[Moments, Array | None]:
-            found = _deviations(items, order, of_table)
-            counts, _ = _by_class(order, found)
-            variances, sizes = [], []
-            for kind, n in zip((NEGATIVE, POSITIVE), counts, strict=True):
-                members = order.kinds == kind
-                weights = jnp.where(members, found.weights, 0)
-                size = _numerics.divide(jnp.sum(weights) ** 2, jnp.sum(weights**2), 0.0)
-                squares = jnp.sum(jnp.where(members, found.centred, 0) ** 2)
-                variances.append(size * squares * _numerics.divide(n, n - 1, jnp.nan))
-                sizes.append(size)
-            estimate = jnp.where(bad, jnp.nan, found.estimate)
-            slope = None
-            if slope_in is not None:
-                slope = jax.grad(lambda x: of_table(found.table, **{slope_in: x}))(
-                    jnp.asarray(options[slope_in], jnp.float64)
-                )
-            return Moments(estimate, tuple(variances), tuple(sizes)), slope
+        variances, sizes = zip(of_class(NEGATIVE), of_class(POSITIVE), strict=True)
+        estimate = jnp.where(bad, jnp.nan, found.estimate)
+        slope = None
+        if slope_in is not None:
+            at = jnp.asarray(options[slope_in], jnp.float64)
+            slope = jax.grad(lambda x: of_table(found.table, **{slope_in: x}))(at)
+        return Moments(estimate, variances, sizes), slope
 
-        return _batched(of_one, items, order)
-
-    return _numerics.in_double(compute)(*leaves)
+    result: tuple[Moments, Array | None] = _batched(of_one, items, order)
+    return result
 
 
 def _influences(found: Deviations, n: Array) -> Array:
@@ -436,37 +412,33 @@ def _errors(found: Deviations, n: Array) -> Array:
     return jnp.where(found.weights > 0, unbiased * found.centred, 0)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
+@_numerics.double_program(4, 5, 6, 7)
 def _item_units(
-    arrays: tuple[Items, Ordered | None, dict[str, Any], Array | None],
+    items: Items,
+    order: Ordered | None,
+    options: dict[str, Any],
+    ids: Array | None,
     function: Metric,
     static: tuple[tuple[str, Any], ...],
     of_item: Callable[[Deviations, Array], Array],
-    n_clusters: int,
-) -> Any:
-    leaves, tree = jax.tree.flatten(arrays)
+    n_units: int,
+) -> tuple[Array, Array]:
+    of_table = functools.partial(function, **options, **dict(static))
 
-    def compute(*leaves: Any) -> Any:
-        items, order, options, ids = jax.tree.unflatten(tree, leaves)
-        of_table = functools.partial(function, **options, **dict(static))
+    def of_one(items: Items, order: Ordered, bad: Array) -> tuple[Array, Array]:
+        found = _deviations(items, order, of_table)
+        _, n = _by_class(order, found)
+        units = of_item(found, n) if ids is None else found.gradient
+        units = (
+            jnp.zeros_like(units).at[order.item].set(units, unique_indices=True, mode=_IN_BOUNDS)
+        )
+        if ids is not None:
+            units = _cluster_errors(units, ids, n_units, _valid(items))
+        estimate = jnp.where(bad, jnp.nan, found.estimate)
+        return estimate, units[:n_units] + 0 * estimate
 
-        def of_one(items: Items, order: Ordered, bad: Array) -> tuple[Array, Array]:
-            found = _deviations(items, order, of_table)
-            _, n = _by_class(order, found)
-            estimate = jnp.where(bad, jnp.nan, found.estimate)
-            units = found.gradient if n_clusters else of_item(found, n)
-            units = (
-                jnp.zeros_like(units)
-                .at[order.index]
-                .set(units, unique_indices=True, mode=_IN_BOUNDS)
-            )
-            if n_clusters:
-                units = _cluster_errors(units, ids, n_clusters, _valid(items))
-            return estimate, units + 0 * estimate
-
-        return _batched(of_one, items, order)
-
-    return _numerics.in_double(compute)(*leaves)
+    result: tuple[Array, Array] = _batched(of_one, items, order)
+    return result
 
 
 def _cluster_errors(units: Array, ids: Array, n_clusters: int, valid: Array) -> Array:
@@ -480,12 +452,14 @@ def _cluster_errors(units: Array, ids: Array, n_clusters: int, valid: Array) -> 
 
 def _valid(items: Items) -> Array:
     valid = jnp.ones(items.scores.shape, bool) if items.where is None else items.where
-    return valid if items.weights is None else valid & (items.weights > 0)
+    return jnp.asarray(valid if items.weights is None else valid & (items.weights > 0))
 
 
 def as_default(x: Array) -> Array:
     """In JAX's default float, of a double precision array that may be traced."""
-    dtype = _numerics.default_float()
-    with _numerics.double_precision():
-        result: Array = _numerics.in_double(lambda x: x.astype(dtype))(x)
-    return result
+    return _rounded(x, _numerics.default_float())
+
+
+@_numerics.double_program(1)
+def _rounded(x: Array, dtype: Any) -> Array:
+    return x.astype(dtype)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics import _numerics, _sorting
 from jaxmetrics._table import not_allowed
-from jaxmetrics._types import Array, HostOrDeviceArray, Items
+from jaxmetrics._types import Array, Items
 
 NEGATIVE, POSITIVE, LEFT_OUT = 0, 1, 2
 # A word of 32 bits holds the kind of an item above its index.
@@ -22,12 +22,12 @@ class Ordered(NamedTuple):
     Attributes:
       keys: equal where scores tie; `_sorting.scores_of_keys` gives the scores back.
       kinds: NEGATIVE, POSITIVE or LEFT_OUT.
-      index: where the item is among the inputs.
+      item: which of the inputs it is.
     """
 
-    keys: HostOrDeviceArray
-    kinds: HostOrDeviceArray
-    index: HostOrDeviceArray
+    keys: Any
+    kinds: Any
+    item: Any
 
 
 def in_order(items: Items) -> Ordered:

@@ -23,6 +23,7 @@ from jaxmetrics.inference._influence import Clusters, order_now
 from jaxmetrics.inference._order import LEFT_OUT, Ordered, in_order, undefined
 from jaxmetrics.inference._random import (
     MAX_SIZE,
+    Distribution,
     poisson_distribution,
     poisson_tables,
     words_of,
@@ -64,6 +65,13 @@ class Prepared(NamedTuple):
     undefined: Array
 
 
+class Sorted(NamedTuple):
+    """One problem in order, and whether it is undefined."""
+
+    order: Ordered
+    bad: Array
+
+
 class Replicates(NamedTuple):
     """The metric of resamples `[resamples, models, ...]`, of which the first is the data.
 
@@ -103,9 +111,8 @@ def replicates(metric: Callable[..., Any], items: Items, settings: Settings) -> 
     has_head = by_class and bool(how.limits) and not traced
     deepest = max(float(np.max(arrays[name])) for name in how.limits) if has_head else 1.0
     for limit in (deepest, 1.0) if deepest < 1 else (1.0,):
-        with _numerics.double_precision():
-            units, cells, bad = prepare(items, plan, limit, clusters)
-            source = _sampler(units, words, plan, limit < 1 and runs)
+        units, cells, bad = prepare(items, plan, limit, clusters)
+        source = _sampler(units, words, plan, limit < 1 and runs)
         prepared = Prepared(source, cells, arrays, bad)
         found, sufficient = _collect(prepared, plan, settings, traced)
         if sufficient:
@@ -119,31 +126,27 @@ def swap_replicates(metric: Callable[..., Any], items: Items, settings: Settings
     The first resample is that in which nothing is swapped.
     """
     how, arrays = finish_of(metric)
+    words = words_of(settings.key)
+    plan = Plan("swap", False, False, 1, how)
+    units, twice = _pairs(items)
+    _, cells, bad = _prepare_items(twice, plan, 1.0, None)
+    prepared = Prepared(_sampler(units, words, plan, False), cells, arrays, bad)
+    return _collect(prepared, plan, settings, _is_traced(items, words, arrays))[0]
+
+
+@_numerics.double_program()
+def _pairs(items: Items) -> tuple[Units, Items]:
+    """Pairs of units, and items that each model has twice: its own, and in the other's place."""
     n = items.scores.shape[-1]
-    place = np.arange(n, dtype=np.int32)
-    # Each place of a model holds an item twice: its own score, and that of the other model.
+    own = jnp.pad(jnp.repeat(jnp.array([1, 0], jnp.int32), n), (0, -2 * n % TILE))
+    pair, none = jnp.tile(jnp.arange(n, dtype=jnp.int32), 2), jnp.zeros(2, jnp.int32)
+    units = Units(own, 1 - own, jnp.int32(2 * n), pair, none, none)
     twice = Items(
         scores=jnp.stack([items.scores, items.scores[::-1]], axis=1).reshape(2, 2 * n),
         labels=jnp.tile(items.labels, 2),
         where=None if items.where is None else jnp.tile(items.where, 2),
     )
-    plan = Plan("swap", False, False, 1, how)
-    words = words_of(settings.key)
-    with _numerics.double_precision():
-        _, cells, bad = _prepare_items(twice, plan, 1.0, None)
-        missing = -2 * n % TILE
-        own = np.pad(np.repeat([1, 0], n), (0, missing)).astype(np.int32)
-        units = Units(
-            size=own,
-            stratum=1 - own,
-            used=np.int32(2 * n),
-            owner=np.tile(place, 2),
-            drawn=np.zeros(2, np.int32),
-            total=np.zeros(2, np.int32),
-        )
-        source = _sampler(units, words, plan, False)
-    prepared = Prepared(source, cells, arrays, bad)
-    return _collect(prepared, plan, settings, _is_traced(items, words, arrays))[0]
+    return units, twice
 
 
 def mean_replicates(items: Items, settings: Settings) -> Replicates:
@@ -151,13 +154,12 @@ def mean_replicates(items: Items, settings: Settings) -> Replicates:
     words = words_of(settings.key)
     traced = _is_traced(items, words)
     plan = Plan(settings.resampling, False, False, 1, None)
-    with _numerics.double_precision():
-        units, values, weights = _units_of_values(items)
-        source = _sampler(units, words, plan, False)
-    prepared = Prepared(source, (values, weights), {}, np.zeros(1, bool))
+    units, values, weights = _units_of_values(items)
+    source = _sampler(units, words, plan, False)
+    prepared = Prepared(source, (values, weights), {}, jnp.zeros(1, bool))
     found, _ = _collect(prepared, plan, settings, traced)
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    return jax.tree.map(lambda x: x.reshape(len(x), *batch), found)
+    return Replicates(*(x.reshape(len(x), *batch) for x in found))
 
 
 def _is_traced(*trees: Any) -> bool:
@@ -182,12 +184,6 @@ def _lanes(prepared: Prepared, plan: Plan, settings: Settings) -> int:
 # they share these programs.
 
 
-def _in_double(function: Callable[..., Any], *arguments: Any) -> Any:
-    """`function(*arguments)` of pytrees, as one program in double precision."""
-    leaves, tree = jax.tree.flatten(arguments)
-    return _numerics.in_double(lambda *leaves: function(*jax.tree.unflatten(tree, leaves)))(*leaves)
-
-
 def _prepare_runs(
     items: Items, plan: Plan, limit: Any, _: Any, *, merges: bool
 ) -> tuple[Units, Cells, Any]:
@@ -195,9 +191,9 @@ def _prepare_runs(
     items = items._replace(scores=items.scores[0])
     like = np.zeros(0, items.scores.dtype)
     order = order_now(items)
-    source: Items | tuple[Ordered, bool] = items
+    source: Items | Sorted = items
     if order is not None:
-        source = (_padded(order), bool(undefined(at_hand(items))))
+        source = Sorted(_padded(order), undefined(at_hand(items)))
     order, bad, runs = _mark_runs(source, merges, limit)
     n = len(order.keys)
     # As many places as there are runs, in few sizes; or, unknown yet, as there are items.
@@ -213,34 +209,25 @@ def _padded(order: Ordered) -> Ordered:
     return Ordered(
         np.pad(order.keys, (0, missing), constant_values=~order.keys.dtype.type(0)),
         np.pad(order.kinds, (0, missing), constant_values=LEFT_OUT),
-        np.pad(order.index, (0, missing)),
+        np.pad(order.item, (0, missing)),
     )
 
 
-@jax.jit
-def _mark_runs(
-    source: Items | tuple[Ordered, Array], merges: Array, limit: Array
-) -> tuple[Ordered, Array, Runs]:
-    def compute(source: Any, merges: Array, limit: Array) -> tuple[Ordered, Array, Runs]:
-        source = jax.tree.map(jnp.asarray, source)
-        of_items = isinstance(source, Items)
-        order, bad = (in_order(source), undefined(source)) if of_items else source
-        return order, bad, _resampling.runs_of(order, merges, head_depth(order, limit))
-
-    result: tuple[Ordered, Array, Runs] = _in_double(compute, source, merges, limit)
-    return result
+@_numerics.double_program()
+def _mark_runs(source: Items | Sorted, merges: Array, limit: Array) -> tuple[Ordered, Array, Runs]:
+    source = jax.tree.map(jnp.asarray, source)
+    if isinstance(source, Items):
+        source = Sorted(in_order(source), undefined(source))
+    order, bad = source
+    return order, bad, _resampling.runs_of(order, merges, head_depth(order, limit))
 
 
-@functools.partial(jax.jit, static_argnums=4)
+@_numerics.double_program(4)
 def _units_of_runs(
     order: Ordered, runs: Runs, like: Array, stratified: Array, capacity: int
 ) -> tuple[Units, Cells]:
-    def compute(order: Ordered, runs: Runs, like: Array, stratified: Array) -> Any:
-        drawn = _resampling.units_of_runs(order, runs, like, capacity, stratified)
-        return _resampling.padded(*drawn)
-
-    result: tuple[Units, Cells] = _in_double(compute, order, runs, like, stratified)
-    return result
+    drawn = _resampling.units_of_runs(order, runs, like, capacity, stratified)
+    return _resampling.padded(*drawn)
 
 
 def _prepare_items(
@@ -251,7 +238,7 @@ def _prepare_items(
     return _units_of_items(items, order_now(items), ids, plan.stratified, limit, n_clusters)
 
 
-@functools.partial(jax.jit, static_argnums=5)
+@_numerics.double_program(5)
 def _units_of_items(
     items: Items,
     order: Ordered | None,
@@ -260,69 +247,52 @@ def _units_of_items(
     limit: Array,
     n_clusters: int,
 ) -> tuple[Units, Cells, Array]:
-    def compute(items: Any, order: Any, ids: Any, stratified: Array, limit: Array) -> Any:
-        items = jax.tree.map(jnp.asarray, items)
-        order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
-        valid = jnp.ones(items.labels.shape, bool) if items.where is None else items.where
-        if items.weights is not None and items.weights.ndim == 1:
-            valid = valid & (items.weights > 0)
-        strata = jnp.where(valid, (items.labels == 1) & stratified, LEFT_OUT)
-        if n_clusters:
-            used = jnp.zeros(n_clusters, bool).at[ids].max(valid)
-            strata = jnp.where(used, 0, LEFT_OUT)
+    items = jax.tree.map(jnp.asarray, items)
+    order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
+    valid = jnp.ones(items.labels.shape, bool) if items.where is None else items.where
+    if items.weights is not None and items.weights.ndim == 1:
+        valid = valid & (items.weights > 0)
+    strata = jnp.where(valid, (items.labels == 1) & stratified, LEFT_OUT)
+    if ids is not None:
+        used = jnp.zeros(n_clusters, bool).at[ids].max(valid)
+        strata = jnp.where(used, 0, LEFT_OUT)
 
-        def of_model(scores: Array, order: Ordered, weights: Any, amounts: Any) -> Cells:
-            one = items._replace(scores=scores, weights=weights, amounts=amounts)
-            return _resampling.cells_of_items(one, order, ids, head_depth(order, limit))
+    def of_model(scores: Any, order: Ordered, weights: Any, amounts: Any) -> Cells:
+        one = items._replace(scores=scores, weights=weights, amounts=amounts)
+        return _resampling.cells_of_items(one, order, ids, head_depth(order, limit))
 
-        per_item = (items.weights, items.amounts)
-        axes = [0 if x is not None and x.ndim == 2 else None for x in per_item]
-        cells = jax.vmap(of_model, in_axes=(0, 0, *axes))(items.scores, order, *per_item)
-        units, cells = _resampling.padded(_resampling.units_of_items(strata), cells)
-        return units, cells, jnp.broadcast_to(undefined(items), items.scores.shape[:1])
-
-    result: tuple[Units, Cells, Array] = _in_double(compute, items, order, ids, stratified, limit)
-    return result
+    per_item = (items.weights, items.amounts)
+    axes = [0 if x is not None and x.ndim == 2 else None for x in per_item]
+    cells = jax.vmap(of_model, in_axes=(0, 0, *axes))(items.scores, order, *per_item)
+    units, cells = _resampling.padded(_resampling.units_of_items(strata), cells)
+    return units, cells, jnp.broadcast_to(undefined(items), items.scores.shape[:1])
 
 
-@jax.jit
+@_numerics.double_program()
 def _units_of_values(items: Items) -> tuple[Units, Array, Array]:
     """Units, and values and weights `[rows, n]` of which the products with counts are sums."""
-
-    def compute(items: Items) -> tuple[Units, Array, Array]:
-        items = jax.tree.map(jnp.asarray, items)
-        n = items.scores.shape[-1]
-        valid = jnp.ones(n, bool) if items.where is None else items.where
-        weights = jnp.where(valid, 1.0 if items.weights is None else items.weights, 0.0)
-        shape = jnp.broadcast_shapes(items.scores.shape, weights.shape)
-        weights = jnp.broadcast_to(weights, shape).reshape(-1, n).astype(jnp.float64)
-        values = jnp.broadcast_to(items.scores, shape).reshape(-1, n)
-        values = jnp.where(weights > 0, values * weights, 0.0)
-        strata = jnp.where(jnp.any(weights > 0, axis=0), 0, LEFT_OUT)
-        units = _resampling.units_of_items(strata)
-        return _resampling.padded_units(units), values, weights
-
-    result: tuple[Units, Array, Array] = _in_double(compute, items)
-    return result
+    items = jax.tree.map(jnp.asarray, items)
+    n = items.scores.shape[-1]
+    valid = jnp.ones(n, bool) if items.where is None else items.where
+    weights = jnp.where(valid, 1.0 if items.weights is None else items.weights, 0.0)
+    shape = jnp.broadcast_shapes(items.scores.shape, weights.shape)
+    weights = jnp.broadcast_to(weights, shape).reshape(-1, n).astype(jnp.float64)
+    values = jnp.broadcast_to(items.scores, shape).reshape(-1, n)
+    values = jnp.where(weights > 0, values * weights, 0.0)
+    strata = jnp.where(jnp.any(weights > 0, axis=0), 0, LEFT_OUT)
+    return _resampling.padded_units(_resampling.units_of_items(strata)), values, weights
 
 
-@functools.partial(jax.jit, static_argnums=2)
+@_numerics.double_program(2)
 def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
-    def compute(total: Array, fill: Array) -> tuple[Array, Array]:
-        tables, starts = poisson_tables(rates_of(total, fill), max_size)
-        return tables.ravel(), starts.ravel()
-
-    result: tuple[Array, Array] = _in_double(compute, total, fill)
-    return result
+    tables, starts = poisson_tables(rates_of(total, fill), max_size)
+    return tables.ravel(), starts.ravel()
 
 
-@functools.partial(jax.jit, static_argnums=3)
-def _rest(total: Array, drawn: Array, fill: Array, most: int) -> Any:
-    def compute(total: Array, drawn: Array, fill: Array) -> Any:
-        means = rates_of(total, fill) * (total - drawn)
-        return tuple(poisson_distribution(means[stratum], most) for stratum in (0, 1))
-
-    return _in_double(compute, total, drawn, fill)
+@_numerics.double_program(3)
+def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribution, Distribution]:
+    means = rates_of(total, fill) * (total - drawn)
+    return poisson_distribution(means[0], most), poisson_distribution(means[1], most)
 
 
 def _sampler(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
@@ -366,19 +336,15 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     def of_model(cells: Cells) -> Finished:
         return finish(how, draws.counts, cells, totals, prepared.arrays)
 
+    found: Finished
     if prepared.cells.unit is None:
-        return jax.tree.map(lambda x: x[None], of_model(prepared.cells))
-    found: Finished = lax.map(of_model, prepared.cells)
+        found = jax.tree.map(lambda x: x[None], of_model(prepared.cells))
+    else:
+        found = lax.map(of_model, prepared.cells)
     return found
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def _compiled_chunk(prepared: Prepared, first: Array, plan: Plan, lanes: int) -> dict[str, Any]:
-    def compute(prepared: Prepared, first: Array) -> dict[str, Any]:
-        return _chunk(prepared, first, plan, lanes)
-
-    result: dict[str, Any] = _in_double(compute, prepared, first)
-    return result
+_compiled_chunk = _numerics.double_program(2, 3)(_chunk)
 
 
 def _collect(
@@ -387,7 +353,8 @@ def _collect(
     """The first resamples that are accepted, and whether the cells sufficed for them."""
     lanes = _lanes(prepared, plan, settings)
     if traced:
-        return _in_program(prepared, plan, settings.n_resamples, lanes), True
+        wanted = settings.n_resamples + 1
+        return _in_program(prepared, plan, wanted, lanes), True
     return _in_threads(prepared, plan, settings, lanes)
 
 
@@ -398,8 +365,7 @@ def _in_threads(
     progress, wanted = settings.progress, settings.n_resamples + 1
 
     def run(number: int) -> dict[str, Any]:
-        with _numerics.double_precision():  # which is the thread's own
-            found = _compiled_chunk(prepared, np.uint32(number * lanes), plan, lanes)
+        found = _compiled_chunk(prepared, np.uint32(number * lanes), plan, lanes)
         result: dict[str, Any] = jax.tree.map(np.asarray, found)
         return result
 
@@ -426,26 +392,21 @@ def _in_threads(
     return Replicates(joined("values"), joined("defined")), sufficient
 
 
-def _in_program(prepared: Prepared, plan: Plan, n_resamples: int, lanes: int) -> Replicates:
+@_numerics.double_program(1, 2, 3)
+def _in_program(prepared: Prepared, plan: Plan, wanted: int, lanes: int) -> Replicates:
     """A loop over chunks within a program that is being traced."""
-    wanted = n_resamples + 1
+    n = wanted
     if plan.resampling == "multinomial":
         # Nine of ten are accepted or more; that this is not enough has a chance below 1e-12.
-        wanted = int(wanted / 0.9 + 8 * np.sqrt(wanted) + 16)
-    starts = np.arange(-(-wanted // lanes), dtype=np.uint32) * np.uint32(lanes)
+        n = int(wanted / 0.9 + 8 * np.sqrt(wanted) + 16)
+    starts = jnp.arange(0, n, lanes, dtype=jnp.uint32)
+    found = lax.map(lambda first: _chunk(prepared, first, plan, lanes), starts)
+    accepted = found["accepted"].ravel()
+    keep = jnp.nonzero(accepted, size=wanted, fill_value=len(accepted))[0]
 
-    def compute(prepared: Prepared, starts: Array) -> Replicates:
-        found = lax.map(lambda first: _chunk(prepared, first, plan, lanes), starts)
-        accepted = found["accepted"].ravel()
-        keep = jnp.nonzero(accepted, size=n_resamples + 1, fill_value=len(accepted))[0]
+    def kept(x: Array, fill: float) -> Array:
+        flat = x.reshape(-1, *x.shape[2:])
+        return flat.at[keep].get(mode="fill", fill_value=fill)
 
-        def kept(x: Array, fill: float) -> Array:
-            flat = x.reshape(-1, *x.shape[2:])
-            result: Array = flat.at[keep].get(mode="fill", fill_value=fill)
-            return result
-
-        values = jax.tree.map(lambda x: kept(x, jnp.nan), found["values"])
-        return Replicates(values, kept(found["defined"], False))
-
-    result: Replicates = _in_double(compute, prepared, starts)
-    return result
+    values = jax.tree.map(lambda x: kept(x, jnp.nan), found["values"])
+    return Replicates(values, kept(found["defined"], False))

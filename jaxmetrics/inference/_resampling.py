@@ -158,7 +158,7 @@ def units_of_items(strata: Array) -> Units:
 def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, depth: Array) -> Cells:
     """Each item `[n]` a cell; those past the end, as in `runs_of`, are left out."""
     positives, negatives = in_order_weights(items, order)
-    unit = order.index if unit_of_item is None else _sorting.take(unit_of_item, order.index)
+    unit = order.item if unit_of_item is None else _sorting.take(unit_of_item, order.item)
     runs = runs_of(order, False, depth)
     return Cells(
         unit=unit,
