@@ -123,7 +123,7 @@ def roc_band(
     positives = count_positives(items, found.estimate.ndim - 1)[..., None]
     limits = _limits(found.estimate, found.replicates, positives, level)
     low, high, joint_low, joint_high = map(as_default, limits)
-    points = as_default(jnp.asarray(grid, _numerics.default_float()))
+    points = jnp.asarray(grid, _numerics.default_float())
     return RocBand(points, found.estimate, low, high, joint_low, joint_high, level)
 
 

@@ -16,6 +16,8 @@ from jaxmetrics.inference._random import Distribution, Words
 from jaxmetrics.inference._resampling import TILE, Units
 
 COUNTS = jnp.uint16
+# Missing items are added in blocks of this many.
+BLOCK = 32
 
 
 class Sampler(NamedTuple):
@@ -101,21 +103,23 @@ def in_turn(values: Array) -> Array:
 
 
 def _words_ahead(
-    words: Callable[[Array], Any], steps: Array, body: Callable[[Array, Any, Any], Any], start: Any
+    words: Callable[[Any], Any],
+    more: Callable[[Any], Array],
+    body: Callable[[Any, Any], Any],
+    state: Any,
 ) -> Any:
-    """A loop whose step gets `words(step)`, which were made in the step before.
+    """`state = body(words(state), state)` while there is `more(state)`.
 
-    They are then in memory, where XLA would else fuse their arithmetic into the gathers that use
-    them, which are not vectorised. Step -1 gets zeros, and must do nothing that stays.
+    The words are made at the end of the step before. They are then in memory, where XLA would else
+    fuse their arithmetic into the gathers that use them, which are not vectorised.
     """
 
-    def step(number: Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
-        return words(number + 1), body(number, *carry)
+    def step(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state = body(*carry)
+        return words(state), state
 
-    shapes = jax.eval_shape(words, jnp.int32(0))
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    result: Any = lax.fori_loop(jnp.int32(-1), steps.astype(jnp.int32), step, (zeros, start))[1]
-    return result
+    _, state = lax.while_loop(lambda carry: more(carry[1]), step, (words(state), state))
+    return state
 
 
 def _of_tiles(
@@ -128,27 +132,28 @@ def _of_tiles(
     pair = first.astype(jnp.uint32) // 2 + lax.broadcasted_iota(jnp.uint32, half, 1)
     as_is = numbers(first, n) == 0
 
-    def words(tile: Array) -> Array:
+    def words(state: tuple[Array, Array, Array]) -> Array:
+        tile = state[0]
         unit = (tile * TILE).astype(jnp.uint32) + lax.broadcasted_iota(jnp.uint32, half, 0)
         if count is _coin:  # both units of a pair have one coin
             unit = units.owner.astype(jnp.uint32)[jnp.minimum(unit, len(units.owner) - 1)]
         return jnp.concatenate(_random.threefry(key, unit, pair), axis=1)
 
-    def body(tile: Array, word: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        counts, drawn = carry
-        begin = jnp.maximum(tile, 0) * TILE
+    def body(word: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        tile, counts, drawn = state
+        begin = tile * TILE
         size, stratum = (
             lax.dynamic_slice_in_dim(x, begin, TILE)[:, None] for x in (units.size, units.stratum)
         )
         new = jnp.where(as_is, size.astype(dtype), count(source, word, size, stratum).astype(dtype))
-        whole = jnp.where(tile < 0, 0, new.astype(jnp.int32))
+        whole = new.astype(jnp.int32)
         both = jnp.sum(whole, axis=0, dtype=jnp.int32)
         one = jnp.sum(whole * stratum, axis=0, dtype=jnp.int32)
         counts = lax.dynamic_update_slice_in_dim(counts, new, begin, 0)
-        return counts, drawn + jnp.stack([both - one, one])
+        return tile + 1, counts, drawn + jnp.stack([both - one, one])
 
-    start = (jnp.zeros((len(units.size), n), dtype), jnp.zeros((2, n), jnp.int32))
-    counts, drawn = _words_ahead(words, (units.used + TILE - 1) // TILE, body, start)
+    start = (jnp.int32(0), jnp.zeros((len(units.size), n), dtype), jnp.zeros((2, n), jnp.int32))
+    _, counts, drawn = _words_ahead(words, lambda state: state[0] * TILE < units.used, body, start)
     return counts, drawn
 
 
@@ -182,34 +187,53 @@ def _rest(source: Sampler, resamples: Array) -> Array:
     return jnp.where(resamples == 0, left, jnp.stack(drawn))
 
 
-def _top_up(source: Sampler, counts: Array, slots: Array, resamples: Array) -> Array:
-    """The counts with as many single items more as there are slots `[2, resamples]`.
+class _Slots(NamedTuple):
+    """How far items have been added: block after block of slots, stratum after stratum.
 
-    An item that no unit has changes nothing.
+    `passed` `[resamples]` is how many of the missing items of the stratum were dealt with.
+    """
+
+    stratum: Array
+    block: Array
+    passed: Array
+    counts: Array
+
+
+def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) -> Array:
+    """The counts, with items added one by one, as many as are missing `[2, resamples]`.
+
+    Items that no unit has would change nothing. They are passed over, whose number before the next
+    that a unit has is geometric.
     """
     units = source.units
     key = _random.for_purpose(source.words, 2)
-    block = 32
-    down = lax.broadcasted_iota(jnp.int32, (block, len(resamples)), 0)
-    across = lax.broadcasted_iota(jnp.int32, (block, len(resamples)), 1)
-    blocks = (jnp.max(slots, axis=1) + block - 1) // block
+    down = lax.broadcasted_iota(jnp.int32, (BLOCK, len(resamples)), 0)
+    across = lax.broadcasted_iota(jnp.int32, (BLOCK, len(resamples)), 1)
+    draws = 1 if source.rest is None else 2
 
-    def of_block(number: Array) -> tuple[Array, Array]:
-        stratum = (number >= blocks[0]).astype(jnp.int32)
-        return stratum, (number - stratum * blocks[0]) * block + down
+    def words(state: _Slots) -> tuple[Words, ...]:
+        slot = (2 * (state.block * BLOCK + down) + state.stratum).astype(jnp.uint32)
+        lane = jnp.broadcast_to(resamples, slot.shape)
+        return tuple(_random.threefry(key, draws * slot + i, lane) for i in range(draws))
 
-    def words(number: Array) -> Words:
-        stratum, slot = of_block(number)
-        counter = (2 * slot + stratum).astype(jnp.uint32)
-        return _random.threefry(key, counter, jnp.broadcast_to(resamples, counter.shape))
+    def body(word: tuple[Words, ...], state: _Slots) -> _Slots:
+        here, drawn = missing[state.stratum], units.drawn[state.stratum]
+        gap = jnp.ones_like(down)
+        if source.rest is not None:
+            gap = _random.geometric(drawn / units.total[state.stratum], word[1][0])
+        at = state.passed + jnp.cumsum(gap, axis=0, dtype=jnp.int32)
+        added = at <= here
+        item = state.stratum * units.drawn[0] + _random.below(drawn, word[0])
+        unit = units.owner.at[jnp.where(added, item, 0)].get(mode="promise_in_bounds")
+        counts = state.counts.at[unit, across].add(added.astype(COUNTS), mode="promise_in_bounds")
+        done = jnp.all(at[-1] >= here)
+        return _Slots(
+            state.stratum + done.astype(jnp.int32),
+            jnp.where(done, 0, state.block + 1),
+            jnp.where(done, 0, at[-1]),
+            counts,
+        )
 
-    def body(number: Array, word: Words, counts: Array) -> Array:
-        stratum, slot = of_block(number)
-        item = _random.below(units.total[stratum], word)
-        counted = (number >= 0) & (slot < slots[stratum]) & (item < units.drawn[stratum])
-        begin = stratum * units.drawn[0]
-        unit = units.owner.at[jnp.where(counted, begin + item, 0)].get(mode="promise_in_bounds")
-        return counts.at[unit, across].add(counted.astype(counts.dtype), mode="promise_in_bounds")
-
-    filled: Array = _words_ahead(words, jnp.sum(blocks), body, counts)
-    return filled
+    start = _Slots(jnp.int32(0), jnp.int32(0), jnp.zeros_like(missing[0]), counts)
+    filled: _Slots = _words_ahead(words, lambda state: state.stratum < 2, body, start)
+    return filled.counts

@@ -75,6 +75,13 @@ def exponential(word: Array) -> Array:
     return -jnp.log(uniform).astype(jnp.float32)
 
 
+def geometric(chance: Array, word: Array) -> Array:
+    """How many trials it takes to the first success, 1 or more, at most 2^30."""
+    trials = jnp.floor(jnp.log((word.astype(jnp.float64) + 0.5) * 2.0**-32) / jnp.log1p(-chance))
+    # Of no chance it is infinite, and of a certain success the quotient is -0.
+    return jnp.minimum(trials, 2.0**30 - 1).astype(jnp.int32) + 1
+
+
 def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
     """Alias tables `[rates, max_size + 1, BUCKETS]` of Poisson(rate * size), and their first count.
 

@@ -20,7 +20,14 @@ from jaxmetrics.inference import _resampling
 from jaxmetrics.inference._draws import Draws, Sampler, draw, in_turn, rates_of
 from jaxmetrics.inference._finish import Finish, Finished, finish, finish_of
 from jaxmetrics.inference._influence import Clusters, order_now
-from jaxmetrics.inference._order import LEFT_OUT, Ordered, in_order, undefined
+from jaxmetrics.inference._order import (
+    LEFT_OUT,
+    NEGATIVE,
+    POSITIVE,
+    Ordered,
+    in_order,
+    undefined,
+)
 from jaxmetrics.inference._random import (
     MAX_SIZE,
     Distribution,
@@ -28,7 +35,7 @@ from jaxmetrics.inference._random import (
     poisson_tables,
     words_of,
 )
-from jaxmetrics.inference._resampling import TILE, Cells, Runs, Units, head_depth
+from jaxmetrics.inference._resampling import TILE, Cells, Runs, Units, head_of
 
 
 class Plan(NamedTuple):
@@ -63,13 +70,6 @@ class Prepared(NamedTuple):
     cells: Any
     arrays: dict[str, Any]
     undefined: Array
-
-
-class Sorted(NamedTuple):
-    """One problem in order, and whether it is undefined."""
-
-    order: Ordered
-    bad: Array
 
 
 class Replicates(NamedTuple):
@@ -185,49 +185,75 @@ def _lanes(prepared: Prepared, plan: Plan, settings: Settings) -> int:
 
 
 def _prepare_runs(
-    items: Items, plan: Plan, limit: Any, _: Any, *, merges: bool
+    items: Items, plan: Plan, limit: float, _: Any, *, merges: bool
 ) -> tuple[Units, Cells, Any]:
     """One model, whose items are drawn in runs."""
     items = items._replace(scores=items.scores[0])
-    like = np.zeros(0, items.scores.dtype)
-    order = order_now(items)
-    source: Items | Sorted = items
-    if order is not None:
-        source = Sorted(_padded(order), undefined(at_hand(items)))
-    order, bad, runs = _mark_runs(source, merges, limit)
+    order, bad = _in_order(items)
+    total = _by_kind(order)
+    traced = _is_traced(order)
+    if not traced:
+        with _numerics.double_precision():
+            order = _padded(order, int(head_of(order, limit)))
+    runs = _runs(order, merges)
     n = len(order.keys)
     # As many places as there are runs, in few sizes; or, unknown yet, as there are items.
-    used = n if _is_traced(runs) else int(runs.used)
-    capacity = min(max(1 << (used - 1).bit_length(), TILE) if used else TILE, n)
-    return *_units_of_runs(order, runs, like, plan.stratified, capacity), bad
+    capacity = n if traced else min(_places(int(runs.used)), n)
+    like = np.zeros(0, items.scores.dtype)
+    return *_units_of_runs(order, runs, total, like, plan.stratified, capacity), bad
 
 
-def _padded(order: Ordered) -> Ordered:
-    """With items that are left out, to one of eight lengths between powers of two."""
-    n = len(order.keys)
-    missing = -n % max((1 << n.bit_length()) // 16, TILE)
+def _in_order(items: Items) -> tuple[Ordered, Any]:
+    """One problem in order, and whether it is undefined; NumPy's arrays, if NumPy may sort them."""
+    order = order_now(items)
+    if order is not None:
+        return order, undefined(at_hand(items))
+    return _in_order_on_device(items)
+
+
+@_numerics.double_program()
+def _in_order_on_device(items: Items) -> tuple[Ordered, Array]:
+    items = jax.tree.map(jnp.asarray, items)
+    return in_order(items), undefined(items)
+
+
+def _by_kind(order: Ordered) -> Any:
+    """All negatives and positives, `[2]`."""
+    library = _numerics.namespace(order.kinds)
+    counts = [library.sum(order.kinds == kind) for kind in (NEGATIVE, POSITIVE)]
+    return library.stack(counts).astype(np.int32)
+
+
+def _places(n: int) -> int:
+    """At least n, and one of few numbers, so that data of like size share a program."""
+    step = max((1 << n.bit_length()) // 16, TILE)
+    return max(-(-n // step), 1) * step
+
+
+def _padded(order: Ordered, n: int) -> Ordered:
+    """The first n items, and items that are left out for the remaining places."""
+    library = _numerics.namespace(order.keys)
+    widths = (0, _places(n) - n)
+    last = ~order.keys.dtype.type(0)
     return Ordered(
-        np.pad(order.keys, (0, missing), constant_values=~order.keys.dtype.type(0)),
-        np.pad(order.kinds, (0, missing), constant_values=LEFT_OUT),
-        np.pad(order.item, (0, missing)),
+        library.pad(order.keys[:n], widths, constant_values=last),
+        library.pad(order.kinds[:n], widths, constant_values=LEFT_OUT),
+        library.pad(order.item[:n], widths),
     )
 
 
 @_numerics.double_program()
-def _mark_runs(source: Items | Sorted, merges: Array, limit: Array) -> tuple[Ordered, Array, Runs]:
-    source = jax.tree.map(jnp.asarray, source)
-    if isinstance(source, Items):
-        source = Sorted(in_order(source), undefined(source))
-    order, bad = source
-    return order, bad, _resampling.runs_of(order, merges, head_depth(order, limit))
+def _runs(order: Ordered, merges: Array) -> Runs:
+    return _resampling.runs_of(jax.tree.map(jnp.asarray, order), merges)
 
 
-@_numerics.double_program(4)
+@_numerics.double_program(5)
 def _units_of_runs(
-    order: Ordered, runs: Runs, like: Array, stratified: Array, capacity: int
+    order: Ordered, runs: Runs, total: Array, like: Array, stratified: Array, capacity: int
 ) -> tuple[Units, Cells]:
-    drawn = _resampling.units_of_runs(order, runs, like, capacity, stratified)
-    return _resampling.padded(*drawn)
+    order = jax.tree.map(jnp.asarray, order)
+    found = _resampling.units_of_runs(order, runs, total, like, capacity, stratified)
+    return _resampling.padded(*found)
 
 
 def _prepare_items(
@@ -259,7 +285,7 @@ def _units_of_items(
 
     def of_model(scores: Any, order: Ordered, weights: Any, amounts: Any) -> Cells:
         one = items._replace(scores=scores, weights=weights, amounts=amounts)
-        return _resampling.cells_of_items(one, order, ids, head_depth(order, limit))
+        return _resampling.cells_of_items(one, order, ids, limit)
 
     per_item = (items.weights, items.amounts)
     axes = [0 if x is not None and x.ndim == 2 else None for x in per_item]

@@ -7,11 +7,12 @@ runs, the cells are the units. Integers throughout, but for weights.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
-from jaxmetrics import _sorting
+from jaxmetrics import _numerics, _sorting
 from jaxmetrics._types import Array, Items
 from jaxmetrics.inference._influence import in_order_weights
 from jaxmetrics.inference._order import LEFT_OUT, NEGATIVE, POSITIVE, Ordered, starts
@@ -64,71 +65,103 @@ class Cells(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Items `[n]` in order, marked where a new run begins."""
+    """Items `[n]` in order, marked where a new run begins.
+
+    Attributes:
+      begins: `[n]`, whether a run begins.
+      apart: `[n]`, whether the item's row may not be joined with its neighbours.
+      used: `[]`, how many runs there are.
+    """
 
     begins: Array
-    joined: Array
-    end: Array  # items from here on are not drawn one by one
-    used: Array  # how many runs there are
+    apart: Array
+    used: Array
 
 
-def runs_of(order: Ordered, merge: Array | bool, depth: Array) -> Runs:
+def head_of(order: Ordered, limit: Any) -> Any:
+    """How many leading items hold what nearly every resample needs up to a false positive rate.
+
+    A count with mean m is beyond m + 7.7 sqrt(m) + 20 less often than once in 10^13. A limit of 1
+    needs all but those left out.
+    """
+    library = _numerics.namespace(order.keys)
+    valid = library.sum(order.kinds != LEFT_OUT)
+    negatives = library.cumsum(order.kinds == NEGATIVE, dtype=np.int32)
+    mean = limit * negatives[-1]
+    depth = library.ceil(mean + SPARE * (7.7 * library.sqrt(mean) + 20)).astype(np.int32)
+    last = library.searchsorted(negatives, library.clip(depth, 1, negatives[-1]))
+    last = library.minimum(last, len(negatives) - 1)
+    # To the end of the last one's tie.
+    end = library.searchsorted(order.keys, order.keys[last], side="right")
+    return library.where((limit < 1) & (depth < negatives[-1]), end, valid)
+
+
+def runs_of(order: Ordered, merge: Array) -> Runs:
     """The runs of items that are drawn as one: of one class, and of one score unless `merge`.
 
     With `merge`, a tie of both classes is apart from its neighbours, as the curve is slanted there.
-    `depth` negatives, and the rest of the last one's tie, are within the end.
     """
-    keys, kinds = order.keys, order.kinds
-    index = jnp.arange(len(keys), dtype=jnp.int32)
-    row_begins, kind_changes = starts(keys), starts(kinds)
+    row_begins, kind_changes = starts(order.keys), starts(order.kinds)
     rows = jnp.cumsum(row_begins, dtype=jnp.int32) - 1
     both = jnp.zeros_like(row_begins).at[rows].max(kind_changes & ~row_begins)
     apart = jnp.where(merge, _sorting.take(both, rows), True)
     before = jnp.concatenate([apart[:1], apart[:-1]])
     begins = kind_changes | (row_begins & (apart | before))
-    run = jnp.cumsum(begins, dtype=jnp.int32) - 1
-    first = jnp.zeros_like(index).at[run].add(jnp.where(begins, index, 0), indices_are_sorted=True)
-    begins |= (index - _sorting.take(first, run)) % MAX_SIZE == 0
-    joined = apart & ~row_begins
-    negatives_before = jnp.cumsum(kinds == NEGATIVE, dtype=jnp.int32) - (kinds == NEGATIVE)
-    beyond = (kinds == LEFT_OUT) | (row_begins & (negatives_before >= depth))
-    end = jnp.where(jnp.any(beyond), jnp.argmax(beyond), len(keys)).astype(jnp.int32)
-    begins &= index < end
-    return Runs(begins, joined & (index < end), end, jnp.sum(begins, dtype=jnp.int32))
+    begins &= order.kinds != LEFT_OUT
+    return Runs(begins, apart, jnp.sum(begins, dtype=jnp.int32))
 
 
 def units_of_runs(
-    order: Ordered, runs: Runs, like: Array, capacity: int, stratified: Array
+    order: Ordered, runs: Runs, total: Array, like: Array, capacity: int, stratified: Array
 ) -> tuple[Units, Cells]:
-    """Runs as units and as cells, at most `capacity`; `like` is of the scores' dtype."""
-    kinds, n = order.kinds, len(order.kinds)
-    index = jnp.arange(n, dtype=jnp.int32)
-    within = index < runs.end
+    """Runs as units and as cells; those of more than MAX_SIZE items as several.
+
+    Args:
+      order: the items that are drawn one by one.
+      runs: of these, at most `capacity`.
+      total: `[2]`, all negatives and positives, also those that are not among `order`.
+      like: an array of the scores' dtype.
+      capacity: how many runs there may be.
+      stratified: whether each class is drawn by itself.
+    """
+    n = len(order.kinds)
+    end = jnp.sum(order.kinds != LEFT_OUT, dtype=jnp.int32)
     at = jnp.nonzero(runs.begins, size=capacity, fill_value=n)[0].astype(jnp.int32)
-    at = jnp.minimum(at, runs.end)
-    following = jnp.concatenate([at[1:], runs.end[None]])
-    place = jnp.minimum(at, n - 1)
-    is_positive = kinds[place] == POSITIVE
-    strata = jnp.where(kinds == LEFT_OUT, LEFT_OUT, jnp.where(stratified, kinds, 0))
-    number = jnp.cumsum(runs.begins, dtype=jnp.int32) - 1
-    owner, drawn = partition(number, jnp.where(within, strata, LEFT_OUT))
+    at = jnp.minimum(at, end)
+    size = jnp.concatenate([at[1:], end[None]]) - at
+
+    pieces = (size + MAX_SIZE - 1) // MAX_SIZE
+    until = jnp.cumsum(pieces, dtype=jnp.int32)
+    index = jnp.arange(capacity + n // MAX_SIZE, dtype=jnp.int32)
+    run = jnp.minimum(jnp.searchsorted(until, index, side="right"), capacity - 1)
+    earlier = index - (until - pieces)[run]
+    size = jnp.where(index < until[-1], jnp.clip(size[run] - earlier * MAX_SIZE, 0, MAX_SIZE), 0)
+
+    first = jnp.minimum(at, n - 1)[run]
+    is_positive = order.kinds[first] == POSITIVE
+    stratum = jnp.where(stratified & is_positive, 1, 0)
+    by_stratum, _ = partition(index, stratum)
     units = Units(
-        size=following - at,
-        stratum=jnp.where(stratified & is_positive, 1, 0),
-        used=runs.used,
-        owner=owner,
-        drawn=drawn,
-        total=jnp.stack([jnp.sum(strata == s, dtype=jnp.int32) for s in (0, 1)]),
+        size=size,
+        stratum=stratum,
+        used=until[-1],
+        owner=jnp.repeat(by_stratum, size[by_stratum], total_repeat_length=n),
+        drawn=_by_stratum(size, stratum),
+        total=jnp.where(stratified, total, jnp.stack([total[0] + total[1], 0])),
     )
     cells = Cells(
         unit=None,
         positives=is_positive.astype(jnp.int32),
         negatives=(~is_positive).astype(jnp.int32),
-        joined=runs.joined[place],
-        thresholds=_sorting.scores_of_keys(order.keys, like)[place],
-        used=runs.used,
+        joined=runs.apart[first] & ((earlier > 0) | ~starts(order.keys)[first]),
+        thresholds=_sorting.scores_of_keys(order.keys[first], like),
+        used=until[-1],
     )
     return units, cells
+
+
+def _by_stratum(size: Array, stratum: Array) -> Array:
+    return jnp.stack([jnp.sum(jnp.where(stratum == s, size, 0), dtype=jnp.int32) for s in (0, 1)])
 
 
 def partition(values: Array, strata: Array) -> tuple[Array, Array]:
@@ -155,18 +188,16 @@ def units_of_items(strata: Array) -> Units:
     )
 
 
-def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, depth: Array) -> Cells:
-    """Each item `[n]` a cell; those past the end, as in `runs_of`, are left out."""
+def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, limit: Array) -> Cells:
+    """Each item `[n]` a cell, of which those of the head for a limit are used."""
     positives, negatives = in_order_weights(items, order)
-    unit = order.item if unit_of_item is None else _sorting.take(unit_of_item, order.item)
-    runs = runs_of(order, False, depth)
     return Cells(
-        unit=unit,
+        unit=order.item if unit_of_item is None else _sorting.take(unit_of_item, order.item),
         positives=positives,
         negatives=negatives,
         joined=~starts(order.keys),
         thresholds=_sorting.scores_of_keys(order.keys, items.scores),
-        used=runs.end,
+        used=head_of(order, limit).astype(jnp.int32),
     )
 
 
@@ -191,13 +222,3 @@ def padded_units(units: Units) -> Units:
 def _whole_tiles(x: Array, fill: float = 0) -> Array:
     widths = [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % TILE)]
     return jnp.pad(x, widths, constant_values=fill)
-
-
-def head_depth(order: Ordered, limit: Array) -> Array:
-    """The negatives that hold nearly every resample's first `limit` of all; all for a limit of 1.
-
-    A count with mean m is beyond m + 7.7 sqrt(m) + 20 less often than once in 10^13.
-    """
-    mean = limit * jnp.sum(order.kinds == NEGATIVE)
-    depth = jnp.ceil(mean + SPARE * (7.7 * jnp.sqrt(mean) + 20))
-    return jnp.where(limit < 1, depth, len(order.kinds)).astype(jnp.int32)

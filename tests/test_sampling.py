@@ -1,0 +1,293 @@
+"""Random words, and how often each item is in a resample, against the laws that they claim."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.extend.random import threefry_2x32
+from scipy import stats
+
+import jaxmetrics as jm
+from jaxmetrics import _numerics
+from jaxmetrics.inference import _random
+
+# All tests of counts share the shapes, and a worker of its own compiles each kind once.
+pytestmark = pytest.mark.xdist_group("sampling")
+
+KEY = jax.random.key(11)
+N = 300
+N_RESAMPLES = 6000
+
+
+def doubled(function, *args):
+    """The result of `function`, compiled, on the host."""
+    with _numerics.double_precision():
+        return jax.tree.map(np.asarray, jax.jit(function)(*args))
+
+
+def words(rng, *shape):
+    return rng.integers(0, 2**32, shape, dtype=np.uint32)
+
+
+# ---- words
+
+
+def test_threefry_is_that_of_jax(rng):
+    key, counters = words(rng, 2), words(rng, 2, 50)
+    expected = threefry_2x32(jnp.asarray(key), jnp.asarray(counters.ravel()))
+    got = _random.threefry(tuple(key), *counters)
+    np.testing.assert_array_equal(np.concatenate(got), expected)
+
+
+def test_below(rng):
+    n = np.array([1, 2, 3, 1000, 2**30 - 1, 2**31 - 1])[:, None]
+    high, low = words(rng, 2, 200)
+    high[:2], low[:2] = [0, 2**32 - 1], [0, 2**32 - 1]
+    got = doubled(_random.below, n, (high, low))
+    value = high.astype(object) * 2**32 + low.astype(object)
+    np.testing.assert_array_equal(got, (value * n.astype(object)) >> 64)
+
+
+def test_exponential(rng):
+    word = np.append(words(rng, 200), np.array([0, 2**32 - 1], np.uint32))
+    got = doubled(_random.exponential, word)
+    assert got.dtype == np.float32
+    assert (got > 0).all()
+    np.testing.assert_allclose(got, -np.log((word + 0.5) / 2**32), rtol=1e-6)
+
+
+def test_alias_tables():
+    """The probability of each count, added up over the entries of a table."""
+    rates, most = np.array([1.0, 0.9, 0.1, 0.0]), _random.MAX_SIZE
+    tables, starts = doubled(partial(_random.poisson_tables, max_size=most), rates)
+    kept = tables >> _random.BITS
+    alias = tables & (_random.BUCKETS - 1)
+    for r, rate in enumerate(rates):
+        for size in range(most + 1):
+            weight = kept[r, size].astype(float)
+            np.add.at(weight, alias[r, size], _random.FULL - kept[r, size].astype(float))
+            counts = starts[r, size] + np.arange(_random.BUCKETS)
+            expected = stats.poisson.pmf(counts, rate * size)
+            np.testing.assert_allclose(weight / 2**32, expected, atol=2e-9)
+            assert expected.sum() > 1 - 1e-8
+
+
+def test_look_up(rng):
+    sizes = np.array([0, 1, 5, _random.MAX_SIZE])
+    tables, starts = doubled(
+        partial(_random.poisson_tables, max_size=_random.MAX_SIZE), np.array([0.8])
+    )
+    word = words(rng, 200_000)
+    for size in sizes:
+        offset = np.uint32(size * _random.BUCKETS)
+        got = doubled(_random.look_up, tables.ravel(), offset, starts[0, size], word)
+        frequencies_fit(got, stats.poisson(0.8 * size))
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.3, 7.5, 990.0])
+def test_poisson_by_inversion(mean, rng):
+    distribution, first = doubled(
+        partial(_random.poisson_distribution, most=1000), np.float64(mean)
+    )
+    counts = first + np.arange(len(distribution))
+    np.testing.assert_allclose(distribution, stats.poisson.cdf(counts, mean), atol=1e-12)
+    high, low = words(rng, 2, 1000)
+    got = doubled(_random.invert, distribution, first, (high, low))
+    uniform = (high + (low + 0.5) / 2**32) / 2**32
+    np.testing.assert_array_equal(got, stats.poisson.ppf(uniform, mean))
+
+
+def frequencies_fit(values, law, least=8):
+    """A chi-squared test that counts follow a law, of which rare values are put together."""
+    values = np.asarray(values).ravel().astype(int)
+    support = np.arange(values.max() + 2)
+    expected = law.pmf(support) * values.size
+    common = expected >= least
+    observed = np.bincount(values, minlength=len(support))
+    observed = np.append(observed[common], values.size - observed[common].sum())
+    expected = np.append(expected[common], values.size - expected[common].sum())
+    if expected[-1] < least:  # too rare to be tested, but not to be seen
+        assert observed[-1] <= 5 * least
+        observed, expected = observed[:-1], expected[:-1] * observed[:-1].sum() / sum(expected[:-1])
+    if len(observed) > 1:
+        assert stats.chisquare(observed, expected).pvalue > 1e-4
+    else:
+        assert observed.sum() == values.size
+
+
+# ---- counts of items
+
+
+def counted(table):
+    """How often the items of each row are drawn."""
+    return table.positives + table.negatives
+
+
+def counts(scores, labels, n_resamples=N_RESAMPLES, key=KEY, **options):
+    """Counts `[1 + n_resamples, rows]` by falling score; the first are of the data."""
+    result = jm.bootstrap(counted, scores, labels, key=key, n_resamples=n_resamples, **options)
+    return np.concatenate([np.asarray(result.estimate)[None], result.replicates]).astype(float)
+
+
+def of_items(labels, where=None, **options):
+    """Counts `[n_resamples, n]` of items, of which several models are given, so that each item
+    is drawn by itself. The lowest score is the first item's."""
+    scores = np.broadcast_to(np.arange(N), (2, N))
+    where = np.ones(N, bool) if where is None else where
+    found = counts(scores, labels, where=where, **options)
+    np.testing.assert_array_equal(found[:, 0], found[:, 1])
+    n = where.sum()
+    assert (found[:, 0, n:] == 0).all()
+    result = np.zeros((len(found) - 1, N))
+    result[:, where] = found[1:, 0, :n][:, ::-1]
+    return result
+
+
+class Tied:
+    """Classes of 100 and 200 items whose runs are of all lengths, some beyond MAX_SIZE."""
+
+    sizes = np.array([1, 1, 2, 5, 63, 28, 64, 1, 65, 70])
+    positive = np.array([1, 1, 1, 1, 1, 1, 0, 0, 0, 0], bool)
+    labels = np.repeat(positive, sizes)
+    scores = np.repeat(-np.arange(10), sizes)
+    rows = sizes, np.where(positive, 100, 200)
+
+
+def drawn(kind):
+    """Counts, how many items each column has, and the group of it whose total is fixed, if any."""
+    everything = np.ones(N)
+    labels = np.arange(N) % 3 == 0
+    if kind == "items":
+        return of_items(labels), everything, labels
+    if kind == "bayesian":
+        return of_items(labels, resampling="bayesian"), everything, None
+    if kind == "clusters":
+        ids = np.arange(N) // 3
+        found = of_items(labels, clusters=ids)
+        np.testing.assert_array_equal(found[:, ids == 7], found[:, ids == 7][:, :1] * np.ones(3))
+        return found[:, ::3], everything[::3], np.zeros(100, bool)
+    options = {"runs": {}, "plain": {"stratify": False}, "poisson": {"resampling": "poisson"}}[kind]
+    found = counts(Tied.scores, Tied.labels, **options)
+    np.testing.assert_array_equal(found[0, :10], Tied.sizes)
+    assert (found[:, 10:] == 0).all()
+    groups = {"runs": Tied.positive, "plain": np.zeros(10, bool), "poisson": None}[kind]
+    return found[1:, :10], Tied.sizes.astype(float), groups
+
+
+@pytest.fixture(
+    scope="module", params=["items", "runs", "plain", "poisson", "clusters", "bayesian"]
+)
+def sampled(request):
+    return request.param, *drawn(request.param)
+
+
+def test_totals_are_exact(sampled):
+    kind, found, sizes, groups = sampled
+    assert len(found) == N_RESAMPLES
+    if groups is None:
+        total = found.sum(axis=1)
+        np.testing.assert_allclose(total.mean(), N, atol=4.5 * np.sqrt(N / N_RESAMPLES))
+        np.testing.assert_allclose(total.var(), N, rtol=0.1)
+        return
+    assert kind in ("items", "runs", "plain", "clusters")
+    for group in (False, True):
+        total = found[:, groups == group].sum(axis=1)
+        assert (total == sizes[groups == group].sum()).all()
+
+
+def test_means(sampled):
+    kind, found, sizes, groups = sampled
+    z = (found.mean(axis=0) - sizes) / np.sqrt(covariance(sizes, groups).diagonal() / N_RESAMPLES)
+    assert np.abs(z).max() < 4.5
+    # As many are far from 0 as should be, and not fewer.
+    assert 0.15 < np.mean(z**2) < 2.6
+
+
+def covariance(sizes, groups):
+    """Of multinomial counts within each group; of independent ones, of variance 1 an item."""
+    if groups is None:
+        return np.diag(sizes)
+    same = groups[:, None] == groups
+    totals = np.where(groups, sizes[groups].sum(), sizes[~groups].sum())
+    return np.diag(sizes) - same * np.outer(sizes, sizes) / totals
+
+
+def test_variances_and_covariances(sampled, rng):
+    """Of sums of counts with random signs: their variance has all covariances in it."""
+    _, found, sizes, groups = sampled
+    signs = rng.choice([-1.0, 0.0, 1.0], (len(sizes), 60))
+    expected = np.sum(signs * (covariance(sizes, groups) @ signs), axis=0)
+    signs, expected = signs[:, expected > 0.5], expected[expected > 0.5]
+    ratio = (found @ signs).var(axis=0, ddof=1) / expected
+    # The sums of few counts are not normal, so their variance varies more.
+    assert np.abs(ratio - 1).max() < 5 * np.sqrt(3 / N_RESAMPLES)
+    assert abs(ratio.mean() - 1) < 0.02
+
+
+def test_resamples_are_independent(sampled):
+    """Of neighbouring numbers, which come from one block of random words, and of far ones."""
+    _, found, sizes, groups = sampled
+    z = (found - sizes) / np.sqrt(covariance(sizes, groups).diagonal())
+    for lag in (1, 2, 64, 128):
+        products = np.mean(z[:-lag] * z[lag:], axis=0)
+        assert np.abs(products).max() < 5 / np.sqrt(N_RESAMPLES)
+
+
+def test_distribution_of_a_count(sampled):
+    """Every count of a multinomial is binomial, however long its run is."""
+    kind, found, sizes, groups = sampled
+    if kind == "bayesian":
+        for column in (0, 100):
+            assert stats.kstest(found[:, column], "expon").pvalue > 1e-3
+        return
+    for column in (0, 1, 4, 7, 9):
+        size = sizes[column]
+        law = stats.poisson(size)
+        if groups is not None:
+            total = sizes[groups == groups[column]].sum()
+            law = stats.binom(total, size / total)
+        frequencies_fit(found[:, column], law)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5])
+@pytest.mark.parametrize("stratum", [False, True])
+def test_tiny_classes(size, stratum):
+    """Each way in which so few items can be drawn, in proportion to its chance."""
+    labels = (np.arange(N) < 150) == stratum
+    where = (labels != stratum) | (np.cumsum(labels == stratum) <= size)
+    tiny = of_items(labels, where)[:, where & (labels == stratum)]
+    assert tiny.shape == (N_RESAMPLES, size)
+    assert (tiny.sum(axis=1) == size).all()
+    if size == 1:
+        return
+    ways, observed = np.unique(tiny, axis=0, return_counts=True)
+    expected = stats.multinomial(size, np.full(size, 1 / size)).pmf(ways) * N_RESAMPLES
+    common = expected > 5
+    observed = np.append(observed[common], observed[~common].sum())
+    expected = np.append(expected[common], N_RESAMPLES - expected[common].sum())
+    if expected[-1] < 1e-6:  # no way is rare
+        observed, expected = observed[:-1], expected[:-1]
+    assert stats.chisquare(observed, expected).pvalue > 1e-4
+
+
+def test_masked_items_are_never_drawn(rng):
+    labels, where = rng.random(N) < 0.3, rng.random(N) < 0.7
+    found = of_items(labels, where)
+    assert (found[:, ~where] == 0).all()
+    assert (found[:, where & labels].sum(axis=1) == (where & labels).sum()).all()
+    assert (found[:, where].mean(axis=0) > 0.9).all()
+
+
+def test_keys():
+    """Raw keys and others; every key has resamples of its own."""
+    labels = np.arange(N) % 3 == 0
+    first = of_items(labels, n_resamples=200)
+    raw = of_items(labels, n_resamples=200, key=jax.random.key_data(KEY))
+    np.testing.assert_array_equal(first, raw)
+    other = of_items(labels, n_resamples=200, key=jax.random.key(12))
+    assert (first != other).any(axis=1).all()
+    assert abs(np.corrcoef(first.ravel(), other.ravel())[0, 1]) < 0.02
+    # What is drawn does not depend on how many are drawn, nor on the chunk.
+    np.testing.assert_array_equal(of_items(labels)[:200], first)
