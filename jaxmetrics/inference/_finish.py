@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics import _checks, _numerics
+from jaxmetrics import _checks, _numerics, _sorting
 from jaxmetrics._area import in_counts, partial_auc, roc_auc, scaled
 from jaxmetrics._table import ScoreTable, resolve, static_options, traits
 from jaxmetrics._threshold import most_within, recall_at_fpr
@@ -136,13 +136,7 @@ def finish(
     """
     options = {**dict(how.static), **arrays}
     if how.of_curves is None:
-        table = _tables(counts, cells)
-        by_resample = ScoreTable(None, -1, -1)  # type: ignore[arg-type]
-        values = jax.vmap(lambda t: how.function(t, **options), in_axes=(by_resample,))(table)
-        negatives, positives = jnp.sum(table.negatives, axis=0), jnp.sum(table.positives, axis=0)
-        defined = (negatives > 0) & (positives > 0)
-        values = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), values)
-        return Finished(values, defined, jnp.ones_like(defined))
+        return _of_tables(how, counts, cells, options)
     limits = [jnp.asarray(options[name]) for name in how.limits]
     shape = jnp.broadcast_shapes(*(x.shape for x in limits))
     shape = (len(limits), *shape) if len(limits) > 1 else shape
@@ -233,25 +227,37 @@ def _totals(counts: Array, cells: Cells) -> Array:
     return sums
 
 
-def _tables(counts: Array, cells: Cells) -> ScoreTable:
-    """Score tables with thresholds `[rows]` and classes `[rows, resamples]`."""
+def _of_tables(how: Finish, counts: Array, cells: Cells, options: dict[str, Any]) -> Finished:
+    """By the metric's own function, a resample at a time on the CPU, whose cache then holds it."""
     valid = jnp.arange(len(cells.joined)) < cells.used
     rows = jnp.maximum(jnp.cumsum(~cells.joined & valid, dtype=jnp.int32) - 1, 0)
-    drawn = _of_cells(counts, cells, lambda x: x)
-
-    def by_row(classes: Array) -> Array:
-        dtype = jnp.promote_types(classes.dtype, drawn.dtype)
-        dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.int32
-        each = drawn.astype(dtype) * jnp.where(valid, classes, 0).astype(dtype)[:, None]
-        return (
-            jnp.zeros_like(each)
-            .at[rows]
-            .add(each, indices_are_sorted=True, mode="promise_in_bounds")
-        )
-
-    positives, negatives = by_row(cells.positives), by_row(cells.negatives)
     lowest = jnp.min(jnp.where(valid, cells.thresholds, jnp.inf))
-    thresholds = (
-        jnp.full(len(rows), lowest).at[rows].max(jnp.where(valid, cells.thresholds, lowest))
+    thresholds = jnp.full(len(rows), lowest).at[rows].max(
+        jnp.where(valid, cells.thresholds, lowest)
     )
-    return ScoreTable(thresholds, positives, negatives)
+    classes = [jnp.where(valid, x, 0) for x in (cells.positives, cells.negatives)]
+
+    def of_one(counts: Array) -> tuple[Any, Array]:
+        drawn = counts if cells.unit is None else _sorting.take(counts, cells.unit)
+        positives, negatives = _by_row(drawn, classes, rows)
+        value = how.function(ScoreTable(thresholds, positives, negatives), **options)
+        value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
+        return value, (jnp.sum(positives) > 0) & (jnp.sum(negatives) > 0)
+
+    at_once = 1 if jax.default_backend() == "cpu" else counts.shape[1]
+    values, defined = lax.map(of_one, counts.T, batch_size=at_once)
+    return Finished(values, defined, jnp.ones_like(defined))
+
+
+def _by_row(drawn: Array, classes: list[Array], rows: Array) -> tuple[Array, Array]:
+    """The positives and the negatives `[rows]` of cells that are drawn so many times."""
+
+    def sums(x: Array) -> Array:
+        return jnp.zeros_like(x).at[rows].add(x, indices_are_sorted=True, mode="promise_in_bounds")
+
+    if any(_numerics.is_inexact(x) for x in (drawn, *classes)):
+        each = drawn.astype(jnp.float64)
+        return sums(each * classes[0]), sums(each * classes[1])
+    # Both in one word, and so in one pass.
+    both = sums(drawn.astype(jnp.int64) * ((classes[0].astype(jnp.int64) << 32) | classes[1]))
+    return (both >> 32).astype(jnp.int32), both.astype(jnp.int32)

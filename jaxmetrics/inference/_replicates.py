@@ -168,11 +168,11 @@ def _is_traced(*trees: Any) -> bool:
 
 def _lanes(prepared: Prepared, plan: Plan, settings: Settings) -> int:
     """How many resamples at once; an even number."""
-    bytes_each = 2 * len(prepared.sampler.units.size) + 16 * TILE
+    # Counts, words, and of what a metric makes of its tables those of one resample at a time.
+    bytes_each = 4 * len(prepared.sampler.units.size) + 16 * TILE
     if plan.finish is None:
         bytes_each += 8 * len(prepared.sampler.units.size)
-    elif plan.finish.of_curves is None:
-        # Counts of both classes, and what a metric makes of them.
+    elif plan.finish.of_curves is None and jax.default_backend() != "cpu":
         bytes_each += 80 * prepared.cells.joined.shape[-1]
     most = 128 if jax.default_backend() == "cpu" else 4096
     few = 1 << (settings.n_resamples - 1).bit_length()  # enough for all, in few sizes
