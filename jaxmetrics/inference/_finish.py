@@ -232,8 +232,8 @@ def _of_tables(how: Finish, counts: Array, cells: Cells, options: dict[str, Any]
     valid = jnp.arange(len(cells.joined)) < cells.used
     rows = jnp.maximum(jnp.cumsum(~cells.joined & valid, dtype=jnp.int32) - 1, 0)
     lowest = jnp.min(jnp.where(valid, cells.thresholds, jnp.inf))
-    thresholds = jnp.full(len(rows), lowest).at[rows].max(
-        jnp.where(valid, cells.thresholds, lowest)
+    thresholds = (
+        jnp.full(len(rows), lowest).at[rows].max(jnp.where(valid, cells.thresholds, lowest))
     )
     classes = [jnp.where(valid, x, 0) for x in (cells.positives, cells.negatives)]
 

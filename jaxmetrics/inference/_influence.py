@@ -2,52 +2,32 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
-from jaxmetrics._table import (
-    ScoreTable,
-    at_hand,
-    at_least_one,
-    class_weights,
-    on_host,
-    resolve,
-    static_options,
-    traits,
-)
 from jaxmetrics._types import Array, ArrayLike, HostArray, Items
-from jaxmetrics.inference._order import NEGATIVE, POSITIVE, Ordered, in_order, starts, undefined
+from jaxmetrics.inference._gradient import (
+    Metric,
+    Problems,
+    Smooth,
+    by_row,
+    counts_of,
+    in_order_weights,
+    of_each,
+    problems_of,
+    slopes_of,
+    smooth,
+)
+from jaxmetrics.inference._order import NEGATIVE, POSITIVE
 from jaxmetrics.inference._rules import Moments
 from jaxmetrics.inference._rules import standard_error as standard_error_of
 
-_IN_BOUNDS = "promise_in_bounds"
-Metric: TypeAlias = Callable[..., Any]
 # The cluster of each item, from 0, and how many there are.
 Clusters: TypeAlias = tuple[HostArray, int]
-
-
-class Deviations(NamedTuple):
-    """What the items of one table contribute to the error of a metric, `[n]` in order of score.
-
-    Attributes:
-      estimate: the value of the metric.
-      gradient: w_i * d metric / d w_i, which sums to 0 over all items.
-      centred: the same at fixed total weights of the classes; it sums to 0 over each class.
-      weights: of the items, 0 for those that are left out.
-      table: of the problem.
-    """
-
-    estimate: Array
-    gradient: Array
-    centred: Array
-    weights: Array
-    table: ScoreTable
 
 
 def influence(
@@ -199,9 +179,9 @@ def moments_of(
     metric: Metric, items: Items, slope_in: str | None = None
 ) -> tuple[Moments, Array | None]:
     """The moments of a metric and its derivative by one option, in float64."""
-    function, static, arrays = smooth(metric)
-    items = at_least_one(items)
-    return _moments(items, order_now(items), arrays, function, static, slope_in)
+    known, options = smooth(metric)
+    problems, n_rows = problems_of(items, known)
+    return _moments(problems, options, known, slope_in, n_rows)
 
 
 def estimate_and_error(
@@ -228,24 +208,14 @@ def acceleration(metric: Metric, items: Items) -> Array:
     return _skewness(_by_item(metric, items, _contributions)[1])
 
 
-@_numerics.double_program()
-def _skewness(contributions: Array) -> Array:
-    squares = jnp.sum(contributions**2, axis=-1)
-    return jnp.sum(contributions**3, axis=-1) / jnp.maximum(squares, 1e-300) ** 1.5 / 6
-
-
 def _by_item(
     metric: Metric, items: Items, of_item: Callable[..., Array], clusters: Clusters | None = None
 ) -> tuple[Array, Array]:
     """The metric, and `[..., n]` or, summed over clusters, `[..., clusters]`; in float64."""
-    function, static, arrays = smooth(metric)
-    n, items = items.scores.shape[-1], at_least_one(items)
-    order = order_now(items)
-    ids, n_clusters = (None, n) if clusters is None else clusters
-    result: tuple[Array, Array] = _item_units(
-        items, order, arrays, ids, function, static, of_item, n_clusters
-    )
-    return result
+    known, options = smooth(metric)
+    problems, n_rows = problems_of(items, known)
+    ids, n_units = (None, items.scores.shape[-1]) if clusters is None else clusters
+    return _item_units(problems, options, ids, known, of_item, n_units, n_rows)
 
 
 @_numerics.double_program()
@@ -265,179 +235,99 @@ def _products(units: Array) -> Array:
     return units @ jnp.swapaxes(units, -1, -2)
 
 
-def smooth(metric: Metric) -> tuple[Metric, tuple[tuple[str, Any], ...], dict[str, Any]]:
-    """The function of a table that a metric stands for, and its options, static and arrays.
-
-    Raises if its gradient is no influence function.
-    """
-    name = getattr(traits(metric).public, "__name__", repr(metric))
-    if not traits(metric).smooth:
-        raise TypeError(
-            f"{name} has no usable gradient, as its error depends on the density of the scores: "
-            "write bootstrap(metric, scores, labels, key=...), or confidence_interval(..., "
-            "key=...), which resample"
-        )
-    function, options = resolve(metric)
-    static, arrays = static_options(options)
-    return function, static, arrays
+@_numerics.double_program()
+def _skewness(contributions: Array) -> Array:
+    squares = jnp.sum(contributions**2, axis=-1)
+    return jnp.sum(contributions**3, axis=-1) / jnp.maximum(squares, 1e-300) ** 1.5 / 6
 
 
-def order_now(items: Items) -> Ordered | None:
-    """The order of items that NumPy may sort at once; None where that is for the program to do."""
-    host = at_hand(items)
-    return in_order(host) if on_host(host.scores, host.labels, host.where) else None
-
-
-def _deviations(items: Items, order: Ordered, of_table: Metric) -> Deviations:
-    """Of one problem `[n]`."""
-    positives, negatives = in_order_weights(items, order)
-    rows = lax.optimization_barrier(jnp.cumsum(starts(order.keys), dtype=jnp.int32) - 1)
-    thresholds = (
-        jnp.full(rows.shape, -jnp.inf)
-        .at[rows]
-        .max(
-            _sorting.scores_of_keys(order.keys, items.scores),
-            indices_are_sorted=True,
-            mode=_IN_BOUNDS,
-        )
-    )
-
-    def by_row(x: Array) -> Array:
-        sums = jnp.zeros_like(x).at[rows].add(x, indices_are_sorted=True, mode=_IN_BOUNDS)
-        return sums.astype(jnp.float64)
-
-    def value(positives: Array, negatives: Array) -> Array:
-        return jnp.asarray(of_table(ScoreTable(thresholds, positives, negatives)), jnp.float64)
-
-    table = ScoreTable(thresholds, by_row(positives), by_row(negatives))
-    estimate, pull_back = jax.vjp(value, table.positives, table.negatives)
-    if estimate.ndim:
-        raise ValueError(
-            f"the metric must have one value a table, got {list(estimate.shape)}: take one limit "
-            "at a time, or write bootstrap(...)"
-        )
-    slopes = [_sorting.take(slope, rows) for slope in pull_back(jnp.ones(()))]
-    is_positive = order.kinds == POSITIVE
-    weights = jnp.where(is_positive, positives, negatives)
-    centres = [
-        _numerics.divide(jnp.sum(w * slope), jnp.sum(w), 0.0)
-        for w, slope in zip((positives, negatives), slopes, strict=True)
-    ]
-    gradient = jnp.where(is_positive, slopes[0], slopes[1])
-    centred = gradient - jnp.where(is_positive, centres[0], centres[1])
-    return Deviations(estimate, weights * gradient, weights * centred, weights, table)
-
-
-def in_order_weights(items: Items, order: Ordered) -> tuple[Array, Array]:
-    """What each item `[n]`, in order, adds to the positives and to the negatives."""
-    if items.weights is None and items.amounts is None:
-        kinds = (order.kinds == POSITIVE, order.kinds == NEGATIVE)
-        return kinds[0].astype(jnp.int32), kinds[1].astype(jnp.int32)
-    positives, negatives = class_weights(items)
-    return _sorting.take(positives, order.item), _sorting.take(negatives, order.item)
-
-
-def _batched(function: Metric, items: Items, order: Ordered | None, *extra: Array) -> Any:
-    """`function(items, order, undefined, *extra)` for each problem of a batch."""
-    items = jax.tree.map(jnp.asarray, items)
-    order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
-    bad = undefined(items)
-    arrays = {k: v for k, v in items._asdict().items() if v is not None and k != "in_order"}
-    shape = jnp.broadcast_shapes(*(x.shape for x in arrays.values()))
-    items = Items(**{k: jnp.broadcast_to(x, shape) for k, x in arrays.items()})
-    order = Ordered(*(jnp.broadcast_to(x, shape) for x in order))
-    bad = jnp.broadcast_to(bad, shape[:-1])
-    mapped: Any = lambda items, order, bad: function(items, order, bad, *extra)  # noqa: E731
-    for _ in shape[:-1]:
-        mapped = jax.vmap(mapped)
-    return mapped(items, order, bad)
-
-
-def _by_class(order: Ordered, deviations: Deviations) -> tuple[Array, Array]:
-    """n_c, the items with weight, of (negatives, positives), and n_c of each item's class."""
-    is_positive = order.kinds == POSITIVE
-    weighty = deviations.weights > 0
-    counts = jnp.stack([jnp.sum(weighty & ~is_positive), jnp.sum(weighty & is_positive)])
-    counts = counts.astype(jnp.float64)
-    return counts, jnp.where(is_positive, counts[1], counts[0])
-
-
-@_numerics.double_program(3, 4, 5)
+@_numerics.double_program(2, 3, 4)
 def _moments(
-    items: Items,
-    order: Ordered | None,
+    problems: Problems,
     options: dict[str, Any],
-    function: Metric,
-    static: tuple[tuple[str, Any], ...],
+    metric: Smooth,
     slope_in: str | None,
+    n_rows: int,
 ) -> tuple[Moments, Array | None]:
-    def of_table(table: ScoreTable, **varied: Array) -> Array:
-        value: Array = function(table, **{**options, **varied, **dict(static)})
-        return value
-
-    def of_one(items: Items, order: Ordered, bad: Array) -> tuple[Moments, Array | None]:
-        found = _deviations(items, order, of_table)
-        counts, _ = _by_class(order, found)
+    def of_one(problem: Problems, bad: Array) -> tuple[Moments, Array | None]:
+        slopes = slopes_of(problem, metric, options, n_rows)
+        weights = in_order_weights(problem.items, problem.order)[::-1]
 
         def of_class(kind: int) -> tuple[Array, Array]:
-            n, members = counts[kind], order.kinds == kind
-            weights = jnp.where(members, found.weights, 0)
-            size = _numerics.divide(jnp.sum(weights) ** 2, jnp.sum(weights**2), 0.0)
-            squares = jnp.sum(jnp.where(members, found.centred, 0) ** 2)
-            return size * squares * _numerics.divide(n, n - 1, jnp.nan), size
+            n, weight = counts_of(problem)[kind], weights[kind]
+            squares = by_row(weight**2, problem.rows, n_rows)
+            size = _numerics.divide(jnp.sum(weight) ** 2, jnp.sum(squares), 0.0)
+            unbiased = _numerics.divide(n, n - 1, jnp.nan)
+            return size * unbiased * jnp.sum(squares * slopes.centred[kind] ** 2), size
 
         variances, sizes = zip(of_class(NEGATIVE), of_class(POSITIVE), strict=True)
-        estimate = jnp.where(bad, jnp.nan, found.estimate)
         slope = None
         if slope_in is not None:
-            at = jnp.asarray(options[slope_in], jnp.float64)
-            slope = jax.grad(lambda x: of_table(found.table, **{slope_in: x}))(at)
+
+            def value(option: Array) -> Array:
+                settings = {**options, **dict(metric.static), slope_in: option}
+                result: Array = metric.function(slopes.table, **settings)
+                return result
+
+            slope = jax.grad(value)(jnp.asarray(options[slope_in], jnp.float64))
+        estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
         return Moments(estimate, variances, sizes), slope
 
-    result: tuple[Moments, Array | None] = _batched(of_one, items, order)
+    result: tuple[Moments, Array | None] = of_each(of_one, problems)
     return result
 
 
-def _influences(found: Deviations, n: Array) -> Array:
-    return n * found.centred
+def _influences(centred: Array, n: Array) -> Array:
+    return n * centred
 
 
-def _contributions(found: Deviations, n: Array) -> Array:
-    return found.centred
+def _contributions(centred: Array, n: Array) -> Array:
+    return centred
 
 
-def _errors(found: Deviations, n: Array) -> Array:
+def _errors(centred: Array, n: Array) -> Array:
     """Whose squares, and products between models, sum to the variance and covariance."""
-    unbiased = jnp.sqrt(_numerics.divide(n, n - 1, jnp.nan))
-    return jnp.where(found.weights > 0, unbiased * found.centred, 0)
+    return jnp.sqrt(_numerics.divide(n, n - 1, jnp.nan)) * centred
 
 
-@_numerics.double_program(4, 5, 6, 7)
+@_numerics.double_program(3, 4, 5, 6)
 def _item_units(
-    items: Items,
-    order: Ordered | None,
+    problems: Problems,
     options: dict[str, Any],
     ids: Array | None,
-    function: Metric,
-    static: tuple[tuple[str, Any], ...],
-    of_item: Callable[[Deviations, Array], Array],
+    metric: Smooth,
+    of_item: Callable[[Array, Array], Array],
     n_units: int,
+    n_rows: int,
 ) -> tuple[Array, Array]:
-    of_table = functools.partial(function, **options, **dict(static))
-
-    def of_one(items: Items, order: Ordered, bad: Array) -> tuple[Array, Array]:
-        found = _deviations(items, order, of_table)
-        _, n = _by_class(order, found)
-        units = of_item(found, n) if ids is None else found.gradient
+    def of_one(problem: Problems, bad: Array) -> tuple[Array, Array]:
+        slopes = slopes_of(problem, metric, options, n_rows)
+        order = problem.order
+        # Both classes in one table, to be looked up once.
+        if ids is None:
+            by_class = [
+                of_item(slope, n)
+                for slope, n in zip(slopes.centred, counts_of(problem), strict=True)
+            ]
+        else:
+            by_class = list(slopes.raw)
+        at = problem.rows + n_rows * (order.kinds == POSITIVE)
+        positives, negatives = in_order_weights(problem.items, order)
+        weights = positives + negatives
+        units = _sorting.take(jnp.concatenate(by_class), at)
+        units = jnp.where(weights > 0, weights * units, 0)
         units = (
-            jnp.zeros_like(units).at[order.item].set(units, unique_indices=True, mode=_IN_BOUNDS)
+            jnp.zeros_like(units)
+            .at[order.item]
+            .set(units, unique_indices=True, mode="promise_in_bounds")
         )
         if ids is not None:
-            units = _cluster_errors(units, ids, n_units, _valid(items))
-        estimate = jnp.where(bad, jnp.nan, found.estimate)
+            valid = jnp.zeros(len(units), bool).at[order.item].set(weights > 0)
+            units = _cluster_errors(units, ids, n_units, valid)
+        estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
         return estimate, units[:n_units] + 0 * estimate
 
-    result: tuple[Array, Array] = _batched(of_one, items, order)
+    result: tuple[Array, Array] = of_each(of_one, problems)
     return result
 
 
@@ -448,11 +338,6 @@ def _cluster_errors(units: Array, ids: Array, n_clusters: int, valid: Array) -> 
     k = jnp.sum(used).astype(jnp.float64)
     mean = _numerics.divide(jnp.sum(sums), k, 0.0)
     return jnp.where(used, jnp.sqrt(_numerics.divide(k, k - 1, jnp.nan)) * (sums - mean), 0)
-
-
-def _valid(items: Items) -> Array:
-    valid = jnp.ones(items.scores.shape, bool) if items.where is None else items.where
-    return jnp.asarray(valid if items.weights is None else valid & (items.weights > 0))
 
 
 def as_default(x: Array) -> Array:

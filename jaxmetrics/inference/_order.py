@@ -57,6 +57,22 @@ def starts(x: Array) -> Array:
     return jnp.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
 
 
+def apart_rows(order: Ordered, merge: Array) -> tuple[Array, Array]:
+    """Whether the row of an item `[n]`, and that of the item before, may have no neighbour joined.
+
+    With `merge` those are the rows of both classes, where the ROC curve is slanted; else all.
+    """
+    row_begins = starts(order.keys)
+    rows = jnp.cumsum(row_begins, dtype=jnp.int32) - 1
+    both = (
+        jnp.zeros_like(row_begins)
+        .at[rows]
+        .max(starts(order.kinds) & ~row_begins, indices_are_sorted=True, mode="promise_in_bounds")
+    )
+    apart = jnp.where(merge, both.at[rows].get(mode="promise_in_bounds"), True)
+    return apart, jnp.concatenate([apart[:1], apart[:-1]])
+
+
 def undefined(items: Items) -> Array:
     """`[...]`, whether a valid score is NaN, no item is valid, or labels or weights are wrong.
 

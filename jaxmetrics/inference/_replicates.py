@@ -19,7 +19,8 @@ from jaxmetrics._types import Array, Items
 from jaxmetrics.inference import _resampling
 from jaxmetrics.inference._draws import Draws, Sampler, draw, in_turn, rates_of
 from jaxmetrics.inference._finish import Finish, Finished, finish, finish_of
-from jaxmetrics.inference._influence import Clusters, order_now
+from jaxmetrics.inference._gradient import order_now
+from jaxmetrics.inference._influence import Clusters
 from jaxmetrics.inference._order import (
     LEFT_OUT,
     NEGATIVE,

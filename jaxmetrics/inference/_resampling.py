@@ -14,8 +14,15 @@ import numpy as np
 
 from jaxmetrics import _numerics, _sorting
 from jaxmetrics._types import Array, Items
-from jaxmetrics.inference._influence import in_order_weights
-from jaxmetrics.inference._order import LEFT_OUT, NEGATIVE, POSITIVE, Ordered, starts
+from jaxmetrics.inference._gradient import in_order_weights
+from jaxmetrics.inference._order import (
+    LEFT_OUT,
+    NEGATIVE,
+    POSITIVE,
+    Ordered,
+    apart_rows,
+    starts,
+)
 from jaxmetrics.inference._random import MAX_SIZE
 
 # How much deeper than its mean a head is, in units of what never fails.
@@ -101,12 +108,8 @@ def runs_of(order: Ordered, merge: Array) -> Runs:
 
     With `merge`, a tie of both classes is apart from its neighbours, as the curve is slanted there.
     """
-    row_begins, kind_changes = starts(order.keys), starts(order.kinds)
-    rows = jnp.cumsum(row_begins, dtype=jnp.int32) - 1
-    both = jnp.zeros_like(row_begins).at[rows].max(kind_changes & ~row_begins)
-    apart = jnp.where(merge, _sorting.take(both, rows), True)
-    before = jnp.concatenate([apart[:1], apart[:-1]])
-    begins = kind_changes | (row_begins & (apart | before))
+    apart, before = apart_rows(order, merge)
+    begins = starts(order.kinds) | (starts(order.keys) & (apart | before))
     begins &= order.kinds != LEFT_OUT
     return Runs(begins, apart, jnp.sum(begins, dtype=jnp.int32))
 
