@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import jax
 
-from benchmarks import exact
+from benchmarks import exact, resampling
 
 
 def main() -> None:
@@ -30,6 +30,14 @@ def main() -> None:
         ],
     )
     show(
+        "Error bars. A loop over resamples is timed for a few and its time multiplied.",
+        [*resampling.warm(scale, min(runs, 5)), *resampling.closed_forms(scale, runs)],
+    )
+    show(
+        "Error bars, in a process of its own.",
+        resampling.first_calls(scale, min(runs, 3)),
+    )
+    show(
         "In a process of its own, and against scikit-learn in float64.",
         [
             *exact.first_calls(1_000_000 // scale, min(runs, 5)),
@@ -42,7 +50,7 @@ def main() -> None:
 def machine() -> str:
     """What the figures were measured on."""
     packages = []
-    for name in ("jax", "numpy", "scikit-learn", "torch", "torchmetrics", "google-metrax"):
+    for name in ("jax", "numpy", "scipy", "scikit-learn", "torch", "torchmetrics", "google-metrax"):
         try:
             packages.append(f"{name} {version(name)}")
         except PackageNotFoundError:

@@ -137,7 +137,7 @@ print((peak - before) * 1024 / n)
 """
 
 
-def _fresh(code: str, *arguments: object) -> float:
+def fresh(code: str, *arguments: object) -> float:
     """A number that `code` prints in a process of its own."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -146,7 +146,7 @@ def _fresh(code: str, *arguments: object) -> float:
 def first_calls(n: int, runs: int) -> Iterator[Row]:
     """Seconds of the first call in a process, compilation included."""
     for name in METRICS:
-        seconds = sorted(_fresh(_FIRST_CALL, name, n) for _ in range(runs))
+        seconds = sorted(fresh(_FIRST_CALL, name, n) for _ in range(runs))
         yield {
             "work": f"{name}, first call, n = {n:,}",
             "ours": f"{seconds[runs // 2]:.2f} s ({seconds[0]:.2f} to {seconds[-1]:.2f})",
@@ -158,7 +158,7 @@ def peak_memory(n: int) -> Iterator[Row]:
     for name in METRICS:
         yield {
             "work": f"{name}, peak memory, n = {n:,}",
-            "ours": f"{_fresh(_PEAK_MEMORY, name, n):.0f} bytes an item",
+            "ours": f"{fresh(_PEAK_MEMORY, name, n):.0f} bytes an item",
         }
 
 

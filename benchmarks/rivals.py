@@ -16,16 +16,18 @@ Call = Callable[[], Any]
 MAX_FPR = 0.01
 
 
-def sklearn_calls(scores: np.ndarray, labels: np.ndarray) -> dict[str, Call]:
+def sklearn_calls(
+    scores: np.ndarray, labels: np.ndarray, max_fpr: float = MAX_FPR
+) -> dict[str, Call]:
     """scikit-learn on one model `[n]`."""
 
     def recall() -> float:
         fpr, tpr, _ = sklearn.metrics.roc_curve(labels, scores, drop_intermediate=False)
-        return tpr[np.searchsorted(fpr, MAX_FPR, side="right") - 1]
+        return tpr[np.searchsorted(fpr, max_fpr, side="right") - 1]
 
     return {
         "roc_auc": lambda: sklearn.metrics.roc_auc_score(labels, scores),
-        "partial_auc": lambda: sklearn.metrics.roc_auc_score(labels, scores, max_fpr=MAX_FPR),
+        "partial_auc": lambda: sklearn.metrics.roc_auc_score(labels, scores, max_fpr=max_fpr),
         "recall_at_fpr": recall,
     }
 

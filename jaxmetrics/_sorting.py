@@ -10,6 +10,8 @@ Reference: M. Herf, "Radix tricks", 2001, for the image of a float among the uns
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax.numpy as jnp
@@ -18,6 +20,8 @@ from jax import lax
 
 from jaxmetrics._numerics import namespace
 from jaxmetrics._types import Array, HostArray
+
+_MANY = 1 << 17  # words from which threads are worth their start
 
 
 def descending_keys(scores: Any) -> Any:
@@ -101,7 +105,12 @@ def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostA
     words = keys.astype(np.uint64)
     words <<= 32
     words |= payload
-    words.sort(axis=-1)
+    rows = words.reshape(-1, words.shape[-1])
+    if len(rows) > 1 and words.size > _MANY:
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            list(workers.map(np.ndarray.sort, rows))
+    else:
+        rows.sort(axis=-1)
     return (words >> 32).astype(np.uint32), words.astype(np.uint32)
 
 
