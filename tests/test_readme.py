@@ -11,9 +11,10 @@ def test_python_blocks():
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     assert namespace["curve"].tpr.shape == (20, 10_001)
-    assert abs(namespace["influence"].sum()) < 1e-5
+    assert namespace["interval"].low.shape == (20,)
+    assert namespace["replicates"].shape == (200, 20)
 
 
 def test_commands():
