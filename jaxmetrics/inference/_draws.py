@@ -229,7 +229,7 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
         return _Slots(
             state.stratum + done.astype(jnp.int32),
             jnp.where(done, 0, state.block + 1),
-            jnp.where(done, 0, at[-1]),
+            jnp.where(done, 0, jnp.minimum(at[-1], _random.MANY)),
             counts,
         )
 

@@ -29,6 +29,8 @@ BITS = 7
 BUCKETS = 1 << BITS
 FULL = 1 << (32 - BITS)
 MAX_SIZE = 64
+# More than the items that are ever missing from a total, whose sums over a block do not overflow.
+MANY = 1 << 24
 
 
 @jax.jit
@@ -76,10 +78,10 @@ def exponential(word: Array) -> Array:
 
 
 def geometric(chance: Array, word: Array) -> Array:
-    """How many trials it takes to the first success, 1 or more, at most 2^30."""
+    """How many trials it takes to the first success, 1 or more, at most MANY."""
     trials = jnp.floor(jnp.log((word.astype(jnp.float64) + 0.5) * 2.0**-32) / jnp.log1p(-chance))
     # Of no chance it is infinite, and of a certain success the quotient is -0.
-    return jnp.minimum(trials, 2.0**30 - 1).astype(jnp.int32) + 1
+    return jnp.minimum(trials, MANY - 1.0).astype(jnp.int32) + 1
 
 
 def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
