@@ -6,6 +6,9 @@ Its packages come with the `report` extra, and are imported when a command needs
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +17,20 @@ import jaxmetrics
 
 if TYPE_CHECKING:
     import click
-    from rich.status import Status
 
-    from jaxmetrics._report import Problem
+    from jaxmetrics._report import Problem, Settings, Tell
 
 EXTRA = ("click", "matplotlib", "pandas", "pyarrow", "rich", "sklearn")
+
+PATIENCE = 1.0  # seconds until progress is shown
 
 HELP = "Ranking metrics of classifiers: AUC, partial AUC, recall at a false positive rate."
 
 DEMO_HELP = """Train three classifiers on real data and compare them.
 
-The data are scikit-learn's handwritten digits, the question is whether one is an 8. Prints a
-table, and writes roc.png, metrics.json and metrics.csv.
+The data are scikit-learn's handwritten digits, the question is whether one is an 8. Prints
+the metrics with confidence intervals and a comparison of the classifiers, and writes roc.png,
+metrics.json and metrics.csv.
 
 \b
 Example:
@@ -35,26 +40,38 @@ Example:
 EVALUATE_HELP = """Evaluate the scores of one or several models in FILE.
 
 FILE is .csv, .csv.gz, .parquet or .npz (arrays by name), with a column of labels and a column of
-scores for each model; higher scores are more positive.
+scores for each model; higher scores are more positive. Every metric comes with a confidence
+interval, and several models with a comparison. Where items belong together, such as the visits of
+a patient, --cluster takes that into account.
 
 \b
 Examples:
   jaxmetrics evaluate orders.csv --label fraud --score old --score new
   jaxmetrics evaluate orders.parquet --label fraud --score new \\
       --max-fpr 0.005 --amount total --output report
-  jaxmetrics evaluate visits.csv --label outcome --positive yes --score risk --json
+  jaxmetrics evaluate visits.csv --label outcome --positive yes --score risk \\
+      --cluster patient --json
 """
 
 
-def demo(*, output: Path, max_fpr: float, as_json: bool, seed: int) -> None:
+def demo(
+    *,
+    output: Path,
+    max_fpr: float,
+    n_resamples: int,
+    confidence_level: float,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Report on three classifiers of scikit-learn's digits."""
     from jaxmetrics import _report
 
-    _report.check_max_fpr(max_fpr)
+    settings = _report.Settings(max_fpr, n_resamples, confidence_level, seed)
+    _report.check_settings(settings)
     _report.make_directory(output)
-    with _status("Loading ...") as status:
-        problem = _report.digits_problem(seed, status.update)
-    _show(problem, max_fpr, as_json, output)
+    with _progress() as tell:
+        problem = _report.digits_problem(seed, tell)
+    _show(problem, settings, as_json, output)
 
 
 def evaluate(
@@ -66,47 +83,95 @@ def evaluate(
     max_fpr: float,
     amount: str | None,
     weight: str | None,
+    cluster: str | None,
+    n_resamples: int,
+    confidence_level: float,
+    seed: int,
     output: Path | None,
     as_json: bool,
 ) -> None:
     """Report on the scores in a file."""
     from jaxmetrics import _report
 
-    _report.check_max_fpr(max_fpr)
-    with _status(f"Reading {file.name} ..."):
+    settings = _report.Settings(max_fpr, n_resamples, confidence_level, seed)
+    _report.check_settings(settings)
+    with _progress() as tell:
+        tell(f"Reading {file.name}")
         problem = _report.problem_of_file(
-            file, label=label, scores=score, positive=positive, weight=weight, amount=amount
+            file,
+            label=label,
+            scores=score,
+            positive=positive,
+            weight=weight,
+            amount=amount,
+            cluster=cluster,
         )
     if output is not None:
         _report.make_directory(output)
-    _show(problem, max_fpr, as_json, output)
+    _show(problem, settings, as_json, output)
 
 
-def _show(problem: Problem, max_fpr: float, as_json: bool, output: Path | None) -> None:
-    """Evaluate; print a table or JSON alone; write the files if there is a folder for them."""
+def _show(problem: Problem, settings: Settings, as_json: bool, output: Path | None) -> None:
+    """Evaluate; print tables or JSON alone; write the files if there is a folder for them."""
     import click
     from rich.console import Console
 
     from jaxmetrics import _report
 
-    with _status("Evaluating ..."):
-        report = _report.report(problem, max_fpr)
+    with _progress() as tell:
+        evaluation = _report.evaluate(problem, settings, tell, with_band=output is not None)
+    report = _report.report(problem, settings, evaluation)
     if as_json:
         click.echo(_report.json_of(report))
     else:
         # Wide, as rich would cut numbers off where a pipe or a narrow terminal wraps the line.
-        Console(width=200).print(_report.table_of(report))
+        console = Console(width=200)
+        for table in _report.tables_of(problem, settings, evaluation):
+            console.print(table)
+            console.print()
+        for note in evaluation.warnings:
+            click.echo(f"Note: {note}.")
     if output is not None:
-        with _status("Drawing ..."):
-            _report.save(problem, report, output)
+        with _progress() as tell:
+            tell("Drawing")
+            _report.save(problem, settings, evaluation, output)
         click.echo(f"Wrote roc.png, metrics.json and metrics.csv to {output}", err=as_json)
 
 
-def _status(message: str) -> Status:
-    """Progress on stderr, if that is a terminal."""
-    from rich.console import Console
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """A bar on stderr, if that is a terminal and the work takes more than a second.
 
-    return Console(stderr=True).status(message)
+    Yields a function to be told what is being done and, where known, the share of it that is.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("", total=None)
+
+    def tell(what: str, done: float | None = None) -> None:
+        total = None if done is None else 1
+        bar.update(task, description=what, completed=done, total=total)
+
+    later = threading.Timer(PATIENCE, bar.start)
+    later.daemon = True
+    later.start()
+    try:
+        yield tell
+    finally:
+        later.cancel()
+        later.join()
+        bar.stop()
 
 
 def commands() -> click.Group:
@@ -117,14 +182,23 @@ def commands() -> click.Group:
         return click.Option(names, show_default=True, **settings)
 
     folder, json_flag = click.Path(path_type=Path), {"is_flag": True, "help": "Print JSON alone."}
+    level_help = "Of the intervals, the bands and the comparison."
+
+    def inference(seed_help: str) -> list[click.Option]:
+        return [
+            option("--confidence-level", type=float, default=0.95, help=level_help),
+            option("--n-resamples", type=int, default=2000, help="Of the bootstrap."),
+            option("--seed", type=int, default=0, help=seed_help),
+        ]
+
     group = click.Group("jaxmetrics", help=HELP)
     group.command(
         help=DEMO_HELP,
         params=[
             option("--output", type=folder, default="jaxmetrics-report", help="Where to write."),
             option("--max-fpr", type=float, default=0.05, help="The partial AUC's window."),
+            *inference("Of the split, the random forest and the resampling."),
             option("--json", "as_json", **json_flag),
-            option("--seed", type=int, default=0, help="Of the split and the random forest."),
         ],
     )(demo)
     group.command(
@@ -137,6 +211,8 @@ def commands() -> click.Group:
             option("--max-fpr", type=float, default=0.01, help="The partial AUC's window."),
             option("--amount", metavar="COLUMN", help="Also the recall by amount."),
             option("--weight", metavar="COLUMN", help="Item weights."),
+            option("--cluster", metavar="COLUMN", help="Ids of items that belong together."),
+            *inference("Of the resampling."),
             option("--output", type=folder, help="Where to write roc.png and the metrics."),
             option("--json", "as_json", **json_flag),
         ],

@@ -36,13 +36,15 @@ def roc(
     max_fpr: float | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    band: jm.RocBand | None = None,
+    interval: jm.Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """ROC curves, with the area under each in the legend.
 
     Draws true against false positive rates, a line for each model, and the diagonal of chance.
     With `max_fpr`, only the window from 0 to it, and the legend has the partial area on McClish's
-    scale instead.
+    scale instead. A band shades what lies between the limits of each point by itself.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive.
@@ -51,6 +53,9 @@ def roc(
       max_fpr: where the horizontal axis ends, in (0, 1].
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
+      band: what `roc_band` returns for these models; its points are joined by straight lines, so
+        they should lie close together where the curve bends, and within the window.
+      interval: what `confidence_interval` returns for the area in the legend, to be shown there.
       ax: where to draw; a new figure of pyplot's by default.
 
     Returns:
@@ -67,16 +72,25 @@ def roc(
     """
     scores, names = _models(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
-    if max_fpr is None:
-        areas, what, end = jm.roc_auc(scores, **items), "AUC", 1.0
+    what, end = ("AUC", 1.0) if max_fpr is None else ("partial AUC", max_fpr)
+    if interval is not None:
+        rows = _rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
+        areas = [f"{area:.3f} [{low:.3f}, {high:.3f}]" for area, low, high in rows]
+    elif max_fpr is None:
+        areas = [f"{area:.3f}" for area in jm.roc_auc(scores, **items)]
     else:
-        areas = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
-        what, end = "partial AUC", max_fpr
+        partial = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
+        areas = [f"{area:.3f}" for area in partial]
     ax = _new_axes() if ax is None else ax
     curves = _each(jm.roc_curve(scores, **items))
     for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):
-        ax.plot(curve.fpr, curve.tpr, label=_legend(name, f"{what} {area:.3f}"), **_look(i))
+        ax.plot(curve.fpr, curve.tpr, label=_legend(name, f"{what} {area}"), **_look(i))
+    if band is not None:
+        for i, (low, high) in enumerate(_rows("band", (band.low, band.high), names, 1)):
+            _shade(ax, band.fpr, low, high, _look(i)["color"])
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
+    if band is not None:
+        _shade(ax, [], [], [], GREY, label=f"{100 * band.confidence_level:g} % pointwise band")
     # A little room, so that lines along the edges are seen.
     ax.set(xlim=(-0.01 * end, end if end < 1 else 1.01), ylim=(-0.01, 1.01))
     ax.set(xlabel="False positive rate", ylabel="True positive rate")
@@ -199,6 +213,8 @@ def roc_with_window(
     names: Sequence[str] | None = None,
     max_fpr: float,
     weights: ArrayLike | None = None,
+    band: jm.RocBand | None = None,
+    intervals: tuple[jm.Interval | None, jm.Interval | None] = (None, None),
 ) -> Figure:
     """ROC curves twice: whole, and with the false positive rates that matter enlarged.
 
@@ -211,6 +227,9 @@ def roc_with_window(
       names: one a model, for the legends.
       max_fpr: where the window ends, in (0, 1].
       weights: as labels, not negative.
+      band: what `roc_band` returns for these models, at points that lie close together from 0 to 1
+        and closer from 0 to `max_fpr`.
+      intervals: of the area and of the partial area on McClish's scale, for the legends.
 
     Returns:
       The Figure; `figure.savefig("roc.png", dpi=150)` writes it.
@@ -229,8 +248,17 @@ def roc_with_window(
     scores, names = _models(scores, names)
     figure = Figure(figsize=(10, 4.9 + 0.24 * len(names)), layout="constrained")
     whole, window = figure.subplots(1, 2)
-    roc(scores, labels, names=names, weights=weights, ax=whole)
-    roc(scores, labels, names=names, weights=weights, max_fpr=max_fpr, ax=window)
+    for ax, end, interval in ((whole, None, intervals[0]), (window, max_fpr, intervals[1])):
+        roc(
+            scores,
+            labels,
+            names=names,
+            max_fpr=end,
+            weights=weights,
+            band=band,
+            interval=interval,
+            ax=ax,
+        )
     whole.axvspan(0, max_fpr, color=GREY, alpha=0.2, linewidth=0)
     whole.set_title("Whole curve")
     window.locator_params(axis="x", nbins=6)  # small rates have long tick labels
@@ -255,6 +283,32 @@ def _models(scores: ArrayLike, names: Sequence[str] | None) -> tuple[Any, Sequen
     if isinstance(names, str) or len(names) != len(array):
         raise ValueError(f"names must be {len(array)}, one a model, got {names!r}")
     return array, names
+
+
+def _rows(
+    name: str, arrays: Sequence[ArrayLike], names: Sequence[str], ndim: int
+) -> list[tuple[Any, ...]]:
+    """For each model its part of the arrays `[models, ...]`; one model may have no such axis.
+
+    `ndim` is how many axes follow it.
+    """
+    rows = [np.asarray(array) for array in arrays]
+    rows = [row[None] if row.ndim == ndim else row for row in rows]
+    for row in rows:
+        if row.ndim != ndim + 1 or len(row) != len(names):
+            raise ValueError(
+                f"{name} must be of {len(names)} models, as scores are, got {list(row.shape)}: "
+                "compute it from the same scores"
+            )
+    return list(zip(*rows, strict=True))
+
+
+def _shade(ax: Axes, x: Any, low: Any, high: Any, colour: str, label: str | None = None) -> None:
+    """A light area with thin edges, which stay apart where areas overlap."""
+    from matplotlib.colors import to_rgba
+
+    faint, edge = to_rgba(colour, 0.13), to_rgba(colour, 0.5)
+    ax.fill_between(x, low, high, facecolor=faint, edgecolor=edge, linewidth=0.7, label=label)
 
 
 def _each(curves: Curve) -> list[Curve]:

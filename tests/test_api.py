@@ -34,6 +34,40 @@ ORDER = [
     "return_threshold",
 ]
 
+INFERENCE = [
+    "influence",
+    "standard_error",
+    "covariance",
+    "bootstrap",
+    "bootstrap_mean",
+    "confidence_interval",
+    "compare",
+    "permutation_test",
+    "roc_band",
+]
+# What is computed on what; how; how resampled; which items count; and how much may be taken.
+ORDER_OF_INFERENCE = [
+    "metric",
+    "values",
+    "scores",
+    "labels",
+    "fpr",
+    "reference",
+    "confidence_level",
+    "method",
+    "key",
+    "n_resamples",
+    "stratify",
+    "clusters",
+    "resampling",
+    "weights",
+    "where",
+    "amounts",
+    "batch",
+    "memory_budget",
+    "progress",
+]
+
 
 def test_all_is_what_there_is():
     public = {
@@ -53,6 +87,36 @@ def test_arguments(name):
         positional = parameter.name in ("key", "scores", "labels")
         assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
         assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+
+
+@pytest.mark.parametrize("name", INFERENCE)
+def test_arguments_of_inference(name):
+    parameters = inspect.signature(getattr(jm, name)).parameters
+    assert list(parameters) == [p for p in ORDER_OF_INFERENCE if p in parameters]
+    for parameter in parameters.values():
+        positional = parameter.name in ("metric", "values", "scores", "labels")
+        assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
+        assert (parameter.default is parameter.empty) == positional or parameter.name == "key"
+
+
+def test_defaults_are_the_same_everywhere():
+    """Of what has one name, but for how many resamples a p-value needs, and for a key, which is
+    only sometimes needed."""
+    found = {}
+    for name in INFERENCE:
+        for parameter in inspect.signature(getattr(jm, name)).parameters.values():
+            found.setdefault(parameter.name, set()).add(parameter.default)
+    several = {name for name, defaults in found.items() if len(defaults) > 1}
+    assert several == {"n_resamples", "key"}
+
+
+@pytest.mark.parametrize(
+    "name", ["BootstrapResult", "Comparison", "Interval", "PermutationTest", "RocBand"]
+)
+def test_attributes_are_documented(name):
+    result = getattr(jm, name)
+    text = inspect.getdoc(result)
+    assert [f for f in result.__dataclass_fields__ if f"{f}:" not in text] == []
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

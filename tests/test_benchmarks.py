@@ -12,5 +12,13 @@ def test_every_row_is_printed():
     command = [sys.executable, "-m", "benchmarks", "--quick", "--runs", "1"]
     root = Path(__file__).parents[1]
     printed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
-    for words in ("roc_auc, n = 1,000", "100 models", "2,000 of partial_auc", "covariance", "first call", "peak memory", "error"):
+    for words in (
+        "roc_auc, n = 1,000",
+        "100 models",
+        "2,000 of partial_auc",
+        "covariance",
+        "first call",
+        "peak memory",
+        "error",
+    ):
         assert words in printed

@@ -1,5 +1,7 @@
 """The gradient with respect to weights is the influence function: variances in closed form."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -115,3 +117,196 @@ def test_second_derivatives(rng):
         step = 1e-5 * np.eye(12)[i]
         difference = (along(at + step) - along(at - step)) / 2e-5
         np.testing.assert_allclose(second[i], difference, rtol=1e-5, atol=1e-9)
+
+
+# ---- the public functions
+
+PARTIAL = partial(jm.partial_auc, max_fpr=0.3)
+
+
+def classes(labels):
+    return [np.flatnonzero(labels == kind) for kind in (False, True)]
+
+
+def placements(scores, labels, weights=None):
+    """Of each item, the weighted share of the other class that it is on the right side of."""
+    weights = np.ones(len(labels)) if weights is None else weights
+    higher = np.sign(scores[:, None] - scores)
+    right = (1 + np.where(labels[:, None], higher, -higher)) / 2
+    others = weights * (labels != labels[:, None])
+    return np.sum(right * others, axis=1) / others.sum(axis=1)
+
+
+def test_influence_is_a_placement_value(rng):
+    """With ties, weights and a mask that hides NaN: phi = n_c w / W_c (placement - AUC)."""
+    scores, labels, weights = sample(rng, 60, batch=(2,))
+    labels, where = labels[0], rng.random(60) < 0.8
+    weights[:, 5:8] = 0
+    spoiled = np.where(where, scores, np.nan)
+    got = jm.influence(jm.roc_auc, spoiled, labels, weights=weights, where=where)
+    assert got.shape == (2, 60)
+    for phi, s, w in zip(np.asarray(got), scores, weights, strict=True):
+        assert (phi[~where] == 0).all()
+        w = np.where(where, w, 0).astype(float)
+        area = jm.roc_auc(s, labels, weights=w)
+        for members in classes(labels):
+            share = w[members] / w[members].sum() * np.sum(w[members] > 0)
+            expected = share * (placements(s, labels, w)[members] - area)
+            np.testing.assert_allclose(phi[members], expected, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(phi[members].sum(), 0, atol=1e-10)
+
+
+@pytest.mark.parametrize("metric", [PARTIAL, jm.average_precision], ids=["partial", "precision"])
+def test_influence_is_a_gradient(metric, rng):
+    """n_c w_i times the derivative, centred in each class, which for these is its own mean."""
+    scores, labels, weights = sample(rng, 60)
+    weights = weights.astype(float)
+    gradient = np.asarray(
+        jax.grad(lambda w: metric(scores, labels, weights=w))(jnp.asarray(weights))
+    )
+    phi = np.asarray(jm.influence(metric, scores, labels, weights=weights))
+    for members in classes(labels):
+        w, g = weights[members], gradient[members]
+        expected = len(members) * w * (g - np.average(g, weights=w))
+        np.testing.assert_allclose(phi[members], expected, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(phi[members].sum(), 0, atol=1e-9)
+
+
+def test_weights_share_the_influence_of_copies(rng):
+    """An item of weight k has in all the influence, per item of the class, of its k copies."""
+    scores, labels, _ = sample(rng, 60)
+    copies = rng.integers(1, 4, 60)
+    weighted = np.asarray(jm.influence(PARTIAL, scores, labels, weights=copies))
+    repeated = np.repeat(labels, copies)
+    single = np.asarray(jm.influence(PARTIAL, np.repeat(scores, copies), repeated))
+    owner = np.repeat(np.arange(60), copies)
+    for members, all_copies in zip(classes(labels), classes(repeated), strict=True):
+        total = np.bincount(owner[all_copies], single[all_copies], 60)[members]
+        np.testing.assert_allclose(
+            weighted[members] / len(members), total / len(all_copies), rtol=1e-9, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("metric", [jm.roc_auc, PARTIAL], ids=["roc_auc", "partial_auc"])
+def test_standard_error_is_that_of_the_gradient(metric, rng):
+    scores, labels, _ = sample(rng, 60, batch=(2,))
+    labels = labels[0]
+    got = jm.standard_error(metric, scores, labels)
+    expected = [variance(metric, row, labels) for row in scores]
+    np.testing.assert_allclose(np.asarray(got) ** 2, expected, rtol=1e-10)
+
+
+def test_standard_error_of_weighted_items(rng):
+    """n_c counts the items that have weight."""
+    scores, labels, weights = sample(rng, 60)
+    weights[10:13] = 0
+    where = rng.random(60) < 0.8
+    got = jm.standard_error(jm.roc_auc, scores, labels, weights=weights, where=where)
+    w = np.where(where, weights, 0).astype(float)
+    area, total = jm.roc_auc(scores, labels, weights=w), 0
+    for members in classes(labels):
+        n, share = np.sum(w[members] > 0), w[members] / w[members].sum()
+        deviation = placements(scores, labels, w)[members] - area
+        total += n / (n - 1) * np.sum((share * deviation) ** 2)
+    np.testing.assert_allclose(got**2, total, rtol=1e-10)
+
+
+def test_covariance_is_that_of_delong(rng):
+    scores, labels, _ = sample(rng, 60, batch=(3,))
+    labels = labels[0]
+    got = np.asarray(jm.covariance(jm.roc_auc, scores, labels))
+    values = np.stack([placements(row, labels) for row in scores])
+    expected = sum(np.cov(values[:, members]) / len(members) for members in classes(labels))
+    np.testing.assert_allclose(got, expected, rtol=1e-10)
+    errors = jm.standard_error(jm.roc_auc, scores, labels)
+    np.testing.assert_allclose(np.diagonal(got), np.asarray(errors) ** 2, rtol=1e-10)
+
+
+def test_clusters(rng):
+    """K / (K - 1) times the squares of sums over clusters, of which the mean is 0 in all."""
+    scores, labels, weights = sample(rng, 60, batch=(2,))
+    labels, weights, where = labels[0], weights[0].astype(float), rng.random(60) < 0.8
+    clusters = rng.integers(0, 12, 60)
+    where[clusters == 3] = False  # a cluster that is left out does not count
+    options = {"weights": weights, "where": where}
+    got = np.asarray(jm.covariance(jm.roc_auc, scores, labels, clusters=clusters, **options))
+    w, sums = np.where(where, weights, 0), []
+    for row in scores:
+        deviation = placements(row, labels, w) - jm.roc_auc(row, labels, weights=w)
+        totals = np.where(labels, w[labels].sum(), w[~labels].sum())
+        sums.append(np.bincount(clusters, w / totals * deviation, 12))
+    expected = 11 / 10 * np.array(sums) @ np.array(sums).T
+    np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+    names = np.array([f"user {i}" for i in 7 * clusters])
+    again = jm.covariance(jm.roc_auc, scores, labels, clusters=names, **options)
+    np.testing.assert_allclose(again, got, rtol=1e-12)
+    error = jm.standard_error(jm.roc_auc, scores, labels, clusters=clusters, **options)
+    np.testing.assert_allclose(np.asarray(error) ** 2, np.diagonal(got), rtol=1e-10)
+
+
+def test_clusters_of_one_item_each(rng):
+    scores, labels, _ = sample(rng, 60)
+    got = jm.standard_error(jm.roc_auc, scores, labels, clusters=rng.permutation(60))
+    phi = np.asarray(jm.influence(jm.roc_auc, scores, labels))
+    share = phi / np.where(labels, labels.sum(), (~labels).sum())
+    np.testing.assert_allclose(got**2, 60 / 59 * np.sum(share**2), rtol=1e-10)
+    assert np.isnan(jm.standard_error(jm.roc_auc, scores, labels, clusters=np.zeros(60)))
+
+
+def test_public_functions_in_jit(rng):
+    scores, labels, _ = sample(rng, 60, batch=(2,))
+    for function in (jm.standard_error, jm.covariance):
+        compute = partial(function, jm.roc_auc)
+        np.testing.assert_allclose(
+            jax.jit(compute)(scores, labels[0]), compute(scores, labels[0]), rtol=1e-10, atol=1e-13
+        )
+
+
+@pytest.mark.parametrize("lost", ["nan", "positives", "all"])
+def test_undefined_errors(lost, rng):
+    """A row that is undefined is NaN alone, and items without weight may hold anything."""
+    scores, labels, _ = sample(rng, 60, batch=(2,))
+    labels = np.stack([labels[0]] * 2)
+    where = np.ones((2, 60), bool)
+    if lost == "nan":
+        scores[1, 4] = np.nan
+    else:
+        where[1] = ~labels[1] if lost == "positives" else False
+    phi = jm.influence(jm.roc_auc, scores, labels, where=where)
+    error = jm.standard_error(jm.roc_auc, scores, labels, where=where)
+    assert np.isfinite(phi[0]).all()
+    assert np.isnan(phi[1]).all()
+    np.testing.assert_array_equal(np.isnan(error), [False, True])
+
+
+def test_nan_in_an_item_without_weight(rng):
+    scores, labels, weights = sample(rng, 60)
+    weights[7] = 0
+    expected = jm.standard_error(jm.roc_auc, scores, labels, weights=weights)
+    scores[7] = np.nan
+    got = jm.standard_error(jm.roc_auc, scores, labels, weights=weights)
+    np.testing.assert_allclose(got, expected)
+    assert np.isfinite(jm.influence(jm.roc_auc, scores, labels, weights=weights)).all()
+
+
+def test_one_item_of_a_class(rng):
+    scores, one = sample(rng, 60)[0], np.arange(60) == 3
+    assert np.isnan(jm.standard_error(jm.roc_auc, scores, one))
+    assert jm.influence(jm.roc_auc, scores, one)[3] == 0
+
+
+def test_errors_name_the_way_out(rng):
+    scores, labels, _ = sample(rng, 60)
+    recall = partial(jm.recall_at_fpr, max_fpr=0.1)
+    for function in (jm.influence, jm.standard_error):
+        with pytest.raises(TypeError, match=r"recall_at_fpr has no usable gradient.*bootstrap"):
+            function(recall, scores, labels)
+        with pytest.raises(ValueError, match="take one limit at a time, or write bootstrap"):
+            function(partial(jm.partial_auc, max_fpr=[0.1, 0.3]), scores, labels)
+    with pytest.raises(ValueError, match=r"write standard_error\(\.\.\.\) \*\* 2 for one model"):
+        jm.covariance(jm.roc_auc, scores, labels)
+    with pytest.raises(ValueError, match=r"clusters must be \[n\]"):
+        jm.standard_error(jm.roc_auc, scores, labels, clusters=np.zeros(59))
+    with pytest.raises(TypeError, match="clusters must be known"):
+        jax.jit(lambda c: jm.standard_error(jm.roc_auc, scores, labels, clusters=c))(np.zeros(60))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from sklearn import metrics as sk
 
@@ -56,6 +57,67 @@ def test_weights_and_where_reach_the_curves(problem, ax):
     plots.roc(scores[0], labels, weights=weights, where=where, ax=ax)
     auc = sk.roc_auc_score(labels[where], scores[0][where], sample_weight=weights[where])
     assert legend(ax)[0] == f"AUC {auc:.3f}"
+
+
+@pytest.fixture(scope="module")
+def band():
+    grid = np.array([0.001, 0.05, 0.1, 0.5, 1.0])
+    tpr = np.array([[0.1, 0.4, 0.5, 0.8, 1.0], [0.3, 0.6, 0.7, 0.9, 1.0]])
+    low, high = tpr - 0.1, np.minimum(tpr + 0.1, 1)
+    return jm.RocBand(grid, tpr, low, high, low, high, 0.9)
+
+
+def test_roc_shades_a_band_for_each_model(problem, band, ax):
+    plots.roc(*problem, names=NAMES, band=band, ax=ax)
+    *areas, proxy = ax.collections
+    assert len(areas) == 2
+    for i, area in enumerate(areas):
+        (path,) = area.get_paths()
+        corners = {tuple(np.round(point, 9)) for point in path.vertices}
+        for y in (band.low[i], band.high[i]):
+            assert set(zip(band.fpr, np.round(y, 9), strict=True)) <= corners
+        assert to_hex(area.get_facecolor()[0]) == ax.get_lines()[i].get_color().lower()
+    assert legend(ax)[-2:] == ["chance", "90 % pointwise band"]
+    assert proxy.get_label() == legend(ax)[-1]
+
+
+def test_roc_takes_the_band_of_one_model_without_an_axis_of_models(problem, band, ax):
+    scores, labels = problem
+    row = jm.RocBand(band.fpr, band.tpr[0], *[band.low[0], band.high[0]] * 2, 0.9)
+    plots.roc(scores[0], labels, band=row, ax=ax)
+    assert len(ax.collections) == 2
+
+
+def test_roc_shows_the_interval_of_the_area(problem, ax):
+    scores, labels = problem
+    interval = jm.confidence_interval(jm.roc_auc, scores, labels)
+    plots.roc(scores, labels, names=NAMES, interval=interval, ax=ax)
+    limits = zip(interval.estimate, interval.low, interval.high, strict=True)
+    expected = [f"AUC {area:.3f} [{low:.3f}, {high:.3f}]" for area, low, high in limits]
+    assert legend(ax)[:2] == [f"{n}, {x}" for n, x in zip(NAMES, expected, strict=True)]
+
+
+def test_bands_and_intervals_must_be_of_the_same_models(problem, band, ax):
+    scores, labels = problem
+    with pytest.raises(ValueError, match=r"band must be of 1 models.* got \[2, 5\]"):
+        plots.roc(scores[0], labels, band=band, ax=ax)
+    interval = jm.Interval(*np.zeros((4, 3)), "auto", 0.95)
+    with pytest.raises(ValueError, match=r"interval must be of 2 models.* got \[3\]"):
+        plots.roc(scores, labels, interval=interval, ax=ax)
+
+
+def test_roc_with_window_passes_bands_and_intervals_on(problem, band):
+    scores, labels = problem
+    intervals = [jm.Interval(*np.full((4, 2), value), "auto", 0.9) for value in (0.25, 0.75)]
+    figure = plots.roc_with_window(
+        scores, labels, names=NAMES, max_fpr=0.1, band=band, intervals=tuple(intervals)
+    )
+    whole, window = figure.axes
+    assert len(window.collections) == 3
+    assert legend(whole)[0] == "one, AUC 0.250 [0.250, 0.250]"
+    assert legend(window)[0] == "one, partial AUC 0.750 [0.750, 0.750]"
+    figure.draw_without_rendering()
+    assert whole.get_legend().get_window_extent().y0 >= 0
 
 
 def test_precision_recall_has_the_area_that_it_says(problem, ax):

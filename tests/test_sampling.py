@@ -11,7 +11,7 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics import _numerics
-from jaxmetrics.inference import _random
+from jaxmetrics.inference import _draws, _random, _replicates
 
 # All tests of counts share the shapes, and a worker of its own compiles each kind once.
 pytestmark = pytest.mark.xdist_group("sampling")
@@ -86,6 +86,16 @@ def test_look_up(rng):
         frequencies_fit(got, stats.poisson(0.8 * size))
 
 
+def test_geometric(rng):
+    """How many items are passed over until one that a unit has."""
+    word = words(rng, 100_000)
+    for chance in (0.02, 0.6):
+        got = doubled(_random.geometric, np.float64(chance), word)
+        frequencies_fit(got, stats.geom(chance))
+    assert (doubled(_random.geometric, np.float64(1), word) == 1).all()
+    assert (doubled(_random.geometric, np.float64(0), word) > N).all()
+
+
 @pytest.mark.parametrize("mean", [0.0, 0.3, 7.5, 990.0])
 def test_poisson_by_inversion(mean, rng):
     distribution, first = doubled(
@@ -155,6 +165,40 @@ class Tied:
     rows = sizes, np.where(positive, 100, 200)
 
 
+def of_head(labels):
+    """Where only the items of the highest scores are drawn one by one, and others only counted,
+    which is a last column for each class."""
+    prepared = []
+
+    def stop(found, *_):
+        prepared.append(found)
+        raise StopIteration
+
+    recall = partial(jm.recall_at_fpr, max_fpr=0.02)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_replicates, "_collect", stop)
+        with pytest.raises(StopIteration):
+            jm.bootstrap(recall, np.arange(N), labels, key=KEY)
+    source = prepared[0].sampler
+    chunk = partial(_draws.draw, n=N_RESAMPLES * 6 // 5, resampling="multinomial")
+    draws = doubled(chunk, source, np.uint32(0))
+    counts, accepted = _draws.in_turn(draws.counts.T), _draws.in_turn(draws.accepted)
+    np.testing.assert_array_equal(counts[0], source.units.size)
+    counts = counts[1:][accepted[1:]][:N_RESAMPLES].astype(float)
+
+    columns, sizes, groups = [], [], []
+    for kind, total in enumerate(np.bincount(labels)):
+        members = (source.units.stratum == kind) & (source.units.size > 0)
+        known, size = counts[:, members], np.asarray(source.units.size)[members]
+        assert size.sum() < total / 2
+        rest = total - known.sum(axis=1, keepdims=True)
+        assert (rest >= 0).all()
+        columns += [known, rest]
+        sizes += [*size, total - size.sum()]
+        groups += [kind == 1] * (len(size) + 1)
+    return np.concatenate(columns, axis=1), np.array(sizes, float), np.array(groups)
+
+
 def drawn(kind):
     """Counts, how many items each column has, and the group of it whose total is fixed, if any."""
     everything = np.ones(N)
@@ -168,6 +212,8 @@ def drawn(kind):
         found = of_items(labels, clusters=ids)
         np.testing.assert_array_equal(found[:, ids == 7], found[:, ids == 7][:, :1] * np.ones(3))
         return found[:, ::3], everything[::3], np.zeros(100, bool)
+    if kind == "head":
+        return of_head(labels)
     options = {"runs": {}, "plain": {"stratify": False}, "poisson": {"resampling": "poisson"}}[kind]
     found = counts(Tied.scores, Tied.labels, **options)
     np.testing.assert_array_equal(found[0, :10], Tied.sizes)
@@ -177,7 +223,7 @@ def drawn(kind):
 
 
 @pytest.fixture(
-    scope="module", params=["items", "runs", "plain", "poisson", "clusters", "bayesian"]
+    scope="module", params=["items", "runs", "plain", "head", "poisson", "clusters", "bayesian"]
 )
 def sampled(request):
     return request.param, *drawn(request.param)
@@ -191,14 +237,14 @@ def test_totals_are_exact(sampled):
         np.testing.assert_allclose(total.mean(), N, atol=4.5 * np.sqrt(N / N_RESAMPLES))
         np.testing.assert_allclose(total.var(), N, rtol=0.1)
         return
-    assert kind in ("items", "runs", "plain", "clusters")
+    assert kind in ("items", "runs", "plain", "head", "clusters")
     for group in (False, True):
         total = found[:, groups == group].sum(axis=1)
         assert (total == sizes[groups == group].sum()).all()
 
 
 def test_means(sampled):
-    kind, found, sizes, groups = sampled
+    _, found, sizes, groups = sampled
     z = (found.mean(axis=0) - sizes) / np.sqrt(covariance(sizes, groups).diagonal() / N_RESAMPLES)
     assert np.abs(z).max() < 4.5
     # As many are far from 0 as should be, and not fewer.

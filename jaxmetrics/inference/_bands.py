@@ -120,7 +120,7 @@ def roc_band(
     )
     metric = functools.partial(recall_at_fpr, max_fpr=grid, method="linear")
     found = resampled(metric, items, settings)
-    positives = count_positives(items, found.estimate.ndim - 1)[..., None]
+    positives = count_positives(items, settings.clusters, found.estimate.ndim - 1)[..., None]
     limits = _limits(found.estimate, found.replicates, positives, level)
     low, high, joint_low, joint_high = map(as_default, limits)
     points = jnp.asarray(grid, _numerics.default_float())

@@ -15,7 +15,8 @@ import numpy as np
 from jaxmetrics import _checks, _numerics
 from jaxmetrics._table import traits
 from jaxmetrics._types import Array, ArrayLike, Items
-from jaxmetrics.inference._influence import Clusters, Metric
+from jaxmetrics.inference._gradient import Metric
+from jaxmetrics.inference._influence import Clusters
 from jaxmetrics.inference._interval import Interval, limits_of_replicates, spread
 from jaxmetrics.inference._replicates import Replicates, Settings, mean_replicates, replicates
 
@@ -196,7 +197,7 @@ def resampled(metric: Metric, items: Items, settings: Settings) -> BootstrapResu
     found = _over_batch(metric, items, settings)
     result = _result(found)
     if _checks.is_concrete(result.n_undefined):
-        _warn_of_undefined(items, np.asarray(result.n_undefined), settings.n_resamples)
+        _warn_of_undefined(np.asarray(result.n_undefined), settings)
     return result
 
 
@@ -215,17 +216,18 @@ def _result(found: Replicates) -> BootstrapResult:
     return BootstrapResult(estimate, values, errors, jnp.sum(~defined[1:], axis=0))
 
 
-def _warn_of_undefined(items: Items, n_undefined: Any, n_resamples: int) -> None:
-    most = int(n_undefined.max(initial=0))
+def _warn_of_undefined(n_undefined: Any, settings: Settings) -> None:
+    most, n_resamples = int(n_undefined.max(initial=0)), settings.n_resamples
     if most == n_resamples:
         warnings.warn(
             "the metric is undefined, as a class is absent or a score is NaN: its error is NaN",
             stacklevel=4,
         )
     elif most:
+        hint = "" if settings.clusters else ": stratify=True draws each class by itself"
         warnings.warn(
-            f"{most} of {n_resamples} resamples have items of one class only and are left out: "
-            "stratify=True draws each class by itself",
+            f"{most} of {n_resamples} resamples have items of one class only, and are left "
+            f"out{hint}",
             stacklevel=4,
         )
 

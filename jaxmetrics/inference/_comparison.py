@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import traits
+from jaxmetrics._table import evaluate, resolve, traits
 from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.inference._bootstrap import (
     MEMORY_BUDGET,
@@ -23,7 +22,8 @@ from jaxmetrics.inference._bootstrap import (
     resampled,
 )
 from jaxmetrics.inference._distributions import chi2_survival, normal_quantile
-from jaxmetrics.inference._influence import Metric, as_default, estimate_and_covariance
+from jaxmetrics.inference._gradient import Metric
+from jaxmetrics.inference._influence import as_default, estimate_and_covariance
 from jaxmetrics.inference._order import in_order, starts
 from jaxmetrics.inference._replicates import swap_replicates
 
@@ -157,8 +157,10 @@ def compare(
       TypeError, ValueError: an input is not what it should be, shapes do not fit, or a key is
         missing.
 
-    NaN where the metric is; of a model and itself, or an equal one, the difference and its limits
-    are 0 and the p-value 1. Time O(models n log n + models^2 n), or as `bootstrap`; memory
+    NaN where the metric is, and a p-value where a difference other than 0 has a standard error of
+    0, which is no measure of it; such models stay in the set. Of a model and itself, or an equal
+    one, the difference and its limits are 0 and the p-value 1. Limits may pass those of the metric.
+    Time O(models n log n + models^2 n), or as `bootstrap`; memory
     O(models n).
 
     Example:
@@ -222,10 +224,11 @@ def _compared(
     difference = estimate[:, None] - estimate[None, :]
     variances = jnp.diagonal(covariance)
     variance = variances[:, None] + variances[None, :] - 2 * covariance
-    # Of models that are equal, but for rounding, it is 0.
-    scale = jnp.maximum(variances[:, None], variances[None, :])
+    # Of models that are equal, or whose influence is 0, but for rounding, it is 0.
+    scale = jnp.maximum(variances, 1e-12 * estimate**2)
+    scale = jnp.maximum(scale[:, None], scale[None, :])
     error = jnp.sqrt(jnp.where(variance > 1e-12 * scale, variance, 0 * variance))
-    z = _numerics.divide(difference, error, 0.0)
+    z = _numerics.divide(difference, error, jnp.where(difference == 0, 0.0, jnp.nan))
     largest, above = _largest(covariance, error, bits, reference)
     margin = normal_quantile((1 + level) / 2) * error
     wide = jnp.quantile(largest, level) * error
@@ -342,13 +345,13 @@ def permutation_test(
         where=None if items.where is None else jnp.asarray(items.where).reshape(-1),
     )
     ranks = _ranks(flat)
-    estimate: list[Any] = [None] * n_models
+    function, options = resolve(metric)
+    estimate = evaluate(function, items, **options)
     difference, p_value = np.zeros((n_models, n_models)), np.ones((n_models, n_models))
     for a in range(n_models):
         for b in range(a + 1, n_models):
             pair = flat._replace(scores=jnp.stack([ranks[a], ranks[b]]))
             values = jnp.asarray(swap_replicates(metric, pair, settings).values)
-            estimate[a], estimate[b] = values[0, 0], values[0, 1]
             swapped = values[:, 0] - values[:, 1]
             # Sums of the same numbers in another order are no other difference.
             extreme = jnp.abs(swapped) >= jnp.abs(swapped[0]) * (1 - 1e-9)
@@ -356,9 +359,7 @@ def permutation_test(
             p = jnp.where(jnp.isnan(swapped[0]), jnp.nan, jnp.mean(extreme))
             p_value[a, b] = p_value[b, a] = p
     dtype = _numerics.default_float()
-    return PermutationTest(
-        *(jnp.asarray(np.asarray(x), dtype) for x in (estimate, difference, p_value))
-    )
+    return PermutationTest(estimate, *(jnp.asarray(x, dtype) for x in (difference, p_value)))
 
 
 @_numerics.double_program()

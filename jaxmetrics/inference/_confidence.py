@@ -23,9 +23,9 @@ from jaxmetrics.inference._bootstrap import (
     resampled,
     wald_limits,
 )
+from jaxmetrics.inference._gradient import Metric
 from jaxmetrics.inference._influence import (
     Clusters,
-    Metric,
     acceleration,
     as_default,
     estimate_and_error,
@@ -110,11 +110,11 @@ def confidence_interval(
     _checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
     ids = None if clusters is None else _checks.check_clusters(clusters, items)
-    chosen = _chosen(metric, items, ids) if method == "auto" else method
+    chosen = _chosen(metric, ids) if method == "auto" else method
     if method == "wilson" and _function(metric) is not recall_at_fpr.table_function:
         raise ValueError("method='wilson' is for recall_at_fpr, a share: write method='auto'")
-    _warn_of_few(items, chosen, level)
-    if chosen == "auto":
+    _warn_of_few(metric, items, ids, chosen)
+    if chosen == "closed form":
         rule = "auc" if _function(metric) is roc_auc.table_function else "partial_auc"
         return _by_form(metric, items, ids, level, rule)
     if chosen == "logit":
@@ -131,7 +131,7 @@ def confidence_interval(
         )
         result = resampled(metric, items, settings)
         if chosen == "wilson":
-            return _by_wilson(result, items, level)
+            return _by_wilson(result, items, ids, level)
         skew = _acceleration(metric, items) if chosen == "bca" else 0.0
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     estimate, error = (as_default(x) for x in estimate_and_error(metric, items, ids))
@@ -143,18 +143,18 @@ def _function(metric: Metric) -> Metric:
     return resolve(metric)[0]
 
 
-def _chosen(metric: Metric, items: Items, ids: Clusters | None) -> str:
-    """What "auto" stands for; itself where there is a closed form."""
+def _chosen(metric: Metric, ids: Clusters | None) -> str:
+    """What "auto" stands for."""
     function, options = resolve(metric)
     if function is roc_auc.table_function and ids is None:
-        return "auto"
+        return "closed form"
     if function is partial_auc.table_function:
         from_zero = all(
             _checks.is_concrete(options[name]) and not np.any(np.asarray(options[name]))
             for name in ("min_fpr", "min_tpr")
         )
         if from_zero and ids is None:
-            return "auto"
+            return "closed form"
         return "logit"
     if function is recall_at_fpr.table_function:
         return "wilson"
@@ -164,43 +164,49 @@ def _chosen(metric: Metric, items: Items, ids: Clusters | None) -> str:
     return "percentile"
 
 
-def _warn_of_few(items: Items, method: str, level: float) -> None:
-    """Say that a class is too small for the method, and what that does to its coverage."""
-    fewest, coverage = _FEWEST[method]
+def _warn_of_few(metric: Metric, items: Items, ids: Clusters | None, method: str) -> None:
+    """Say that there are too few items for the method, and what that does to its coverage."""
     if not all(_checks.is_concrete(x) for x in (items.labels, items.where) if x is not None):
         return
+    fewest, name, coverage = _FEWEST[method]
     labels = np.asarray(items.labels) == 1
     valid = True if items.where is None else np.asarray(items.where)
-    for name, members in (("positives", labels), ("negatives", ~labels)):
-        count = int(np.sum(members & valid, axis=-1).min())
+    counts = {
+        "positives": int(np.sum(labels & valid, axis=-1).min()),
+        "negatives": int(np.sum(~labels & valid, axis=-1).min()),
+    }
+    if ids is not None:
+        counts = {"clusters": ids[1]}
+    for what, count in counts.items():
         if 0 < count < fewest:
             warnings.warn(
-                f"there are only {count} {name}: with fewer than {fewest}, {_NAMES[method]} that "
-                f"claim 95 % were seen to cover {coverage}",
+                f"there are only {count} {what}: with fewer than {fewest}, {name} of 95 % were "
+                f"seen to cover {coverage}",
+                stacklevel=3,
+            )
+    function, options = resolve(metric)
+    if method == "closed form" and function is partial_auc.table_function:
+        inside = float(np.min(np.asarray(options["max_fpr"]))) * counts["negatives"]
+        if 0 < inside < _FEWEST_INSIDE:
+            warnings.warn(
+                f"only {inside:.2g} negatives are within max_fpr: with fewer than "
+                f"{_FEWEST_INSIDE}, intervals of 95 % were seen to cover 83 to 100 %",
                 stacklevel=3,
             )
 
 
-_NAMES = {
-    "auto": "closed-form intervals",
-    "logit": "logit intervals",
-    "wald": "Wald intervals",
-    "percentile": "percentile intervals",
-    "basic": "basic bootstrap intervals",
-    "bca": "BCa intervals",
-    "wilson": "Wilson intervals of the bootstrap's effective size",
-}
-# The size of a class below which a method is not to be trusted, and what `python -m
-# benchmarks.coverage` found there.
+# The size of a class below which a method is not to be trusted, what it is called, and what
+# `python -m benchmarks.coverage` found there.
 _FEWEST = {
-    "auto": (10, "from 85 to 99 %, and 85 % where some labels are wrong"),
-    "logit": (30, "from 90 to 96 %"),
-    "wald": (100, "from 82 to 94 %"),
-    "percentile": (30, "from 83 to 94 %"),
-    "basic": (100, "from 80 to 94 %"),
-    "bca": (30, "from 87 to 95 %"),
-    "wilson": (10, "from 90 to 99 %"),
+    "closed form": (10, "closed-form intervals", "less, and 91 % where some labels are wrong"),
+    "logit": (50, "logit intervals", "75 to 98 %"),
+    "wald": (200, "Wald intervals", "68 to 95 %"),
+    "percentile": (100, "percentile intervals", "65 to 96 %"),
+    "basic": (200, "basic bootstrap intervals", "63 to 95 %"),
+    "bca": (50, "BCa intervals", "70 to 97 %"),
+    "wilson": (20, "Wilson intervals of the bootstrap's effective size", "85 to 98 %"),
 }
+_FEWEST_INSIDE = 3
 
 
 def _by_form(
@@ -219,7 +225,9 @@ def _by_form(
         moments = _moments_of_clusters(*estimate_and_error(metric, items, ids), float(ids[1]))
     numbers = _limits(moments, slope, window, level, rule, options.get("scale", "raw"))
     estimate, low, high, error = map(as_default, numbers)
-    return Interval(estimate, low, high, error, "logit" if rule == "logit" else "auto", level)
+    return Interval(
+        estimate, low, high, error, "logit" if rule == "logit" else "closed form", level
+    )
 
 
 @_numerics.double_program(4, 5)
@@ -244,6 +252,8 @@ def _limits(
     largest = (limit - window["min_fpr"]) * (1 - window["min_tpr"])
 
     def of_share(share: Array) -> Array:
+        if scale == "range":
+            return share
         return scaled(share * largest, limit, window["min_fpr"], window["min_tpr"], scale)
 
     unit = of_share(jnp.ones(())) - of_share(jnp.zeros(()))
@@ -257,17 +267,26 @@ def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
     return Moments(estimate, (jnp.zeros_like(error), error**2 * k), (sizes, sizes))
 
 
-def _by_wilson(result: BootstrapResult, items: Items, level: float) -> Interval:
+def _by_wilson(
+    result: BootstrapResult, items: Items, ids: Clusters | None, level: float
+) -> Interval:
     """A share of so many draws as give the bootstrap's error, and of no more than positives."""
-    positives = count_positives(items, result.estimate.ndim)
+    positives = count_positives(items, ids, result.estimate.ndim)
     low, high = map(as_default, _wilson(result.estimate, result.standard_error, positives, level))
     return Interval(result.estimate, low, high, result.standard_error, "wilson", level)
 
 
-def count_positives(items: Items, ndim: int) -> Array:
-    """The positives of each problem, to go with values of `ndim` axes, the batch's first."""
+def count_positives(items: Items, ids: Clusters | None, ndim: int) -> Array:
+    """The positives of each problem, or the clusters that have one, to be drawn independently.
+
+    They go with values of `ndim` axes, the batch's first.
+    """
     where = jnp.ones(1, bool) if items.where is None else jnp.asarray(items.where)
-    count = jnp.sum((jnp.asarray(items.labels) == 1) & where, axis=-1)
+    positive = (jnp.asarray(items.labels) == 1) & where
+    if ids is not None:
+        index, n_clusters = ids
+        positive = jnp.zeros((*positive.shape[:-1], n_clusters), bool).at[..., index].max(positive)
+    count = jnp.sum(positive, axis=-1)
     lacking = max(items.scores.ndim - 1 - count.ndim, 0)
     count = count.reshape((1,) * lacking + count.shape)
     return count.reshape(count.shape + (1,) * (ndim - count.ndim)) if ndim else count.reshape(())

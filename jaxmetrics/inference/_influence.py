@@ -271,7 +271,8 @@ def _moments(
 
             slope = jax.grad(value)(jnp.asarray(options[slope_in], jnp.float64))
         estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
-        return Moments(estimate, variances, sizes), slope
+        negatives, positives = (variance + 0 * estimate for variance in variances)
+        return Moments(estimate, (negatives, positives), sizes), slope
 
     result: tuple[Moments, Array | None] = of_each(of_one, problems)
     return result

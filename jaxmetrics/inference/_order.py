@@ -81,6 +81,8 @@ def undefined(items: Items) -> Array:
     scores, where = items.scores, items.where
     library = _numerics.namespace(scores)
     valid = library.ones(scores.shape[-1:], bool) if where is None else where
+    if items.weights is not None:
+        valid = valid & (items.weights > 0)
     nan = library.zeros(1, bool)
     if _numerics.is_inexact(scores):
         nan = library.isnan(scores)

@@ -177,7 +177,7 @@ def partial_auc(
 def effective_size(share: Array, variance: Array, most: Array) -> Array:
     """The number of draws of which a share has such a variance, p (1 - p) / V; `most` at most."""
     size = _numerics.divide(share * (1 - share), variance, jnp.inf)
-    return jnp.minimum(jnp.where(size > 0, size, jnp.inf), most)
+    return jnp.minimum(jnp.where(size == 0, jnp.inf, size), most)
 
 
 def wilson(estimate: ArrayLike, n: ArrayLike, confidence_level: ArrayLike) -> Limits:

@@ -1,0 +1,491 @@
+"""`python -m benchmarks.coverage`: how often intervals that claim 95 % hold the true value.
+
+Data sets are simulated in batches on the device, and their intervals found as a user would find
+them. The closed forms are one call of `confidence_interval` a batch. The bootstrap methods share
+one set of replicates a data set. All data sets of a batch get the same resamples, which leaves
+their replicates as good as independent: items of a class are exchangeable, so that the counts of a
+resample meet the scores of each data set in an order of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import integrate, stats
+
+import jaxmetrics as jm
+from jaxmetrics import _checks
+from jaxmetrics.inference import _confidence
+
+LEVEL = 0.95
+MAX_FPR = 0.1
+GOAL = (0.93, 0.975)
+BATCH = 500
+ROUNDING = 1e-6  # limits are in float32, and a share such as .7 can be both limit and truth
+
+METRICS = {
+    "roc_auc": jm.roc_auc,
+    "partial_auc": partial(jm.partial_auc, max_fpr=MAX_FPR, scale="range"),
+    "recall_at_fpr": partial(jm.recall_at_fpr, max_fpr=MAX_FPR),
+}
+SMOOTH = ("auto", "logit", "wald", "percentile", "basic", "bca")
+METHODS = {
+    "roc_auc": SMOOTH,
+    "partial_auc": SMOOTH,
+    "recall_at_fpr": ("wilson", "wald", "percentile", "basic"),
+}
+CLOSED = {"roc_auc": SMOOTH[:3], "partial_auc": SMOOTH[:3], "recall_at_fpr": ()}
+WIDTH_OF = {"roc_auc": "logit", "partial_auc": "logit", "recall_at_fpr": "wilson"}
+
+
+# ---- what scores are drawn from
+
+
+class Law(NamedTuple):
+    """The law of the scores of a class: continuous, with `upper`; or some levels, with `shares`."""
+
+    draw: Callable[[jax.Array, tuple[int, ...]], jax.Array]
+    upper: Callable[[Any], Any] | None = None  # P(score > x)
+    upper_inverse: Callable[[Any], Any] | None = None
+    shares: tuple[float, ...] = ()  # of the levels, the highest first
+
+
+def continuous(
+    standard: Callable[..., jax.Array], exact: Any, shift: float = 0.0, scale: float = 1.0
+) -> Law:
+    """shift + scale X, with X drawn by `standard` and described by SciPy as `exact`."""
+    return Law(
+        draw=lambda key, shape: shift + scale * standard(key, shape=shape),
+        upper=lambda x: exact.sf((x - shift) / scale),
+        upper_inverse=lambda p: shift + scale * exact.isf(p),
+    )
+
+
+def mixture(share: float, law: Law, other: Law) -> Law:
+    """`law`, but of a `share` of the scores, `other`."""
+
+    def draw(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        which, one, two = jax.random.split(key, 3)
+        is_other = jax.random.bernoulli(which, share, shape)
+        return jnp.where(is_other, other.draw(two, shape), law.draw(one, shape))
+
+    return Law(draw, lambda x: (1 - share) * law.upper(x) + share * other.upper(x))
+
+
+def levels(*shares: float) -> Law:
+    """A few tied levels, the highest first."""
+    heights = jnp.arange(len(shares), 0, -1, dtype=jnp.float32)
+    return Law(
+        draw=lambda key, shape: jax.random.choice(key, heights, shape, p=jnp.array(shares)),
+        shares=shares,
+    )
+
+
+class Row(NamedTuple):
+    """A kind of data set."""
+
+    name: str
+    n_positive: int
+    n_negative: int
+    positives: Law
+    negatives: Law
+
+    def draw(self, key: jax.Array, size: int) -> tuple[jax.Array, np.ndarray]:
+        """Scores `[size, n]` and labels `[n]`, positives first."""
+        one, two = jax.random.split(key)
+        scores = [
+            self.positives.draw(one, (size, self.n_positive)),
+            self.negatives.draw(two, (size, self.n_negative)),
+        ]
+        labels = np.arange(self.n_positive + self.n_negative) < self.n_positive
+        return jnp.concatenate(scores, axis=1), labels
+
+    def truth(self) -> dict[str, float]:
+        """The metrics of the population: by quadrature of the ROC curve; of levels, by sums."""
+        if self.positives.shares:
+            fpr, tpr = (np.cumsum((0, *x.shares)) for x in (self.negatives, self.positives))
+            recall = tpr[fpr <= MAX_FPR + 1e-9].max()
+            at_limit = np.interp(MAX_FPR, fpr, tpr)
+            within = fpr < MAX_FPR
+            partial_area = np.trapezoid(
+                np.append(tpr[within], at_limit), np.append(fpr[within], MAX_FPR)
+            )
+            area = np.trapezoid(tpr, fpr)
+        else:
+            area = self._area(1.0)
+            partial_area = self._area(MAX_FPR)
+            recall = self._roc(MAX_FPR)
+        values = (area, partial_area / MAX_FPR, recall)
+        return dict(zip(METRICS, map(float, values), strict=True))
+
+    def _roc(self, fpr: Any) -> Any:
+        return self.positives.upper(self.negatives.upper_inverse(fpr))
+
+    def _area(self, limit: float) -> float:
+        # On the scale of a power of the FPR, as curves can be steep at 0.
+        def slice_at(x: float) -> float:
+            return self._roc(x**8) * 8 * x**7
+
+        return integrate.quad(slice_at, 0, limit**0.125, limit=200, epsabs=1e-10)[0]
+
+
+NORMAL = partial(continuous, jax.random.normal, stats.norm)
+STUDENT = partial(continuous, partial(jax.random.t, df=3.0), stats.t(3))
+LOGISTIC = partial(continuous, jax.random.logistic, stats.logistic)
+GAMMA = partial(continuous, partial(jax.random.gamma, a=2.0), stats.gamma(2))
+
+
+def _shift(auc: float, b: float = 1.0) -> float:
+    """The mean of positives, a / b, with AUC = Phi(a / sqrt(1 + b^2))."""
+    return float(stats.norm.ppf(auc)) * (1 + b * b) ** 0.5 / b
+
+
+def binormal(n_positive: int, n_negative: int, auc: float, b: float = 1.0) -> Row:
+    """ROC(t) = Phi(a + b Phi^-1(t))."""
+    positives = NORMAL(_shift(auc, b), 1 / b)
+    return Row(f"AUC {auc:g}, b = {b:g}", n_positive, n_negative, positives, NORMAL())
+
+
+# Those of which the rule must cover in every one.
+GOAL_ROWS = (
+    binormal(20, 20, 0.9),
+    binormal(20, 180, 0.7),
+    binormal(20, 180, 0.9),
+    binormal(20, 180, 0.97),
+    binormal(10, 490, 0.9),
+    binormal(50, 50, 0.8),
+    binormal(100, 900, 0.95),
+    binormal(100, 900, 0.95, 0.5),
+    binormal(30, 3000, 0.95),
+)
+OTHER_ROWS = (
+    binormal(15, 1000, 0.99),
+    binormal(50, 50, 0.95, 2),
+    binormal(180, 20, 0.9),
+    binormal(10, 90, 0.8),
+    Row("Student t, 3 df, shift 2", 30, 120, STUDENT(2), STUDENT()),
+    Row("logistic, shift 2.5", 25, 100, LOGISTIC(2.5), LOGISTIC()),
+    Row("gamma 2, scale 4", 30, 300, GAMMA(0, 4), GAMMA()),
+    Row(
+        "15 % contaminated, AUC .9",
+        40,
+        400,
+        mixture(0.15, NORMAL(_shift(0.9)), NORMAL(0, 3)),
+        NORMAL(),
+    ),
+    Row(
+        "10 % mislabelled, AUC .97", 20, 180, mixture(0.1, NORMAL(_shift(0.97)), NORMAL()), NORMAL()
+    ),
+    Row("binary, .7 and .8", 50, 100, levels(0.7, 0.3), levels(0.2, 0.8)),
+    Row("binary, .7 and .97", 50, 100, levels(0.7, 0.3), levels(0.03, 0.97)),
+    Row(
+        "five levels", 20, 20, levels(0.4, 0.25, 0.2, 0.1, 0.05), levels(0.05, 0.1, 0.2, 0.25, 0.4)
+    ),
+    Row(
+        "five levels",
+        50,
+        200,
+        levels(0.4, 0.25, 0.2, 0.1, 0.05),
+        levels(0.02, 0.06, 0.12, 0.3, 0.5),
+    ),
+)
+SIZES = (5, 10, 20, 30, 50, 100, 200)
+SIZE_ROWS = tuple(
+    binormal(n_positive, n_negative, auc)
+    for size in SIZES
+    for n_positive, n_negative in ((size, size), (size, 10 * size), (10 * size, size))
+    for auc in (0.8, 0.95)
+)
+
+
+# ---- what becomes of them
+
+
+class Tally(NamedTuple):
+    """Of intervals: how many, how many hold the true value or lie below or above it, and width.
+
+    Limits that are NaN hold nothing, and have no width.
+    """
+
+    count: int = 0
+    held: int = 0
+    below: int = 0
+    above: int = 0
+    width: float = 0.0
+
+    def with_limits(self, low: Any, high: Any, truth: float) -> Tally:
+        low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+        held = (low <= truth + ROUNDING) & (high >= truth - ROUNDING)
+        return Tally(
+            self.count + len(low),
+            self.held + int(np.sum(held)),
+            self.below + int(np.sum(high < truth - ROUNDING)),
+            self.above + int(np.sum(low > truth + ROUNDING)),
+            self.width + float(np.nansum(high - low)),
+        )
+
+    @property
+    def coverage(self) -> float:
+        return self.held / self.count
+
+    @property
+    def mean_width(self) -> float:
+        return self.width / self.count
+
+
+class Amount(NamedTuple):
+    """How much to simulate: data sets a row, and resamples of each."""
+
+    simulations: int
+    resamples: int
+
+    @property
+    def batch(self) -> int:
+        return min(BATCH, self.simulations)
+
+    @property
+    def batches(self) -> int:
+        return -(-self.simulations // self.batch)
+
+
+Limits = dict[str, tuple[Any, Any]]
+Tallies = dict[str, dict[str, Tally]]
+
+
+def closed_limits(name: str, scores: jax.Array, labels: np.ndarray) -> Limits:
+    """The limits `[batch]` by each closed form."""
+    found = {
+        method: jm.confidence_interval(METRICS[name], scores, labels, method=method)
+        for method in CLOSED[name]
+    }
+    return {method: (interval.low, interval.high) for method, interval in found.items()}
+
+
+def resampled_limits(
+    name: str, scores: jax.Array, labels: np.ndarray, key: jax.Array, n_resamples: int
+) -> Limits:
+    """The limits `[batch]` by each bootstrap method.
+
+    They are those of `jm.confidence_interval` with this key, but from one bootstrap for all.
+    """
+    metric = METRICS[name]
+    items = _checks.check_items(scores, labels)
+    result = jm.bootstrap(metric, scores, labels, key=key, n_resamples=n_resamples)
+    found = {}
+    for method in METHODS[name]:
+        if method in CLOSED[name]:
+            continue
+        if method == "wilson":
+            interval = _confidence._by_wilson(result, items, None, LEVEL)
+        else:
+            skew = _confidence._acceleration(metric, items) if method == "bca" else 0.0
+            interval = result.interval(method=method, acceleration=skew)
+        found[method] = interval.low, interval.high
+    return found
+
+
+def study(
+    row: Row, key: jax.Array, amount: Amount, progress: Callable[[], Any] = lambda: None
+) -> Tallies:
+    """A tally for each metric and method, of whole batches."""
+    truth = row.truth()
+    tallies: Tallies = {name: {m: Tally() for m in METHODS[name]} for name in METRICS}
+    for batch in range(amount.batches):
+        of_scores, of_resamples = jax.random.split(jax.random.fold_in(key, batch))
+        scores, labels = row.draw(of_scores, amount.batch)
+        for name, tally in tallies.items():
+            found = closed_limits(name, scores, labels)
+            found |= resampled_limits(name, scores, labels, of_resamples, amount.resamples)
+            for method, (low, high) in found.items():
+                tally[method] = tally[method].with_limits(low, high, truth[name])
+        progress()
+    return tallies
+
+
+# ---- the tables
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
+    parser.add_argument("--simulations", type=int, default=10_000, help="data sets a row")
+    parser.add_argument("--resamples", type=int, default=1_000, help="resamples of a data set")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, help="a Markdown file to write")
+    parser.add_argument("--quick", action="store_true", help="few of all, to see that it works")
+    options = parser.parse_args()
+    amount = Amount(options.simulations, options.resamples)
+    groups = {"goal": GOAL_ROWS, "other": OTHER_ROWS, "sizes": SIZE_ROWS}
+    if options.quick:
+        amount = Amount(20, 50)
+        groups = {name: rows[:2] for name, rows in groups.items()}
+    # A fifth as many serve for rows that only say below which size a method fails.
+    amounts = dict.fromkeys(groups, amount)
+    amounts["sizes"] = amount._replace(simulations=-(-amount.simulations // 5))
+
+    start = time.perf_counter()
+    found: dict[str, list[Result]] = {}
+    total = sum(amounts[name].batches * len(rows) for name, rows in groups.items())
+    with progress_bar(total) as progress, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(there are )?only .* (positives|negatives)")
+        for number, (name, rows) in enumerate(groups.items()):
+            key = jax.random.fold_in(jax.random.key(options.seed), number)
+            found[name] = [
+                Result(row, study(row, jax.random.fold_in(key, i), amounts[name], progress))
+                for i, row in enumerate(rows)
+            ]
+    minutes = (time.perf_counter() - start) / 60
+    report = "\n".join(_report(found, amounts, options.seed, minutes))
+    print(report)
+    if options.output:
+        options.output.write_text(report + "\n")
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[], Any]]:
+    """Something to call `total` times; a bar on the terminal, if rich is installed."""
+    if not find_spec("rich"):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("batches of data sets", total=total)
+        yield lambda: bar.advance(task)
+
+
+class Result(NamedTuple):
+    row: Row
+    tallies: Tallies
+
+    @property
+    def cells(self) -> list[str]:
+        """The first columns of a table."""
+        return [f"{self.row.n_positive}, {self.row.n_negative}", self.row.name]
+
+
+def _report(
+    found: dict[str, list[Result]], amounts: dict[str, Amount], seed: int, minutes: float
+) -> Iterator[str]:
+    amount = amounts["goal"]
+    yield "# Coverage of intervals that claim 95 %\n"
+    yield (
+        f"`python -m benchmarks.coverage --seed {seed}`: {_count(amount)} a row, and "
+        f"{amount.resamples:,} resamples of each for percentile, basic, bca and all of "
+        f"recall_at_fpr; the FPR is at most {MAX_FPR:g}. True values are found by quadrature of "
+        "the population's ROC curve, and by sums where scores are tied: there the recall is that "
+        f"of the largest FPR within the limit. {_versions()}; {minutes:.0f} min."
+    )
+    for name in METRICS:
+        yield f"\n## {name}\n"
+        yield from _coverage_table(name, found["goal"], found["other"])
+        if "auto" in METHODS[name]:
+            yield "\n" + _goal_line(name, found["goal"])
+        yield f"\nMisses below and above the true value, in %; and width over {WIDTH_OF[name]}'s.\n"
+        yield from _misses_table(name, [*found["goal"], *found["other"]])
+    yield "\n## By the size of the smaller class\n"
+    yield (
+        "Binormal scores, b = 1, AUC .8 and .95, with classes of n, n, of n, 10 n and of 10 n, n: "
+        f"the least and the largest coverage of the six. {_count(amounts['sizes'])} a row."
+    )
+    for name in METRICS:
+        yield f"\n{name}\n"
+        yield from _sizes_table(name, found["sizes"])
+
+
+def _count(amount: Amount) -> str:
+    count = amount.batches * amount.batch
+    error = (LEVEL * (1 - LEVEL) / count) ** 0.5
+    return f"{count:,} simulated data sets (standard error of a coverage {_share(error, 4)})"
+
+
+def _versions() -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "numpy", "scipy"))
+    return (
+        f"jaxmetrics {jm.__version__}, {packages}, Python {platform.python_version()}, "
+        f"{jax.default_backend()}"
+    )
+
+
+def _coverage_table(name: str, goal: list[Result], other: list[Result]) -> Iterator[str]:
+    methods = METHODS[name]
+    head = ["positives, negatives", "scores", "true", *methods]
+    rows = [
+        [*result.cells, _share(result.row.truth()[name])]
+        + [_coverage(result.tallies[name][method]) for method in methods]
+        for result in (*goal, *other)
+    ]
+    yield "Coverage; in bold where it is not in .93 to .975. The first nine rows are the goal's.\n"
+    yield from _table(head, rows)
+
+
+def _goal_line(name: str, goal: list[Result]) -> str:
+    coverages = [result.tallies[name]["auto"].coverage for result in goal]
+    outside = [
+        ", ".join(result.cells)
+        for result, coverage in zip(goal, coverages, strict=True)
+        if not GOAL[0] <= coverage <= GOAL[1]
+    ]
+    reached = f"not reached at {'; '.join(outside)}" if outside else "reached"
+    span = " to ".join(_share(f(coverages)) for f in (min, max))
+    return f"Goal for auto, .93 to .975 in each of the nine rows: {reached} ({span})."
+
+
+def _misses_table(name: str, results: list[Result]) -> Iterator[str]:
+    methods = METHODS[name]
+    rows = []
+    for result in results:
+        tallies = result.tallies[name]
+        standard = tallies[WIDTH_OF[name]].mean_width
+        cells = [
+            f"{100 * t.below / t.count:.1f}, {100 * t.above / t.count:.1f}; "
+            f"{t.mean_width / standard:.2f}"
+            for t in (tallies[method] for method in methods)
+        ]
+        rows.append([*result.cells, *cells])
+    yield from _table(["positives, negatives", "scores", *methods], rows)
+
+
+def _sizes_table(name: str, results: list[Result]) -> Iterator[str]:
+    sizes = sorted({min(r.row.n_positive, r.row.n_negative) for r in results})
+    rows = []
+    for size in sizes:
+        of_size = [r for r in results if min(r.row.n_positive, r.row.n_negative) == size]
+        spans = []
+        for method in METHODS[name]:
+            coverages = [r.tallies[name][method].coverage for r in of_size]
+            spans.append(f"{_share(min(coverages))} to {_share(max(coverages))}")
+        rows.append([str(size), *spans])
+    yield from _table(["n", *METHODS[name]], rows)
+
+
+def _coverage(tally: Tally) -> str:
+    text = _share(tally.coverage)
+    return text if GOAL[0] <= tally.coverage <= GOAL[1] else f"**{text}**"
+
+
+def _share(value: float, digits: int = 3) -> str:
+    """Without the zero before the point."""
+    return f"{value:.{digits}f}".removeprefix("0")
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    for line in (head, ["---"] * len(head), *rows):
+        yield f"| {' | '.join(line)} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,388 @@
+"""Confidence intervals: each method against its formula, scales, ends, warnings and errors."""
+
+import warnings
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import jaxmetrics as jm
+from jaxmetrics import _numerics
+from jaxmetrics.inference import _rules
+
+# With xdist's --dist loadgroup one worker compiles each program once.
+pytestmark = [
+    pytest.mark.xdist_group("confidence"),
+    pytest.mark.filterwarnings("ignore:there are only"),
+]
+
+KEY = jax.random.key(21)
+Z = stats.norm.ppf(0.975)
+LIMIT = 0.2
+PARTIAL = partial(jm.partial_auc, max_fpr=LIMIT)
+RECALL = partial(jm.recall_at_fpr, max_fpr=[0.1, LIMIT])
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Scores with ties and labels, of 60 positives and 140 negatives."""
+    rng = np.random.default_rng(1)
+    labels = np.arange(200) % 10 < 3
+    return (rng.normal(size=200) + 1.2 * labels).round(1).astype("float32"), labels
+
+
+def close(a, b, rtol=2e-5):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-7)
+
+
+def placements(scores, labels):
+    """Of each class, the influence values of the AUC, whose mean is the AUC."""
+    positive, negative = scores[labels][:, None], scores[~labels]
+    wins = (positive > negative) + (positive == negative) / 2
+    return wins.mean(axis=0), wins.mean(axis=1)
+
+
+def moments(parts):
+    """The estimate, and of each class the variance and the size."""
+    return parts[0].mean(), [x.var(ddof=1) for x in parts], [len(x) for x in parts]
+
+
+def limits(interval):
+    return np.stack([interval.low, interval.high])
+
+
+def by_rule(rule, *args):
+    with _numerics.double_precision():
+        return np.stack(jax.jit(rule)(*args))
+
+
+def logit_t(estimate, variances, sizes, level=0.95):
+    parts = np.array(variances) / sizes
+    df = parts.sum() ** 2 / np.sum(parts**2 / (np.array(sizes) - 1))
+    margin = stats.t.ppf((1 + level) / 2, df) * np.sqrt(parts.sum())
+    return special.expit(
+        special.logit(estimate) + np.array([-1, 1]) * margin / (estimate * (1 - estimate))
+    )
+
+
+# ---- closed forms
+
+
+def test_auto_of_the_auc(data):
+    parts = placements(*data)
+    interval = jm.confidence_interval(jm.roc_auc, *data)
+    assert interval.method == "closed form"
+    assert interval.confidence_level == 0.95
+    estimate, variances, sizes = moments(parts)
+    found = _rules.Moments(estimate, tuple(variances), tuple(sizes))
+    close(limits(interval), by_rule(_rules.auc, found, 0.95))
+    close(interval.standard_error, np.sqrt(np.sum(np.array(variances) / sizes)))
+    close(interval.estimate, estimate)
+
+
+def test_auto_of_a_partial_area(data):
+    """Of influence values that are gradients; the height is that of the curve at the limit."""
+    scores, labels = data
+    metric = partial(PARTIAL, scale="range")
+    interval = jm.confidence_interval(metric, scores, labels, confidence_level=0.9)
+    phi = np.asarray(jm.influence(metric, scores, labels), float)
+    _, variances, sizes = moments((phi[~labels], phi[labels]))
+    found = _rules.Moments(float(interval.estimate), tuple(variances), tuple(sizes))
+    thresholds = np.unique(scores)[::-1][:, None]
+    fpr, tpr = (np.mean(scores[labels == c] >= thresholds, axis=1) for c in (False, True))
+    expected = by_rule(_rules.partial_auc, found, 0.9, LIMIT, np.interp(LIMIT, fpr, tpr))
+    assert interval.method == "closed form"
+    close(limits(interval), expected)
+
+
+def test_logit(data):
+    estimate, variances, sizes = moments(placements(*data))
+    for level in (0.8, 0.95):
+        interval = jm.confidence_interval(jm.roc_auc, *data, method="logit", confidence_level=level)
+        close(limits(interval), logit_t(estimate, variances, sizes, level))
+    assert interval.method == "logit"
+
+
+def test_wald(data):
+    interval = jm.confidence_interval(jm.roc_auc, *data, method="wald")
+    estimate, variances, sizes = moments(placements(*data))
+    margin = Z * np.sqrt(np.sum(np.array(variances) / sizes))
+    close(limits(interval), [estimate - margin, estimate + margin])
+
+
+def test_clusters(data, rng):
+    """As if the K clusters were draws of one class: t has K - 1 degrees of freedom."""
+    clusters = rng.integers(0, 40, 200)
+    interval = jm.confidence_interval(jm.roc_auc, *data, clusters=clusters)
+    assert interval.method == "logit"
+    estimate = float(jm.roc_auc(*data))
+    error = jm.standard_error(jm.roc_auc, *data, clusters=clusters)
+    close(interval.standard_error, error)
+    margin = stats.t.ppf(0.975, 39) * float(error) / (estimate * (1 - estimate))
+    expected = special.expit(special.logit(estimate) + np.array([-margin, margin]))
+    close(limits(interval), expected)
+
+
+def test_scales_of_a_partial_area(data):
+    """An interval says the same on each scale."""
+    found = {
+        scale: jm.confidence_interval(partial(PARTIAL, scale=scale), *data)
+        for scale in ("range", "raw", "mcclish")
+    }
+    shares = limits(found["range"])
+    assert (shares > 0).all()
+    assert (shares < 1).all()
+    chance = LIMIT**2 / 2
+    maps = {
+        "raw": (lambda share: share * LIMIT, LIMIT),
+        "mcclish": (
+            lambda share: (1 + (share * LIMIT - chance) / (LIMIT - chance)) / 2,
+            LIMIT / (LIMIT - chance) / 2,
+        ),
+    }
+    for scale, (of_share, unit) in maps.items():
+        close(limits(found[scale]), of_share(shares))
+        close(found[scale].estimate, of_share(found["range"].estimate))
+        close(found[scale].standard_error, unit * found["range"].standard_error)
+    metric = partial(PARTIAL, scale="mcclish")
+    close(found["mcclish"].estimate, metric(*data))
+    close(found["mcclish"].standard_error, jm.standard_error(metric, *data))
+
+
+def test_windows_that_are_not_from_zero(data):
+    band = partial(jm.partial_auc, min_fpr=0.1, max_fpr=0.4)
+    interval = jm.confidence_interval(band, *data)
+    assert interval.method == "logit"
+    assert 0 <= interval.low < interval.estimate < interval.high <= 0.3
+    two_way = partial(jm.partial_auc, max_fpr=0.4, min_tpr=0.3)
+    interval = jm.confidence_interval(two_way, *data)
+    assert interval.method == "logit"
+    assert 0 <= interval.low < interval.estimate < interval.high <= 0.4 * 0.7
+    # All the curve is the area, whichever way it is asked for.
+    whole = jm.confidence_interval(partial(jm.partial_auc, max_fpr=1.0), *data, method="logit")
+    close(limits(whole), limits(jm.confidence_interval(jm.roc_auc, *data, method="logit")))
+
+
+def test_several_limits(data):
+    """Closed forms take one limit at a time."""
+    several = partial(jm.partial_auc, max_fpr=[0.1, 0.3])
+    with pytest.raises(ValueError, match="one limit at a time"):
+        jm.confidence_interval(several, *data)
+
+
+def test_batch_and_masks(data, rng):
+    scores, labels = data
+    models = np.stack([scores, rng.permutation(scores)])
+    where = rng.random(200) < 0.8
+    spoiled = np.where(where, models, np.nan)
+    found = jm.confidence_interval(jm.roc_auc, spoiled, labels, where=where)
+    assert found.low.shape == found.standard_error.shape == (2,)
+    for i in range(2):
+        estimate, variances, sizes = moments(placements(models[i][where], labels[where]))
+        alone = _rules.Moments(estimate, tuple(variances), tuple(sizes))
+        close(limits(found)[:, i], by_rule(_rules.auc, alone, 0.95))
+
+
+def test_closed_forms_in_jit(data):
+    compute = partial(jm.confidence_interval, PARTIAL)
+    compiled = jax.jit(compute)
+    found = compiled(*data)
+    assert found.method == "closed form"
+    close(limits(found), limits(compute(*data)))
+    undefined = compiled(data[0], np.ones(200, bool))
+    assert np.isnan(limits(undefined)).all()
+
+
+# ---- from replicates
+
+
+@pytest.fixture(scope="module")
+def replicates(data):
+    """Of the AUC, with the key and the number that the intervals are given."""
+    return np.asarray(jm.bootstrap(jm.roc_auc, *data, key=KEY).replicates, float)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_percentile_and_basic(level, data, replicates):
+    estimate = float(jm.roc_auc(*data))
+    options = {"key": KEY, "confidence_level": level}
+    expected = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
+    interval = jm.confidence_interval(jm.roc_auc, *data, method="percentile", **options)
+    close(limits(interval), expected)
+    close(interval.standard_error, replicates.std(ddof=1))
+    assert interval.method == "percentile"
+    basic = jm.confidence_interval(jm.roc_auc, *data, method="basic", **options)
+    close(limits(basic), 2 * estimate - expected[::-1])
+
+
+def test_bca(data, replicates):
+    """B. Efron and R. Tibshirani, equations 14.10 to 14.14, with ties by half, and the
+    acceleration of two samples."""
+    parts = placements(*data)
+    estimate = parts[0].mean()
+    below = np.mean(replicates < estimate - 1e-6)
+    equal = np.mean(np.abs(replicates - estimate) <= 1e-6)
+    bias = stats.norm.ppf(below + equal / 2)
+    centred = [(x - x.mean()) / len(x) for x in parts]
+    third, second = (sum(np.sum(x**k) for x in centred) for k in (3, 2))
+    acceleration = third / second**1.5 / 6
+    assert abs(acceleration) > 1e-3
+    z = bias + np.array([-Z, Z])
+    shares = stats.norm.cdf(bias + z / (1 - acceleration * z))
+    interval = jm.confidence_interval(jm.roc_auc, *data, method="bca", key=KEY)
+    close(limits(interval), np.quantile(replicates, shares))
+    result = jm.bootstrap(jm.roc_auc, *data, key=KEY)
+    again = result.interval(method="bca", acceleration=acceleration)
+    close(limits(again), limits(interval))
+    close(result.interval(method="wald").high, estimate + Z * replicates.std(ddof=1))
+
+
+def test_bca_of_one_sample_is_that_of_scipy():
+    """Given SciPy's replicates, and the acceleration of its jackknife."""
+    rng = np.random.default_rng(4)
+    values = rng.gamma(2, size=30)
+    expected = stats.bootstrap((values,), np.mean, method="BCa", rng=rng, n_resamples=1999)
+    leave_out = (values.sum() - values) / 29
+    deviations = leave_out.mean() - leave_out
+    acceleration = np.sum(deviations**3) / np.sum(deviations**2) ** 1.5 / 6
+    with jax.enable_x64(True):
+        result = jm.BootstrapResult(
+            jnp.asarray(values.mean()),
+            jnp.asarray(expected.bootstrap_distribution),
+            jnp.ones(()),
+            jnp.zeros((), int),
+        )
+        interval = result.interval(method="bca", acceleration=acceleration)
+    close(limits(interval), expected.confidence_interval, rtol=1e-9)
+
+
+def test_limits_leave_out_what_is_undefined():
+    values = np.random.default_rng(5).normal(size=(400, 2))
+    values[:100, 1] = np.nan
+    result = jm.BootstrapResult(jnp.zeros(2), jnp.asarray(values), jnp.ones(2), jnp.array([0, 100]))
+    interval = result.interval(confidence_level=0.9)
+    close(limits(interval)[:, 1], np.quantile(values[100:, 1], [0.05, 0.95]))
+    for method in ("percentile", "basic", "bca"):
+        every = jnp.where(jnp.arange(2) == 0, result.replicates, jnp.nan)
+        nothing = jm.BootstrapResult(jnp.array([0, jnp.nan]), every, jnp.ones(2), jnp.zeros(2))
+        found = limits(nothing.interval(method=method))
+        np.testing.assert_array_equal(np.isnan(found), [[False, True]] * 2)
+
+
+def test_bca_where_all_replicates_are_on_one_side():
+    result = jm.BootstrapResult(
+        jnp.ones(()), jnp.linspace(0.5, 0.9, 400), jnp.ones(()), jnp.zeros(())
+    )
+    interval = result.interval(method="bca")
+    assert 0.5 <= interval.low <= interval.high <= 0.9
+
+
+def test_wilson(data):
+    """Of as many draws as give the bootstrap's error, p (1 - p) / V, and no more than positives."""
+    interval = jm.confidence_interval(RECALL, *data, key=KEY)
+    assert interval.method == "wilson"
+    result = jm.bootstrap(RECALL, *data, key=KEY)
+    close(interval.standard_error, result.standard_error)
+    p = np.asarray(interval.estimate, float)
+    n = np.minimum(p * (1 - p) / np.asarray(result.standard_error, float) ** 2, 60)
+    assert n.min() < 60
+    middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    margin = Z / (1 + Z**2 / n) * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
+    close(limits(interval), [middle - margin, middle + margin])
+
+
+def test_methods_of_other_metrics(data):
+    assert jm.confidence_interval(jm.average_precision, *data).method == "logit"
+    with pytest.raises(ValueError, match="method='wilson' is for recall_at_fpr"):
+        jm.confidence_interval(jm.roc_auc, *data, method="wilson", key=KEY)
+    with pytest.raises(TypeError, match="method='bca' needs influence values"):
+        jm.confidence_interval(RECALL, *data, method="bca", key=KEY)
+    with pytest.raises(TypeError, match="has no usable gradient"):
+        jm.confidence_interval(RECALL, *data, method="logit")
+
+
+# ---- the ends
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_perfect_auc_has_an_interval(sign, data):
+    labels = data[1]
+    scores = sign * labels.astype("float32")
+    for metric, method in (
+        (jm.roc_auc, "auto"),
+        (jm.roc_auc, "logit"),
+        (PARTIAL, "auto"),
+        (PARTIAL, "logit"),
+    ):
+        interval = jm.confidence_interval(metric, scores, labels, method=method)
+        low, high = limits(interval) / (LIMIT if metric is PARTIAL else 1)
+        end = 0.025 ** (1 / 60)  # Clopper and Pearson's limit for 60 of 60
+        if sign > 0:
+            close(high, 1)
+            assert 0.8 < low <= end + 1e-6
+        else:
+            assert low == 0
+            assert 1 - end - 1e-6 <= high < 0.2
+
+
+@pytest.mark.parametrize("lost", [0, 1, "nan"])
+def test_undefined(lost, data):
+    scores, labels = data[0].copy(), data[1]
+    if lost == "nan":
+        scores[3] = np.nan
+    else:
+        labels = np.full(200, lost)
+    for metric, method in ((jm.roc_auc, "auto"), (PARTIAL, "auto"), (jm.roc_auc, "wald")):
+        interval = jm.confidence_interval(metric, scores, labels, method=method)
+        assert np.isnan(limits(interval)).all()
+        assert np.isnan(interval.standard_error)
+
+
+# ---- warnings and errors
+
+
+@pytest.mark.filterwarnings("default:there are only")
+def test_few_positives_are_named(data):
+    scores, labels = data[0], np.arange(200) % 28 == 0
+    assert labels.sum() == 8
+    for method, share in (("auto", "less"), ("wald", "68 to 95 %")):
+        with pytest.warns(UserWarning, match=f"only 8 positives.*cover {share}"):
+            jm.confidence_interval(jm.roc_auc, scores, labels, method=method)
+    with pytest.warns(UserWarning, match="only 8 negatives"):
+        jm.confidence_interval(jm.roc_auc, scores, ~labels)
+    where = ~data[1] | (np.cumsum(data[1]) <= 8)
+    with pytest.warns(UserWarning, match="only 8 positives"):
+        jm.confidence_interval(jm.roc_auc, *data, where=where)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jm.confidence_interval(jm.roc_auc, *data)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"confidence_level": 95}, ValueError, r"\(0, 1\), got 95: write 0\.95 for 95 %"),
+        ({"confidence_level": 1.0}, ValueError, r"confidence_level must be in \(0, 1\)"),
+        ({"confidence_level": "95 %"}, TypeError, "confidence_level must be a number"),
+        ({"method": "percentile"}, TypeError, r"key is missing.*jax\.random\.key\(0\)"),
+        ({"method": "bca"}, TypeError, "key is missing"),
+        ({"method": "percentile", "key": KEY, "n_resamples": -5}, ValueError, "at least 1, got -5"),
+        ({"method": "exact"}, ValueError, "method must be one of 'auto', 'logit'.*got 'exact'"),
+        ({"clusters": [1, 2, 3]}, ValueError, r"clusters must be \[n\].*got \[3\]"),
+        ({"amounts": np.ones(200)}, TypeError, "amounts are for metrics that take them"),
+    ],
+)
+def test_errors(options, error, message, data):
+    with pytest.raises(error, match=message):
+        jm.confidence_interval(jm.roc_auc, *data, **options)
+
+
+def test_a_metric_without_gradient_needs_a_key(data):
+    for method in ("auto", "wald", "percentile"):
+        with pytest.raises(TypeError, match="key is missing"):
+            jm.confidence_interval(RECALL, *data, method=method)
+    with pytest.raises(ValueError, match="method must be one of 'percentile'"):
+        jm.BootstrapResult(0.0, jnp.zeros(3), 0.0, 0).interval(method="logit")
