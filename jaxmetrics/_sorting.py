@@ -102,7 +102,7 @@ def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostA
     if keys.dtype == np.uint64:
         order = np.argsort(keys, axis=-1)
         return np.take_along_axis(keys, order, -1), np.take_along_axis(payload, order, -1)
-    words = keys.astype(np.uint64)
+    words = keys.astype(np.uint64, order="C")  # so that its rows are views
     words <<= 32
     words |= payload
     rows = words.reshape(-1, words.shape[-1])

@@ -348,7 +348,7 @@ def test_undefined(lost, data):
 def test_few_positives_are_named(data):
     scores, labels = data[0], np.arange(200) % 28 == 0
     assert labels.sum() == 8
-    for method, share in (("auto", "less"), ("wald", "68 to 95 %")):
+    for method, share in (("auto", "90 to 100 %"), ("wald", "50 to 95 %")):
         with pytest.warns(UserWarning, match=f"only 8 positives.*cover {share}"):
             jm.confidence_interval(jm.roc_auc, scores, labels, method=method)
     with pytest.warns(UserWarning, match="only 8 negatives"):

@@ -182,14 +182,15 @@ def of_head(labels):
     source = prepared[0].sampler
     chunk = partial(_draws.draw, n=N_RESAMPLES * 6 // 5, resampling="multinomial")
     draws = doubled(chunk, source, np.uint32(0))
-    counts, accepted = _draws.in_turn(draws.counts.T), _draws.in_turn(draws.accepted)
-    np.testing.assert_array_equal(counts[0], source.units.size)
+    counts, accepted = (np.asarray(_draws.in_turn(x)) for x in (draws.counts.T, draws.accepted))
+    sizes_of_units, strata = np.asarray(source.units.size), np.asarray(source.units.stratum)
+    np.testing.assert_array_equal(counts[0], sizes_of_units)
     counts = counts[1:][accepted[1:]][:N_RESAMPLES].astype(float)
 
     columns, sizes, groups = [], [], []
     for kind, total in enumerate(np.bincount(labels)):
-        members = (source.units.stratum == kind) & (source.units.size > 0)
-        known, size = counts[:, members], np.asarray(source.units.size)[members]
+        members = (strata == kind) & (sizes_of_units > 0)
+        known, size = counts[:, members], sizes_of_units[members]
         assert size.sum() < total / 2
         rest = total - known.sum(axis=1, keepdims=True)
         assert (rest >= 0).all()
@@ -279,6 +280,19 @@ def test_resamples_are_independent(sampled):
     for lag in (1, 2, 64, 128):
         products = np.mean(z[:-lag] * z[lag:], axis=0)
         assert np.abs(products).max() < 5 / np.sqrt(N_RESAMPLES)
+
+
+def test_classes_are_independent(sampled):
+    """Of the first half of one class and that of the other, which have the same random words if
+    the classes are not told apart."""
+    _, found, sizes, groups = sampled
+    if groups is None or not groups.any():
+        return
+    halves = []
+    for members in (groups, ~groups):
+        first = np.cumsum(sizes[members]) <= sizes[members].sum() / 2
+        halves.append(found[:, members][:, first].sum(axis=1))
+    assert abs(np.corrcoef(halves)[0, 1]) < 5 / np.sqrt(N_RESAMPLES)
 
 
 def test_distribution_of_a_count(sampled):

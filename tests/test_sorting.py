@@ -96,3 +96,16 @@ def test_large_integers_are_not_rounded():
     with jax.enable_x64(False):
         assert jm.roc_auc(scores, [0, 1]) == 1
         assert jm.roc_auc(np.array([2**24, 2**24 + 1], "int32"), [0, 1]) == 1
+
+
+def test_a_batch_that_shares_its_scores():
+    """An array of NumPy's that repeats a row has no memory of its own to be sorted in."""
+    rng = np.random.default_rng(3)
+    scores, labels = rng.normal(size=100_000).astype("float32"), rng.random((3, 100_000)) < 0.5
+    shared = np.broadcast_to(scores, (3, 100_000))
+    expected = [jm.roc_auc(scores, row) for row in labels]
+    np.testing.assert_array_equal(jm.roc_auc(shared, labels), expected)
+    keys, _ = _sorting.sort_by_key(
+        *np.broadcast_arrays(_sorting.descending_keys(shared), np.uint32(1))
+    )
+    assert (np.diff(keys.astype(np.int64), axis=-1) >= 0).all()

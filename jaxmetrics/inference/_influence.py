@@ -238,7 +238,7 @@ def _products(units: Array) -> Array:
 @_numerics.double_program()
 def _skewness(contributions: Array) -> Array:
     squares = jnp.sum(contributions**2, axis=-1)
-    return jnp.sum(contributions**3, axis=-1) / jnp.maximum(squares, 1e-300) ** 1.5 / 6
+    return _numerics.divide(jnp.sum(contributions**3, axis=-1), squares**1.5, 0.0) / 6
 
 
 @_numerics.double_program(2, 3, 4)

@@ -152,7 +152,7 @@ def _pairs(items: Items) -> tuple[Units, Items]:
 
 def mean_replicates(items: Items, settings: Settings) -> Replicates:
     """The mean of `items.scores` `[..., n]`, of which every item is drawn by itself."""
-    words = words_of(settings.key)
+    items, words = at_least_one(items), words_of(settings.key)
     traced = _is_traced(items, words)
     plan = Plan(settings.resampling, False, False, 1, None)
     units, values, weights = _units_of_values(items)

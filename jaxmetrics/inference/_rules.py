@@ -93,7 +93,7 @@ def auc(moments: Moments, confidence_level: ArrayLike) -> Limits:
     n0 n1 / (n0 + n1) draws, which is the case rho = 1.
 
     Found by simulation: see the coverage table in the documentation. With 20 positives or fewer,
-    of which some are mislabelled, the coverage of 0.95 can fall to about 0.85.
+    of which some are mislabelled, the coverage of 0.95 can fall to 0.79.
     """
     moments, confidence_level = _doubles(moments), jnp.asarray(confidence_level, jnp.float64)
     estimate, variances, sizes = moments

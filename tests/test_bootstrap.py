@@ -1,0 +1,587 @@
+"""The bootstrap: resamples replayed item by item, against theory, and under all conditions."""
+
+import logging
+import warnings
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from registry import youden
+
+import jaxmetrics as jm
+from jaxmetrics.inference import _replicates, _resampling
+
+# Most tests share shapes and programs; a worker of its own compiles each once.
+pytestmark = pytest.mark.xdist_group("bootstrap")
+
+KEY = jax.random.key(5)
+N = 300
+# 128 resamples or more are worked on 128 at a time, by one program.
+FEW = 200
+
+
+def problem(seed=0, ties=True):
+    """Scores of two models, labels, weights, and a mask, of which the masked scores are NaN."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random(N) < 0.3
+    scores = rng.normal(size=N) + rng.normal(size=(2, N)) / 2 + 1.5 * labels
+    # Few enough distinct scores that the runs fit into one tile.
+    scores = (np.round(3 * scores) / 3 if ties else scores).astype("float32")
+    weights = rng.random(N).astype("float32") + 0.1
+    weights[rng.random(N) < 0.1] = 0
+    where = rng.random(N) < 0.8
+    return SimpleNamespace(scores=scores, labels=labels, weights=weights, where=where)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return problem()
+
+
+def counted(table):
+    """How often the items of each row are drawn."""
+    return table.positives + table.negatives
+
+
+def close(a, b, rtol=2e-6):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-7)
+
+
+def replicates(metric, scores, labels, n_resamples=FEW, key=KEY, **options):
+    result = jm.bootstrap(metric, scores, labels, key=key, n_resamples=n_resamples, **options)
+    return np.asarray(result.replicates)
+
+
+def counts_of_items(labels, where, **options):
+    """How often each item is drawn, `[FEW, n]`, if several models are given: those of a further
+    model, of which no scores tie. All models get the same resamples."""
+    scores = np.broadcast_to(-np.arange(N), (2, N))
+    found = replicates(counted, scores, labels, where=where, **options)[:, 0]
+    result = np.zeros((len(found), N))
+    result[:, where] = found[:, : where.sum()]
+    return result
+
+
+def repeated(counts, *arrays):
+    """Each array `[n]` with item i physically repeated counts_i times, `[resamples, n]`; and a
+    mask, as the resamples may differ in size."""
+    counts = counts.astype(int)
+    size = counts.sum(axis=1).max()
+    index = np.zeros((len(counts), size), int)
+    where = np.zeros(index.shape, bool)
+    for row, valid, count in zip(index, where, counts, strict=True):
+        items = np.repeat(np.arange(len(count)), count)
+        row[: len(items)], valid[: len(items)] = items, True
+    return [array[..., index] for array in arrays], where
+
+
+# ---- replay: the metric of items that are repeated as often as they were drawn
+
+PARTIAL = partial(jm.partial_auc, max_fpr=[0.02, 0.1, 0.25], scale="mcclish")
+RECALL = partial(jm.recall_at_fpr, max_fpr=[0.05, 0.2])
+
+
+# Metrics that are given tables: of one program here, and each by its ordinary call.
+OF_TABLES = {
+    "linear": partial(jm.recall_at_fpr, max_fpr=0.1, method="linear"),
+    "quantile": partial(jm.recall_at_fpr, max_fpr=[0.1, 0.3], method="quantile"),
+    "two-way": partial(jm.partial_auc, min_fpr=0.05, max_fpr=0.4, min_tpr=0.2),
+    "youden": youden,
+}
+
+
+def all_of_tables(table):
+    return {name: metric(table) for name, metric in OF_TABLES.items()}
+
+
+@pytest.fixture(scope="module")
+def drawn_items(data):
+    return counts_of_items(data.labels, data.where)
+
+
+@pytest.mark.parametrize(
+    "metric", [jm.roc_auc, PARTIAL, RECALL], ids=["roc_auc", "partial_auc", "recall"]
+)
+def test_replay_of_models(metric, data, drawn_items):
+    """Heavy ties, a mask that hides NaN, and two models whose resamples are the same."""
+    spoiled = np.where(data.where, data.scores, np.nan)
+    got = replicates(metric, spoiled, data.labels, where=data.where)
+    (scores, labels), where = repeated(drawn_items, data.scores, data.labels)
+    expected = metric(scores, labels, where=where)
+    close(np.moveaxis(got, 1, 0), expected)
+
+
+def test_replay_of_tables(data, drawn_items):
+    """Of a metric with several values."""
+    got = jm.bootstrap(
+        all_of_tables, data.scores, data.labels, where=data.where, key=KEY, n_resamples=FEW
+    )
+    (scores, labels), where = repeated(drawn_items, data.scores, data.labels)
+    for name, metric in OF_TABLES.items():
+        expected = metric(scores, labels, where=where)
+        close(np.moveaxis(np.asarray(got.replicates[name]), 1, 0), expected, rtol=1e-5)
+        assert got.standard_error[name].shape == (2, *expected.shape[2:])
+    with pytest.raises(TypeError, match="the metric has several results"):
+        got.interval()
+
+
+@pytest.mark.parametrize(
+    ("metric", "amounts"),
+    [(partial(jm.partial_auc, min_fpr=0.05, max_fpr=0.2), False), (RECALL, True)],
+    ids=["band", "recall"],
+)
+def test_replay_of_weights(metric, amounts, data, rng):
+    """A count multiplies the weight. An item without weight is never drawn, whatever it holds."""
+    where = data.where & (data.weights > 0)
+    scores = np.where(where, data.scores[0], np.nan)
+    options = {"weights": data.weights, "where": data.where}
+    per_item = [data.scores[0], data.labels, data.weights]
+    if amounts:
+        options["amounts"] = rng.random(N)
+        per_item.append(options["amounts"])
+    got = replicates(metric, scores, data.labels, **options)
+    again, valid = repeated(counts_of_items(data.labels, where), *per_item)
+    names = dict(zip(("weights", "amounts"), again[2:], strict=False))
+    close(got, metric(*again[:2], where=valid, **names), rtol=1e-5)
+
+
+def test_replay_of_clusters(data):
+    clusters = np.arange(N) // 7
+    drawn = counts_of_items(data.labels, data.where, clusters=clusters)
+    for k in range(5):  # a cluster is drawn as a whole
+        members = drawn[:, (clusters == k) & data.where]
+        assert (members == members[:, :1]).all()
+    got = replicates(PARTIAL, data.scores, data.labels, where=data.where, clusters=clusters)
+    (scores, labels), where = repeated(drawn, data.scores, data.labels)
+    close(np.moveaxis(got, 1, 0), PARTIAL(scores, labels, where=where))
+
+
+def test_replay_of_runs(data, rng):
+    """One model: within a run, any items of its class may take its count."""
+    scores, labels = data.scores[0], data.labels
+
+    @partial(jm.table_metric, of_roc_curve=True)
+    def by_class(table):
+        return jnp.stack([table.negatives, table.positives], axis=-1).ravel()
+
+    result = jm.bootstrap(by_class, scores, labels, key=KEY, n_resamples=FEW)
+    sizes, drawn = np.asarray(result.estimate, int), np.asarray(result.replicates, int)
+    order = np.lexsort((labels, -scores))  # in a tie, negatives first
+    runs = np.repeat(np.arange(len(sizes)), sizes)
+    assert (labels[order] == runs % 2).all()
+    assert sizes.max() > np.unique(scores, return_counts=True)[1].max()  # of several scores
+    counts = np.zeros((FEW, N))
+    for run in np.unique(runs):
+        for resample in range(FEW):
+            np.add.at(counts[resample], rng.choice(order[runs == run], drawn[resample, run]), 1)
+    (again, kinds), where = repeated(counts, scores, labels)
+    assert where.all()
+    linear = partial(jm.recall_at_fpr, max_fpr=[0.03, 0.1], method="linear")
+    for metric in (jm.roc_auc, linear):
+        close(replicates(metric, scores, labels), metric(again, kinds))
+
+
+def test_replay_of_rows(data):
+    """Metrics that look at every distinct score."""
+    scores, labels = data.scores[0], data.labels
+    both = jm.bootstrap(lambda table: table, scores, labels, key=KEY, n_resamples=FEW).replicates
+    rows = np.stack([both.negatives, both.positives], axis=-1).reshape(FEW, -1)
+    values = np.repeat(np.asarray(both.thresholds[0]), 2)
+    (again, kinds), where = repeated(rows, values, np.arange(len(values)) % 2)
+    assert where.all()
+    close(replicates(jm.average_precision, scores, labels), jm.average_precision(again, kinds))
+
+
+# ---- theory
+
+
+@pytest.mark.parametrize("ties", [True, False])
+def test_spread_of_the_auc(ties):
+    """The variance of the bootstrap AUC has a closed form."""
+    data, n_resamples = problem(1, ties), 20_000
+    positive, negative = data.scores[0][data.labels], data.scores[0][~data.labels]
+    difference = positive[:, None] - negative
+    wins = (difference > 0) + (difference == 0) / 2
+    area, (n1, n0) = wins.mean(), wins.shape
+    v10, v01 = wins.mean(axis=1).var(), wins.mean(axis=0).var()
+    within = area - np.mean(difference == 0) / 4 - area**2
+    variance = (within + (n0 - 1) * v10 + (n1 - 1) * v01) / (n0 * n1)
+    result = jm.bootstrap(jm.roc_auc, data.scores[0], data.labels, key=KEY, n_resamples=n_resamples)
+    close(result.estimate, area)
+    error = np.sqrt(variance)
+    assert abs(result.standard_error / error - 1) < 4 / np.sqrt(2 * n_resamples)
+    assert abs(np.mean(result.replicates) - area) < 4 * error / np.sqrt(n_resamples)
+    assert result.n_undefined == 0
+
+
+def resampled_by_numpy(data, n_resamples):
+    rng = np.random.default_rng(3)
+    classes = [np.flatnonzero(data.labels == c) for c in (False, True)]
+    index = np.concatenate([rng.choice(c, (n_resamples, len(c))) for c in classes], axis=1)
+    return data.scores[0][index], data.labels[index]
+
+
+@pytest.mark.parametrize("ties", [True, False])
+@pytest.mark.parametrize(
+    "metric",
+    [partial(jm.partial_auc, max_fpr=0.1), partial(jm.recall_at_fpr, max_fpr=0.05)],
+    ids=["partial_auc", "recall"],
+)
+def test_heads_against_numpy(metric, ties):
+    """Where only the items of the highest scores are drawn."""
+    data = problem(2, ties)
+    got = replicates(metric, data.scores[0], data.labels, n_resamples=20_000)
+    expected = np.asarray(metric(*resampled_by_numpy(data, 5000)))
+    error = expected.std() * np.sqrt(1 / 20_000 + 1 / 5000)
+    assert abs(got.mean() - expected.mean()) < 4 * error
+    kurtosis = np.mean((expected - expected.mean()) ** 4) / expected.var() ** 2
+    error_of_spread = np.sqrt((kurtosis - 1) / 4 * (1 / 20_000 + 1 / 5000))
+    assert abs(got.std() / expected.std() - 1) < 4 * error_of_spread
+    for share in (0.025, 0.975):
+        tail = np.mean(got <= np.quantile(expected, share))
+        below = np.mean(expected <= np.quantile(expected, share))
+        assert abs(tail - below) < 4 * np.sqrt(below * (1 - below) / 5000) + 1e-3
+
+
+# ---- the same key, the same answer
+
+
+def test_any_chunk_gives_the_same(data):
+    for scores, options in (
+        (data.scores[0], {"batch": 37}),
+        (data.scores, {"memory_budget": 20_000}),
+    ):
+        expected = replicates(jm.roc_auc, scores, data.labels)
+        got = replicates(jm.roc_auc, scores, data.labels, **options)
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_keys(data):
+    scores, labels = data.scores[0], data.labels
+    first = replicates(jm.roc_auc, scores, labels)
+    np.testing.assert_array_equal(replicates(jm.roc_auc, scores, labels), first)
+    # More resamples begin with the same.
+    more = replicates(jm.roc_auc, scores, labels, n_resamples=3 * FEW)
+    np.testing.assert_array_equal(more[:FEW], first)
+    other = replicates(jm.roc_auc, scores, labels, key=jax.random.key(6))
+    assert (first != other).mean() > 0.9
+    raw = replicates(jm.roc_auc, scores, labels, key=jax.random.key_data(KEY))
+    np.testing.assert_array_equal(raw, first)
+
+
+def test_jit(data):
+    def result(scores, labels):
+        return jm.bootstrap(jm.roc_auc, scores, labels, key=KEY, n_resamples=FEW)
+
+    jax.tree.map(close, jax.jit(result)(data.scores, data.labels), result(data.scores, data.labels))
+
+
+def test_a_program_over_problems_that_may_be_undefined(data):
+    """Under jit and vmap each is resampled as it would be alone, and what is undefined is NaN."""
+    scores, labels = np.stack([data.scores[0]] * 6), np.stack([data.labels] * 6)
+    where = np.stack([labels[0], ~labels[0], labels[0] & ~labels[0], *np.ones((3, N), bool)])
+    scores[3, 17] = np.nan
+    scores[5] = data.scores[1]
+
+    def result(scores, labels, where):
+        return jm.bootstrap(jm.roc_auc, scores, labels, where=where, key=KEY, n_resamples=FEW)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = jax.jit(jax.vmap(result))(scores, labels, where)
+    for leaf in (found.estimate, found.replicates, found.standard_error):
+        assert np.isnan(leaf[:4]).all()
+        assert np.isfinite(leaf[4:]).all()
+    np.testing.assert_array_equal(found.n_undefined, [FEW] * 4 + [0] * 2)
+    for row, model in zip(found.replicates[4:], data.scores, strict=True):
+        close(row, replicates(jm.roc_auc, model, data.labels))
+    for i in range(4):
+        with pytest.warns(UserWarning, match="undefined"):
+            alone = result(scores[i], labels[i], where[i])
+        assert np.isnan(alone.estimate)
+        assert np.isnan(alone.replicates).all()
+        assert np.isnan(alone.standard_error)
+        assert alone.n_undefined == FEW
+
+
+def test_x64_mode(data):
+    single = replicates(jm.roc_auc, data.scores[0], data.labels)
+    with jax.enable_x64(True):
+        double = replicates(jm.roc_auc, data.scores[0], data.labels)
+    assert (single.dtype, double.dtype) == (np.float32, np.float64)
+    np.testing.assert_array_equal(double.astype("float32"), single)
+
+
+def test_strict_promotion_of_the_callers(data):
+    expected = replicates(jm.roc_auc, data.scores[0], data.labels)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        got = replicates(jm.roc_auc, data.scores[0], data.labels)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_double_precision_scores_do_not_tie(data):
+    order = np.argsort(np.argsort(data.scores[0] + 1e-3 * np.arange(N)))
+    close_together = 1 + order * 1e-12
+    assert len(np.unique(close_together.astype("float32"))) == 1
+    got = replicates(jm.roc_auc, close_together, data.labels)
+    np.testing.assert_array_equal(got, replicates(jm.roc_auc, order, data.labels))
+
+
+def test_other_containers(data):
+    expected = replicates(jm.roc_auc, data.scores[0], data.labels)
+    given = data.scores[0].tolist(), data.labels.astype(int).tolist()
+    np.testing.assert_array_equal(replicates(jm.roc_auc, *given), expected)
+    on_device = jnp.asarray(data.scores[0]), jnp.asarray(data.labels)
+    np.testing.assert_array_equal(replicates(jm.roc_auc, *on_device), expected)
+
+
+# ---- several models
+
+
+def test_models_are_paired(data):
+    pair = replicates(jm.roc_auc, data.scores, data.labels)
+    swapped = replicates(jm.roc_auc, data.scores[::-1], data.labels)
+    np.testing.assert_array_equal(swapped, pair[:, ::-1])
+    same = replicates(jm.roc_auc, data.scores[[1, 1]], data.labels)
+    np.testing.assert_array_equal(same, pair[:, [1, 1]])
+    # The models share the noise of the sample, so that their difference varies less.
+    assert np.corrcoef(pair.T)[0, 1] > 0.5
+
+
+def test_labels_that_differ_along_the_batch(data, rng):
+    labels = np.stack([data.labels, rng.permutation(data.labels)])
+    got = jm.bootstrap(jm.roc_auc, data.scores, labels, key=KEY, n_resamples=FEW)
+    for i in range(2):
+        alone = jm.bootstrap(jm.roc_auc, data.scores[i], labels[i], key=KEY, n_resamples=FEW)
+        close(got.estimate[i], alone.estimate)
+        close(got.replicates[:, i], alone.replicates)
+    # A batch of two axes, of which the scores have one and the labels the other.
+    both = jm.bootstrap(jm.roc_auc, data.scores[:, None], labels, key=KEY, n_resamples=FEW)
+    assert both.replicates.shape == (FEW, 2, 2)
+    close(both.replicates[:, [0, 1], [0, 1]], got.replicates)
+
+
+def test_axes_of_length_one(data):
+    got = replicates(jm.roc_auc, data.scores[:1], data.labels[None])
+    assert got.shape == (FEW, 1)
+    close(got[:, 0], replicates(jm.roc_auc, data.scores[0], data.labels))
+
+
+def test_where_equals_deletion(data):
+    """Of one model, whose runs do not see what is left out."""
+    scores, labels, where = data.scores[0], data.labels, data.where
+    extra = np.concatenate([np.full(15, np.nan), scores]).astype("float32")
+    got = replicates(
+        jm.roc_auc,
+        extra,
+        np.concatenate([np.full(15, -1), labels]),
+        where=np.arange(N + 15) >= 15,
+    )
+    np.testing.assert_array_equal(got, replicates(jm.roc_auc, scores, labels))
+    short = replicates(jm.roc_auc, scores[where], labels[where])
+    np.testing.assert_array_equal(replicates(jm.roc_auc, scores, labels, where=where), short)
+
+
+# ---- where heads do not suffice
+
+
+def test_a_head_that_is_too_short_is_made_whole(monkeypatch):
+    """It is noticed if any resample needs more, and all are done again."""
+    n = 2 * N  # a size that no other test has, since programs are kept
+    rng = np.random.default_rng(8)
+    labels = rng.random(n) < 0.3
+    scores = np.round(10 * (rng.normal(size=n) + labels))
+    found = []
+    collect = _replicates._collect
+
+    def watched(*arguments):
+        result = collect(*arguments)
+        found.append(result[1])
+        return result
+
+    monkeypatch.setattr(_replicates, "_collect", watched)
+    monkeypatch.setattr(_resampling, "SPARE", 0.0)
+    got = replicates(partial(jm.partial_auc, max_fpr=[0.1, 0.05]), scores, labels)
+    # Up to 1 there is no head.
+    whole = replicates(partial(jm.partial_auc, max_fpr=[0.1, 1.0]), scores, labels)
+    assert found == [False, True, True]
+    np.testing.assert_array_equal(got[:, 0], whole[:, 0])
+
+
+def test_a_head_that_is_long_enough_is_used(data, monkeypatch):
+    found = []
+    collect = _replicates._collect
+    monkeypatch.setattr(
+        _replicates,
+        "_collect",
+        lambda prepared, *rest: found.append(prepared) or collect(prepared, *rest),
+    )
+    replicates(partial(jm.partial_auc, max_fpr=0.1), data.scores[0], data.labels)
+    (prepared,) = found
+    units = prepared.sampler.units
+    assert units.drawn[0] < units.total[0] == (~data.labels).sum()
+
+
+# ---- what is undefined
+
+
+def test_resamples_that_lack_a_class(data):
+    labels = np.arange(N) < 2
+    with pytest.warns(UserWarning, match="resamples have items of one class only"):
+        result = jm.bootstrap(
+            jm.roc_auc, data.scores[0], labels, key=KEY, n_resamples=5000, stratify=False
+        )
+    lacking = (1 - 2 / N) ** N
+    error = np.sqrt(lacking * (1 - lacking) / 5000)
+    assert abs(result.n_undefined / 5000 - lacking) < 4 * error
+    assert np.isnan(result.replicates).sum() == result.n_undefined
+    assert np.isfinite(result.standard_error)
+    close(result.standard_error, np.nanstd(result.replicates, ddof=1), rtol=1e-5)
+    assert np.isfinite(result.interval().low)
+
+
+def test_a_model_with_nan_does_not_spoil_others(data):
+    scores = data.scores.copy()
+    scores[1, 7] = np.nan
+    with pytest.warns(UserWarning, match="undefined"):
+        result = jm.bootstrap(jm.roc_auc, scores, data.labels, key=KEY, n_resamples=FEW)
+    expected = replicates(jm.roc_auc, data.scores, data.labels)
+    np.testing.assert_array_equal(result.replicates[:, 0], expected[:, 0])
+    assert np.isnan(result.replicates[:, 1]).all()
+    np.testing.assert_array_equal(result.n_undefined, [0, FEW])
+
+
+# ---- work and memory
+
+
+def test_progress(data):
+    reports = []
+    replicates(jm.roc_auc, data.scores[0], data.labels, n_resamples=3000, progress=reports.append)
+    assert reports == sorted(reports)
+    assert reports[-1] == 3000
+    assert len(reports) > 2
+
+
+@pytest.mark.parametrize("budget", [20_000, 2**28])
+def test_memory(budget, data, monkeypatch):
+    """Counts of one chunk fit into the budget, whatever the number of resamples is."""
+    chunks = []
+    compiled = _replicates._compiled_chunk
+
+    def watched(prepared, first, plan, lanes):
+        chunks.append(lanes * len(prepared.sampler.units.size) * 2)
+        return compiled(prepared, first, plan, lanes)
+
+    monkeypatch.setattr(_replicates, "_compiled_chunk", watched)
+    replicates(jm.roc_auc, data.scores, data.labels, memory_budget=budget)
+    assert max(chunks) <= budget
+    assert len(chunks) >= FEW * N * 2 // budget
+
+
+def test_another_data_set_of_like_size_compiles_nothing(caplog):
+    def all_of(n, seed):
+        rng = np.random.default_rng(seed)
+        labels = rng.random(n) < 0.3
+        scores = rng.normal(size=n) + labels
+        key = jax.random.key(seed)
+        jm.bootstrap(jm.roc_auc, scores, labels, key=key)
+        jm.bootstrap(partial(jm.partial_auc, max_fpr=0.05), scores, labels, key=key)
+
+    all_of(6000, 0)
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        all_of(6011, 1)
+        all_of(6022, 2)
+    compiled = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Compiling")]
+    assert compiled == []
+
+
+# ---- means
+
+
+def means(values, weights=None, where=None, n_resamples=FEW, **options):
+    """Replicates of the means of three rows of values, and the shares that the queries have in
+    them, which are the replicates of the means of indicators."""
+    n = values.shape[-1]
+    result = jm.bootstrap_mean(
+        np.concatenate([values, np.eye(n)]),
+        key=KEY,
+        n_resamples=n_resamples,
+        weights=np.ones(n) if weights is None else weights,
+        where=np.ones(n, bool) if where is None else where,
+        **options,
+    )
+    return result, np.asarray(result.replicates[:, :3], float), np.asarray(result.replicates[:, 3:])
+
+
+def test_replay_of_means(rng):
+    values = rng.random((3, 40))
+    result, got, shares = means(values)
+    close(shares.sum(axis=1), 1)
+    np.testing.assert_allclose(40 * shares, np.round(40 * shares), atol=1e-4)
+    close(got, shares @ values.T, rtol=1e-5)
+    close(result.estimate[:3], values.mean(axis=1))
+    alone = jm.bootstrap_mean(values, key=KEY, n_resamples=FEW)
+    close(alone.replicates, got)
+
+
+def test_means_have_weights_and_masks(rng):
+    weights, where = rng.random(40), rng.random(40) < 0.7
+    values = np.where(where, rng.random((3, 40)), np.nan)
+    result, got, shares = means(values, weights, where)
+    assert (shares[:, ~where] == 0).all()
+    close(got, shares[:, where] @ values[:, where].T, rtol=1e-5)
+    close(result.estimate[:3], np.average(values[:, where], weights=weights[where], axis=1))
+    counts = shares / np.where(where, weights, 1)
+    counts *= np.sum(where) / counts.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-3)
+    values[1, np.flatnonzero(where)[3]] = np.nan  # which spoils its row alone
+    result, again, _ = means(values, weights, where)
+    np.testing.assert_array_equal(np.isnan(result.estimate[:3]), [False, True, False])
+    np.testing.assert_array_equal(again[:, [0, 2]], got[:, [0, 2]])
+
+
+@pytest.mark.parametrize("resampling", ["multinomial", "bayesian"])
+def test_spread_of_a_mean(resampling, rng):
+    values = rng.gamma(1, size=(3, 40))
+    result, got, _ = means(values, n_resamples=20_000, resampling=resampling)
+    expected = values.std(axis=1) / np.sqrt(40 if resampling == "multinomial" else 41)
+    np.testing.assert_allclose(result.standard_error[:3], expected, rtol=4 / 200)
+    np.testing.assert_allclose(np.corrcoef(got.T), np.corrcoef(values), atol=0.04)
+
+
+def test_mean_of_no_queries():
+    for values, options in (
+        (np.ones((3, 40)), {"where": np.zeros(40, bool)}),
+        (np.ones((3, 40)), {"weights": np.zeros(40)}),
+    ):
+        assert np.isnan(means(values, **options)[0].estimate[:3]).all()
+    assert np.isnan(jm.bootstrap_mean(np.zeros((2, 0)), key=KEY, n_resamples=FEW).estimate).all()
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"key": None}, TypeError, r"key is missing.*jax\.random\.key\(0\)"),
+        ({"key": 3}, TypeError, "key must be one JAX random key"),
+        ({"key": jax.random.split(KEY)}, TypeError, "key must be one JAX random key"),
+        ({"n_resamples": -1}, ValueError, "n_resamples must be at least 1, got -1"),
+        ({"n_resamples": 1e3}, TypeError, "n_resamples must be an int"),
+        ({"batch": 0}, ValueError, "batch must be at least 1"),
+        ({"memory_budget": "1 GB"}, TypeError, "memory_budget must be an int"),
+        ({"stratify": "yes"}, TypeError, "stratify must be True or False"),
+        ({"resampling": "normal"}, ValueError, "resampling must be one of 'multinomial'"),
+        ({"clusters": [0, 1]}, ValueError, r"clusters must be \[n\].* 4 items, got \[2\]"),
+        ({"clusters": [0, 1, np.nan, 1]}, ValueError, "clusters must not be NaN"),
+        ({"amounts": [1, 2, 3, 4]}, TypeError, "amounts are for metrics that take them"),
+    ],
+)
+def test_errors(options, error, message):
+    given = {"key": KEY, **options}
+    with pytest.raises(error, match=message):
+        jm.bootstrap(jm.roc_auc, [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], **given)
