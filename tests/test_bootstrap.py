@@ -227,7 +227,10 @@ def resampled_by_numpy(data, n_resamples):
 @pytest.mark.parametrize("ties", [True, False])
 @pytest.mark.parametrize(
     "metric",
-    [partial(jm.partial_auc, max_fpr=0.1), partial(jm.recall_at_fpr, max_fpr=0.05)],
+    [
+        partial(jm.partial_auc, max_fpr=0.1),
+        pytest.param(partial(jm.recall_at_fpr, max_fpr=0.05), marks=pytest.mark.slow),
+    ],
     ids=["partial_auc", "recall"],
 )
 def test_heads_against_numpy(metric, ties):
@@ -452,6 +455,13 @@ def test_a_model_with_nan_does_not_spoil_others(data):
     np.testing.assert_array_equal(result.replicates[:, 0], expected[:, 0])
     assert np.isnan(result.replicates[:, 1]).all()
     np.testing.assert_array_equal(result.n_undefined, [0, FEW])
+
+
+def test_no_items():
+    with pytest.warns(UserWarning, match="undefined"):
+        result = jm.bootstrap(jm.roc_auc, [], [], key=KEY, n_resamples=FEW)
+    assert np.isnan(result.estimate)
+    assert np.isnan(result.replicates).all()
 
 
 # ---- work and memory

@@ -351,6 +351,7 @@ def test_a_band_of_a_perfect_model(data):
     assert (band.simultaneous_low > 0.8).all()
 
 
+@pytest.mark.slow
 def test_a_band_of_several_models(data):
     band = jm.roc_band(data[0][:2], data[1], fpr=[0.1, 0.5], key=KEY, n_resamples=200)
     assert band.low.shape == (2, 2)

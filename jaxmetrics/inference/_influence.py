@@ -79,9 +79,9 @@ def standard_error(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
+    clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
-    clusters: ArrayLike | None = None,
 ) -> Array:
     """The standard error of a metric from its influence function.
 
@@ -93,10 +93,10 @@ def standard_error(
       metric: one that is smooth in the weights and has one value a table, as for `influence`.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out.
       clusters: `[n]`, integers or strings, the same for items that belong together (a patient, a
         user); not traced.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
 
     Returns:
       `[...]`, in the unit of the metric.
@@ -128,9 +128,9 @@ def covariance(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
+    clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
-    clusters: ArrayLike | None = None,
 ) -> Array:
     """The covariance of a metric between models that score the same items.
 
@@ -141,9 +141,9 @@ def covariance(
       metric: one that is smooth in the weights and has one value a table, as for `influence`.
       scores: `[..., models, n]`, higher is more positive.
       labels: `[n]` or `[..., models, n]`, bool or 0 and 1.
+      clusters: `[n]`, integers or strings, the same for items that belong together; not traced.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
-      clusters: `[n]`, integers or strings, the same for items that belong together; not traced.
 
     Returns:
       `[..., models, models]`.
