@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import traits
+from jaxmetrics._table import at_least_one, traits
 from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.inference._gradient import Metric
 from jaxmetrics.inference._influence import Clusters
@@ -234,6 +234,7 @@ def _warn_of_undefined(n_undefined: Any, settings: Settings) -> None:
 
 def _over_batch(metric: Metric, items: Items, settings: Settings) -> Replicates:
     """Replicates `[n_resamples, ..., *value]`."""
+    items = at_least_one(items)
     given = {k: v for k, v in items._asdict().items() if v is not None}
     n = items.scores.shape[-1]
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in given.values()))

@@ -195,6 +195,8 @@ def compare(
             progress=progress,
         )
         result = resampled(metric, items, settings)
+        if getattr(result.estimate, "ndim", 0) != 1:
+            raise ValueError("the metric must have one value a table: take one limit at a time")
         estimate, covariance = result.estimate, _covariance_of(result.replicates)
     if key is None:
         key = jax.random.key(0)

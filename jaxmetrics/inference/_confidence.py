@@ -132,7 +132,7 @@ def confidence_interval(
         result = resampled(metric, items, settings)
         if chosen == "wilson":
             return _by_wilson(result, items, ids, level)
-        skew = _acceleration(metric, items) if chosen == "bca" else 0.0
+        skew = _acceleration(metric, items, ids) if chosen == "bca" else 0.0
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     estimate, error = (as_default(x) for x in estimate_and_error(metric, items, ids))
     low, high = wald_limits(estimate, error, level)
@@ -299,11 +299,10 @@ def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> tu
     return _rules.wilson(estimate, n, level)
 
 
-def _acceleration(metric: Metric, items: Items) -> Array:
-    """The acceleration of the stratified bootstrap."""
+def _acceleration(metric: Metric, items: Items, ids: Clusters | None) -> Array:
     if not traits(metric).smooth:
         raise TypeError(
             "method='bca' needs influence values, which this metric does not have, as its error "
             "depends on the density of the scores: write method='percentile'"
         )
-    return as_default(acceleration(metric, items))
+    return as_default(acceleration(metric, items, ids))

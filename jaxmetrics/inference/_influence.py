@@ -203,9 +203,12 @@ def estimate_and_covariance(
     return estimate, _products(errors)
 
 
-def acceleration(metric: Metric, items: Items) -> Array:
-    """(1/6) S3 / S2^1.5 with S_k = sum over classes of sum phi^k / n_c^k, in float64."""
-    return _skewness(_by_item(metric, items, _contributions)[1])
+def acceleration(metric: Metric, items: Items, clusters: Clusters | None) -> Array:
+    """(1/6) S3 / S2^1.5 with S_k = sum over classes of sum phi^k / n_c^k, in float64.
+
+    With clusters, the sums are over what each contributes.
+    """
+    return _skewness(_by_item(metric, items, _contributions, clusters)[1])
 
 
 def _by_item(

@@ -227,8 +227,7 @@ def _by_kind(order: Ordered) -> Any:
 
 def _places(n: int) -> int:
     """At least n, and one of few numbers, so that data of like size share a program."""
-    step = max((1 << n.bit_length()) // 16, TILE)
-    return max(-(-n // step), 1) * step
+    return max(1 << (n - 1).bit_length(), TILE) if n else TILE
 
 
 def _padded(order: Ordered, n: int) -> Ordered:
