@@ -175,7 +175,9 @@ def _lanes(prepared: Prepared, plan: Plan, settings: Settings) -> int:
         bytes_each += 8 * len(prepared.sampler.units.size)
     elif plan.finish.of_curves is None and jax.default_backend() != "cpu":
         bytes_each += 80 * prepared.cells.joined.shape[-1]
-    most = 64 if jax.default_backend() == "cpu" else 4096
+    most = 4096
+    if jax.default_backend() == "cpu":  # whose cache holds the counts of few units
+        most = 64 if len(prepared.sampler.units.size) > 1 << 14 else 128
     few = 1 << (settings.n_resamples - 1).bit_length()  # enough for all, in few sizes
     lanes = settings.batch or min(settings.memory_budget // bytes_each, most, few)
     return max(lanes + lanes % 2, 2)
