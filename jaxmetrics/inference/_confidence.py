@@ -199,7 +199,7 @@ def _warn_of_few(metric: Metric, items: Items, ids: Clusters | None, method: str
 # `python -m benchmarks.coverage` found there.
 _FEWEST = {
     "closed form": (10, "closed-form intervals", "90 to 100 %, and less if labels are wrong"),
-    "logit": (100, "logit intervals", "81 to 100 %, and of a partial area from 29 %"),
+    "logit": (50, "logit intervals", "81 to 100 %, and of a partial area from 29 %"),
     "wald": (200, "Wald intervals", "50 to 95 %, and of a partial area from 24 %"),
     "percentile": (200, "percentile intervals", "49 to 96 %, and of a partial area from 33 %"),
     "basic": (200, "basic bootstrap intervals", "50 to 95 %, and of recall from 29 %"),
