@@ -17,6 +17,7 @@ from sklearn import metrics as sk
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
+from jaxmetrics._report import _evaluation, _tables
 
 # As many items, models, limits and resamples as the demonstration has here, so that the tests
 # share what JAX compiles.
@@ -426,7 +427,7 @@ def test_output_writes_the_files(demo):
 
 def test_many_models_are_drawn_without_bands(folder, monkeypatch):
     problem = _report.problem_of_file(folder / "data.csv", label="y", scores=NAMES)
-    monkeypatch.setattr(_report, "MOST_BANDS", 2)
+    monkeypatch.setattr(_evaluation, "MOST_BANDS", 2)
     settings = _report.Settings(0.02, n_resamples=40)
     evaluation = _report.evaluate(problem, settings, lambda *_: None, with_band=True)
     assert evaluation.band is None
@@ -438,12 +439,12 @@ def test_many_models_are_drawn_without_bands(folder, monkeypatch):
     [(0.97722, 4, ".9772"), (1.0, 3, "1.000"), (-0.0211, 3, "-.021"), (-1e-9, 3, ".000")],
 )
 def test_numbers_are_printed_without_the_zero_before_the_point(value, digits, text):
-    assert _report._fixed(value, digits) == text
+    assert _tables._fixed(value, digits) == text
 
 
 def test_narrow_intervals_have_more_digits():
     for width, digits in ((0.3, 3), (0.004, 4), (0.0002, 5), (1e-12, 3), (np.nan, 3)):
-        assert _report._digits(np.array([width, 0.5])) == digits
+        assert _tables._digits(np.array([width, 0.5])) == digits
 
 
 def test_progress_is_for_terminals_and_work_that_takes_long(monkeypatch, capsys):

@@ -1,0 +1,67 @@
+"""What is evaluated: scores of models for labelled items."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxmetrics._report._columns import clusters_of, labels_of, nonnegative_of, numbers_of
+from jaxmetrics._report._files import read_columns
+from jaxmetrics._report._settings import InputError
+from jaxmetrics._types import FloatArray
+
+
+class Problem(NamedTuple):
+    """The scores of several models for the same labelled items."""
+
+    source: str
+    label: str
+    names: tuple[str, ...]
+    scores: FloatArray  # [models, n]
+    labels: npt.NDArray[np.bool_]  # [n]
+    weights: FloatArray | None = None  # [n]
+    amounts: FloatArray | None = None  # [n]
+    cluster: str | None = None
+    clusters: npt.NDArray[np.int64] | None = None  # [n]
+
+
+def problem_of_file(
+    path: Path,
+    *,
+    label: str,
+    scores: Sequence[str],
+    positive: str | None = None,
+    weight: str | None = None,
+    amount: str | None = None,
+    cluster: str | None = None,
+) -> Problem:
+    """The columns of a file, checked, so that every metric of them is defined."""
+    twice = [name for name, count in Counter([label, *scores]).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"column {twice[0]!r} is given twice: pass each --score once, and none as --label"
+        )
+    extra = [name for name in (weight, amount, cluster) if name is not None]
+    frame = read_columns(path, [label, *scores, *extra])
+    labels = labels_of(label, frame[label], positive)
+    weights = amounts = clusters = None
+    if weight is not None:
+        weights = nonnegative_of("weight", weight, frame[weight])
+        for name, members in (("positives", labels), ("negatives", ~labels)):
+            if not weights[members].any():
+                raise InputError(f"the weights {weight!r} of the {name} are all 0: AUC needs both")
+    if amount is not None:
+        # Only the positives' amounts count, so only theirs must be sound.
+        amounts = np.zeros(len(labels))
+        amounts[labels] = nonnegative_of("positives' amount", amount, frame[amount][labels])
+    if cluster is not None:
+        clusters = clusters_of(cluster, frame[cluster])
+    rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
+    return Problem(
+        str(path), label, tuple(scores), rows, labels, weights, amounts, cluster, clusters
+    )

@@ -1,0 +1,60 @@
+"""What the user chose, and how to refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+# Told what is being done, and the share of it that is.
+Tell = Callable[..., None]
+
+
+class InputError(click.ClickException):
+    """What the user gave cannot be evaluated; the message is one sentence that says what to do."""
+
+    exit_code = 2
+
+
+class Settings(NamedTuple):
+    """What the user chose."""
+
+    max_fpr: float
+    n_resamples: int = 2000
+    confidence_level: float = 0.95
+    seed: int = 0
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse what is not a fraction, a count or a seed."""
+    max_fpr, n_resamples, level, seed = settings
+    if not 0 < max_fpr <= 1:
+        raise InputError(
+            f"--max-fpr must be above 0 and at most 1, got {max_fpr:g}: "
+            "write fractions, 0.01 for 1 per cent"
+        )
+    if not 0 < level < 1:
+        raise InputError(
+            f"--confidence-level must be above 0 and below 1, got {level:g}: "
+            f"write {level / 100 if 1 < level < 100 else 0.95:g} for "
+            f"{level if 1 < level < 100 else 95:g} per cent"
+        )
+    if n_resamples < 1:
+        raise InputError(
+            f"--n-resamples must be at least 1, got {n_resamples}: "
+            "write 2000, or fewer to save time"
+        )
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed must be from 0 to {2**32 - 1}, got {seed}: write 0 or 1")
+
+
+def make_directory(directory: Path) -> None:
+    """Create it, before any long work, or say why not."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {directory} ({error.strerror}): pass another folder as --output"
+        ) from None
