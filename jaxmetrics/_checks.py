@@ -65,7 +65,8 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     if array.dtype != bool and not jnp.issubdtype(array.dtype, jnp.number):
         raise TypeError(
             f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: convert first, "
-            "for labels by comparing with the positive class, as in labels == 'yes'"
+            "for labels by comparing with the positive class, as in labels == 'yes', for several "
+            f"classes by numpy.searchsorted(classes, {name})"
         )
     return array
 
@@ -133,8 +134,8 @@ def _check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
     described = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
     if len({shape[-1] for shape in shapes.values()}) > 1:
         hint = ""
-        scores, labels = shapes["scores"], shapes["labels"]
-        if len(scores) > 1 and scores[-2] == labels[-1]:
+        (first, scores), (_, labels), *_ = shapes.items()
+        if first == "scores" and len(scores) > 1 and scores[-2] == labels[-1]:
             hint = (
                 "; for one column of probabilities write scores[:, 1], for one model a column "
                 "scores.T, for classes one_vs_rest or multilabel"
@@ -431,3 +432,306 @@ def check_clusters(clusters: ArrayLike, items: Items) -> tuple[HostArray, int]:
         raise ValueError("clusters must not be NaN: give an item of its own cluster its own id")
     distinct, index = np.unique(ids, return_inverse=True)
     return index.astype(np.int32), max(len(distinct), 1)
+
+
+# Lists of documents.
+
+
+def check_lists(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    segments: ArrayLike | None,
+    num_segments: int | None,
+    where: ArrayLike | None,
+) -> tuple[Items, HostOrDeviceArray | None, int | None]:
+    """Scores and graded labels that fit together, the list of each item and how many there are."""
+    with double_precision():
+        given = {"scores": as_array("scores", scores), "labels": as_array("labels", labels)}
+        mask = None if where is None else as_array("where", where)
+        if mask is not None and mask.dtype != bool:
+            raise TypeError(f"where must be bool, got {mask.dtype}: write where=mask != 0")
+        others = {"where": mask, "segments": segments}
+        arrays = {k: as_array(k, v) for k, v in others.items() if v is not None}
+        _check_shapes({name: array.shape for name, array in (given | arrays).items()})
+        _check_finite("labels", given["labels"], mask)
+        items = Items(**given, where=mask)
+        if segments is None:
+            if num_segments is not None:
+                raise TypeError(
+                    "num_segments goes with segments=: pass the list of each item as segments, "
+                    "or leave num_segments out where each row is a list"
+                )
+            return items, None, None
+        segment = arrays["segments"]
+        return items, segment, _check_segments(segment, num_segments, mask)
+
+
+def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
+    if not jnp.issubdtype(values.dtype, jnp.floating) or not _all_concrete(values, mask):
+        return
+    with jax.ensure_compile_time_eval():
+        if not _all((values > -math.inf) & (values < math.inf), mask):
+            raise ValueError(
+                f"{name} must be finite, got NaN or infinity: leave items out with where="
+            )
+
+
+def _check_segments(
+    segment: HostOrDeviceArray, num_segments: int | None, mask: HostOrDeviceArray | None
+) -> int:
+    """How many segments there are; refuses ids that are none of them."""
+    if segment.dtype == bool or not jnp.issubdtype(segment.dtype, jnp.integer):
+        raise TypeError(
+            f"segments must be whole numbers from 0, got {segment.dtype}: write "
+            "numpy.unique(ids, return_inverse=True)[1]"
+        )
+    if num_segments is not None:
+        check_count("num_segments", num_segments)
+    if not _all_concrete(segment, mask):
+        if num_segments is None:
+            raise TypeError(
+                "num_segments must be given where segments are traced: write num_segments=..., "
+                "the number of lists, which is the length of the result"
+            )
+        return int(num_segments)
+    ids = np.asarray(segment)
+    ids = ids if mask is None else ids[np.broadcast_to(np.asarray(mask), ids.shape)]
+    low, high = (int(ids.min()), int(ids.max())) if ids.size else (0, 0)
+    count = int(high + 1 if num_segments is None else num_segments)
+    if low < 0 or high >= count:
+        raise ValueError(
+            f"segments must be from 0 to num_segments - 1 = {count - 1}, got "
+            f"{low if low < 0 else high}: write num_segments={high + 1}, or number the lists with "
+            "numpy.unique(ids, return_inverse=True)[1]"
+        )
+    return count
+
+
+def check_grades(
+    labels: HostOrDeviceArray, mask: HostOrDeviceArray | None, max_grade: float | None
+) -> None:
+    """Refuse grades that are negative, or above the highest that there can be."""
+    if labels.dtype == bool or not _all_concrete(labels, mask):
+        return
+    highest = math.inf if max_grade is None else max_grade
+    with jax.ensure_compile_time_eval():
+        if not _all(labels >= 0, mask):
+            raise ValueError(
+                "labels must not be negative, as their gain would be: write "
+                "numpy.maximum(labels, 0), or leave items that were not judged out with where="
+            )
+        if not _all(labels <= highest, mask):
+            raise ValueError(
+                f"labels must be at most max_grade = {highest:g}: pass the highest grade of the "
+                "scale as max_grade"
+            )
+
+
+def _places(name: str, value: Any) -> int | tuple[int, ...] | None:
+    if value is None:
+        return None
+    alone = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not alone and not (
+        isinstance(value, (list, tuple, range, np.ndarray)) and np.ndim(value) == 1 and len(value)
+    ):
+        raise TypeError(f"{name} must be an int or several, known when tracing, got {value!r}")
+    for place in [value] if alone else value:
+        check_count(name, place)
+    return int(value) if alone else tuple(int(place) for place in value)
+
+
+def _word_or_function(words: tuple[str, ...]) -> Any:
+    def check(name: str, value: Any) -> Any:
+        return value if callable(value) else _one_of(words)(name, value)
+
+    return check
+
+
+def _function_or_none(name: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function of the rank from 1, or None, got {value!r}")
+    return value
+
+
+def _constant(low: float, high: float, *, open_ends: bool = True, nan: bool = False) -> Any:
+    def check(name: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"{name} must be a number, known when tracing, got {value!r}")
+        inside = low < value < high if open_ends else low <= value <= high
+        if not (inside or (nan and math.isnan(value))):
+            raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
+        return float(value)
+
+    return check
+
+
+_LIST_OPTIONS: dict[str, Any] = {
+    "k": _places,
+    "gain": _word_or_function(("linear", "exponential")),
+    "discount": _function_or_none,
+    "ties": _one_of(("average", "index")),
+    "denominator": lambda name, value: value,  # each metric has its own
+    "empty": _constant(-math.inf, math.inf, nan=True),
+    "max_grade": _constant(0, math.inf),
+    "persistence": _constant(0, 1),
+}
+
+
+def check_list_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a metric of lists, each by its name; all are constants."""
+    return {name: _LIST_OPTIONS[name](name, value) for name, value in options.items()}
+
+
+# Hard predictions. Classes are indices from 0, so that each has its place among the counts.
+
+
+def check_predictions(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> tuple[
+    HostOrDeviceArray, HostOrDeviceArray, HostOrDeviceArray | None, HostOrDeviceArray | None
+]:
+    """Whole numbers that fit together, with their weights and mask."""
+    with double_precision():  # a 64-bit array of another library stays one
+        given = {
+            "predictions": as_array("predictions", predictions),
+            "labels": as_array("labels", labels),
+        }
+        for name, value in (("weights", weights), ("where", where)):
+            if value is not None:
+                given[name] = as_array(name, value)
+        mask = given.get("where")
+        if mask is not None and mask.dtype != bool:
+            raise TypeError(f"where must be bool, got {mask.dtype}: write where=mask != 0")
+        _check_shapes({name: array.shape for name, array in given.items()})
+        if "weights" in given:
+            _check_weights("weights", given["weights"], mask)
+        decided, truth = (_whole(name, given[name], mask) for name in ("predictions", "labels"))
+        return decided, truth, given.get("weights"), mask
+
+
+def _whole(
+    name: str, array: HostOrDeviceArray, mask: HostOrDeviceArray | None
+) -> HostOrDeviceArray:
+    """As it is if of whole numbers by its type; floats become so where they are seen to be."""
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    hint = f"write {name}.argmax(-1) or {name} > threshold if they are scores"
+    if not _all_concrete(array, mask):
+        raise TypeError(
+            f"{name} must be class indices, got {array.dtype}: {hint}, else {name}.astype(int)"
+        )
+    host = np.asarray(array, np.float64)
+    whole = (host == np.round(host)) & (np.abs(host) < 2**31)
+    if not _all(whole, None if mask is None else np.asarray(mask)):
+        raise ValueError(f"{name} must be class indices, got {host[~whole].flat[0]}: {hint}")
+    return np.where(whole, host, 0).astype(np.int32)
+
+
+def check_class_range(
+    ids: dict[str, HostOrDeviceArray],
+    mask: HostOrDeviceArray | None,
+    n_classes: int | None,
+    hint: str = "",
+) -> int | None:
+    """The highest index of a valid item, None if traced; refuses those not in range(n_classes)."""
+    highest: int | None = 1
+    for name, array in ids.items():
+        if array.dtype == bool or not array.size:
+            continue
+        if not _all_concrete(array, mask):
+            highest = None
+            continue
+        with jax.ensure_compile_time_eval():
+            on_host = isinstance(array, np.ndarray) and not isinstance(mask, jax.Array)
+            valid = array if mask is None else (np if on_host else jnp).where(mask, array, 0)
+            low, high = int(valid.min()), int(valid.max())
+        if low < 0:
+            raise ValueError(
+                f"{name} must be class indices from 0, got {low}: leave items without a class out "
+                f"with where={name} >= 0"
+            )
+        if n_classes is not None and high >= n_classes:
+            raise ValueError(f"{name} must be below {n_classes}, got {high}: {hint}")
+        highest = None if highest is None else max(highest, high)
+    return highest
+
+
+def check_n_classes(
+    ids: dict[str, HostOrDeviceArray],
+    mask: HostOrDeviceArray | None,
+    n_classes: int | None,
+    classes: tuple[int, ...] | None = None,
+) -> int:
+    """How many classes there are: as given, or as found, but two at least."""
+    if n_classes is None:
+        highest = check_class_range(ids, mask, None)
+        if highest is None:
+            raise TypeError(
+                "the number of classes must be known when a program is traced: write n_classes=10"
+            )
+        return max(highest, *classes or (0,)) + 1
+    check_count("n_classes", n_classes)
+    if classes and max(classes) >= n_classes:
+        raise ValueError(f"classes must be below n_classes={n_classes}, got {max(classes)}")
+    check_class_range(ids, mask, n_classes, "n_classes= is the number of all classes")
+    return int(n_classes)
+
+
+def check_positive_class(
+    ids: dict[str, HostOrDeviceArray],
+    mask: HostOrDeviceArray | None,
+    n_classes: int | None,
+    positive_class: int,
+) -> int | None:
+    """Below what the indices of two classes, or of one against the rest, must be; None if any.
+
+    Of several classes one must be chosen, or their number be told, lest class 1 be taken of them
+    by default.
+    """
+    if isinstance(positive_class, bool) or not isinstance(positive_class, (int, np.integer)):
+        raise TypeError(f"positive_class must be an int, got {positive_class!r}")
+    if n_classes is not None:
+        check_count("n_classes", n_classes)
+        check_index("positive_class", positive_class, n_classes)
+    elif positive_class < 0:
+        raise ValueError(f"positive_class must be a class index, got {positive_class}")
+    limit = n_classes if n_classes is not None or positive_class > 1 else 2
+    hint = (
+        "for several classes write average='macro', 'micro', 'weighted' or None, or n_classes= "
+        f"for class {positive_class} against the rest"
+    )
+    check_class_range(ids, mask, limit, hint)
+    return limit
+
+
+def check_class_filter(classes: Any) -> tuple[int, ...] | None:
+    """Distinct class indices in the order that is asked for; None for all."""
+    if classes is None:
+        return None
+    if not is_concrete(classes):
+        raise TypeError("classes must be known when a program is traced: pass a tuple of ints")
+    chosen = np.asarray(classes)
+    if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
+        raise TypeError(f"classes must be a sequence of class indices, got {classes!r}")
+    if chosen.min() < 0 or len(np.unique(chosen)) < len(chosen):
+        raise ValueError(f"classes must be distinct and not negative, got {classes!r}")
+    return tuple(chosen.tolist())
+
+
+def check_zero_division(zero_division: float) -> HostOrDeviceArray:
+    """A number in [0, 1], or NaN, as an array."""
+    if isinstance(zero_division, (float, np.floating)) and math.isnan(zero_division):
+        return np.asarray(math.nan)
+    if isinstance(zero_division, (str, bool)):
+        raise TypeError(f"zero_division must be NaN or a number in [0, 1], got {zero_division!r}")
+    number: HostOrDeviceArray = _number(0, 1, several=False)("zero_division", zero_division)
+    return number
+
+
+def check_beta(beta: float) -> HostOrDeviceArray:
+    """A number that is not negative, as an array."""
+    number: HostOrDeviceArray = _number(0, math.inf, open_high=True, several=False)("beta", beta)
+    return number

@@ -56,3 +56,18 @@ class TableMetric(Protocol[P, R_co]):
         where: ArrayLike | None = None,
         **options: Any,
     ) -> R_co: ...
+
+
+class ListMetric(Protocol):
+    """A metric of ranked lists: rows of documents, or segments of flat items."""
+
+    def __call__(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        where: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        num_segments: int | None = None,
+        **options: Any,
+    ) -> Array: ...
