@@ -1,0 +1,279 @@
+"""Areas under curves, under scikit-learn's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jaxmetrics._area import average_precision, partial_auc, roc_auc
+from jaxmetrics._averaging import multilabel, one_vs_one
+from jaxmetrics._types import ArrayLike, FloatArray
+from jaxmetrics.sklearn._inputs import (
+    check_array,
+    check_consistent_length,
+    checked_scores,
+    column_or_1d,
+    in_double,
+    type_of_target,
+    warn_no_positives,
+    warn_one_class,
+)
+
+
+def auc(x: ArrayLike, y: ArrayLike) -> float:
+    """The area under any curve, by the trapezoidal rule.
+
+    sum_i (x_(i+1) - x_i) (y_i + y_(i+1)) / 2, with its sign turned where x falls.
+
+    Args:
+      x: `[points]`, rising or falling.
+      y: `[points]`.
+
+    Returns:
+      The area, a Python float.
+
+    Raises:
+      ValueError: fewer than two points, lengths that differ, or x neither rises nor falls.
+
+    NaN where a coordinate is. Time and memory O(points).
+
+    Example:
+      >>> from jaxmetrics.sklearn import auc
+      >>> auc([0, 0.5, 1], [0, 1, 1])
+      0.75
+
+    Reference: scikit-learn's `sklearn.metrics.auc`.
+    """
+    check_consistent_length(x, y)
+    x, y = column_or_1d(x), column_or_1d(y)
+    if len(x) < 2:
+        raise ValueError(
+            f"At least 2 points are needed to compute area under curve, but x.shape = {x.shape}"
+        )
+    steps = np.diff(x)
+    if np.any(steps < 0) and np.any(steps > 0):
+        raise ValueError(f"x is neither increasing nor decreasing : {x}.")
+    return float(np.trapezoid(y, x) * (-1 if np.any(steps < 0) else 1))
+
+
+def average_precision_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    average: str | None = "macro",
+    pos_label: Any = 1,
+    sample_weight: ArrayLike | None = None,
+) -> Any:
+    """Average precision, as `sklearn.metrics.average_precision_score` returns it.
+
+    Formula and conventions are those of `jaxmetrics.average_precision`.
+
+    Args:
+      y_true: `[n]` of two or more classes, or `[n, labels]` of 0 and 1.
+      y_score: `[n]`, or `[n, classes]` for several.
+      average: "macro", "micro", "weighted", "samples" or None; of no effect for two classes.
+      pos_label: the positive class, of two.
+      sample_weight: `[n]`, not negative.
+
+    Returns:
+      A float, or for average=None an array `[classes]`.
+
+    Raises:
+      ValueError: shapes or options that do not go with the kind of problem.
+
+    0 without positives, with a warning. Time O(classes n log n), memory O(classes n).
+
+    Example:
+      >>> from jaxmetrics.sklearn import average_precision_score
+      >>> print(round(average_precision_score([0, 0, 1, 1], [.1, .4, .35, .8]), 4))
+      0.8333
+
+    Reference: scikit-learn's `sklearn.metrics.average_precision_score`.
+    """
+    kind = type_of_target(y_true, input_name="y_true")
+    truth = np.asarray(y_true)
+    if kind == "binary":
+        present = np.unique(truth)
+        if len(present) == 2 and pos_label not in present:
+            raise ValueError(
+                f"pos_label={pos_label} is not a valid label. It should be one of {present}"
+            )
+        scores, weights = checked_scores(truth, y_score, sample_weight)
+        truth = column_or_1d(truth) == pos_label
+        if not truth.any():
+            warn_no_positives()
+        return float(in_double(average_precision, scores, truth, weights))
+    if kind in ("multilabel-indicator", "multiclass") and pos_label != 1:
+        raise ValueError(
+            f"Parameter pos_label is fixed to 1 for {kind} y_true. Do not set pos_label or set "
+            "pos_label to 1."
+        )
+    if kind == "multiclass":
+        truth = truth[:, None] == np.unique(truth)
+        _check_one_column_a_class(np.asarray(y_score), truth.shape)
+    elif kind != "multilabel-indicator":
+        raise ValueError(f"{kind} format is not supported")
+    return _averaged(average_precision, truth, y_score, average, sample_weight)
+
+
+def roc_auc_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    average: str | None = "macro",
+    sample_weight: ArrayLike | None = None,
+    max_fpr: float | None = None,
+    multi_class: str = "raise",
+    labels: ArrayLike | None = None,
+) -> Any:
+    """The area under the ROC curve, as `sklearn.metrics.roc_auc_score` returns it.
+
+    Formula and conventions are those of `jaxmetrics.roc_auc`, and with `max_fpr` of
+    `jaxmetrics.partial_auc` with scale="mcclish".
+
+    Args:
+      y_true: `[n]` of two or more classes, or `[n, labels]` of 0 and 1.
+      y_score: `[n]`, or `[n, classes]`, which for several classes are probabilities.
+      average: "macro", "micro", "weighted", "samples" or None; of no effect for two classes.
+      sample_weight: `[n]`, not negative.
+      max_fpr: in (0, 1], for the partial area; of two classes or of labels.
+      multi_class: "ovr" or "ovo", which must be chosen where there are several classes.
+      labels: the classes in order, where not all occur in y_true.
+
+    Returns:
+      A float, or for average=None an array `[classes]`.
+
+    Raises:
+      ValueError: shapes or options that do not go with the kind of problem.
+
+    NaN with an UndefinedMetricWarning where only one class is present. Time O(classes n log n);
+    memory O(classes n).
+
+    Example:
+      >>> from jaxmetrics.sklearn import roc_auc_score
+      >>> roc_auc_score([0, 0, 1, 1], [.1, .4, .35, .8])
+      0.75
+
+    Reference: scikit-learn's `sklearn.metrics.roc_auc_score`.
+    """
+    kind = type_of_target(y_true, input_name="y_true")
+    truth = check_array(y_true, ensure_2d=False, dtype=None)
+    scores = check_array(y_score, ensure_2d=False)
+    if max_fpr is not None and not 0 < max_fpr <= 1:
+        raise ValueError(f"Expected max_fpr in range (0, 1], got: {max_fpr!r}")
+    if kind == "multiclass" or (kind == "binary" and scores.ndim == 2 and scores.shape[1] > 2):
+        if max_fpr not in (None, 1.0):
+            raise ValueError(
+                "Partial AUC computation not available in multiclass setting, 'max_fpr' must be "
+                f"set to `None`, received `max_fpr={max_fpr}` instead"
+            )
+        return _multiclass_auc(truth, scores, average, sample_weight, multi_class, labels)
+    whole = max_fpr in (None, 1.0)
+    metric = roc_auc if whole else partial(partial_auc, max_fpr=max_fpr, scale="mcclish")
+    if kind != "binary":
+        return _averaged(metric, truth, scores, average, sample_weight, needs_both=True)
+    scores, weights = checked_scores(truth, scores, sample_weight)
+    classes = np.unique(truth)
+    if len(classes) != 2:
+        warn_one_class()
+        return float("nan")
+    return float(in_double(metric, scores, column_or_1d(truth) == classes[1], weights))
+
+
+def _multiclass_auc(
+    truth: Any,
+    scores: FloatArray,
+    average: str | None,
+    sample_weight: ArrayLike | None,
+    multi_class: str,
+    labels: ArrayLike | None,
+) -> Any:
+    if multi_class not in ("ovo", "ovr"):
+        raise ValueError("multi_class must be in ('ovo', 'ovr')")
+    if scores.ndim != 2:
+        _check_one_column_a_class(scores, (len(truth), 0))
+    if not np.allclose(1, scores.sum(axis=1)):
+        raise ValueError(
+            "Target scores need to be probabilities for multiclass roc_auc, i.e. they should sum "
+            "up to 1.0 over classes"
+        )
+    pairs = multi_class == "ovo"
+    allowed = (() if pairs else ("micro",)) + ("macro", "weighted", None)
+    if average not in allowed:
+        raise ValueError(f"average must be one of {allowed} for multiclass problems")
+    if pairs and average is None:
+        raise NotImplementedError("average=None is not implemented for multi_class='ovo'.")
+    classes = classes_of_columns(truth, scores, labels)
+    if not pairs:
+        truth = truth[:, None] == classes
+        return _averaged(roc_auc, truth, scores, average, sample_weight, needs_both=True)
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight is not supported for multiclass one-vs-one ROC AUC, 'sample_weight' "
+            "must be None in this case."
+        )
+    present, index = np.unique(truth, return_inverse=True)  # pairs are of classes that occur
+    scores = scores[:, np.isin(classes, present)]
+    return float(in_double(one_vs_one(roc_auc, average), scores, index, None))
+
+
+def classes_of_columns(truth: Any, scores: FloatArray, labels: ArrayLike | None) -> Any:
+    """The classes, one for each column of scores."""
+    if labels is None:
+        classes = np.unique(truth)
+        if len(classes) != scores.shape[1]:
+            raise ValueError(
+                "Number of classes in y_true not equal to the number of columns in 'y_score'"
+            )
+        return classes
+    given = column_or_1d(labels)
+    classes = np.unique(given)
+    if len(classes) != len(given):
+        raise ValueError("Parameter 'labels' must be unique")
+    if not np.array_equal(classes, given):
+        raise ValueError("Parameter 'labels' must be ordered")
+    if len(classes) != scores.shape[1]:
+        raise ValueError(
+            f"Number of given labels, {len(classes)}, not equal to the number of columns in "
+            f"'y_score', {scores.shape[1]}"
+        )
+    if not np.isin(truth, classes).all():
+        raise ValueError("'y_true' contains labels not in parameter 'labels'")
+    return classes
+
+
+def _check_one_column_a_class(scores: Any, shape: tuple[int, ...]) -> None:
+    if scores.shape != shape:
+        raise ValueError(
+            "`y_score` needs to be of shape `(n_samples, n_classes)`, since `y_true` contains "
+            f"multiple classes. Got `y_score.shape={scores.shape}`."
+        )
+
+
+def _averaged(
+    metric: Callable[..., Any],
+    truth: Any,
+    scores: ArrayLike,
+    average: str | None,
+    sample_weight: ArrayLike | None,
+    *,
+    needs_both: bool = False,
+) -> Any:
+    """The metric of columns `[n, labels]`, averaged, with a warning for those without a class."""
+    if average not in (None, "micro", "macro", "weighted", "samples"):
+        raise ValueError(f"average has to be one of {(None, 'micro', 'macro', 'weighted')}")
+    check_consistent_length(truth, scores, sample_weight)
+    scores, truth = check_array(scores), np.asarray(truth) == 1
+    if average == "weighted" and not truth.any():
+        return 0.0
+    over = {"micro": None, "samples": 1}.get(str(average), 0)
+    if not np.all(np.any(truth, axis=over)):
+        (warn_one_class if needs_both else warn_no_positives)()
+    elif needs_both and np.any(np.all(truth, axis=over)):
+        warn_one_class()
+    weights = None if sample_weight is None else column_or_1d(sample_weight)
+    value = in_double(multilabel(metric, average), scores, truth, weights)
+    return np.asarray(value) if average is None else float(value)

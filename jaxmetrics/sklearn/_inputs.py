@@ -1,0 +1,79 @@
+"""What every function here does with its inputs: scikit-learn's checks, and float64."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmetrics._types import ArrayLike, FloatArray
+
+try:
+    from sklearn.exceptions import UndefinedMetricWarning
+    from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+    from sklearn.utils.multiclass import type_of_target
+except ImportError as error:
+    raise ImportError(
+        "jaxmetrics.sklearn checks its inputs with scikit-learn: pip install 'jaxmetrics[report]'"
+    ) from error
+
+__all__ = [
+    "UndefinedMetricWarning",
+    "assert_all_finite",
+    "check_array",
+    "check_consistent_length",
+    "checked_scores",
+    "column_or_1d",
+    "in_double",
+    "type_of_target",
+    "warn_no_positives",
+    "warn_one_class",
+    "warn_undefined",
+]
+
+
+def checked_scores(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[FloatArray, FloatArray | None]:
+    check_consistent_length(y_true, y_score, sample_weight)
+    scores = column_or_1d(y_score)
+    assert_all_finite(scores)
+    return scores, None if sample_weight is None else column_or_1d(sample_weight)
+
+
+def in_double(
+    function: Callable[..., Any], scores: Any, truth: Any, weights: FloatArray | None
+) -> Any:
+    """`function` of scores and labels `[n, ...]` in NumPy float64, compiled for few sizes of n."""
+    n = len(scores)
+    step = 2 ** max(4, n.bit_length() - 3)  # at most an eighth more than a power of 2, or 16
+    extra = -n % step
+
+    def padded(x: Any) -> Any:
+        return np.pad(x, [(0, extra)] + [(0, 0)] * (x.ndim - 1))
+
+    weights = None if weights is None else padded(weights)
+    with jax.enable_x64(True):
+        result = function(
+            padded(scores), padded(truth), weights=weights, where=np.arange(n + extra) < n
+        )
+    return jax.tree.map(np.asarray, result)
+
+
+def warn_undefined(message: str) -> None:
+    warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
+
+
+def warn_one_class() -> None:
+    warn_undefined(
+        "Only one class is present in y_true. ROC AUC score is not defined in that case."
+    )
+
+
+def warn_no_positives() -> None:
+    warnings.warn(
+        "No positive class found in y_true, recall is set to one for all thresholds.", stacklevel=3
+    )
