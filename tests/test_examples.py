@@ -10,6 +10,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SAYS = {
     "error_bars": ["recall at 5 % FPR (wilson)", "cannot be told from the best: logistic", "drew"],
     "first_principles": ["0.35               3                2", "cheapest:", "drew"],
+    "learning_to_rank": ["mean of 277 queries", "0.0433, better", "not told apart", "drew"],
     "partial_auc": ["0.5588", "0.5882", "0.7000  0.7000"],
     "recall_at_fpr": ["212 malignant", "of the area", "median_unbiased"],
 }
