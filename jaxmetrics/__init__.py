@@ -24,6 +24,7 @@ from jaxmetrics._curves import (
     roc_curve,
 )
 from jaxmetrics._gain import dcg, expected_reciprocal_rank, ndcg, rank_biased_precision
+from jaxmetrics._pairs import ordered_pair_accuracy
 from jaxmetrics._retrieval import (
     average_precision_at_k,
     hit_rate_at_k,
@@ -97,6 +98,7 @@ __all__ = [
     "ndcg",
     "one_vs_one",
     "one_vs_rest",
+    "ordered_pair_accuracy",
     "partial_auc",
     "permutation_test",
     "precision",

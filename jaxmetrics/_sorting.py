@@ -97,6 +97,26 @@ def sort_by_key_and_payload(keys: Any, payload: Any) -> tuple[Any, Any]:
     return _sort_packed(keys, payload)
 
 
+def sort(keys: Any) -> Any:
+    """Keys `[..., n]` in ascending order."""
+    if not isinstance(keys, np.ndarray):
+        return lax.sort(keys)
+    keys = np.array(keys, order="C")
+    _sort_rows(keys)
+    return keys
+
+
+def _sort_rows(words: HostArray) -> None:
+    """In place; the rows of a batch in threads."""
+    rows = words.reshape(-1, words.shape[-1])
+    if len(rows) > 1 and words.size > _MANY:
+        parts = np.array_split(rows, os.cpu_count() or 1)  # views
+        with ThreadPoolExecutor(len(parts)) as workers:
+            list(workers.map(lambda part: part.sort(axis=-1), parts))
+    else:
+        rows.sort(axis=-1)
+
+
 def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostArray]:
     """By NumPy, whose vectorised sort is several times faster than XLA's on the CPU."""
     if keys.dtype == np.uint64:
@@ -105,12 +125,7 @@ def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostA
     words = keys.astype(np.uint64, order="C")  # so that its rows are views
     words <<= 32
     words |= payload
-    rows = words.reshape(-1, words.shape[-1])
-    if len(rows) > 1 and words.size > _MANY:
-        with ThreadPoolExecutor(os.cpu_count()) as workers:
-            list(workers.map(np.ndarray.sort, rows))
-    else:
-        rows.sort(axis=-1)
+    _sort_rows(words)
     return (words >> 32).astype(np.uint32), words.astype(np.uint32)
 
 

@@ -1,0 +1,368 @@
+"""Lists of documents in order of score: the one step between inputs and every ranking metric.
+
+Lists are rows `[..., n_docs]`, or lie one after the other in flat items with an id each, their
+segment. Everything is written for one row, or for the segments of one row, and batched.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics import _checks, _numerics, _sorting
+from jaxmetrics._table import at_hand, at_least_one, on_host
+from jaxmetrics._types import Array, ArrayLike, Items, ListMetric
+
+Places = int | tuple[int, ...] | None
+
+
+class Ranking(NamedTuple):
+    """The places of one list, or of several lists one after the other, the best first.
+
+    Attributes:
+      item: `[places]`, which item stands there. Masked items stand behind all others.
+      rank: `[places]`, the place within its list, from 0.
+      valid: `[places]`, whether the item is not masked.
+      tied: `[places]`, whether the item ties with the one before it in its list.
+      segment: `[places]`, its list, where there are several.
+    """
+
+    item: Array
+    rank: Array
+    valid: Array
+    tied: Array
+    segment: Array | None
+
+
+class Lists(NamedTuple):
+    """One row of inputs: a list, or the segments that it holds; `[n]` each.
+
+    Attributes:
+      keys: of the scores, ascending from the best.
+      labels: as given.
+      valid: whether an item counts.
+      segment: the list of an item, `num_segments` of one that does not count; None of one list.
+      by_score: the items in order of list and score; of one list those that are needed.
+      falling: the keys of the labels in order of list and label, where a metric asks for them.
+      num_segments: how many lists; None of one list.
+    """
+
+    keys: Array
+    labels: Array
+    valid: Array
+    segment: Array | None
+    by_score: Array
+    falling: Any
+    num_segments: int | None = None
+
+    def ranking(self, k: Places = None) -> Ranking:
+        """By score; of a single list no more places than the largest k has."""
+        item = self.by_score
+        if k is not None and self.segment is None:
+            item = item[: np.max(k)]
+        keys, valid = take(self.keys, item), take(self.valid, item)
+        place = places(item)
+        tied = (keys == _before(keys)) & (valid == _before(valid)) & (place > 0)
+        if self.segment is None:
+            return Ranking(item, place, valid, tied, None)
+        segment = take(self.segment, item)
+        opens = (segment != _before(segment)) | (place == 0)
+        first = lax.associative_scan(jnp.maximum, jnp.where(opens, place, 0))
+        return Ranking(item, place - first, valid, tied & ~opens, segment)
+
+    def falling_labels(self, ranking: Ranking) -> Array:
+        """At the places of a ranking, the labels of each list in their own order."""
+        keys = self.falling[: len(ranking.item)]
+        labels: Array = _sorting.scores_of_keys(keys, self.labels)
+        return labels
+
+    def total(self, values: Array) -> Array:
+        """The sum over each list of `values` `[n]` by item: `[]`, or `[num_segments]`."""
+        return self._total(jnp.where(self.valid, values, 0), self.segment)
+
+    def total_at(self, ranking: Ranking, values: Array, k: Places = None) -> Array:
+        """The sum over the first k places of each list of `values` `[places]`.
+
+        `[]`, or `[num_segments]`; before it an axis of several k.
+        """
+        within = ranking.valid
+        if k is not None:
+            within = within & (ranking.rank < jnp.asarray(k)[..., None])
+        return self._total(jnp.where(within, values, 0), ranking.segment)
+
+    def _total(self, values: Array, segment: Array | None) -> Array:
+        if segment is None:
+            return jnp.sum(values, axis=-1)
+
+        def of_segments(x: Array) -> Array:
+            return jax.ops.segment_sum(x, segment, self.num_segments)
+
+        sums: Array = jnp.vectorize(of_segments, signature="(n)->(s)")(values)
+        return sums
+
+    def mean_of_ties(self, ranking: Ranking, values: Array) -> Array:
+        """At each place, the mean of `values` `[n]` over the items that tie there."""
+        n_places = len(ranking.item)
+        first, last = runs(~ranking.tied)
+        sums = take(running(take(values, ranking.item), ~ranking.tied), last)
+        counts = last - first + 1
+        if n_places < len(values):  # the last tie may go on behind the last place
+            lowest = ranking.item[-1]
+            among = (self.keys == self.keys[lowest]) & (self.valid == self.valid[lowest])
+            cut = last == n_places - 1
+            sums = jnp.where(cut, jnp.sum(jnp.where(among, values, 0)), sums)
+            counts = jnp.where(cut, jnp.sum(among), counts)
+        means: Array = sums / counts
+        return means
+
+
+def take(values: Array, order: Array) -> Array:
+    """`values[order]`, all of which are known to exist."""
+    taken: Array = values.at[order].get(mode="promise_in_bounds")
+    return taken
+
+
+def places(order: Array) -> Array:
+    """`[places]`, the number of each place from 0."""
+    return jnp.arange(len(order), dtype=jnp.int32)
+
+
+def runs(starts: Array) -> tuple[Array, Array]:
+    """The first and the last place of the run that each place is in; a run begins at `starts`."""
+    place = places(starts)
+    ends = jnp.append(starts[1:], jnp.ones(1, bool))
+    first = lax.associative_scan(jnp.maximum, jnp.where(starts, place, 0))
+    last = lax.associative_scan(jnp.minimum, jnp.where(ends, place, len(place)), reverse=True)
+    return first, last
+
+
+def running(
+    values: Array, starts: Array, operation: Callable[[Array, Array], Array] = jnp.add
+) -> Array:
+    """The sum so far along the last axis, or another operation's; it begins anew at `starts`."""
+
+    def combine(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
+        value = jnp.where(right[1], right[0], operation(left[0], right[0]))
+        return value, left[1] | right[1]
+
+    starts = jnp.broadcast_to(starts, values.shape)
+    result: Array = lax.associative_scan(combine, (values, starts), axis=values.ndim - 1)[0]
+    return result
+
+
+def _before(x: Array) -> Array:
+    return jnp.roll(x, 1)
+
+
+# Ordering. Of NumPy's arrays by NumPy; others are to be traced in double precision.
+
+
+def order(keys: Any, valid: Any, segment: Any) -> Any:
+    """Items `[..., n]` in order of segment, then of key, then of index.
+
+    Masked items are last. `valid` is None where all are valid, `segment` where there is one list.
+    """
+    library = _numerics.namespace(keys)
+    n = keys.shape[-1]
+    index = library.arange(n, dtype=np.uint32)
+    if segment is None and valid is not None:
+        # Behind the items of the same key, where a masked one has the key of a valid one.
+        keys = library.where(valid, keys, _last(keys))
+        index = library.where(valid, index, index + np.uint32(n))
+    _, by_value = _sorting.sort_by_key_and_payload(*library.broadcast_arrays(keys, index))
+    if segment is None:
+        return by_value if valid is None else by_value - np.uint32(n) * (by_value >= n)
+    segment, by_value = library.broadcast_arrays(segment, by_value)
+    ids = _gather(segment, by_value).astype(np.uint32)
+    place = library.broadcast_to(library.arange(n, dtype=np.uint32), ids.shape)
+    return _gather(by_value, _sorting.sort_by_key_and_payload(ids, place)[1])
+
+
+def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
+    """The `descending_keys` of values in order of segment and of falling value."""
+    library = _numerics.namespace(values)
+    keys = _sorting.descending_keys(values)
+    if segment is None:
+        return _sorting.sort(keys if valid is None else library.where(valid, keys, _last(keys)))
+    if keys.dtype == np.uint32:
+        return _sorting.sort_by_key_and_payload(
+            *library.broadcast_arrays(segment.astype(np.uint32), keys)
+        )[1]
+    item = order(keys, valid, segment)
+    return _gather(library.broadcast_to(keys, item.shape), item)
+
+
+def _last(keys: Any) -> Any:
+    return ~keys.dtype.type(0)
+
+
+def _gather(values: Any, order: Any) -> Any:
+    if isinstance(values, np.ndarray):
+        return np.take_along_axis(values, order, -1)
+    return _sorting.take(values, order)
+
+
+# Evaluation.
+
+
+def list_metric(*, ideal: bool = False, graded: bool = False) -> Callable[..., ListMetric]:
+    """Makes a function of Lists a metric of scores and labels.
+
+    `function(lists, *, option=default, ...)` returns its value for each list and whether that is
+    undefined, `[lists]` both, or `[]` of one list; for several k the value has them as its first
+    axis. It is evaluated for each row of a batch, compiled, in double precision; the result is NaN
+    where it is undefined and where a valid score or label is NaN. Options are constants.
+
+    Args:
+      ideal: whether it asks for the labels in falling order.
+      graded: whether labels must not be negative.
+    """
+
+    def decorate(function: Callable[..., tuple[Array, Any]]) -> ListMetric:
+        options = list(inspect.signature(function).parameters.values())[1:]
+
+        @functools.wraps(function)
+        def metric(
+            scores: ArrayLike,
+            labels: ArrayLike,
+            *,
+            where: ArrayLike | None = None,
+            segments: ArrayLike | None = None,
+            num_segments: int | None = None,
+            **given: Any,
+        ) -> Array:
+            chosen = _chosen(function.__name__, options, given)
+            items, segment, count = _checks.check_lists(
+                scores, labels, segments, num_segments, where
+            )
+            exponential = chosen.get("gain") == "exponential"
+            if graded or exponential:
+                _checks.check_grades(items.labels, items.where, chosen.get("max_grade"))
+            if segment is not None and not items.scores.shape[-1]:
+                segment = np.zeros((*segment.shape[:-1], 1), np.int32)
+            items = at_least_one(items)
+            constants = tuple(sorted(chosen.items()))
+            sorts = ideal and not callable(chosen.get("gain"))
+            with _numerics.double_precision():
+                orders = _orders_now(items, segment, count, chosen.get("k"), sorts)
+            dtype = np.dtype(_numerics.default_float())
+            value: Array = _evaluate(
+                items, segment, orders, function, constants, count, sorts, dtype
+            )
+            return value
+
+        public: Any = metric
+        public.__signature__ = _signature(options)
+        found: ListMetric = public
+        return found
+
+    return decorate
+
+
+def _chosen(name: str, options: list[inspect.Parameter], given: dict[str, Any]) -> dict[str, Any]:
+    """All options, checked."""
+    defaults = {o.name: o.default for o in options if o.default is not o.empty}
+    names = {o.name for o in options}
+    unknown, missing = given.keys() - names, names - defaults.keys() - given.keys()
+    if unknown or missing:
+        listed = ", ".join(sorted(unknown or missing))
+        raise TypeError(
+            f"{name} {'has no option' if unknown else 'needs'} {listed}; "
+            f"it is called as {name}{_signature(options)}"
+        )
+    return _checks.check_list_options({**defaults, **given})
+
+
+def _signature(options: list[inspect.Parameter]) -> inspect.Signature:
+    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature(
+        [
+            *(inspect.Parameter(name, positional) for name in ("scores", "labels")),
+            *(
+                inspect.Parameter(name, keyword, default=None)
+                for name in ("where", "segments", "num_segments")
+            ),
+            *options,
+        ]
+    )
+
+
+def _orders_now(
+    items: Items, segment: Any, num_segments: int | None, k: Places, ideal: bool
+) -> tuple[Any, Any] | None:
+    """By NumPy, which is faster, where the CPU has the data at hand."""
+    host = at_hand(items)
+    ids = None if segment is None else at_hand(Items(segment, segment)).scores
+    if not on_host(host.scores, host.labels, host.where, ids):
+        return None
+    return _orders(host, ids, num_segments, k, ideal)
+
+
+def _orders(
+    items: Items, segment: Any, num_segments: int | None, k: Places, ideal: bool
+) -> tuple[Any, Any]:
+    valid, most = items.where, None if k is None else np.max(k)
+    if segment is not None:
+        segment, most = _segments(segment, valid, num_segments), None
+    by_score = order(_sorting.descending_keys(items.scores), valid, segment)
+    falling = falling_keys(items.labels, valid, segment) if ideal else None
+    return by_score[..., :most], falling if falling is None else falling[..., :most]
+
+
+def _segments(segment: Any, valid: Any, num_segments: Any) -> Any:
+    """The segments, and `num_segments` for items that are in none."""
+    library = _numerics.namespace(segment)
+    inside = (segment >= 0) & (segment < num_segments)
+    inside = inside if valid is None else inside & valid
+    return library.where(inside, segment, num_segments).astype(np.int32)
+
+
+@_numerics.double_program(3, 4, 5, 6, 7)
+def _evaluate(
+    items: Items,
+    segment: Any,
+    orders: tuple[Any, Any] | None,
+    function: Callable[..., Any],
+    options: tuple[tuple[str, Any], ...],
+    num_segments: int | None,
+    ideal: bool,
+    dtype: Any,
+) -> Any:
+    items, segment, orders = jax.tree.map(jnp.asarray, (items, segment, orders))
+    k = dict(options).get("k")
+    if orders is None:
+        orders = _orders(items, segment, num_segments, k, ideal)
+    valid = jnp.ones(1, bool) if items.where is None else items.where
+    if segment is not None:
+        segment = _segments(segment, valid, num_segments)
+        valid = segment < num_segments
+    nan: Any = _is_nan(items.scores) | _is_nan(items.labels)
+    keys = _sorting.descending_keys(items.scores)
+
+    def of_one(*leaves: Any) -> Array:
+        lists, nan = jax.tree.unflatten(tree, leaves)
+        lists = lists._replace(num_segments=num_segments)
+        value, undefined = function(lists, **dict(options))
+        undefined = undefined | (lists.total(nan.astype(jnp.int32)) > 0)
+        value = jnp.where(undefined, jnp.nan, value)
+        return jnp.moveaxis(value, 0, -1) if isinstance(k, tuple) else value
+
+    row = (keys, items.labels, valid, segment, nan)
+    shape = np.broadcast_shapes(*(x.shape for x in row if x is not None))
+    *row_of_lists, nan = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
+    orders = jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape[:-1], x.shape[-1])), orders)
+    leaves, tree = jax.tree.flatten((Lists(*row_of_lists, *orders), nan))
+    for _ in shape[:-1]:
+        of_one = jax.vmap(of_one)
+    return of_one(*leaves).astype(dtype)
+
+
+def _is_nan(values: Any) -> Array:
+    return jnp.isnan(values) if _numerics.is_inexact(values) else jnp.zeros(values.shape, bool)
