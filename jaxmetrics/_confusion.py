@@ -49,7 +49,7 @@ def confusion_matrix(
 
     Returns:
       `[..., n_classes, n_classes]`, a row for each true class and a column for each predicted one;
-      integers without weights.
+      integers without weights, or with whole ones.
 
     Raises:
       TypeError, ValueError: an input is not what it should be, or shapes do not fit.
@@ -74,16 +74,26 @@ def confusion_matrix(
 
 @_numerics.double_program(1, 2)
 def _matrix(items: Decisions, n_classes: int, dtype: Any) -> Array:
+    matrix, undefined = _counted_matrix(items, n_classes)
+    if not _numerics.is_inexact(matrix):
+        return jnp.where(undefined[..., None, None], -1, matrix)
+    return jnp.where(undefined[..., None, None], jnp.nan, matrix).astype(dtype)
+
+
+@_numerics.double_program(1)
+def matrix_of(items: Decisions, n_classes: int) -> Array:
+    """The confusion matrix by itself, of arrays that were checked; 64-bit."""
+    return _counted_matrix(items, n_classes)[0]
+
+
+def _counted_matrix(items: Decisions, n_classes: int) -> tuple[Array, Array]:
     said, true, amounts, undefined = counted_items(items, n_classes)
 
     def of_row(true: Array, said: Array, amounts: Array) -> Array:
         matrix = jnp.zeros((n_classes, n_classes), amounts.dtype)
         return matrix.at[true, said].add(amounts, mode="drop")
 
-    matrix: Array = jnp.vectorize(of_row, signature="(n),(n),(n)->(k,k)")(true, said, amounts)
-    if not _numerics.is_inexact(matrix):
-        return jnp.where(undefined[..., None, None], -1, matrix)
-    return jnp.where(undefined[..., None, None], jnp.nan, matrix).astype(dtype)
+    return jnp.vectorize(of_row, signature="(n),(n),(n)->(k,k)")(true, said, amounts), undefined
 
 
 def recall(

@@ -29,7 +29,7 @@ class Decisions(NamedTuple):
 class Outcomes(NamedTuple):
     """The weight of the items of each class that were, and were not, told from the rest.
 
-    `[..., classes]` each; their number, an integer, where there are no weights. Each is a sum of
+    `[..., classes]` each; an integer where there are no weights, or whole ones. Each is a sum of
     its own items, so that what is 0 is exactly so, which a difference of sums might not be.
     """
 
@@ -120,6 +120,12 @@ def _evaluate(
     return jnp.where(undefined, jnp.nan, values).astype(dtype)
 
 
+@_numerics.double_program(1)
+def outcomes_of(items: Decisions, choice: Choice) -> Outcomes:
+    """The counts by themselves, of arrays that were checked; 64-bit."""
+    return _counted(items, choice)[0]
+
+
 def _counted(items: Decisions, choice: Choice) -> tuple[Outcomes, Array]:
     if choice.average == "binary":
         return _of_one_class(items, choice.positive_class, choice.n_classes)
@@ -178,7 +184,8 @@ def counted_items(items: Decisions, n_classes: int | None) -> tuple[Array, Array
     if items.weights is None:
         amounts = counts.astype(jnp.int32)
     else:
-        weights = jnp.asarray(items.weights, jnp.float64)
+        weights = jnp.asarray(items.weights)
+        weights = weights.astype(jnp.float64 if _numerics.is_inexact(weights) else jnp.int64)
         amounts = jnp.where(counts, weights, 0)
         allowed &= (weights >= 0) & (weights < jnp.inf)
     wrong = ~allowed if items.where is None else ~allowed & items.where

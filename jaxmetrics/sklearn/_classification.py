@@ -1,0 +1,226 @@
+"""Metrics of all classes at once, under scikit-learn's names."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jaxmetrics._confusion import matrix_of
+from jaxmetrics._confusion import matthews_corrcoef as _matthews_corrcoef
+from jaxmetrics._counting import Decisions
+from jaxmetrics._types import ArrayLike, HostArray
+from jaxmetrics.sklearn._inputs import in_double
+from jaxmetrics.sklearn._targets import (
+    Targets,
+    checked_targets,
+    counted,
+    counted_rows,
+    padded_classes,
+    places,
+)
+
+
+def confusion_matrix(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    normalize: str | None = None,
+) -> HostArray:
+    """The confusion matrix, as `sklearn.metrics.confusion_matrix` returns it.
+
+    C[t, p] = sum_i w_i [y_true_i = t] [y_pred_i = p], as in `jaxmetrics.confusion_matrix`.
+
+    Args:
+      y_true: `[n]`, numbers or strings.
+      y_pred: `[n]`, alike.
+      labels: which classes, in which order; None for all that occur, sorted. Items of others are
+        left out.
+      sample_weight: `[n]`.
+      normalize: "true", by rows; "pred", by columns; "all"; or None.
+
+    Returns:
+      `[classes, classes]`, a row for each true class; int64 unless there are weights that are not
+      whole, or `normalize`.
+
+    Raises:
+      ValueError: inputs of several labels an item, lengths that differ, or no item of `labels`.
+
+    Normalised rows and columns without items are 0. Warns where there is one class. Time
+    O(n log n + classes^2), memory O(n + classes^2).
+
+    Example:
+      >>> from jaxmetrics.sklearn import confusion_matrix
+      >>> print(confusion_matrix(["cat", "ant", "cat"], ["ant", "ant", "cat"]))
+      [[1 0]
+       [1 1]]
+
+    Reference: scikit-learn's `sklearn.metrics.confusion_matrix`.
+    """
+    if normalize not in ("true", "pred", "all", None):
+        raise ValueError(
+            f"normalize must be one of {{'true', 'pred', 'all', None}}, got {normalize}"
+        )
+    targets = _of_one_class(checked_targets(y_true, y_pred, sample_weight))
+    n_classes = len(targets.classes)
+    order = list(range(n_classes))
+    if labels is not None:
+        order = places(labels, targets.classes)
+        if not order:
+            raise ValueError("'labels' should contain at least one label.")
+        if not np.isin(targets.truth, order).any():
+            raise ValueError("At least one label specified must be in y_true")
+    size = padded_classes(n_classes)
+
+    def count(said: Any, truth: Any, *, weights: Any, where: Any) -> Any:
+        return matrix_of(Decisions(said, truth, weights, where), size)
+
+    matrix = in_double(count, targets.said, targets.truth, targets.weights)[np.ix_(order, order)]
+    whole = targets.weights is None or targets.weights.dtype.kind in "iub"
+    matrix = matrix.astype(np.int64 if whole else np.float64)
+    if normalize is not None:
+        total = matrix.sum(axis={"true": 1, "pred": 0, "all": None}[normalize], keepdims=True)
+        matrix = np.divide(matrix, total, out=np.zeros(matrix.shape), where=total != 0)
+    if matrix.shape == (1, 1):
+        warnings.warn(
+            "A single label was found in 'y_true' and 'y_pred'. For the confusion matrix to have "
+            "the correct shape, use the 'labels' parameter to pass all known labels.",
+            UserWarning,
+            stacklevel=2,
+        )
+    found: HostArray = matrix
+    return found
+
+
+def accuracy_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    normalize: bool = True,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Accuracy, as `sklearn.metrics.accuracy_score` returns it.
+
+    sum_i w_i [y_true_i = y_pred_i] / sum_i w_i; of several labels an item, all must be right.
+
+    Args:
+      y_true: `[n]`, numbers or strings; or `[n, labels]` of 0 and 1, also sparse.
+      y_pred: alike.
+      normalize: False for the weight of the items that are right, instead of their share.
+      sample_weight: `[n]`.
+
+    Returns:
+      A float.
+
+    Raises:
+      ValueError: kinds of targets that differ or are not of classes, or lengths that differ.
+      ZeroDivisionError: weights that sum to 0.
+
+    Nothing is NaN. Time O(n log n), memory O(n); both O(n labels) of several labels an item.
+
+    Example:
+      >>> from jaxmetrics.sklearn import accuracy_score
+      >>> accuracy_score(["a", "b", "c", "c"], ["a", "c", "b", "c"])
+      0.5
+
+    Reference: scikit-learn's `sklearn.metrics.accuracy_score`.
+    """
+    targets = checked_targets(y_true, y_pred, sample_weight)
+    right = targets.truth == targets.said
+    right, wrong = counted_rows(right.all(axis=1) if targets.multilabel else right, targets.weights)
+    if not normalize:
+        return float(right)
+    if right + wrong == 0:
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    return float(right / (right + wrong))
+
+
+def balanced_accuracy_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    adjusted: bool = False,
+) -> float:
+    """The mean recall of the classes that occur, as scikit-learn's function of this name.
+
+    mean over classes of y_true of tp / (tp + fn), as in `jaxmetrics.balanced_accuracy`.
+
+    Args:
+      y_true: `[n]`, numbers or strings.
+      y_pred: `[n]`, alike.
+      sample_weight: `[n]`.
+      adjusted: True to map chance to 0, and 1 to 1.
+
+    Returns:
+      A float.
+
+    Raises:
+      ValueError: inputs of several labels an item, or lengths that differ.
+
+    NaN where no class has weight, or `adjusted` of one class. Warns of classes of y_pred that are
+    not in y_true. Time O(n log n), memory O(n).
+
+    Example:
+      >>> from jaxmetrics.sklearn import balanced_accuracy_score
+      >>> balanced_accuracy_score([0, 1, 0, 0, 1, 0], [0, 1, 0, 0, 0, 1])
+      0.625
+
+    Reference: scikit-learn's `sklearn.metrics.balanced_accuracy_score`.
+    """
+    targets = _of_one_class(checked_targets(y_true, y_pred, sample_weight))
+    outcomes = counted(targets)
+    hits, actual = (x[: len(targets.classes)] for x in (outcomes.hits, outcomes.actual))
+    occurs = actual != 0
+    if not occurs.all():
+        warnings.warn("y_pred contains classes not in y_true", stacklevel=2)
+    if not occurs.any():
+        return float("nan")
+    score = np.mean(hits[occurs] / actual[occurs])
+    if adjusted:
+        chance = 1 / np.sum(occurs)
+        return float((score - chance) / (1 - chance)) if chance < 1 else float("nan")
+    return float(score)
+
+
+def matthews_corrcoef(
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Matthews' correlation coefficient, as `sklearn.metrics.matthews_corrcoef` returns it.
+
+    The formula is that of `jaxmetrics.matthews_corrcoef`.
+
+    Args:
+      y_true: `[n]`, numbers or strings.
+      y_pred: `[n]`, alike.
+      sample_weight: `[n]`, not negative.
+
+    Returns:
+      A float, at most 1.
+
+    Raises:
+      ValueError: inputs of several labels an item, lengths that differ, or a negative weight.
+
+    0 where all items are of one class, or are said to be. Time O(n log n), memory O(n).
+
+    Example:
+      >>> from jaxmetrics.sklearn import matthews_corrcoef
+      >>> print(round(matthews_corrcoef([1, 1, 1, -1], [1, -1, 1, 1]), 4))
+      -0.3333
+
+    Reference: scikit-learn's `sklearn.metrics.matthews_corrcoef`.
+    """
+    targets = _of_one_class(checked_targets(y_true, y_pred, sample_weight))
+    size = padded_classes(len(targets.classes))
+    metric = partial(_matthews_corrcoef, n_classes=size, zero_division=0.0)
+    return float(in_double(metric, targets.said, targets.truth, targets.weights))
+
+
+def _of_one_class(targets: Targets) -> Targets:
+    if targets.multilabel:
+        raise ValueError(f"{targets.kind} is not supported")
+    return targets

@@ -1,0 +1,148 @@
+"""True and predicted classes, checked as scikit-learn does, as indices that can be counted."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._counting import Choice, Decisions, Outcomes, outcomes_of
+from jaxmetrics._types import ArrayLike, HostArray
+from jaxmetrics.sklearn._inputs import (
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+    in_double,
+    type_of_target,
+)
+
+_MULTILABEL = "multilabel-indicator"
+
+
+class Targets(NamedTuple):
+    """Classes `[n]` as indices into `classes`, or indicators `[n, labels]`; weights `[n]`."""
+
+    kind: str
+    classes: HostArray
+    truth: HostArray
+    said: HostArray
+    weights: HostArray | None
+
+    @property
+    def multilabel(self) -> bool:
+        return self.kind == _MULTILABEL
+
+
+def checked_targets(
+    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
+) -> Targets:
+    """What scikit-learn's metrics of classes take, and its errors for what they do not."""
+    check_consistent_length(y_true, y_pred, sample_weight)
+    true_kind = type_of_target(y_true, input_name="y_true")
+    said_kind = type_of_target(y_pred, input_name="y_pred")
+    if 0 in (_length(y_true), _length(y_pred)):
+        raise ValueError(
+            "Found empty input array (e.g., `y_true` or `y_pred`) while a minimum of 1 sample is "
+            "required."
+        )
+    weights = None if sample_weight is None else _checked_weights(sample_weight, _length(y_true))
+    kinds = {true_kind, said_kind}
+    kind = "multiclass" if kinds == {"binary", "multiclass"} else true_kind
+    if len(kinds) > 1 and kind != "multiclass":
+        raise ValueError(
+            f"Classification metrics can't handle a mix of {true_kind} and {said_kind} targets"
+        )
+    if kind == _MULTILABEL:
+        truth, said = _indicators(y_true), _indicators(y_pred)
+        if truth.shape != said.shape:
+            raise ValueError("Multi-label binary indicator input with different numbers of labels")
+        return Targets(kind, np.arange(truth.shape[1]), truth, said, weights)
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(f"{kind} is not supported")
+    if hasattr(y_true, "toarray") or hasattr(y_pred, "toarray"):
+        raise TypeError("Sparse input is only supported when targets are of multilabel type")
+    truth, said = column_or_1d(y_true), column_or_1d(y_pred)
+    present = np.unique(truth), np.unique(said)
+    if _are_strings(present[0]) != _are_strings(present[1]):
+        raise ValueError(
+            "Labels in y_true and y_pred should be of the same type. Got "
+            f"y_true={present[0]} and y_pred={present[1]}. Make sure that the predictions provided "
+            "by the classifier coincides with the true labels."
+        )
+    classes = np.union1d(*present)
+    if len(classes) > 2:
+        kind = "multiclass"
+    truth, said = (np.searchsorted(classes, y).astype(np.int32) for y in (truth, said))
+    return Targets(kind, classes, truth, said, weights)
+
+
+def counted(targets: Targets, *, samples: bool = False) -> Outcomes:
+    """The counts of each class and last of one more, that has none; of each label; or each row."""
+    weights = None if samples else targets.weights
+    n_classes = len(targets.classes)
+    if targets.multilabel:
+        choice = Choice(None, "binary")
+        count = partial(_count_rows if samples else _count_columns, choice=choice)
+    else:
+        count = partial(_count, choice=Choice(padded_classes(n_classes), None))
+    outcomes = in_double(count, targets.said, targets.truth, weights)
+    if not targets.multilabel:
+        return Outcomes(*(x[: n_classes + 1] for x in outcomes))
+    if not samples:
+        return Outcomes(*outcomes)
+    by_row = 1 if targets.weights is None else targets.weights
+    return Outcomes(*(x[: len(targets.said)] * by_row for x in outcomes))
+
+
+def padded_classes(n_classes: int) -> int:
+    """One of a few numbers of classes, each compiled once; more than `n_classes`."""
+    return int(2 ** max(4, n_classes.bit_length()))
+
+
+def counted_rows(right: HostArray, weights: HostArray | None) -> tuple[Any, Any]:
+    """The weight of the rows that are right, and of those that are not."""
+    count = partial(_count, choice=Choice(None, "binary"))
+    outcomes = in_double(count, right, np.ones_like(right), weights)
+    return outcomes.hits, outcomes.false_negatives
+
+
+def places(names: Any, classes: HostArray) -> list[int]:
+    """The index of each name among the classes; one more than the last where it is none."""
+    known = {name: index for index, name in enumerate(classes.tolist())}
+    return [known.get(name, len(classes)) for name in np.asarray(names).tolist()]
+
+
+def _count(said: Any, truth: Any, *, weights: Any, where: Any, choice: Choice) -> Outcomes:
+    return outcomes_of(Decisions(said, truth, weights, where), choice)
+
+
+def _count_columns(said: Any, truth: Any, *, weights: Any, where: Any, choice: Choice) -> Outcomes:
+    return outcomes_of(Decisions(said.T, truth.T, weights, where), choice)
+
+
+def _count_rows(said: Any, truth: Any, *, weights: Any, where: Any, choice: Choice) -> Outcomes:
+    return outcomes_of(Decisions(said, truth, None, None), choice)
+
+
+def _checked_weights(sample_weight: ArrayLike, n: int) -> HostArray:
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "iub":
+        weights = weights.astype(np.float64)
+    if weights.ndim > 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+    assert_all_finite(weights, input_name="sample_weight")
+    return np.broadcast_to(weights, n)
+
+
+def _indicators(y: Any) -> HostArray:
+    dense = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+    return np.asarray(dense != 0)
+
+
+def _length(y: Any) -> int:
+    return int(y.shape[0]) if hasattr(y, "shape") else len(y)
+
+
+def _are_strings(classes: HostArray) -> bool:
+    return classes.dtype.kind in "US" or any(isinstance(name, str) for name in classes.tolist())
