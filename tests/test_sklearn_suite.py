@@ -11,15 +11,8 @@ import jaxmetrics.sklearn as ours
 # Of what the suite tests, functions that are not replaced; their tests say nothing of ours.
 _OTHER_FUNCTIONS = (
     "confusion_matrix_at_thresholds",
-    "coverage",
-    "dcg",
-    "label_ranking",
-    "lrap",
     "metric_at_thresholds",
-    "ranking_appropriate_input_shape",
-    "ranking_loss",
     "sort_inputs",
-    "top_k",
 )
 # Tests of ours that are not passed, each with the reason.
 _REASONS: dict[str, str] = {}

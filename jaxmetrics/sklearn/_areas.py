@@ -16,6 +16,7 @@ from jaxmetrics.sklearn._inputs import (
     check_consistent_length,
     checked_scores,
     column_or_1d,
+    distinct_in_order,
     in_double,
     type_of_target,
     warn_no_positives,
@@ -229,12 +230,7 @@ def classes_of_columns(truth: Any, scores: FloatArray, labels: ArrayLike | None)
                 "Number of classes in y_true not equal to the number of columns in 'y_score'"
             )
         return classes
-    given = column_or_1d(labels)
-    classes = np.unique(given)
-    if len(classes) != len(given):
-        raise ValueError("Parameter 'labels' must be unique")
-    if not np.array_equal(classes, given):
-        raise ValueError("Parameter 'labels' must be ordered")
+    classes = distinct_in_order(labels)
     if len(classes) != scores.shape[1]:
         raise ValueError(
             f"Number of given labels, {len(classes)}, not equal to the number of columns in "

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmetrics._types import ArrayLike, FloatArray
+from jaxmetrics._types import ArrayLike, FloatArray, HostArray
 
 try:
     from sklearn.exceptions import UndefinedMetricWarning
@@ -27,7 +27,9 @@ __all__ = [
     "check_consistent_length",
     "checked_scores",
     "column_or_1d",
+    "distinct_in_order",
     "in_double",
+    "padding",
     "type_of_target",
     "warn_no_positives",
     "warn_one_class",
@@ -49,8 +51,7 @@ def in_double(
 ) -> Any:
     """`function` of scores and labels `[n, ...]` in NumPy float64, compiled for few sizes of n."""
     n = len(scores)
-    step = 2 ** max(4, n.bit_length() - 3)  # at most an eighth more than a power of 2, or 16
-    extra = -n % step
+    extra = padding(n)
 
     def padded(x: Any) -> Any:
         return np.pad(x, [(0, extra)] + [(0, 0)] * (x.ndim - 1))
@@ -61,6 +62,21 @@ def in_double(
             padded(scores), padded(truth), weights=weights, where=np.arange(n + extra) < n
         )
     return jax.tree.map(np.asarray, result)
+
+
+def distinct_in_order(labels: ArrayLike) -> HostArray:
+    given = column_or_1d(labels)
+    classes: HostArray = np.unique(given)
+    if len(classes) != len(given):
+        raise ValueError("Parameter 'labels' must be unique.")
+    if not np.array_equal(classes, given):
+        raise ValueError("Parameter 'labels' must be ordered.")
+    return classes
+
+
+def padding(n: int) -> int:
+    """How many to add to n for one of a few sizes: at most a quarter, or 15."""
+    return -n % (1 << max(4, n.bit_length() - 3))
 
 
 def warn_undefined(message: str) -> None:

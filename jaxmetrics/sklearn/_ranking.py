@@ -1,0 +1,394 @@
+"""Metrics of ranked labels and documents, a row each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics import _numerics
+from jaxmetrics._area import average_precision
+from jaxmetrics._gain import dcg, ndcg
+from jaxmetrics._retrieval import hit_rate_at_k
+from jaxmetrics._table import ScoreTable, library_metric
+from jaxmetrics._types import Array, ArrayLike, FloatArray, HostArray
+from jaxmetrics.sklearn._inputs import (
+    UndefinedMetricWarning,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    distinct_in_order,
+    padding,
+    type_of_target,
+)
+
+
+def label_ranking_average_precision_score(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Average precision of each item's labels, averaged, as scikit-learn returns it.
+
+    mean_i of `jaxmetrics.average_precision` over the labels of item i; 1 for an item that has none
+    of the labels, or all.
+
+    Args:
+      y_true: `[n, labels]` of 0 and 1, dense or sparse.
+      y_score: `[n, labels]`, higher is more relevant.
+      sample_weight: `[n]`.
+
+    Returns:
+      A float from 0 to 1.
+
+    Raises:
+      ValueError: shapes that differ, values that are not finite, y_true of another kind.
+
+    Nothing is NaN but for weights that sum to 0. Time O(n labels log labels), memory O(n labels).
+
+    Example:
+      >>> from jaxmetrics.sklearn import label_ranking_average_precision_score
+      >>> label_ranking_average_precision_score([[1, 0], [0, 1]], [[.7, .5], [.9, .1]])
+      0.75
+
+    Reference: scikit-learn's `sklearn.metrics.label_ranking_average_precision_score`.
+    """
+    relevant, scores = _labels(y_true, y_score, sample_weight, one_label=True)
+    values = _of_rows(average_precision, scores, relevant)
+    return _mean(np.where(relevant.any(axis=1), values, 1.0), sample_weight)
+
+
+def label_ranking_loss(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """How many pairs of a relevant and another label are in the wrong order, or tie.
+
+    mean_i of sum_(j relevant, k not) [s_ij <= s_ik] / number of such pairs; 0 for an item that has
+    none of the labels, or all.
+
+    Args:
+      y_true: `[n, labels]` of 0 and 1, dense or sparse.
+      y_score: `[n, labels]`, higher is more relevant.
+      sample_weight: `[n]`.
+
+    Returns:
+      A float from 0, the best, to 1.
+
+    Raises:
+      ValueError: shapes that differ, values that are not finite, y_true of another kind.
+
+    Nothing is NaN. Time O(n labels log labels), memory O(n labels).
+
+    Example:
+      >>> from jaxmetrics.sklearn import label_ranking_loss
+      >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[.75, .5, 1], [1, .2, .1]])
+      0.75
+
+    Reference: scikit-learn's `sklearn.metrics.label_ranking_loss`.
+    """
+    relevant, scores = _labels(y_true, y_score, sample_weight)
+    return _mean(_of_rows(_in_wrong_order, scores, relevant), sample_weight)
+
+
+@library_metric
+def _in_wrong_order(table: ScoreTable) -> Array:
+    tps = _numerics.running_sum(table.positives)
+    not_above = tps[-1] - tps + table.positives
+    pairs = tps[-1] * jnp.sum(table.negatives)
+    return _numerics.divide(jnp.sum(table.negatives * not_above), pairs, 0.0)
+
+
+def coverage_error(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """How far down its ranking an item's labels reach, on average.
+
+    mean_i of the number of labels that score at least as high as the lowest relevant one; 0 for an
+    item without relevant labels.
+
+    Args:
+      y_true: `[n, labels]` of 0 and 1.
+      y_score: `[n, labels]`, higher is more relevant.
+      sample_weight: `[n]`.
+
+    Returns:
+      A float; the mean number of relevant labels is the best.
+
+    Raises:
+      ValueError: shapes that differ, values that are not finite, y_true of another kind.
+
+    Nothing is NaN. Time O(n labels log labels), memory O(n labels).
+
+    Example:
+      >>> from jaxmetrics.sklearn import coverage_error
+      >>> coverage_error([[1, 0, 0], [0, 1, 1]], [[1, 0, 0], [0, 1, 1]])
+      1.5
+
+    Reference: scikit-learn's `sklearn.metrics.coverage_error`.
+    """
+    y_true, y_score = check_array(y_true), check_array(y_score)
+    relevant, scores = _labels(y_true, y_score, sample_weight)
+    return _mean(_of_rows(_depth, scores, relevant), sample_weight)
+
+
+@library_metric
+def _depth(table: ScoreTable) -> Array:
+    above = _numerics.running_sum(table.positives) + _numerics.running_sum(table.negatives)
+    return jnp.max(jnp.where(table.positives > 0, above, 0))
+
+
+def dcg_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int | None = None,
+    log_base: float = 2,
+    sample_weight: ArrayLike | None = None,
+    ignore_ties: bool = False,
+) -> float:
+    """Discounted cumulated gain, as `sklearn.metrics.dcg_score` returns it.
+
+    The mean over items of `jaxmetrics.dcg`, with logarithms of `log_base`.
+
+    Args:
+      y_true: `[n, documents]`, the gain of each.
+      y_score: `[n, documents]`, higher is better.
+      k: how many ranks count; None for all.
+      log_base: above 0.
+      sample_weight: `[n]`.
+      ignore_ties: whether there are none: of documents that tie the last comes first, in place of
+        the mean over their orders.
+
+    Returns:
+      A float.
+
+    Raises:
+      ValueError: shapes that differ, values that are not finite, k below 1.
+
+    Nothing is NaN. Time O(n documents log documents), memory O(n documents).
+
+    Example:
+      >>> from jaxmetrics.sklearn import dcg_score
+      >>> round(dcg_score([[10, 0, 0, 1, 5]], [[.1, .2, .3, 4, 70]]), 4)
+      9.4995
+
+    Reference: scikit-learn's `sklearn.metrics.dcg_score`.
+    """
+    gains, scores = _graded(y_true, y_score, sample_weight, k)
+    if not log_base > 0:
+        raise ValueError(f"log_base must be above 0, got {log_base!r}")
+    values = _of_lists(dcg, scores, gains, k, ignore_ties)
+    return _mean(values * np.log2(log_base), sample_weight)
+
+
+def ndcg_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    ignore_ties: bool = False,
+) -> float:
+    """Normalised discounted cumulated gain, as `sklearn.metrics.ndcg_score` returns it.
+
+    The mean over items of `jaxmetrics.ndcg`.
+
+    Args:
+      y_true: `[n, documents]`, the gain of each, not negative.
+      y_score: `[n, documents]`, higher is better.
+      k: how many ranks count; None for all.
+      sample_weight: `[n]`.
+      ignore_ties: whether there are none: of documents that tie the last comes first, in place of
+        the mean over their orders.
+
+    Returns:
+      A float from 0 to 1; an item without gain counts 0.
+
+    Raises:
+      ValueError: shapes that differ, values that are not finite, k below 1, a negative gain, or
+        one document an item.
+
+    Nothing is NaN. Time O(n documents log documents), memory O(n documents).
+
+    Example:
+      >>> from jaxmetrics.sklearn import ndcg_score
+      >>> round(ndcg_score([[10, 0, 0, 1, 5]], [[.1, .2, .3, 4, 70]]), 4)
+      0.6957
+
+    Reference: scikit-learn's `sklearn.metrics.ndcg_score`.
+    """
+    gains = check_array(y_true, ensure_2d=False)
+    if gains.min() < 0:
+        raise ValueError("ndcg_score should not be used on negative y_true values.")
+    if gains.ndim > 1 and gains.shape[1] <= 1:
+        raise ValueError(
+            "Computing NDCG is only meaningful when there is more than 1 document. "
+            f"Got {gains.shape[1]} instead."
+        )
+    gains, scores = _graded(gains, y_score, sample_weight, k)
+    return _mean(_of_lists(ndcg, scores, gains, k, ignore_ties), sample_weight)
+
+
+def top_k_accuracy_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int = 2,
+    normalize: bool = True,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    """How often the class is among the k of highest score, as scikit-learn returns it.
+
+    sum_i w_i [class i is among the first k] / sum_i w_i. Of classes that tie the last comes first.
+
+    Args:
+      y_true: `[n]`, the classes.
+      y_score: `[n, classes]`; or `[n]` for two, by which the second one is predicted above 0.5
+        where all are in [0, 1], else above 0.
+      k: how many classes count.
+      normalize: False for the sum of weights in place of the mean.
+      sample_weight: `[n]`.
+      labels: the classes in order, where not all occur in y_true.
+
+    Returns:
+      A float.
+
+    Raises:
+      ValueError: shapes that do not go with the classes, values that are not finite, k below 1.
+
+    Nothing is NaN; a UndefinedMetricWarning where k leaves no class out. Time
+    O(n classes log classes), memory O(n classes).
+
+    Example:
+      >>> import numpy as np
+      >>> from jaxmetrics.sklearn import top_k_accuracy_score
+      >>> scores = np.array([[.5, .2, .2], [.3, .4, .2], [.2, .4, .3], [.7, .2, .1]])
+      >>> top_k_accuracy_score(np.array([0, 1, 2, 2]), scores, k=2)
+      0.75
+
+    Reference: scikit-learn's `sklearn.metrics.top_k_accuracy_score`.
+    """
+    _check_k(k)
+    truth = column_or_1d(check_array(y_true, ensure_2d=False, dtype=None))
+    kind = type_of_target(truth, input_name="y_true")
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(f"y type must be 'binary' or 'multiclass', got '{kind}' instead.")
+    two = kind == "binary" and not (labels is not None and len(labels) > 2)
+    scores = check_array(y_score, ensure_2d=False)
+    if two and scores.ndim == 2 and scores.shape[1] != 1:
+        raise ValueError(
+            f"`y_true` is binary while y_score is 2d with {scores.shape[1]} classes. If `y_true` "
+            "does not contain all the labels, `labels` must be provided."
+        )
+    if not two and scores.ndim != 2:
+        raise ValueError(
+            "`y_score` needs to be of shape `(n_samples, n_classes)`, since `y_true` contains "
+            f"multiple classes. Got `y_score.shape={scores.shape}`."
+        )
+    scores = column_or_1d(scores) if two else scores
+    check_consistent_length(truth, scores, sample_weight)
+    classes = _classes_of_columns(truth, 2 if two else scores.shape[1], labels)
+    if k >= len(classes):
+        warnings.warn(
+            f"'k' ({k}) greater than or equal to 'n_classes' ({len(classes)}) will result in a "
+            "perfect score and is therefore meaningless.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+    index = np.searchsorted(classes, truth)
+    if two:
+        threshold = 0.5 if scores.min() >= 0 and scores.max() <= 1 else 0
+        hits = ((scores > threshold) == index) | (k > 1)
+    else:
+        hits = _of_lists(hit_rate_at_k, scores, index[:, None] == np.arange(len(classes)), k, True)
+    if normalize:
+        return _mean(hits, sample_weight)
+    return float(np.sum(hits) if sample_weight is None else np.dot(hits, sample_weight))
+
+
+def _classes_of_columns(truth: HostArray, n_columns: int, labels: ArrayLike | None) -> HostArray:
+    """The classes in order, one for each column of scores."""
+    if labels is None:
+        classes = np.unique(truth)
+        if len(classes) != n_columns:
+            raise ValueError(
+                f"Number of classes in 'y_true' ({len(classes)}) not equal to the number of "
+                f"classes in 'y_score' ({n_columns}).You can provide a list of all known classes "
+                "by assigning it to the `labels` parameter."
+            )
+        return classes
+    classes = distinct_in_order(labels)
+    if len(classes) != n_columns:
+        raise ValueError(
+            f"Number of given labels ({len(classes)}) not equal to the number of classes in "
+            f"'y_score' ({n_columns})."
+        )
+    if not np.isin(truth, classes).all():
+        raise ValueError("'y_true' contains labels not in parameter 'labels'.")
+    return classes
+
+
+def _labels(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: Any, *, one_label: bool = False
+) -> tuple[HostArray, FloatArray]:
+    """Which labels are relevant, and scores, `[n, labels]`."""
+    check_consistent_length(y_true, y_score, sample_weight)
+    y_true = check_array(y_true, ensure_2d=False, accept_sparse="csr")
+    scores = check_array(y_score, ensure_2d=False)
+    if y_true.shape != scores.shape:
+        raise ValueError("y_true and y_score have different shape")
+    kind = type_of_target(y_true, input_name="y_true")
+    if kind != "multilabel-indicator" and not (one_label and kind == "binary" and y_true.ndim == 2):
+        raise ValueError(f"{kind} format is not supported")
+    dense = y_true if isinstance(y_true, np.ndarray) else y_true.toarray()
+    return dense != 0, scores
+
+
+def _graded(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: Any, k: int | None
+) -> tuple[HostArray, FloatArray]:
+    """Gains and scores, `[n, documents]`."""
+    gains, scores = (check_array(x, ensure_2d=False) for x in (y_true, y_score))
+    check_consistent_length(gains, scores, sample_weight)
+    kind = type_of_target(gains)
+    supported = ("multilabel-indicator", "continuous-multioutput", "multiclass-multioutput")
+    if kind not in supported:
+        raise ValueError(f"Only {supported} formats are supported. Got {kind} instead")
+    if k is not None:
+        _check_k(k)
+    return gains, scores
+
+
+def _check_k(k: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"k must be an int of at least 1, got {k!r}")
+
+
+def _of_lists(
+    metric: Callable[..., Any], scores: FloatArray, labels: HostArray, k: int | None, last: bool
+) -> FloatArray:
+    """A metric of ranked lists; of documents that tie the last one first, or the mean of orders."""
+    options = {} if k is None else {"k": min(int(k), scores.shape[1])}
+    if not last:
+        return _of_rows(metric, scores, labels, **options)
+    if metric is not hit_rate_at_k:
+        options |= {"ties": "index"}
+    return _of_rows(metric, scores[:, ::-1], labels[:, ::-1], **options)
+
+
+def _of_rows(
+    metric: Callable[..., Any], scores: FloatArray, labels: HostArray, **options: Any
+) -> FloatArray:
+    """A metric of each row of `[n, columns]`, in NumPy float64, compiled for few sizes of n."""
+    n = len(scores)
+    rows = [(0, padding(n)), (0, 0)]
+    with jax.enable_x64(True):
+        values = metric(np.pad(scores, rows), np.pad(labels, rows), **options)
+    return np.asarray(values)[:n]
+
+
+def _mean(values: HostArray, sample_weight: ArrayLike | None) -> float:
+    return float(np.average(values, weights=sample_weight))
