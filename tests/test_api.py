@@ -10,14 +10,24 @@ import jaxmetrics as jm
 
 FUNCTIONS = [name for name in jm.__all__ if not name[0].isupper()]
 METRICS = [name for name in FUNCTIONS if hasattr(getattr(jm, name), "table_function")]
+OF_PREDICTIONS = [
+    name for name in FUNCTIONS if "predictions" in inspect.signature(getattr(jm, name)).parameters
+]
 # One name for one thing, and one order, everywhere.
 ORDER = [
     "key",
     "scores",
+    "predictions",
     "labels",
     "n_pairs",
     "weights",
     "where",
+    "n_classes",
+    "beta",
+    "average",
+    "classes",
+    "positive_class",
+    "zero_division",
     "amounts",
     "max_fpr",
     "min_fpr",
@@ -79,12 +89,12 @@ def test_all_is_what_there_is():
     assert sorted(set(jm.__all__)) == sorted(jm.__all__)
 
 
-@pytest.mark.parametrize("name", [*METRICS, "score_table", "roc_auc_sampled"])
+@pytest.mark.parametrize("name", [*METRICS, *OF_PREDICTIONS, "score_table", "roc_auc_sampled"])
 def test_arguments(name):
     parameters = inspect.signature(getattr(jm, name)).parameters
     assert list(parameters) == [p for p in ORDER if p in parameters]
     for parameter in parameters.values():
-        positional = parameter.name in ("key", "scores", "labels")
+        positional = parameter.name in ("key", "scores", "predictions", "labels")
         assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
         assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
 
