@@ -7,6 +7,13 @@ another length compile nothing new.
 """
 
 from jaxmetrics.sklearn._areas import auc, average_precision_score, roc_auc_score
+from jaxmetrics.sklearn._averages import f1_score, fbeta_score, precision_score, recall_score
+from jaxmetrics.sklearn._classification import (
+    accuracy_score,
+    balanced_accuracy_score,
+    confusion_matrix,
+    matthews_corrcoef,
+)
 from jaxmetrics.sklearn._curves import det_curve, precision_recall_curve, roc_curve
 from jaxmetrics.sklearn._ranking import (
     coverage_error,
@@ -18,15 +25,23 @@ from jaxmetrics.sklearn._ranking import (
 )
 
 __all__ = [
+    "accuracy_score",
     "auc",
     "average_precision_score",
+    "balanced_accuracy_score",
+    "confusion_matrix",
     "coverage_error",
     "dcg_score",
     "det_curve",
+    "f1_score",
+    "fbeta_score",
     "label_ranking_average_precision_score",
     "label_ranking_loss",
+    "matthews_corrcoef",
     "ndcg_score",
     "precision_recall_curve",
+    "precision_score",
+    "recall_score",
     "roc_auc_score",
     "roc_curve",
     "top_k_accuracy_score",
