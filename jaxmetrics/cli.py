@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,19 @@ import jaxmetrics
 if TYPE_CHECKING:
     import click
 
-    from jaxmetrics._report import Problem, Settings, Tell
+    from jaxmetrics._report import Evaluation, Settings, Tell
 
 EXTRA = ("click", "matplotlib", "pandas", "pyarrow", "rich", "sklearn")
 
 PATIENCE = 1.0  # seconds until progress is shown
 
-HELP = "Ranking metrics of classifiers: AUC, partial AUC, recall at a false positive rate."
+# What options are where they are not given, which those that do not go together are to know.
+MAX_FPR, K, GAINS = 0.01, 10, ("linear", "exponential")
+
+# Columns where the output is no terminal, whose width would be known.
+WIDTH = 200
+
+HELP = "Metrics of classifiers (AUC, partial AUC, recall at an FPR) and of rankings (nDCG)."
 
 DEMO_HELP = """Train three classifiers on real data and compare them.
 
@@ -44,6 +51,10 @@ scores for each model; higher scores are more positive. Every metric comes with 
 interval, and several models with a comparison. Where items belong together, such as the visits of
 a patient, --cluster takes that into account.
 
+Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
+is better), and the metrics are means over queries: nDCG at each --k; precision, recall and average
+precision at the largest; reciprocal ranks; and the share of pairs in the right order.
+
 \b
 Examples:
   jaxmetrics evaluate orders.csv --label fraud --score old --score new
@@ -51,6 +62,8 @@ Examples:
       --max-fpr 0.005 --amount total --output report
   jaxmetrics evaluate visits.csv --label outcome --positive yes --score risk \\
       --cluster patient --json
+  jaxmetrics evaluate searches.csv --group query_id --label grade --score old \\
+      --score new --k 5 --k 10 --output report
 """
 
 
@@ -71,7 +84,7 @@ def demo(
     _report.make_directory(output)
     with _progress() as tell:
         problem = _report.digits_problem(seed, tell)
-    _show(problem, settings, as_json, output)
+    _show(partial(_report.evaluate, problem), settings, as_json, output)
 
 
 def evaluate(
@@ -80,10 +93,13 @@ def evaluate(
     label: str,
     score: tuple[str, ...],
     positive: str | None,
-    max_fpr: float,
+    max_fpr: float | None,
     amount: str | None,
     weight: str | None,
     cluster: str | None,
+    group: str | None,
+    k: tuple[int, ...],
+    gain: str | None,
     n_resamples: int,
     confidence_level: float,
     seed: int,
@@ -93,25 +109,52 @@ def evaluate(
     """Report on the scores in a file."""
     from jaxmetrics import _report
 
-    settings = _report.Settings(max_fpr, n_resamples, confidence_level, seed)
+    _report.refuse_options(
+        group,
+        positive=positive,
+        max_fpr=max_fpr,
+        amount=amount,
+        weight=weight,
+        cluster=cluster,
+        k=k,
+        gain=gain,
+    )
+    settings = _report.Settings(
+        MAX_FPR if max_fpr is None else max_fpr,
+        n_resamples,
+        confidence_level,
+        seed,
+        k or (K,),
+        gain or GAINS[0],
+    )
     _report.check_settings(settings)
+    evaluate: Callable[..., Evaluation]
     with _progress() as tell:
         tell(f"Reading {file.name}")
-        problem = _report.problem_of_file(
-            file,
-            label=label,
-            scores=score,
-            positive=positive,
-            weight=weight,
-            amount=amount,
-            cluster=cluster,
-        )
+        if group is None:
+            problem = _report.problem_of_file(
+                file,
+                label=label,
+                scores=score,
+                positive=positive,
+                weight=weight,
+                amount=amount,
+                cluster=cluster,
+            )
+            evaluate = partial(_report.evaluate, problem)
+        else:
+            queries = _report.queries_of_file(
+                file, group=group, label=label, scores=score, gain=settings.gain
+            )
+            evaluate = partial(_report.evaluate_queries, queries)
     if output is not None:
         _report.make_directory(output)
-    _show(problem, settings, as_json, output)
+    _show(evaluate, settings, as_json, output)
 
 
-def _show(problem: Problem, settings: Settings, as_json: bool, output: Path | None) -> None:
+def _show(
+    evaluate: Callable[..., Evaluation], settings: Settings, as_json: bool, output: Path | None
+) -> None:
     """Evaluate; print tables or JSON alone; write the files if there is a folder for them."""
     import click
     from rich.console import Console
@@ -119,14 +162,14 @@ def _show(problem: Problem, settings: Settings, as_json: bool, output: Path | No
     from jaxmetrics import _report
 
     with _progress() as tell:
-        evaluation = _report.evaluate(problem, settings, tell, with_band=output is not None)
-    report = _report.report(problem, settings, evaluation)
+        evaluation = evaluate(settings, tell, with_band=output is not None)
     if as_json:
-        click.echo(_report.json_of(report))
+        click.echo(_report.json_of(_report.report(settings, evaluation)))
     else:
-        # Wide, as rich would cut numbers off where a pipe or a narrow terminal wraps the line.
-        console = Console(width=200)
-        for table in _report.tables_of(problem, settings, evaluation):
+        console = Console()
+        if not console.is_terminal:
+            console.width = WIDTH
+        for table in _report.tables_of(evaluation, console):
             console.print(table)
             console.print()
         for note in evaluation.warnings:
@@ -134,8 +177,9 @@ def _show(problem: Problem, settings: Settings, as_json: bool, output: Path | No
     if output is not None:
         with _progress() as tell:
             tell("Drawing")
-            _report.save(problem, settings, evaluation, output)
-        click.echo(f"Wrote roc.png, metrics.json and metrics.csv to {output}", err=as_json)
+            _report.save(settings, evaluation, output)
+        written = f"{evaluation.figure}, metrics.json and metrics.csv"
+        click.echo(f"Wrote {written} to {output}", err=as_json)
 
 
 @contextmanager
@@ -178,10 +222,11 @@ def commands() -> click.Group:
     """The commands. A function, so that importing this module does not need the extra."""
     import click
 
-    def option(*names: str, **settings: Any) -> click.Option:
-        return click.Option(names, show_default=True, **settings)
+    def option(*names: str, show_default: str | bool = True, **settings: Any) -> click.Option:
+        return click.Option(names, show_default=show_default, **settings)
 
-    folder, json_flag = click.Path(path_type=Path), {"is_flag": True, "help": "Print JSON alone."}
+    folder = click.Path(path_type=Path)
+    json_flag: dict[str, Any] = {"is_flag": True, "help": "Print JSON alone."}
     level_help = "Of the intervals, the bands and the comparison."
 
     def inference(seed_help: str) -> list[click.Option]:
@@ -208,12 +253,31 @@ def commands() -> click.Group:
             option("--label", required=True, metavar="COLUMN", help="0 and 1, or see --positive."),
             option("--score", required=True, multiple=True, metavar="COLUMN", help="Once a model."),
             option("--positive", metavar="VALUE", help="The label of the positives."),
-            option("--max-fpr", type=float, default=0.01, help="The partial AUC's window."),
+            option(
+                "--max-fpr",
+                type=float,
+                show_default=f"{MAX_FPR:g}",
+                help="The partial AUC's window.",
+            ),
             option("--amount", metavar="COLUMN", help="Also the recall by amount."),
             option("--weight", metavar="COLUMN", help="Item weights."),
             option("--cluster", metavar="COLUMN", help="Ids of items that belong together."),
+            option("--group", metavar="COLUMN", help="Ids of queries, whose items are ranked."),
+            option(
+                "--k",
+                type=int,
+                multiple=True,
+                show_default=str(K),
+                help="How many of the first items count; may be repeated.",
+            ),
+            option(
+                "--gain",
+                type=click.Choice(GAINS),
+                show_default=GAINS[0],
+                help="Of nDCG: the grade, or 2^grade - 1.",
+            ),
             *inference("Of the resampling."),
-            option("--output", type=folder, help="Where to write roc.png and the metrics."),
+            option("--output", type=folder, help="Where to write a plot and the metrics."),
             option("--json", "as_json", **json_flag),
         ],
     )(evaluate)

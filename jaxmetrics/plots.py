@@ -5,7 +5,7 @@ Colours are those of Okabe and Ito, told apart by colour-blind readers; line sty
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["cost", "precision_recall", "roc", "roc_with_window"]
+__all__ = ["cost", "ndcg_at_k", "precision_recall", "roc", "roc_with_window"]
 
 Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.CostCurve)
 
@@ -90,7 +90,7 @@ def roc(
             _shade(ax, band.fpr, low, high, _look(i)["color"])
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
     if band is not None:
-        _shade(ax, [], [], [], GREY, label=f"{100 * band.confidence_level:g} % pointwise band")
+        _shade(ax, [], [], [], GREY, label=_band_label(band))
     # A little room, so that lines along the edges are seen.
     ax.set(xlim=(-0.01 * end, end if end < 1 else 1.01), ylim=(-0.01, 1.01))
     ax.set(xlabel="False positive rate", ylabel="True positive rate")
@@ -269,15 +269,91 @@ def roc_with_window(
     return figure
 
 
-def _models(scores: ArrayLike, names: Sequence[str] | None) -> tuple[Any, Sequence[str]]:
-    """Scores `[models, n]`, and what to call the models; a name may be empty."""
+def ndcg_at_k(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    max_k: int = 20,
+    gain: str | Callable[[Any], Any] = "linear",
+    where: ArrayLike | None = None,
+    segments: ArrayLike | None = None,
+    interval: jm.Interval | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """nDCG of the first k documents, mean over queries, with the last value in the legend.
+
+    Draws a line for each model, from k = 1 to `max_k`. An interval shades what lies between the
+    limits of each k by itself. Queries without relevant documents are left out.
+
+    Args:
+      scores: `[queries, docs]`, or `[models, queries, docs]` for a line each, higher is better;
+        with segments `[n]` or `[models, n]`.
+      labels: `[queries, docs]` or `[n]`, grades of relevance, not negative.
+      names: one a model, for the legend.
+      max_k: the last k, at least 1.
+      gain: as that of `ndcg`.
+      where: as labels, bool, False for documents to leave out.
+      segments: `[n]`, the query of each document, from 0, in any order.
+      interval: what `bootstrap_mean` gives for these means, `[models, max_k]`; one model may have
+        no such axis.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.ndcg_at_k([.1, .4, .35, .8], [0, 3, 1, 0], segments=[0, 0, 1, 1], max_k=2)
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['nDCG@2 0.815']
+    """
+    _checks.check_count("max_k", max_k)
+    shape = "[queries, docs]" if segments is None else "[n]"
+    scores, names = _models(scores, names, shape)
+    ks = np.arange(1, max_k + 1)
+    options: dict[str, Any] = {"where": where, "segments": segments, "gain": gain}
+    values = jm.ndcg(scores, labels, k=tuple(ks.tolist()), empty=np.nan, **options)
+    means = np.nanmean(np.asarray(values), axis=1)
+    texts = [f"{line[-1]:.3f}" for line in means]
+    if interval is not None:
+        limits = _rows("interval", (interval.low, interval.high), names, 1)
+        if len(limits[0][0]) != max_k:
+            raise ValueError(
+                f"interval must have a value for each k from 1 to {max_k}, got "
+                f"{len(limits[0][0])}: compute it of ndcg(..., k=tuple(range(1, {max_k + 1})))"
+            )
+        texts = [
+            f"{text} [{low[-1]:.3f}, {high[-1]:.3f}]"
+            for text, (low, high) in zip(texts, limits, strict=True)
+        ]
+    ax = _new_axes() if ax is None else ax
+    for i, (line, name, text) in enumerate(zip(means, names, texts, strict=True)):
+        ax.plot(ks, line, label=_legend(name, f"nDCG@{max_k} {text}"), **_look(i))
+    if interval is not None:
+        for i, (low, high) in enumerate(limits):
+            _shade(ax, ks, low, high, _look(i)["color"])
+        _shade(ax, [], [], [], GREY, label=_band_label(interval))
+    ax.locator_params(axis="x", integer=True)
+    ax.set(xlabel="First k documents", ylabel="Mean nDCG of queries")
+    return _finish(ax)
+
+
+def _models(
+    scores: ArrayLike, names: Sequence[str] | None, shape: str = "[n]"
+) -> tuple[Any, Sequence[str]]:
+    """Scores `[models, *shape]`, and what to call the models; a name may be empty."""
     array = _checks.as_array("scores", scores)
-    if array.ndim not in (1, 2):
+    axes = shape.count(",") + 1
+    if array.ndim not in (axes, axes + 1):
         raise ValueError(
-            f"scores must be [n] or [models, n], got {list(array.shape)}: "
-            "write scores.reshape(-1, scores.shape[-1])"
+            f"scores must be {shape} or [models, {shape[1:]}, got {list(array.shape)}: "
+            f"write scores.reshape(-1, *scores.shape[-{axes}:])"
         )
-    array = array[None] if array.ndim == 1 else array
+    array = array[None] if array.ndim == axes else array
     if names is None:
         names = [""] if len(array) == 1 else [f"model {i}" for i in range(len(array))]
     if isinstance(names, str) or len(names) != len(array):
@@ -309,6 +385,10 @@ def _shade(ax: Axes, x: Any, low: Any, high: Any, colour: str, label: str | None
 
     faint, edge = to_rgba(colour, 0.13), to_rgba(colour, 0.5)
     ax.fill_between(x, low, high, facecolor=faint, edgecolor=edge, linewidth=0.7, label=label)
+
+
+def _band_label(limits: jm.RocBand | jm.Interval) -> str:
+    return f"{100 * limits.confidence_level:g} % pointwise band"
 
 
 def _each(curves: Curve) -> list[Curve]:

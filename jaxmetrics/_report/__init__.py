@@ -3,24 +3,37 @@
 Needs the packages of the `report` extra.
 """
 
+from jaxmetrics._report._classification import evaluate
 from jaxmetrics._report._demonstration import digits_problem
-from jaxmetrics._report._evaluation import Evaluation, evaluate
+from jaxmetrics._report._evaluation import Evaluation
 from jaxmetrics._report._output import json_of, report, save
 from jaxmetrics._report._problem import Problem, problem_of_file
-from jaxmetrics._report._settings import Settings, Tell, check_settings, make_directory
+from jaxmetrics._report._queries import Queries, queries_of_file
+from jaxmetrics._report._ranking import evaluate_queries
+from jaxmetrics._report._settings import (
+    Settings,
+    Tell,
+    check_settings,
+    make_directory,
+    refuse_options,
+)
 from jaxmetrics._report._tables import tables_of
 
 __all__ = [
     "Evaluation",
     "Problem",
+    "Queries",
     "Settings",
     "Tell",
     "check_settings",
     "digits_problem",
     "evaluate",
+    "evaluate_queries",
     "json_of",
     "make_directory",
     "problem_of_file",
+    "queries_of_file",
+    "refuse_options",
     "report",
     "save",
     "tables_of",

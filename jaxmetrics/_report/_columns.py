@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,16 @@ import pandas
 from jaxmetrics._report._files import listed
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._types import FloatArray
+
+
+def refuse_twice(names: Sequence[str]) -> None:
+    """Refuse a column that is given in two roles."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError(
+                f"column {name!r} is given twice: pass each --score once, and none as --label "
+                "or --group"
+            )
 
 
 def labels_of(name: str, column: Any, positive: str | None) -> npt.NDArray[np.bool_]:
@@ -70,17 +82,14 @@ def nonnegative_of(role: str, name: str, column: Any) -> FloatArray:
     return numbers
 
 
-def clusters_of(name: str, column: Any) -> npt.NDArray[np.int64]:
-    """Ids of any type as whole numbers from 0."""
-    _refuse_missing("cluster", name, column)
+def ids_of(role: str, name: str, column: Any, otherwise: str) -> npt.NDArray[np.int64]:
+    """Ids of any type as whole numbers from 0; `otherwise` is what to do where all are one."""
+    _refuse_missing(role, name, column)
     if not pandas.api.types.is_numeric_dtype(column):
         column = column.astype(str)
     ids, distinct = pandas.factorize(column)
     if len(distinct) < 2:
-        raise InputError(
-            f"cluster {name!r} is {distinct[0]!s} in all rows: pass a column with an id for each "
-            "group of items that belong together, or leave --cluster out"
-        )
+        raise InputError(f"{role} {name!r} is {distinct[0]!s} in all rows: {otherwise}")
     return np.asarray(ids, np.int64)
 
 

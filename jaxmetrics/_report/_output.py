@@ -10,39 +10,32 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas
 
 import jaxmetrics as jm
-from jaxmetrics import plots
 from jaxmetrics._report._evaluation import Evaluation, Measure
-from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings
 
 COLUMNS = [
-    *("metric", "max_fpr", "model", "minus", "value", "low", "high", "standard_error", "method"),
+    *("model", "minus", "value", "low", "high", "standard_error", "method"),
     *("p_value", "simultaneous_low", "simultaneous_high", "simultaneous_p_value"),
 ]
 
 
-def report(problem: Problem, settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
+def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
     """The evaluation as one object that JSON can hold: null where undefined."""
-    models: dict[str, Any] = {name: {} for name in problem.names}
+    models: dict[str, Any] = {name: {} for name in evaluation.names}
     comparison: dict[str, Any] = {}
     for measure in evaluation.measures:
-        for i, name in enumerate(problem.names):
-            _put(models[name], measure, _estimate(measure.interval, i))
+        for i, name in enumerate(evaluation.names):
+            _put(models[name], measure, _estimate(measure, i))
         if measure.comparison is not None:
-            _put(comparison, measure, _comparison(measure.comparison, problem.names))
-    clusters = problem.clusters
+            _put(comparison, measure, _comparison(measure.comparison, evaluation.names))
     return {
-        "file": problem.source,
-        "label": problem.label,
-        "n_items": len(problem.labels),
-        "n_positive": int(problem.labels.sum()),
-        "cluster": problem.cluster,
-        "n_clusters": None if clusters is None else len(np.unique(clusters)),
-        **settings._asdict(),
+        **evaluation.facts,
+        "n_resamples": settings.n_resamples,
+        "confidence_level": settings.confidence_level,
+        "seed": settings.seed,
         "models": models,
         "comparison": comparison or None,
         "warnings": list(evaluation.warnings),
@@ -54,21 +47,24 @@ def report(problem: Problem, settings: Settings, evaluation: Evaluation) -> dict
 
 
 def _put(tree: dict[str, Any], measure: Measure, value: Any) -> None:
-    """Under the metric's name; a recall also under its limit, as there are several."""
-    if measure.name.endswith("recall_at_fpr"):
-        tree.setdefault(measure.name, {})[str(measure.max_fpr)] = value
+    """Under the metric's name; also under its limit where there may be several."""
+    if measure.name.endswith(("recall_at_fpr", "_at_k")):
+        limit = measure.max_fpr if measure.k is None else measure.k
+        tree.setdefault(measure.name, {})[str(limit)] = value
     else:
         tree[measure.name] = value
 
 
-def _estimate(interval: jm.Interval, i: int) -> dict[str, Any]:
-    return {
+def _estimate(measure: Measure, i: int) -> dict[str, Any]:
+    interval = measure.interval
+    estimate = {
         "value": _number(interval.estimate[i]),
         "low": _number(interval.low[i]),
         "high": _number(interval.high[i]),
         "standard_error": _number(interval.standard_error[i]),
         "method": interval.method,
     }
+    return estimate if measure.n_queries is None else {**estimate, "n_queries": measure.n_queries}
 
 
 def _comparison(comparison: jm.Comparison, names: Sequence[str]) -> dict[str, Any]:
@@ -100,17 +96,21 @@ def _number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def frame_of(problem: Problem, evaluation: Evaluation) -> Any:
+def frame_of(evaluation: Evaluation) -> Any:
     """A pandas DataFrame of a row an estimate; then a row a difference of one model `minus` one."""
     values, differences = [], []
     for measure in evaluation.measures:
-        metric = {"metric": measure.name, "max_fpr": measure.max_fpr}
-        for i, name in enumerate(problem.names):
-            values.append({**metric, "model": name, **_estimate(measure.interval, i)})
+        columns = {key: getattr(measure, key) for key in evaluation.columns}
+        metric = {"metric": measure.name, **columns}
+        for i, name in enumerate(evaluation.names):
+            values.append({**metric, "model": name, **_estimate(measure, i)})
         if measure.comparison is not None:
-            found = _comparison(measure.comparison, problem.names)["differences"]
+            found = _comparison(measure.comparison, evaluation.names)["differences"]
             differences += [{**metric, **difference} for difference in found]
-    return pandas.DataFrame([*values, *differences], columns=COLUMNS)
+    rows = [*values, *differences]
+    frame = pandas.DataFrame(rows, columns=["metric", *evaluation.columns, *COLUMNS])
+    # Whole numbers stay so where some are missing.
+    return frame.astype({"k": "Int64"} if "k" in frame else {})
 
 
 def json_of(report: dict[str, Any]) -> str:
@@ -118,19 +118,9 @@ def json_of(report: dict[str, Any]) -> str:
     return json.dumps(report, indent=2, allow_nan=False)
 
 
-def save(problem: Problem, settings: Settings, evaluation: Evaluation, directory: Path) -> None:
-    """Write roc.png, metrics.json and metrics.csv."""
-    whole, window = evaluation.measures[:2]
-    figure = plots.roc_with_window(
-        problem.scores,
-        problem.labels,
-        names=problem.names,
-        max_fpr=settings.max_fpr,
-        weights=problem.weights,
-        band=evaluation.band,
-        intervals=(whole.interval, window.interval),
-    )
-    figure.savefig(directory / "roc.png", dpi=150)
-    text = json_of(report(problem, settings, evaluation))
+def save(settings: Settings, evaluation: Evaluation, directory: Path) -> None:
+    """Write the figure, metrics.json and metrics.csv."""
+    evaluation.draw().savefig(directory / evaluation.figure, dpi=150)
+    text = json_of(report(settings, evaluation))
     (directory / "metrics.json").write_text(text + "\n", encoding="utf-8")
-    frame_of(problem, evaluation).to_csv(directory / "metrics.csv", index=False)
+    frame_of(evaluation).to_csv(directory / "metrics.csv", index=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jaxmetrics._report._columns import clusters_of, labels_of, nonnegative_of, numbers_of
+from jaxmetrics._report._columns import (
+    ids_of,
+    labels_of,
+    nonnegative_of,
+    numbers_of,
+    refuse_twice,
+)
 from jaxmetrics._report._files import read_columns
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._types import FloatArray
@@ -41,11 +46,7 @@ def problem_of_file(
     cluster: str | None = None,
 ) -> Problem:
     """The columns of a file, checked, so that every metric of them is defined."""
-    twice = [name for name, count in Counter([label, *scores]).items() if count > 1]
-    if twice:
-        raise InputError(
-            f"column {twice[0]!r} is given twice: pass each --score once, and none as --label"
-        )
+    refuse_twice([label, *scores])
     extra = [name for name in (weight, amount, cluster) if name is not None]
     frame = read_columns(path, [label, *scores, *extra])
     labels = labels_of(label, frame[label], positive)
@@ -60,7 +61,13 @@ def problem_of_file(
         amounts = np.zeros(len(labels))
         amounts[labels] = nonnegative_of("positives' amount", amount, frame[amount][labels])
     if cluster is not None:
-        clusters = clusters_of(cluster, frame[cluster])
+        clusters = ids_of(
+            "cluster",
+            cluster,
+            frame[cluster],
+            "pass a column with an id for each group of items that belong together, or leave "
+            "--cluster out",
+        )
     rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
     return Problem(
         str(path), label, tuple(scores), rows, labels, weights, amounts, cluster, clusters

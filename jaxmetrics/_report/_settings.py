@@ -11,6 +11,23 @@ import click
 # Told what is being done, and the share of it that is.
 Tell = Callable[..., None]
 
+WITH_GROUP = {
+    "positive": "--positive does not go with --group, where labels are grades: leave it out and "
+    "write labels as numbers, 0 for what is not relevant",
+    "max_fpr": "--max-fpr does not go with --group, where no false positives are counted: leave it "
+    "out and write --k 10 for metrics of the first 10",
+    "amount": "--amount does not go with --group: leave it out, or pass its column as --label, so "
+    "that amounts are the grades",
+    "weight": "--weight does not go with --group, where every query counts the same: leave it out",
+    "cluster": "--cluster does not go with --group, by which whole queries are resampled: leave it "
+    "out",
+}
+WITHOUT_GROUP = {
+    name: f"--{name} is for rankings: also write --group and the column of query ids, or leave "
+    f"--{name} out"
+    for name in ("k", "gain")
+}
+
 
 class InputError(click.ClickException):
     """What the user gave cannot be evaluated; the message is one sentence that says what to do."""
@@ -21,15 +38,17 @@ class InputError(click.ClickException):
 class Settings(NamedTuple):
     """What the user chose."""
 
-    max_fpr: float
+    max_fpr: float = 0.01
     n_resamples: int = 2000
     confidence_level: float = 0.95
     seed: int = 0
+    k: tuple[int, ...] = (10,)  # of rankings, as is the gain
+    gain: str = "linear"
 
 
 def check_settings(settings: Settings) -> None:
     """Refuse what is not a fraction, a count or a seed."""
-    max_fpr, n_resamples, level, seed = settings
+    max_fpr, n_resamples, level, seed, k, _ = settings
     if not 0 < max_fpr <= 1:
         raise InputError(
             f"--max-fpr must be above 0 and at most 1, got {max_fpr:g}: "
@@ -48,6 +67,16 @@ def check_settings(settings: Settings) -> None:
         )
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must be from 0 to {2**32 - 1}, got {seed}: write 0 or 1")
+    if min(k) < 1:
+        raise InputError(f"--k must be at least 1, got {min(k)}: write 10 for the first 10")
+
+
+def refuse_options(group: str | None, **given: object) -> None:
+    """Refuse options that have no meaning with --group, or none without."""
+    reasons = WITHOUT_GROUP if group is None else WITH_GROUP
+    for name, value in given.items():
+        if value not in (None, ()) and name in reasons:
+            raise InputError(reasons[name])
 
 
 def make_directory(directory: Path) -> None:

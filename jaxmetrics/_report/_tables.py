@@ -3,69 +3,104 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from jaxmetrics._report._evaluation import Evaluation, Measure
-from jaxmetrics._report._problem import Problem
-from jaxmetrics._report._settings import Settings
 from jaxmetrics._types import FloatArray
 
 
-def tables_of(problem: Problem, settings: Settings, evaluation: Evaluation) -> list[Table]:
-    """The evaluation as tables for a terminal: values, values by amount, and differences."""
-    names, measures = problem.names, evaluation.measures
-    n, positives = len(problem.labels), int(problem.labels.sum())
-    title = f"{Path(problem.source).name}, {problem.label}: "
-    title += f"{n:,} items, {positives:,} positive ({_percent(positives / n)})"
-    level = f"{100 * settings.confidence_level:g} %"
-    about = f"In brackets, {level} confidence intervals"
-    if problem.clusters is not None:
-        about += f" for {len(np.unique(problem.clusters)):,} clusters ({problem.cluster})"
-    about += "; partial AUC on McClish's scale, .5 for chance"
+def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
+    """The evaluation as tables for a terminal: values, values by amount, and differences.
+
+    What is too wide for the console is several tables, one below the other.
+    """
+    names, measures = evaluation.names, evaluation.measures
+    level = f"{100 * measures[0].interval.confidence_level:g} %"
+    about = f"In brackets, {level} confidence intervals{evaluation.about}"
     if len(names) > 1:
         about += "; * best of its column"
     counted = [x for x in measures if not x.name.startswith("amount")]
-    tables = [_table(title, about, names, counted, _value_cells)]
+    columns = [_Column(x.heading, _value_cells(x), _queries(x)) for x in counted]
+    tables = _tables(evaluation.title, about, names, columns, console)
     if by_amount := [x for x in measures if x.name.startswith("amount")]:
-        tables.append(_table("By amount", "", names, by_amount, _value_cells))
+        columns = [_Column(x.heading, _value_cells(x)) for x in by_amount]
+        tables += _tables("By amount", "", names, columns, console)
     if compared := [x for x in measures if x.comparison is not None]:
         about = (
             f"{level} intervals and p-values hold for all pairs of models of a column at once; "
             f"the best is, with {level} confidence, among those marked +"
         )
-        tables.append(_table("Difference from the best", about, names, compared, _difference_cells))
+        columns = [_Column(x.heading, _difference_cells(x)) for x in compared]
+        tables += _tables("Difference from the best", about, names, columns, console)
     return tables
 
 
+class _Column(NamedTuple):
+    heading: str
+    cells: list[Text]  # one a model
+    queries: str | None = None  # how many count
+
+
+def _tables(
+    title: str, caption: str, names: Sequence[str], columns: Sequence[_Column], console: Console
+) -> list[Table]:
+    """Tables as wide as the console allows, the first with the title, the last with the caption."""
+    unbounded = console.options.update(width=10_000)
+
+    def fits(some: Sequence[_Column]) -> bool:
+        table = _table("", "", names, some, console.width)
+        return Measurement.get(console, unbounded, table).maximum <= console.width
+
+    parts: list[list[_Column]] = [[]]
+    for column in columns:
+        if parts[-1] and not fits([*parts[-1], column]):
+            parts.append([])
+        parts[-1].append(column)
+    return [
+        _table(
+            title if i == 0 else "",
+            caption if i == len(parts) - 1 else "",
+            names,
+            part,
+            console.width,
+        )
+        for i, part in enumerate(parts)
+    ]
+
+
 def _table(
-    title: str,
-    caption: str,
-    names: Sequence[str],
-    measures: Sequence[Measure],
-    cells: Callable[[Measure], list[Text]],
+    title: str, caption: str, names: Sequence[str], columns: Sequence[_Column], width: int
 ) -> Table:
     """A row a model and a column a metric."""
     table = Table(
-        title=Text(title),
+        title=Text(title) if title else None,
         box=box.SIMPLE_HEAD,
         collapse_padding=True,
         pad_edge=False,
         caption=Text(caption) if caption else None,
         caption_justify="left",
     )
-    table.add_column("Model", overflow="fold")
-    for measure in measures:
-        table.add_column(_heading(measure), justify="right", no_wrap=True)
-    for name, *row in zip(names, *map(cells, measures), strict=True):
+    table.add_column("Model", overflow="fold", max_width=width // 3)
+    for column in columns:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    for name, *row in zip(names, *(column.cells for column in columns), strict=True):
         table.add_row(Text(name), *row)
+    if any(column.queries for column in columns):
+        table.add_section()
+        table.add_row("queries", *(column.queries for column in columns), style="dim")
     return table
+
+
+def _queries(measure: Measure) -> str | None:
+    return None if measure.n_queries is None else f"{measure.n_queries:,} "
 
 
 def _value_cells(measure: Measure) -> list[Text]:
@@ -122,14 +157,3 @@ def _p_value(p: float) -> str:
     if math.isnan(p):
         return "p = -"
     return "p < .001" if p < 0.001 else f"p = {_fixed(p, 3)}"
-
-
-def _heading(measure: Measure) -> str:
-    if measure.max_fpr is None:
-        return {"roc_auc": "AUC", "average_precision": "Average\nprecision"}[measure.name]
-    what = "Partial\nAUC to" if measure.name == "partial_auc" else "Recall\nat"
-    return f"{what}\n{_percent(measure.max_fpr)} FPR"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -1,0 +1,58 @@
+"""What is evaluated of rankings: scores of models for the graded documents of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxmetrics._report._columns import ids_of, nonnegative_of, numbers_of, refuse_twice
+from jaxmetrics._report._files import read_columns
+from jaxmetrics._report._settings import InputError
+from jaxmetrics._types import FloatArray
+
+# The highest grade that 2^grade is taken of. Above, the rest of a scale would not count.
+HIGHEST_GRADE = 50
+
+
+class Queries(NamedTuple):
+    """The scores of several models for the same documents, each of one query."""
+
+    source: str
+    label: str
+    group: str
+    names: tuple[str, ...]
+    scores: FloatArray  # [models, n]
+    grades: FloatArray  # [n]
+    segments: npt.NDArray[np.int64]  # [n], the query of each, from 0
+    n_queries: int
+
+
+def queries_of_file(
+    path: Path, *, group: str, label: str, scores: Sequence[str], gain: str
+) -> Queries:
+    """The columns of a file, checked, so that there is something to rank."""
+    refuse_twice([group, label, *scores])
+    frame = read_columns(path, [group, label, *scores])
+    segments = ids_of(
+        "group",
+        group,
+        frame[group],
+        "pass the column of query ids, as intervals are of the mean over two queries or more",
+    )
+    grades = nonnegative_of("label", label, frame[label])
+    if not grades.any():
+        raise InputError(
+            f"label {label!r} is 0 in all rows: grade what is relevant above 0, as in 1 or 1 to 4"
+        )
+    if gain == "exponential" and grades.max() > HIGHEST_GRADE:
+        raise InputError(
+            f"label {label!r} has {grades.max():g}, too high a grade for a gain of 2^grade - 1: "
+            "write --gain linear"
+        )
+    n_queries = int(segments.max()) + 1
+    rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
+    return Queries(str(path), label, group, tuple(scores), rows, grades, segments, n_queries)

@@ -1,0 +1,203 @@
+"""Every ranking metric of every model, as the mean over queries, and the models compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics import plots
+from jaxmetrics._report import _evaluation
+from jaxmetrics._report._evaluation import Evaluation, Measure, carry_out, note_of_bands, percent
+from jaxmetrics._report._queries import HIGHEST_GRADE, Queries
+from jaxmetrics._report._settings import Settings, Tell
+from jaxmetrics.inference._comparison import comparison_of_replicates
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEADINGS = {
+    "ndcg_at_k": "nDCG",
+    "precision_at_k": "Precision",
+    "recall_at_k": "Recall",
+    "average_precision_at_k": "Average\nprecision",
+    "reciprocal_rank": "Reciprocal\nrank",
+    "expected_reciprocal_rank": "Expected\nreciprocal\nrank",
+    "ordered_pair_accuracy": "Ordered\npairs",
+}
+
+PLACES = range(1, 21)  # of the plot
+
+# Of fewer queries, percentiles of resampled means lie too close together.
+FEW_QUERIES = 20
+
+
+class _Found(NamedTuple):
+    measures: list[Measure]
+    interval: jm.Interval  # [models, depths]
+
+
+def evaluate_queries(
+    queries: Queries, settings: Settings, tell: Tell, *, with_band: bool = False
+) -> Evaluation:
+    """Every metric of every model with intervals over queries, and the models compared."""
+    ks, highest = tuple(sorted(set(settings.k))), float(queries.grades.max())
+    drawn = with_band and len(queries.names) <= _evaluation.MOST_BANDS
+    depths = tuple(sorted({*ks, *(PLACES if drawn else ())}))
+    deepest = ks[-1:]
+    # A metric, and the k of which it has a value; those of nDCG are also drawn.
+    metrics: dict[str, tuple[Callable[..., Any], tuple[int | None, ...]]] = {
+        "ndcg_at_k": (partial(jm.ndcg, k=depths, gain=settings.gain, empty=np.nan), depths),
+        "precision_at_k": (partial(jm.precision_at_k, k=deepest), deepest),
+        "recall_at_k": (partial(jm.recall_at_k, k=deepest), deepest),
+        "average_precision_at_k": (
+            partial(jm.average_precision_at_k, k=deepest, empty=np.nan),
+            deepest,
+        ),
+        "reciprocal_rank": (jm.reciprocal_rank, (None,)),
+        "expected_reciprocal_rank": (
+            partial(jm.expected_reciprocal_rank, max_grade=max(highest, 1.0)),
+            (None,),
+        ),
+        "ordered_pair_accuracy": (jm.ordered_pair_accuracy, (None,)),
+    }
+    if highest > HIGHEST_GRADE:
+        del metrics["expected_reciprocal_rank"]
+    work = {
+        name.replace("_", " "): partial(
+            _found, name, metric, queries, settings, columns, (*ks, None)
+        )
+        for name, (metric, columns) in metrics.items()
+    }
+    found, notes = carry_out(work, settings, tell)
+    band = None
+    if drawn:
+        places = np.array([depths.index(k) for k in PLACES])
+        band = jax.tree.map(lambda x: x[:, places], found["ndcg at k"].interval)
+    notes += _notes(queries, highest)
+    if with_band and not drawn:
+        notes.append(note_of_bands("ranking.png"))
+    return Evaluation(
+        queries.names,
+        _facts(queries, settings, ks, highest),
+        ("k", "n_queries"),
+        _title(queries),
+        f" for means over queries; nDCG with {settings.gain} gain",
+        tuple(measure for part in found.values() for measure in part.measures),
+        tuple(notes),
+        "ranking.png",
+        partial(_draw, queries, settings, band),
+    )
+
+
+def _found(
+    name: str,
+    metric: Callable[..., Any],
+    queries: Queries,
+    settings: Settings,
+    columns: tuple[int | None, ...],
+    reported: tuple[int | None, ...],
+    progress: object,
+) -> _Found:
+    """The intervals of a metric at several k, and a measure for each k that is reported."""
+    result, n_queries = _resampled(metric, queries, settings)
+    level, key = settings.confidence_level, jax.random.key(settings.seed)
+    intervals: jm.Interval = jax.tree.map(np.asarray, result.interval(confidence_level=level))
+    measures = []
+    for j, k in enumerate(columns):
+        if k not in reported:
+            continue
+        interval, of_k = jax.tree.map(lambda x, j=j: x[..., j], (intervals, result))
+        comparison = None
+        if len(queries.names) > 1:
+            comparison = comparison_of_replicates(of_k, confidence_level=level, key=key)
+            comparison = jax.tree.map(np.asarray, comparison)
+        heading = HEADINGS[name] if k is None else f"{HEADINGS[name]}\nat {k}"
+        measures.append(Measure(name, heading, interval, comparison, k=k, n_queries=n_queries))
+    return _Found(measures, intervals)
+
+
+def _resampled(
+    metric: Callable[..., Any], queries: Queries, settings: Settings
+) -> tuple[jm.BootstrapResult, int]:
+    """The mean over the queries that have a value, `[models, ks]`, and how many these are."""
+    found = metric(
+        queries.scores, queries.grades, segments=queries.segments, num_segments=queries.n_queries
+    )
+    values = np.asarray(found).reshape(len(queries.names), queries.n_queries, -1)
+    # Grades alone decide which these are, so models have the same.
+    defined = ~np.isnan(values).any(axis=(0, 2))
+    result = jm.bootstrap_mean(
+        np.moveaxis(values, 2, 1),
+        key=jax.random.key(settings.seed),
+        n_resamples=settings.n_resamples,
+        where=defined,
+    )
+    return result, int(defined.sum())
+
+
+def _notes(queries: Queries, highest: float) -> list[str]:
+    notes = []
+    if queries.n_queries < FEW_QUERIES:
+        notes.append(
+            f"only {queries.n_queries} queries: intervals of fewer than {FEW_QUERIES} may be too "
+            "narrow"
+        )
+    empty = int((np.bincount(queries.segments, queries.grades) == 0).sum())
+    if empty:
+        notes.append(
+            f"{empty} of {queries.n_queries} queries have nothing relevant: they count 0 in "
+            "precision and reciprocal ranks, and are left out of the rest"
+        )
+    if highest > HIGHEST_GRADE:
+        notes.append(
+            f"the expected reciprocal rank is left out, as it takes 2^grade and grades are up to "
+            f"{highest:g}"
+        )
+    return notes
+
+
+def _facts(
+    queries: Queries, settings: Settings, ks: tuple[int, ...], highest: float
+) -> dict[str, Any]:
+    return {
+        "file": queries.source,
+        "label": queries.label,
+        "group": queries.group,
+        "n_items": len(queries.grades),
+        "n_relevant": int((queries.grades > 0).sum()),
+        "n_queries": queries.n_queries,
+        "max_grade": highest,
+        "k": list(ks),
+        "gain": settings.gain,
+    }
+
+
+def _title(queries: Queries) -> str:
+    n, relevant = len(queries.grades), int((queries.grades > 0).sum())
+    return (
+        f"{Path(queries.source).name}, {queries.label}: {queries.n_queries:,} queries "
+        f"({queries.group}) of {n:,} items, {relevant:,} relevant ({percent(relevant / n)})"
+    )
+
+
+def _draw(queries: Queries, settings: Settings, band: jm.Interval | None) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    plots.ndcg_at_k(
+        queries.scores,
+        queries.grades,
+        segments=queries.segments,
+        names=queries.names,
+        max_k=len(PLACES),
+        gain=settings.gain,
+        interval=band,
+        ax=figure.subplots(),
+    )
+    return figure
