@@ -2,25 +2,22 @@
 
 import importlib
 import sys
+from types import CodeType, FunctionType
 
 import pytest
 import sklearn.metrics
 
 import jaxmetrics.sklearn as ours
 
-# Of what the suite tests, functions that are not replaced; their tests say nothing of ours.
-_OTHER_FUNCTIONS = (
-    "confusion_matrix_at_thresholds",
-    "metric_at_thresholds",
-    "sort_inputs",
-)
+_SUITES = ("test_classification", "test_ranking")
+_OURS = {getattr(ours, name) for name in ours.__all__}
 # Tests of ours that are not passed, each with the reason.
 _REASONS: dict[str, str] = {}
 
 
-def _suite():
-    """scikit-learn's module of tests, imported with our functions in place of its own."""
-    name = "sklearn.metrics.tests.test_ranking"
+def _suite(file):
+    """One of scikit-learn's modules of tests, imported with our functions in place of its own."""
+    name = f"sklearn.metrics.tests.{file}"
     with pytest.MonkeyPatch.context() as patch:
         for function in ours.__all__:
             patch.setattr(sklearn.metrics, function, getattr(ours, function))
@@ -30,7 +27,31 @@ def _suite():
     return module
 
 
-_module = _suite()
+def _calls_ours(function, seen):
+    """Whether a test calls one of our functions, itself or by a helper or by its parameters."""
+    seen.add(function)
+    known = function.__globals__
+    used = [known[name] for name in _names(function.__code__) if name in known]
+    for mark in getattr(function, "pytestmark", ()):
+        used += _leaves(mark.args) if mark.name == "parametrize" else ()
+    used = [getattr(value, "func", getattr(value, "_score_func", value)) for value in used]
+    helpers = [value for value in used if isinstance(value, FunctionType)]
+    return any(helper in _OURS for helper in helpers) or any(
+        _calls_ours(helper, seen)
+        for helper in helpers
+        if helper.__module__ == function.__module__ and helper not in seen
+    )
+
+
+def _names(code):
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return {*code.co_names, *(name for part in inner for name in _names(part))}
+
+
+def _leaves(values):
+    if isinstance(values, (list, tuple)):
+        return [leaf for value in values for leaf in _leaves(value)]
+    return [values]
 
 
 @pytest.fixture(name="global_random_seed")
@@ -38,17 +59,18 @@ def _global_random_seed():
     return 42
 
 
-def _is_ours(name):
-    curves = "test_confusion_matrix_at_thresholds_"  # parametrised over the curves too
-    return name.startswith(curves) or not any(other in name for other in _OTHER_FUNCTIONS)
+_modules = [_suite(file) for file in _SUITES]
+for _module in _modules:
+    for _name, _test in vars(_module).items():
+        if _name.startswith("test_") and _name not in _REASONS and _calls_ours(_test, set()):
+            assert _name not in globals()
+            globals()[_name] = _test
 
 
-for _name, _test in vars(_module).items():
-    if _name.startswith("test_") and _is_ours(_name) and _name not in _REASONS:
-        globals()[_name] = _test
-
-
-def test_the_suite_was_run_against_our_functions():
-    for function in ours.__all__:
-        assert getattr(_module, function) is getattr(ours, function)
-    assert sum(name.startswith("test_") for name in globals()) > 30
+def test_the_suites_were_run_against_our_functions():
+    for name in ours.__all__:
+        found = [vars(module)[name] for module in _modules if name in vars(module)]
+        assert found
+        assert all(function is getattr(ours, name) for function in found)
+    assert sum(name.startswith("test_") for name in globals()) > 100
+    assert all(any(name in vars(module) for module in _modules) for name in _REASONS)
