@@ -1,0 +1,244 @@
+"""Metrics of the first k places of a list: precision, normalized recall and nDCG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics import _checks, _numerics
+from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics.extreme._inputs import Lists, check_cutoffs, check_lists
+from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, shaped
+
+
+def precision_at_k(
+    predicted: ArrayLike,
+    relevant: ArrayLike,
+    *,
+    k: int | tuple[int, ...],
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+    reduce: str | None = "mean",
+) -> Array:
+    """The share of the first k predictions that are relevant, of all labels or by group.
+
+    P@k = hits among the first k / min(k, length of the list), averaged over instances. By group,
+    an instance's predicted and relevant labels are those of the group, in the order that they have.
+
+    Args:
+      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      relevant: `[..., n, L]` label ids in any order, padded with -1.
+      k: how many places to look at, at least 1, one or several; a last axis is added for several.
+      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
+      num_groups: how many groups there are; needed where `groups` is traced.
+      reduce: "mean" over instances, or None for a value of each.
+
+    Returns:
+      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
+      `[..., num_groups, k]`. With `reduce=None` an axis of instances comes first: `[..., n]`,
+      `[..., n, num_groups]`.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    An instance without relevant labels (in the group) is NaN and left out of the mean, which is NaN
+    if there are no others; one without predictions is 0. Traced, ids that are out of range never
+    hit. Time O(n K (L + num_groups)) in steps of which a processor takes some twenty at once; of
+    all labels only k of the K places are looked at. Memory O(n (L + num_groups)).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> predicted, relevant = [[2, 0, 1], [1, 3, -1]], [[0, 2], [1, -1]]
+      >>> print(jm.extreme.precision_at_k(predicted, relevant, k=2))
+      0.75
+      >>> print(jm.extreme.precision_at_k(predicted, relevant, k=2, groups=[0, 0, 1, 1]))
+      [0.75 1.  ]
+
+    Reference: K. Bhatia et al., "The extreme classification repository", 2016.
+    """
+    lists = check_lists(predicted, relevant, groups, num_groups)
+    return _at_cutoffs(_precision, lists, k, reduce)
+
+
+def normalized_recall_at_k(
+    predicted: ArrayLike,
+    relevant: ArrayLike,
+    *,
+    k: int | tuple[int, ...],
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+    reduce: str | None = "mean",
+) -> Array:
+    """Hits among the first k over the most that there could be, of all labels or by group.
+
+    R@k = hits among the first k / min(k, relevant labels), averaged over instances. By group, an
+    instance's predicted and relevant labels are those of the group, in the order that they have.
+
+    Args:
+      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      relevant: `[..., n, L]` label ids in any order, padded with -1.
+      k: how many places to look at, at least 1, one or several; a last axis is added for several.
+      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
+      num_groups: how many groups there are; needed where `groups` is traced.
+      reduce: "mean" over instances, or None for a value of each.
+
+    Returns:
+      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
+      `[..., num_groups, k]`. With `reduce=None` an axis of instances comes first: `[..., n]`,
+      `[..., n, num_groups]`.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    An instance without relevant labels (in the group) is NaN and left out of the mean, which is NaN
+    if there are no others; one without predictions is 0. Time and memory as `precision_at_k`,
+    O(n K (L + num_groups)) and O(n (L + num_groups)).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> predicted, relevant = [[2, 0, 1], [1, 3, -1]], [[0, 3], [1, -1]]
+      >>> print(jm.extreme.normalized_recall_at_k(predicted, relevant, k=[1, 2]))
+      [0.5  0.75]
+
+    Reference: K. Järvelin and J. Kekäläinen, "IR evaluation methods for retrieving highly relevant
+    documents", SIGIR 2000, for recall at a cutoff.
+    """
+    lists = check_lists(predicted, relevant, groups, num_groups)
+    return _at_cutoffs(_recall, lists, k, reduce)
+
+
+def ndcg_at_k(
+    predicted: ArrayLike,
+    relevant: ArrayLike,
+    *,
+    k: int | tuple[int, ...],
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+    reduce: str | None = "mean",
+    truncate_ideal: bool = False,
+) -> Array:
+    """Hits among the first k, discounted by their position, over those of the best list.
+
+    nDCG@k = sum over hits of 1 / log2(position + 1), over the sum over i = 1 to R of
+    1 / log2(i + 1), with R the number of relevant labels; averaged over instances. By group, an
+    instance's predicted and relevant labels are those of the group, in the order that they have.
+
+    Args:
+      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      relevant: `[..., n, L]` label ids in any order, padded with -1.
+      k: how many places to look at, at least 1, one or several; a last axis is added for several.
+      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
+      num_groups: how many groups there are; needed where `groups` is traced.
+      reduce: "mean" over instances, or None for a value of each.
+      truncate_ideal: whether the best list ends at k too: R is then at most k, and a list of k hits
+        has 1.
+
+    Returns:
+      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
+      `[..., num_groups, k]`. With `reduce=None` an axis of instances comes first: `[..., n]`,
+      `[..., n, num_groups]`.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    An instance without relevant labels (in the group) is NaN and left out of the mean, which is NaN
+    if there are no others; one without predictions is 0. Time and memory as `precision_at_k`,
+    O(n K (L + num_groups)) and O(n (L + num_groups)).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(f"{jm.extreme.ndcg_at_k([[2, 0, 1]], [[1, 2]], k=3):.4f}")
+      0.9197
+
+    Reference: K. Järvelin and J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques",
+    ACM Transactions on Information Systems 20, 2002.
+    """
+    lists = check_lists(predicted, relevant, groups, num_groups)
+    _checks.check_flag("truncate_ideal", truncate_ideal)
+    return _at_cutoffs(_ndcg_truncated if truncate_ideal else _ndcg, lists, k, reduce)
+
+
+Instance = Callable[[Matches, Array, Array], Array]
+
+
+def _at_cutoffs(instance: Instance, lists: Lists, k: Any, reduce: str | None) -> Array:
+    cutoffs, one = check_cutoffs(k)
+    check_reduce(reduce, ("mean",))
+    # Of all labels, places after the last cutoff have no part in it.
+    found = match(lists, max(cutoffs) if lists.groups is None else None)
+    dtype = _numerics.default_float()
+    values = _values(found, cutoff_array(cutoffs), instance, lists.shape, reduce, dtype)
+    result: Array = shaped(values, lists, one=one)
+    return result
+
+
+def cutoff_array(cutoffs: tuple[int, ...]) -> Any:
+    """Cutoffs as an argument of a program, which is then not compiled again for others."""
+    return np.minimum(np.asarray(cutoffs), NOWHERE).astype(np.int32)
+
+
+def check_reduce(reduce: str | None, allowed: tuple[str, ...]) -> None:
+    """Refuse what is neither None nor one of the words."""
+    if reduce is not None:
+        _checks.check_choice("reduce", reduce, allowed)
+
+
+@_numerics.double_program(2, 3, 4, 5)
+def _values(
+    found: Matches,
+    cutoffs: Array,
+    instance: Instance,
+    shape: tuple[int, ...],
+    reduce: str | None,
+    dtype: Any,
+) -> Array:
+    """`[k, num_groups, ...]`; a cutoff at a time, as values of instances take memory."""
+    relevant = by_group(jnp.ones_like(found.groups), found.groups, len(found.listed))
+
+    def at(cutoff: Array) -> Array:
+        values = jnp.where(relevant > 0, instance(found, relevant, cutoff), jnp.nan)
+        values = values.reshape(len(found.listed), *shape)
+        return (values if reduce is None else mean_of_counted(values)).astype(dtype)
+
+    values: Array = lax.map(at, cutoffs)
+    return values
+
+
+def mean_of_counted(values: Array) -> Array:
+    """The mean over the last axis of what is not NaN."""
+    counted = ~jnp.isnan(values)
+    return jnp.sum(jnp.where(counted, values, 0), -1) / jnp.sum(counted, -1)
+
+
+def _hits(found: Matches, cutoff: Array) -> Array:
+    hit = (found.positions < cutoff).astype(jnp.int32)
+    return by_group(hit, found.groups, len(found.listed))
+
+
+def _precision(found: Matches, _: Array, cutoff: Array) -> Array:
+    made = jnp.minimum(cutoff, found.listed)
+    return _hits(found, cutoff) / jnp.maximum(made, 1)
+
+
+def _recall(found: Matches, relevant: Array, cutoff: Array) -> Array:
+    return _hits(found, cutoff) / jnp.maximum(jnp.minimum(cutoff, relevant), 1)
+
+
+def _ndcg(found: Matches, relevant: Array, cutoff: Array) -> Array:
+    gain = jnp.where(found.positions < cutoff, discounts(found.positions), 0)
+    ideal = jnp.cumsum(discounts(jnp.arange(len(found.groups), dtype=jnp.int32)))
+    best = ideal.at[jnp.maximum(relevant - 1, 0)].get(mode="promise_in_bounds")
+    return by_group(gain, found.groups, len(found.listed)) / best
+
+
+def _ndcg_truncated(found: Matches, relevant: Array, cutoff: Array) -> Array:
+    return _ndcg(found, jnp.minimum(relevant, cutoff), cutoff)
+
+
+def discounts(positions: Array) -> Array:
+    """1 / log2(position + 1) of positions from 1; these are from 0."""
+    return 1 / jnp.log2(positions.astype(jnp.float64) + 2)

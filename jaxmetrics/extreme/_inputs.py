@@ -1,0 +1,235 @@
+"""The inputs of the metrics of label sets, checked before any work.
+
+Ids of labels count from 0, and -1 stands for no label. Ids and groups are checked when they are
+concrete; traced, an id that is out of range belongs to no group and never hits, a list ends at its
+first -1, and an id that comes twice counts where it comes first.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._checks import as_array, check_count, is_concrete
+from jaxmetrics._numerics import double_precision
+from jaxmetrics._types import ArrayLike, HostArray, HostOrDeviceArray
+
+_CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
+
+
+class Lists(NamedTuple):
+    """Predictions and relevant labels that have been checked.
+
+    Attributes:
+      predicted: `[..., n, K]` ids.
+      relevant: `[..., n, L]` ids.
+      groups: `[n_labels]`, or None for one group of all labels.
+      num_groups: how many groups there are.
+      n_labels: below what ids are, where there are no groups to tell; None if nothing tells.
+    """
+
+    predicted: HostOrDeviceArray
+    relevant: HostOrDeviceArray
+    groups: HostOrDeviceArray | None
+    num_groups: int
+    n_labels: int | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """`(..., n)`."""
+        return np.broadcast_shapes(self.predicted.shape[:-1], self.relevant.shape[:-1])
+
+
+def check_lists(
+    predicted: ArrayLike,
+    relevant: ArrayLike,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+    n_labels: int | None = None,
+) -> Lists:
+    """Lists of ids and groups of labels that fit together, or an error that says what to write."""
+    with double_precision():
+        ids = {"predicted": _ids("predicted", predicted), "relevant": _ids("relevant", relevant)}
+    described = ", ".join(f"{name} {list(array.shape)}" for name, array in ids.items())
+    ranked, truth = ids["predicted"], ids["relevant"]
+    if min(ranked.ndim, truth.ndim) < 2 or ranked.shape[-2] != truth.shape[-2]:
+        raise ValueError(
+            f"predicted must be [..., n, K] and relevant [..., n, L], got {described}: pad the "
+            "lists of instances with -1 to one length"
+        )
+    try:
+        np.broadcast_shapes(ranked.shape[:-2], truth.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"the axes before the instances are the batch and must broadcast, got {described}"
+        ) from None
+    if n_labels is not None:
+        check_count("n_labels", n_labels)
+    of_label, count = check_groups(groups, num_groups)
+    limit, source = n_labels, "n_labels"
+    if of_label is not None:
+        limit, source = len(of_label), "len(groups)"
+    for name, array in ids.items():
+        _check_ids(name, array, limit, source)
+    return Lists(ranked, truth, of_label, count, n_labels)
+
+
+def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
+    """Signed integers of 32 bits, or of 64 if they are given so."""
+    try:
+        array = as_array(name, value)
+    except ValueError as error:
+        raise ValueError(f"{error}; pad lists with -1 to one length") from None
+    if not array.size and array.dtype == np.float64:  # such as [[], []]
+        return array.astype(np.int32)
+    if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(
+            f"{name} must hold label ids, which are whole numbers, got {array.dtype}: write "
+            f"{name}.astype(int), for scores argsort(-scores), for a matrix of 0 and 1 the "
+            "indices of its ones"
+        )
+    if array.dtype == np.uint32 or array.dtype.itemsize == 8:
+        return array.astype(np.int64)
+    return array.astype(np.int32)
+
+
+def check_groups(
+    groups: ArrayLike | None, num_groups: int | None
+) -> tuple[HostOrDeviceArray | None, int]:
+    """The group of each label, and how many groups there are."""
+    if num_groups is not None:
+        check_count("num_groups", num_groups)
+    if groups is None:
+        if num_groups is not None:
+            raise TypeError("num_groups goes with groups=, the group of each label")
+        return None, 1
+    array = as_array("groups", groups)
+    if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"groups must be whole numbers from 0, got {array.dtype}")
+    if array.ndim != 1 or not array.size:
+        raise ValueError(
+            f"groups must be [n_labels], the group of each label, got {list(array.shape)}"
+        )
+    if not is_concrete(array):
+        if num_groups is None:
+            raise TypeError(
+                "num_groups must be given where groups are traced: write num_groups=10 for deciles"
+            )
+        return array, int(num_groups)
+    host = np.asarray(array)
+    low, high = int(host.min()), int(host.max())
+    count = high + 1 if num_groups is None else int(num_groups)
+    if low < 0 or high >= count:
+        raise ValueError(
+            f"groups must be from 0 to num_groups - 1 = {count - 1}, got "
+            f"{low if low < 0 else high}: write num_groups={high + 1}, or number the groups with "
+            "numpy.unique(groups, return_inverse=True)[1]"
+        )
+    return array, count
+
+
+def _check_ids(name: str, ids: HostOrDeviceArray, limit: int | None, source: str) -> None:
+    """Refuse ids that are none, that come twice in a list, or after its end."""
+    if not is_concrete(ids) or not ids.size:
+        return
+    if isinstance(ids, jax.Array) and all(device.platform == "cpu" for device in ids.devices()):
+        ids = np.asarray(ids)
+    rows = ids.reshape(-1, ids.shape[-1])
+    with jax.ensure_compile_time_eval():
+        # Sorted, the ids of a list show all but where its end is; in chunks that fit the cache.
+        turns = 1 if isinstance(rows, jax.Array) else max(1, rows.size // _CHUNK)
+        parts = np.array_split(rows, turns) if turns > 1 else [rows]
+        with ThreadPoolExecutor(os.cpu_count() if turns > 1 else 1) as workers:
+            found = workers.map(_extremes_and_repeats, parts)
+            lows, highs, repeats, gaps = zip(*found, strict=True)
+    low, high = min(lows), max(highs)
+    if low < -1:
+        raise ValueError(f"{name} must hold label ids from 0, and -1 for none, got {low}")
+    if limit is not None and high >= limit:
+        raise ValueError(
+            f"{name} must hold label ids below {source} = {limit}, got {high}: there must be an "
+            "entry for each label, also for those that do not occur"
+        )
+    if any(repeats):
+        raise ValueError(
+            f"{name} must have each label once in a list, got {_repeated(np.asarray(rows))}: keep "
+            "the first of those that are alike, and write -1 at the end for the others"
+        )
+    if name == "predicted" and any(gaps):
+        at = np.argwhere((np.asarray(rows)[:, :-1] < 0) & (np.asarray(rows)[:, 1:] >= 0))[0]
+        raise ValueError(
+            f"predicted may have -1 only after the end of a list, got it in list {at[0]} at place "
+            f"{at[1]}: move the ids that follow to the front"
+        )
+
+
+def _extremes_and_repeats(rows: Any) -> tuple[int, int, bool, bool]:
+    """The lowest and highest id, whether any comes twice in a row, and whether any follows a -1."""
+    library = np if isinstance(rows, np.ndarray) else jnp
+    ordered = library.sort(rows, axis=-1)
+    alike = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    gaps = (rows[:, :-1] < 0) & (rows[:, 1:] >= 0) if ordered[:, 0].min() < 0 else alike[:0]
+    return int(ordered[:, 0].min()), int(ordered[:, -1].max()), bool(alike.any()), bool(gaps.any())
+
+
+def _repeated(rows: HostArray) -> str:
+    ordered = np.sort(rows, axis=-1)
+    row, column = np.argwhere((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0))[0]
+    return f"{ordered[row, column]} twice in list {row}"
+
+
+def check_cutoffs(k: Any) -> tuple[tuple[int, ...], bool]:
+    """The numbers of places to look at, and whether it is a single one."""
+    if not is_concrete(k):
+        raise TypeError("k must be known when a program is traced: pass an int or a tuple of ints")
+    array = np.asarray(k)
+    if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
+        raise TypeError(f"k must be an int or several, got {k!r}")
+    if array.min() < 1:
+        raise ValueError(f"k must be at least 1, got {array.min()}")
+    return tuple(int(x) for x in array.reshape(-1)), not array.ndim
+
+
+def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
+    """How often each label occurs, `[n_labels]`."""
+    with double_precision():
+        counts = as_array("label_counts", label_counts)
+    if counts.dtype == bool or not jnp.issubdtype(counts.dtype, jnp.integer):
+        raise TypeError(
+            f"label_counts must be whole numbers, got {counts.dtype}: write "
+            "numpy.bincount(relevant[relevant >= 0], minlength=n_labels)"
+        )
+    if counts.ndim != 1:
+        raise ValueError(f"label_counts must be [n_labels], got {list(counts.shape)}")
+    if is_concrete(counts) and counts.size and int(counts.min()) < 0:
+        raise ValueError(f"label_counts must not be negative, got {int(counts.min())}")
+    return counts
+
+
+def check_propensities(propensities: ArrayLike) -> HostOrDeviceArray:
+    """The chance that a relevant label is observed, `[n_labels]`, each in (0, 1]."""
+    with double_precision():
+        array = as_array("propensities", propensities)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"propensities must be [n_labels], got {list(array.shape)}")
+    if is_concrete(array):
+        host = np.asarray(array)
+        valid = (host > 0) & (host <= 1)
+        if not valid.all():
+            raise ValueError(f"propensities must be in (0, 1], got {host[~valid][0]}")
+    return array
+
+
+def check_constant(name: str, value: float) -> float:
+    """A number that is not negative, known when tracing."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name} must be a number, known when tracing, got {value!r}")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} must not be negative or infinite, got {value}")
+    return float(value)

@@ -1,0 +1,137 @@
+"""How far down its list an instance must be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics import _checks, _numerics
+from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics.extreme._cutoffs import check_reduce, mean_of_counted
+from jaxmetrics.extreme._inputs import check_lists
+from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, over_columns, shaped
+
+
+def k_for_recall(
+    predicted: ArrayLike,
+    relevant: ArrayLike,
+    *,
+    min_recall: ArrayLike,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+    n_labels: int | None = None,
+    reduce: str | None = "median",
+) -> Array:
+    """The shortest beginning of a list that has `min_recall` of the relevant labels.
+
+    k = min {k: hits among the first k / relevant labels >= min_recall}, and n_labels / 2 where no k
+    is enough; the median over instances. By group, an instance's predicted and relevant labels are
+    those of the group, in the order that they have.
+
+    Args:
+      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      relevant: `[..., n, L]` label ids in any order, padded with -1.
+      min_recall: in [0, 1], one or several; a last axis is added for several.
+      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
+      num_groups: how many groups there are; needed where `groups` is traced.
+      n_labels: how many labels there are; by default as many as `groups` has entries.
+      reduce: "median" or "mean" over instances, or None for a value of each.
+
+    Returns:
+      `[...]`, or `[..., num_groups]` with groups; for several min_recall `[..., several]` or
+      `[..., num_groups, several]`. With `reduce=None` an axis of instances comes first: `[..., n]`,
+      `[..., n, num_groups]`.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    An instance without relevant labels (in the group) is NaN and left out of the median, which is
+    NaN if there are no others, or if a traced min_recall is not in [0, 1]. Time
+    O(n (K (L + num_groups) + num_groups log n)) in steps of which a processor takes some twenty at
+    once, memory O(n (L + num_groups)).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> predicted, relevant = [[2, 0, 1], [1, 3, -1], [0, 1, 2]], [[0, 2], [1, -1], [3, -1]]
+      >>> print(jm.extreme.k_for_recall(predicted, relevant, min_recall=0.8, n_labels=8))
+      2.0
+
+    Reference: G. Salton and M. J. McGill, "Introduction to modern information retrieval", 1983, for
+    recall as a function of how much is retrieved.
+    """
+    limits = _checks.check_options({"min_recall": min_recall})["min_recall"]
+    check_reduce(reduce, ("median", "mean"))
+    lists = check_lists(predicted, relevant, groups, num_groups, n_labels)
+    if n_labels is None:
+        if lists.groups is None:
+            raise TypeError("n_labels is missing: write n_labels=..., how many labels there are")
+        n_labels = len(lists.groups)
+    several = limits.reshape(-1)
+    options = (lists.shape, n_labels, reduce, _numerics.default_float())
+    values = _reached(match(lists), several, *options)
+    result: Array = shaped(values, lists, one=not limits.ndim)
+    return result
+
+
+@_numerics.double_program(2, 3, 4, 5)
+def _reached(
+    found: Matches,
+    limits: Array,
+    shape: tuple[int, ...],
+    n_labels: int,
+    reduce: str | None,
+    dtype: Any,
+) -> Array:
+    num_groups = len(found.listed)
+    some = by_group(jnp.ones_like(found.groups), found.groups, num_groups) > 0
+    of_group = over_columns(lambda one, every: one[0] == every[0], (found.groups,))
+    upto = over_columns(
+        lambda one, every: (one[0] == every[0]) & (one[1] <= every[1]),
+        (found.groups, found.positions),
+    )
+    recall = upto.astype(jnp.float64) / of_group
+
+    def at(limit: Array) -> Array:
+        # A limit in float32 is met by the quotient that rounds to it.
+        enough = (found.positions < NOWHERE) & (recall.astype(limit.dtype) >= limit)
+        k = _least(jnp.where(enough, found.positions + 1, NOWHERE), found.groups, num_groups)
+        k = jnp.where(limit > 0, k, 0)
+        doubled = jnp.where(k < NOWHERE, 2 * k, n_labels)  # whole numbers, which sort fast
+        doubled = jnp.where(some, doubled, NOWHERE).reshape(len(found.listed), *shape)
+        if reduce == "median":
+            value = _median(doubled)
+        else:
+            value = jnp.where(doubled < NOWHERE, doubled / 2, jnp.nan)
+            value = mean_of_counted(value) if reduce == "mean" else value
+        return jnp.where(jnp.isnan(limit), jnp.nan, value).astype(dtype)
+
+    reached: Array = lax.map(at, limits)
+    return reached
+
+
+def _least(values: Array, groups: Array, num_groups: int) -> Array:
+    """The least of `[L, rows]` over the labels of each group, `[num_groups, rows]`."""
+    every = np.arange(num_groups)[:, None]
+
+    def step(least: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
+        value, group = column
+        return jnp.minimum(least, jnp.where(group == every, value, NOWHERE)), None
+
+    start = jnp.full((num_groups, values.shape[1]), NOWHERE, values.dtype)
+    least, _ = lax.scan(step, start, (values, groups))
+    return least
+
+
+def _median(doubled: Array) -> Array:
+    """Half the median over the last axis of what is not NOWHERE."""
+    if not doubled.shape[-1]:
+        return jnp.full(doubled.shape[:-1], jnp.nan)
+    ordered = lax.sort(doubled)
+    count = jnp.sum(doubled < NOWHERE, axis=-1, keepdims=True)
+    middle = jnp.concatenate([jnp.maximum(count - 1, 0) // 2, count // 2], axis=-1)
+    middle = jnp.minimum(middle, doubled.shape[-1] - 1)
+    two = jnp.take_along_axis(ordered, middle, axis=-1).astype(jnp.float64)
+    return jnp.where(count[..., 0] > 0, jnp.sum(two, axis=-1) / 4, jnp.nan)

@@ -1,0 +1,229 @@
+"""What the predictions of all instances have in common: which labels they are of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics import _numerics
+from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics.extreme._cutoffs import cutoff_array
+from jaxmetrics.extreme._inputs import check_cutoffs, check_lists
+from jaxmetrics.extreme._matching import (
+    ENDED,
+    Matches,
+    group_table,
+    groups_of,
+    in_blocks,
+    in_chunks,
+    match,
+    rows_of,
+    shaped,
+    walked_groups,
+)
+
+
+def prediction_proportions_at_k(
+    predicted: ArrayLike,
+    relevant: ArrayLike | None = None,
+    *,
+    k: int | tuple[int, ...],
+    groups: ArrayLike,
+    num_groups: int | None = None,
+) -> Array:
+    """Which share of all predictions in the first k places is of each group of labels.
+
+    share of g = predictions of group g among the first k of all lists / predictions there.
+
+    Args:
+      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      relevant: has no part in it, and is there for all metrics to be called alike.
+      k: how many places of the whole list to look at, at least 1, one or several; a last axis is
+        added for several.
+      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
+      num_groups: how many groups there are; needed where `groups` is traced.
+
+    Returns:
+      `[..., num_groups]`, or `[..., num_groups, k]` for several k; the groups add up to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where there are no predictions. Traced, ids that are out of range are not counted. Time
+    O(n k num_groups) in steps of which a processor takes some twenty at once, memory
+    O(n num_groups) for each of several k.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> share = jm.extreme.prediction_proportions_at_k
+      >>> print(share([[2, 0, 1], [1, 3, -1]], k=2, groups=[0, 0, 1, 1]))
+      [0.5 0.5]
+
+    Reference: T. Wei and Y.-F. Li, "Does tail label help for large-scale multi-label learning?",
+    IEEE Transactions on Neural Networks and Learning Systems 31, 2020, for predictions by how
+    frequent labels are.
+    """
+    if groups is None:
+        raise TypeError("groups is missing: pass the group of each label, as label_deciles gives")
+    if relevant is None:
+        relevant = np.full((*np.shape(predicted)[:-1], 1), -1, np.int32)
+    lists = check_lists(predicted, relevant, groups, num_groups)
+    cutoffs, one = check_cutoffs(k)
+    shape, places = lists.predicted.shape[:-1], max(lists.predicted.shape[-1], 1)
+    ends, place = np.unique(np.minimum(cutoffs, places), return_inverse=True)
+    rows = rows_of(lists.predicted, shape)[:, : ends[-1]]
+    static = (tuple(ends.tolist()), lists.num_groups)
+
+    def work(ids: Any, _: Any) -> Array:
+        return _listed(ids, lists.groups, *static)
+
+    listed = in_chunks(work, rows, np.zeros((len(rows), 0), np.int32))
+    values = _shares(listed, place, shape, _numerics.default_float())
+    result: Array = shaped(values, lists, one=one)
+    return result
+
+
+@_numerics.double_program(2, 3)
+def _listed(predicted: Array, groups: Array, ends: tuple[int, ...], num_groups: int) -> Array:
+    """`[ends, num_groups, rows]`, how many of each group are among the first so many places."""
+    table = group_table(groups, num_groups)
+
+    def at_once(predicted: Array) -> Array:
+        groups = walked_groups(predicted, table)
+        going = jnp.cumsum(groups == ENDED, axis=0, dtype=jnp.int32) == 0
+        every = jnp.arange(num_groups, dtype=groups.dtype)[:, None, None]
+        mine = (groups == every) & going
+        parts = [jnp.sum(mine[:, :end], axis=1, dtype=jnp.int32) for end in ends]
+        return jnp.stack(parts)
+
+    def block(predicted: Array) -> Array:
+        groups = walked_groups(predicted, table)
+        every = jnp.arange(num_groups, dtype=groups.dtype)[:, None]
+
+        def step(state: Any, group: Array) -> Any:
+            going, listed = state
+            going &= group != ENDED
+            return (going, listed + ((group == every) & going)), None
+
+        state = jnp.ones(len(predicted), bool), jnp.zeros((num_groups, len(predicted)), jnp.int32)
+        parts = []
+        for start, end in zip((0, *ends), ends, strict=False):
+            state, _ = lax.scan(step, state, groups[start:end])
+            parts.append(state[1])
+        return jnp.stack(parts)
+
+    def walked(predicted: Array) -> Array:
+        return in_blocks(block, (predicted,), num_groups)
+
+    listed: Array = lax.platform_dependent(predicted, cpu=walked, default=at_once)
+    return listed
+
+
+@_numerics.double_program(2, 3)
+def _shares(listed: Array, place: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    total = jnp.sum(listed.reshape(*listed.shape[:2], *shape), axis=-1)
+    shares = total / jnp.sum(total, axis=1, keepdims=True)
+    return shares.astype(dtype)[place]
+
+
+def positive_coverage_at_k(
+    predicted: ArrayLike,
+    relevant: ArrayLike,
+    *,
+    k: int | tuple[int, ...],
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+) -> Array:
+    """Which share of the relevant labels is predicted correctly for at least one instance.
+
+    coverage = distinct labels that are a hit among the first k of some list / distinct labels that
+    are relevant to some instance.
+
+    Args:
+      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      relevant: `[..., n, L]` label ids in any order, padded with -1.
+      k: how many places of the whole list to look at, at least 1, one or several; a last axis is
+        added for several.
+      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
+      num_groups: how many groups there are; needed where `groups` is traced.
+
+    Returns:
+      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
+      `[..., num_groups, k]`.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where no label (of the group) is relevant. Traced, ids that are out of range never hit. Time
+    O(n L (k + log(n L))), with k comparisons in steps of which a processor takes some twenty at
+    once, memory O(n L).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> predicted, relevant = [[2, 0, 1], [2, 3, -1]], [[0, 2], [2, 1]]
+      >>> print(f"{jm.extreme.positive_coverage_at_k(predicted, relevant, k=2):.4f}")
+      0.6667
+
+    Reference: M. Ge, C. Delgado-Battenfeld and D. Jannach, "Beyond accuracy: evaluating recommender
+    systems by coverage and serendipity", RecSys 2010.
+    """
+    lists = check_lists(predicted, relevant, groups, num_groups)
+    cutoffs, one = check_cutoffs(k)
+    whole = lists._replace(groups=None, num_groups=1)
+    if lists.groups is not None:
+        whole = whole._replace(n_labels=len(lists.groups))
+    found = match(whole, max(cutoffs))
+    ids = rows_of(lists.relevant, lists.shape)
+    arrays = (found, ids, lists.groups, cutoff_array(cutoffs))
+    options = (lists.shape, lists.num_groups, _numerics.default_float())
+    result: Array = shaped(_coverage(*arrays, *options), lists, one=one)
+    return result
+
+
+@_numerics.double_program(4, 5, 6)
+def _coverage(
+    found: Matches,
+    ids: Array,
+    groups: Array | None,
+    cutoffs: Array,
+    shape: tuple[int, ...],
+    num_groups: int,
+    dtype: Any,
+) -> Array:
+    *batch, n = shape
+    nothing = np.iinfo(ids.dtype).max
+    labels = jnp.where(found.groups >= 0, ids.T, nothing)
+
+    def of_batch(x: Array) -> Array:
+        x = jnp.moveaxis(x.reshape(len(x), *batch, n), 0, -1)
+        return x.reshape(*batch, n * x.shape[-1])
+
+    # Of the entries of a label, the one with the first position comes first.
+    labels, positions = _sorted_pairs(of_batch(labels), of_batch(found.positions))
+    first = jnp.concatenate(
+        [jnp.ones((*batch, min(1, labels.shape[-1])), bool), labels[..., 1:] != labels[..., :-1]],
+        axis=-1,
+    )
+    table = None if groups is None else group_table(groups, num_groups)
+    group = jnp.where(first & (labels != nothing), groups_of(labels, table), -1)
+    mine = group[..., None, :] == jnp.arange(num_groups, dtype=group.dtype)[:, None]
+    distinct = jnp.sum(mine, axis=-1)  # [..., num_groups]
+
+    def at(cutoff: Array) -> Array:
+        covered = jnp.sum(mine & (positions < cutoff)[..., None, :], axis=-1)
+        share = covered / distinct.astype(jnp.float64)
+        return jnp.moveaxis(share, -1, 0).astype(dtype)
+
+    shares: Array = lax.map(at, cutoffs)
+    return shares
+
+
+def _sorted_pairs(labels: Array, positions: Array) -> tuple[Array, Array]:
+    if labels.dtype.itemsize == 8:
+        labels, positions = lax.sort((labels, positions), num_keys=2)
+        return labels, positions
+    words = lax.sort((labels.astype(jnp.uint64) << 32) | positions.astype(jnp.uint64))
+    return (words >> 32).astype(jnp.int32), (words & (2**32 - 1)).astype(jnp.int32)
