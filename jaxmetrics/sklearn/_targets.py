@@ -18,6 +18,7 @@ from jaxmetrics.sklearn._inputs import (
 )
 
 _MULTILABEL = "multilabel-indicator"
+_MANY = 2**16  # integers, from which on a table of their values is faster than to sort them
 
 
 class Targets(NamedTuple):
@@ -39,6 +40,8 @@ def checked_targets(
 ) -> Targets:
     """What scikit-learn's metrics of classes take, and its errors for what they do not."""
     check_consistent_length(y_true, y_pred, sample_weight)
+    if _few_integers(y_true) and _few_integers(y_pred):
+        return _indexed(y_true, y_pred, sample_weight)
     true_kind = type_of_target(y_true, input_name="y_true")
     said_kind = type_of_target(y_pred, input_name="y_pred")
     if 0 in (_length(y_true), _length(y_pred)):
@@ -49,7 +52,7 @@ def checked_targets(
     weights = None if sample_weight is None else _checked_weights(sample_weight, _length(y_true))
     kinds = {true_kind, said_kind}
     kind = "multiclass" if kinds == {"binary", "multiclass"} else true_kind
-    if len(kinds) > 1 and kind != "multiclass":
+    if len(kinds) > 1 and kinds != {"binary", "multiclass"}:
         raise ValueError(
             f"Classification metrics can't handle a mix of {true_kind} and {said_kind} targets"
         )
@@ -75,6 +78,44 @@ def checked_targets(
         kind = "multiclass"
     truth, said = (np.searchsorted(classes, y).astype(np.int32) for y in (truth, said))
     return Targets(kind, classes, truth, said, weights)
+
+
+def _few_integers(y: Any) -> bool:
+    """Whether its classes can be found by a table of all from the lowest to the highest."""
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iu" or len(y) < _MANY:
+        return False
+    return int(y.max()) - int(y.min()) < _MANY and abs(int(y.min())) < 2**62
+
+
+def _indexed(truth: HostArray, said: HostArray, sample_weight: ArrayLike | None) -> Targets:
+    """Of many integers of few values: as `checked_targets` of any, but without a sort."""
+    own = [_distinct(y) for y in (truth, said)]
+    classes = np.union1d(*own)
+    kind = "binary" if len(classes) <= 2 else "multiclass"
+    weights = None if sample_weight is None else _checked_weights(sample_weight, len(truth))
+    truth_index, said_index = _looked_up(truth, own[0], classes), _looked_up(said, own[1], classes)
+    return Targets(kind, classes, truth_index, said_index, weights)
+
+
+def _distinct(y: HostArray) -> HostArray:
+    lowest = y.min()
+    seen = np.zeros(int(y.max()) - int(lowest) + 1, bool)
+    seen[_above(y, lowest)] = True
+    return np.flatnonzero(seen) + int(lowest)
+
+
+def _looked_up(y: HostArray, own: HostArray, classes: HostArray) -> HostArray:
+    """The indices of y into the classes, of which its own are some."""
+    table = np.zeros(own[-1] - own[0] + 1, np.int32)
+    table[own - own[0]] = np.searchsorted(classes, own)
+    index: HostArray = table[_above(y, y.dtype.type(own[0]))]
+    return index
+
+
+def _above(y: HostArray, lowest: Any) -> HostArray:
+    """y - lowest, which may be more than a narrow signed type holds: the unsigned one holds it."""
+    difference: HostArray = y - lowest
+    return difference.view(difference.dtype.str.replace("i", "u"))
 
 
 def counted(targets: Targets, *, samples: bool = False) -> Outcomes:
