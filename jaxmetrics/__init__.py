@@ -1,6 +1,5 @@
 """Exact, batched ranking and classification metrics for JAX."""
 
-from jaxmetrics import extreme as extreme
 from jaxmetrics._area import average_precision, partial_auc, roc_auc, roc_auc_sampled
 from jaxmetrics._averaging import multilabel, one_vs_one, one_vs_rest
 from jaxmetrics._confusion import (
@@ -33,6 +32,7 @@ from jaxmetrics._retrieval import (
     recall_at_k,
     reciprocal_rank,
 )
+from jaxmetrics._segments import segment_partial_auc, segment_roc_auc
 from jaxmetrics._table import ScoreTable, score_table, table_metric
 from jaxmetrics._threshold import (
     AtThreshold,
@@ -117,6 +117,8 @@ __all__ = [
     "roc_band",
     "roc_curve",
     "score_table",
+    "segment_partial_auc",
+    "segment_roc_auc",
     "sensitivity_at_specificity",
     "specificity",
     "specificity_at_sensitivity",

@@ -466,6 +466,16 @@ def check_lists(
         return items, segment, _check_segments(segment, num_segments, mask)
 
 
+def check_segments(
+    segments: ArrayLike, num_segments: int | None, items: Items
+) -> tuple[HostOrDeviceArray, int]:
+    """The segment of each item, and how many segments there are."""
+    segment = as_array("segments", segments)
+    given = {"scores": items.scores, "labels": items.labels, "segments": segment}
+    _check_shapes({name: array.shape for name, array in given.items()})
+    return segment, _check_segments(segment, num_segments, items.where)
+
+
 def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
     if not jnp.issubdtype(values.dtype, jnp.floating) or not _all_concrete(values, mask):
         return
