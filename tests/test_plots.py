@@ -193,3 +193,44 @@ def test_names_must_be_one_a_model(problem, names):
 def test_scores_have_at_most_two_axes():
     with pytest.raises(ValueError, match=r"\[models, n\], got \[1, 1, 2\]"):
         plots.roc(np.zeros((1, 1, 2)), [0, 1])
+
+
+@pytest.fixture
+def rankings(rng):
+    """Scores of two models, grades and queries, of which the last has nothing relevant."""
+    query = rng.permutation(np.repeat(np.arange(6), 7))
+    grades = rng.integers(0, 4, 42) * (query < 5)
+    return rng.normal(size=(2, 42)) + grades * [[0.5], [2.0]], grades, query
+
+
+def test_ndcg_at_k_draws_the_mean_of_scikit_learns(rankings, ax):
+    scores, grades, query = rankings
+    plots.ndcg_at_k(scores, grades, segments=query, names=NAMES, max_k=4, ax=ax)
+    members = [query == q for q in range(5)]
+    for line, row, name in zip(ax.get_lines(), scores, NAMES, strict=True):
+        means = [
+            np.mean([sk.ndcg_score([grades[m]], [row[m]], k=k) for m in members])
+            for k in range(1, 5)
+        ]
+        np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3, 4])
+        np.testing.assert_allclose(line.get_ydata(), means, atol=1e-6)
+        assert f"{name}, nDCG@4 {means[-1]:.3f}" in legend(ax)
+
+
+def test_ndcg_at_k_of_rows_and_with_a_band(rankings, ax):
+    scores, grades, query = rankings
+    order = np.argsort(query, kind="stable")
+    scores, grades = scores[0][order].reshape(6, 7), grades[order].reshape(6, 7)
+    low, high = np.full(4, 0.25), np.full(4, 0.75)
+    interval = jm.Interval(low, low, high, low, "percentile", 0.9)
+    plots.ndcg_at_k(scores, grades, max_k=4, interval=interval, ax=ax)
+    assert legend(ax)[0].endswith(" [0.250, 0.750]")
+    assert legend(ax)[1] == "90 % pointwise band"
+    vertices = ax.collections[0].get_paths()[0].vertices
+    assert {*vertices[:, 1]} == {0.25, 0.75}
+    with pytest.raises(ValueError, match="for each k from 1 to 3, got 4"):
+        plots.ndcg_at_k(scores, grades, max_k=3, interval=interval, ax=ax)
+    with pytest.raises(ValueError, match="max_k must be at least 1"):
+        plots.ndcg_at_k(scores, grades, max_k=0)
+    with pytest.raises(ValueError, match=r"\[queries, docs\] or \[models, queries, docs\]"):
+        plots.ndcg_at_k(scores[0], grades[0])

@@ -190,14 +190,15 @@ def _draw(queries: Queries, settings: Settings, band: jm.Interval | None) -> Fig
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-    plots.ndcg_at_k(
-        queries.scores,
-        queries.grades,
-        segments=queries.segments,
-        names=queries.names,
-        max_k=len(PLACES),
-        gain=settings.gain,
-        interval=band,
-        ax=figure.subplots(),
-    )
+    with jax.enable_x64(True):  # as evaluated, so that nothing is compiled again
+        plots.ndcg_at_k(
+            queries.scores,
+            queries.grades,
+            segments=queries.segments,
+            names=queries.names,
+            max_k=len(PLACES),
+            gain=settings.gain,
+            interval=band,
+            ax=figure.subplots(),
+        )
     return figure
