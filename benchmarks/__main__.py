@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import jax
 
-from benchmarks import exact, resampling
+from benchmarks import exact, label_sets, resampling
 
 
 def main() -> None:
@@ -36,6 +36,13 @@ def main() -> None:
     show(
         "Error bars, in a process of its own.",
         resampling.first_calls(scale, min(runs, 3)),
+    )
+    show(
+        "Label sets by decile. The loop is over Python's lists and sets, timed for 300 instances.",
+        [
+            *label_sets.by_decile(100_000 // scale, min(runs, 5)),
+            *label_sets.peak_memory(100_000 // scale),
+        ],
     )
     show(
         "In a process of its own, and against scikit-learn in float64.",

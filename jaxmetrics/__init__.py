@@ -1,5 +1,6 @@
 """Exact, batched ranking and classification metrics for JAX."""
 
+from jaxmetrics import extreme as extreme
 from jaxmetrics._area import average_precision, partial_auc, roc_auc, roc_auc_sampled
 from jaxmetrics._averaging import multilabel, one_vs_one, one_vs_rest
 from jaxmetrics._confusion import (

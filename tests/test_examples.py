@@ -11,6 +11,7 @@ SAYS = {
     "error_bars": ["recall at 5 % FPR (wilson)", "cannot be told from the best: logistic", "drew"],
     "first_principles": ["0.35               3                2", "cheapest:", "drew"],
     "learning_to_rank": ["mean of 277 queries", "0.0433, better", "not told apart", "drew"],
+    "label_deciles": ["naive Bayes, nearest documents", "shares of the first places", "drew"],
     "partial_auc": ["0.5588", "0.5882", "0.7000  0.7000"],
     "recall_averages": ["weighted                   0.8820  0.8820", "Grignolino 0.8732"],
     "recall_at_fpr": ["212 malignant", "of the area", "median_unbiased"],

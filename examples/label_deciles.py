@@ -1,0 +1,82 @@
+"""How good are suggested labels that are frequent, and how good are rare ones?
+
+Two models rank labels of documents; each decile of labels holds a tenth of all occurrences. The
+intervals resample documents, the same for both models, so that their difference has one too.
+
+    python examples/label_deciles.py [figure.png]
+"""
+
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import make_multilabel_classification
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+
+import jaxmetrics as jm
+
+N_LABELS, LISTED, K = 200, 60, 5
+words, member = make_multilabel_classification(
+    4000, n_features=400, n_classes=N_LABELS, n_labels=6, length=120, random_state=0
+)
+# Labels are about as frequent as one another here, so most are made rarer, as in real data.
+rng = np.random.default_rng(0)
+member = member * (rng.random(member.shape) < 1 / (1 + np.arange(N_LABELS) / 15))
+train, test = slice(0, 2500), slice(2500, None)
+groups = jm.extreme.label_deciles(member[train].sum(0))
+
+
+def naive_bayes(words, labels, new):
+    """The log odds of each label, each against the rest."""
+    scores = np.full((len(new), labels.shape[1]), -np.inf)
+    for label in np.flatnonzero(labels.any(0)):
+        odds = MultinomialNB().fit(words, labels[:, label]).predict_log_proba(new)
+        scores[:, label] = odds[:, 1] - odds[:, 0]
+    return scores
+
+
+def neighbours(words, labels, new):
+    """How many of the 30 nearest documents have a label."""
+    nearest = KNeighborsClassifier(30, metric="cosine").fit(words, labels[:, 0])
+    return labels[nearest.kneighbors(new, return_distance=False)].sum(1)
+
+
+models = {"naive Bayes": naive_bayes, "nearest documents": neighbours}
+scores = [model(words[train], member[train], words[test]) for model in models.values()]
+predicted = np.argsort(-np.stack(scores), axis=-1, kind="stable")[..., :LISTED]
+# The ids of the labels of each document, and -1 for the rest of the row.
+order = np.argsort(-member[test], axis=-1, kind="stable")[:, : member[test].sum(1).max()]
+relevant = np.where(np.take_along_axis(member[test], order, axis=-1) > 0, order, -1)
+
+deciles = {"k": K, "groups": groups, "num_groups": 10}
+# [models, documents, deciles], NaN where a document has no label of the decile
+values = jm.extreme.ndcg_at_k(predicted, relevant, **deciles, reduce=None)
+values = jnp.moveaxis(values, -1, 0)
+found = jm.bootstrap_mean(values, where=~jnp.isnan(values), key=jax.random.key(0))
+interval = found.interval()
+shares = jm.extreme.prediction_proportions_at_k(predicted, **deciles)
+difference = found.replicates[..., 0] - found.replicates[..., 1]
+print(f"decile  labels  nDCG at {K}: {', '.join(models)}; difference, 95 %")
+for g in range(9, -1, -1):
+    limits = np.percentile(difference[:, g], [2.5, 97.5])
+    row = "  ".join(f"{x:.3f}" for x in found.estimate[g])
+    print(f"{g + 1:6}  {int((groups == g).sum()):6}  {row}   {limits[0]:+.3f} to {limits[1]:+.3f}")
+print("shares of the first places, decile 10:", *(f"{x:.2f}" for x in shares[:, 9]))
+
+figure = Figure(figsize=(8, 3.4), layout="constrained")
+ax = figure.subplots()
+for i, (name, colour) in enumerate(zip(models, ("#0072B2", "#D55E00"), strict=True)):
+    at, height = np.arange(10, 0, -1) - 0.2 + 0.4 * i, found.estimate[::-1, i]
+    errors = np.abs(np.stack([interval.low, interval.high])[:, ::-1, i] - height)
+    ax.bar(at, height, 0.38, yerr=errors, color=colour, capsize=2, label=name)
+ax.set(xlabel="decile of labels, 10 most frequent", ylabel=f"nDCG at {K}", xticks=range(1, 11))
+ax.invert_xaxis()
+ax.legend(frameon=False)
+ax.spines[["top", "right"]].set_visible(False)
+path = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".png"))
+figure.savefig(path, dpi=120)
+print(f"drew {path.name}")
