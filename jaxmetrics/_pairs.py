@@ -63,7 +63,7 @@ def ordered_pair_accuracy(lists: Lists) -> tuple[Array, bool]:
     n_ordered, n_pairs = _pairs(grade, first, last.astype(jnp.int32))
     new_tie = ~by_score.tied
     n_tied = runs(new_tie | (grade != jnp.roll(grade, 1)))[0] - runs(new_tie)[0]
-    ordered = lists.total_at(by_score, n_ordered + n_tied / 2)
+    ordered = lists.total_at(by_score, n_ordered + n_tied.astype(jnp.float64) / 2)
     return divide(ordered, lists.total_at(by_score, n_pairs.astype(jnp.float64)), jnp.nan), False
 
 

@@ -1,0 +1,481 @@
+"""Metrics of ranked lists: by hand, against plain references, and what holds of all of them."""
+
+import importlib.util
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sklearn.metrics
+from numpy.testing import assert_allclose, assert_array_equal
+
+import jaxmetrics as jm
+
+
+def _ranked(scores, labels):
+    """Labels in order of score; of ties the lower index first."""
+    return labels[np.argsort(-scores, kind="stable")]
+
+
+def _dcg(gains):
+    return sum(gain / np.log2(rank + 2) for rank, gain in enumerate(gains))
+
+
+def _average_precision(y, k, below=None):
+    relevant = y > 0
+    at = [relevant[: r + 1].mean() for r in range(min(k, len(y))) if relevant[r]]
+    below = min(k, relevant.sum()) if below is None else below(relevant, k)
+    return sum(at) / below if below else 0.0
+
+
+def _reciprocal_rank(y, k):
+    first = np.flatnonzero(y[:k] > 0)
+    return 1 / (first[0] + 1) if len(first) else 0.0
+
+
+def _expected_reciprocal_rank(y, k):
+    value, goes_on = 0.0, 1.0
+    for rank, grade in enumerate(y[:k]):
+        stops = (2.0**grade - 1) / 2**4
+        value, goes_on = value + goes_on * stops / (rank + 1), goes_on * (1 - stops)
+    return value
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    metric: Any
+    reference: Any  # of the labels in order of score, and k
+    at_k: bool = True
+    ties: bool = True  # averages over ties, or is asked to
+
+
+METRICS = [
+    Entry("dcg", jm.dcg, lambda y, k: _dcg(y[:k])),
+    Entry("ndcg", jm.ndcg, lambda y, k: _dcg(y[:k]) / (_dcg(np.sort(y)[::-1][:k]) or 1)),
+    Entry(
+        "ndcg-exponential",
+        partial(jm.ndcg, gain="exponential"),
+        lambda y, k: _dcg(2.0 ** y[:k] - 1) / (_dcg(2.0 ** np.sort(y)[::-1][:k] - 1) or 1),
+    ),
+    Entry("precision", jm.precision_at_k, lambda y, k: (y[:k] > 0).sum() / k),
+    Entry(
+        "precision-retrieved",
+        partial(jm.precision_at_k, denominator="retrieved"),
+        lambda y, k: (y[:k] > 0).sum() / min(k, len(y)) if len(y) else np.nan,
+    ),
+    Entry(
+        "recall",
+        jm.recall_at_k,
+        lambda y, k: (y[:k] > 0).sum() / (y > 0).sum() if (y > 0).any() else np.nan,
+    ),
+    Entry(
+        "recall-capped",
+        partial(jm.recall_at_k, denominator="capped", empty=0.5),
+        lambda y, k: (y[:k] > 0).sum() / min(k, (y > 0).sum()) if (y > 0).any() else 0.5,
+    ),
+    Entry("average_precision", jm.average_precision_at_k, _average_precision, ties=False),
+    Entry(
+        "average_precision-relevant",
+        partial(jm.average_precision_at_k, denominator="relevant"),
+        partial(_average_precision, below=lambda relevant, k: relevant.sum()),
+        ties=False,
+    ),
+    Entry(
+        "average_precision-hits",
+        partial(jm.average_precision_at_k, denominator="hits"),
+        partial(_average_precision, below=lambda relevant, k: relevant[:k].sum()),
+        ties=False,
+    ),
+    Entry("reciprocal_rank", jm.reciprocal_rank, _reciprocal_rank, ties=False),
+    Entry("hit_rate", jm.hit_rate_at_k, lambda y, k: float((y[:k] > 0).any()), ties=False),
+    Entry(
+        "expected_reciprocal_rank",
+        partial(jm.expected_reciprocal_rank, max_grade=4),
+        _expected_reciprocal_rank,
+        ties=False,
+    ),
+    Entry(
+        "rank_biased_precision",
+        partial(jm.rank_biased_precision, persistence=0.7),
+        lambda y, k: 0.3 * sum(0.7**rank for rank in np.flatnonzero(y[:k] > 0)),
+    ),
+]
+EVERY_METRIC = pytest.mark.parametrize(
+    "entry",
+    [pytest.param(entry, marks=pytest.mark.xdist_group(entry.name)) for entry in METRICS],
+    ids=lambda entry: entry.name,
+)
+KS = (1, 3, 20)
+
+
+def _by_index(entry):
+    return partial(entry.metric, ties="index") if entry.ties else entry.metric
+
+
+def _sample(rng, shape=(12, 9), *, grades=5):
+    """Lists with ties, masked documents, one without relevant documents, one without any."""
+    scores = rng.normal(size=shape).round(1)
+    labels = rng.integers(0, grades, shape)
+    where = rng.random(shape) < 0.8
+    labels[0], where[1] = 0, False
+    return scores, labels, where
+
+
+def _flat(rng, *arrays):
+    """Lists as flat items in any order that keeps the items of a list in theirs, and segments."""
+    lists, n = arrays[0].shape
+    segments = rng.permutation(np.repeat(np.arange(lists), n))
+    flat = [np.empty(lists * n, x.dtype) for x in arrays]
+    for x, y in zip(arrays, flat, strict=True):
+        for i in range(lists):
+            y[segments == i] = x[i]
+    return *flat, segments
+
+
+@EVERY_METRIC
+def test_against_a_plain_reference(entry, rng, x64):
+    scores, labels, where = _sample(rng)
+    found = _by_index(entry)(scores, labels, where=where, k=KS)
+    rows = [_ranked(s[w], y[w]) for s, y, w in zip(scores, labels, where, strict=True)]
+    assert_allclose(found, [[entry.reference(y, k) for k in KS] for y in rows], rtol=1e-12)
+
+
+@EVERY_METRIC
+def test_segments_are_lists(entry, rng, x64):
+    scores, labels, where = _sample(rng)
+    flat_scores, flat_labels, flat_where, segments = _flat(rng, scores, labels, where)
+    masked = np.where(flat_where, flat_scores, np.nan)  # which must not matter
+    found = entry.metric(
+        masked, flat_labels, where=flat_where, segments=segments, num_segments=13, k=KS
+    )
+    expected = entry.metric(scores, labels, where=where, k=KS)
+    assert_allclose(found[:12], expected, rtol=1e-12)
+    no_items = entry.metric(np.zeros(3), np.zeros(3), where=np.zeros(3, bool), k=KS)
+    assert_array_equal(found[12], no_items)
+
+
+@EVERY_METRIC
+def test_transforms(entry, rng):
+    scores, labels, where = _sample(rng)
+    scores, labels = scores.astype("float32"), labels.astype("float32")
+    expected = entry.metric(scores, labels, where=where, k=3)
+    traces = []
+
+    @jax.jit
+    def compiled(scores, labels, where):
+        traces.append(1)
+        return entry.metric(scores, labels, where=where, k=3)
+
+    assert_allclose(compiled(scores, labels, where), expected, rtol=1e-6)
+    assert_allclose(
+        compiled(-scores, labels, where), entry.metric(-scores, labels, where=where, k=3), rtol=1e-6
+    )
+    assert len(traces) == 1
+    mapped = jax.vmap(lambda s, y, w: entry.metric(s, y, where=w, k=3))(scores, labels, where)
+    assert_allclose(mapped, expected, rtol=1e-6)
+    segments = jnp.zeros(9, jnp.int32)
+    traced = jax.jit(
+        lambda *items: entry.metric(*items[:2], segments=items[2], num_segments=1, k=3)
+    )(scores[2], labels[2], segments)
+    assert_allclose(traced[0], entry.metric(scores[2], labels[2], k=3), rtol=1e-6)
+    slope = jax.grad(lambda s: jnp.nansum(entry.metric(s, labels, where=where, k=3)))(scores)
+    assert_array_equal(slope, 0)
+
+
+@EVERY_METRIC
+def test_invariances(entry, rng, x64):
+    scores, labels, where = _sample(rng)
+    models = np.stack([scores, scores[:, ::-1]])
+    expected = entry.metric(models, labels, where=where, k=KS)
+    assert expected.shape == (2, 12, 3)
+    assert_array_equal(expected[0], entry.metric(scores, labels, where=where, k=KS))
+    assert_allclose(entry.metric(np.exp(models), labels, where=where, k=KS), expected, rtol=1e-12)
+    if entry.ties:
+        order = rng.permutation(9)
+        shuffled = entry.metric(models[..., order], labels[:, order], where=where[:, order], k=KS)
+        assert_allclose(shuffled, expected, rtol=1e-12)
+    wild = np.where(where, models, np.nan)
+    wild_labels = np.where(where, labels, np.nan)
+    assert_array_equal(entry.metric(wild, wild_labels, where=where, k=KS), expected)
+    bad = scores.copy()
+    bad[3, np.flatnonzero(where[3])[0]] = np.nan
+    found = entry.metric(bad, labels, where=where, k=KS)
+    assert np.isnan(found[3]).all()
+    others = np.arange(12) != 3
+    assert_array_equal(found[others], expected[0, others])
+
+
+@EVERY_METRIC
+def test_more_places_than_documents_and_no_documents(entry, rng):
+    scores, labels, _ = _sample(rng)
+    assert_allclose(
+        entry.metric(scores, labels, k=1000)[2:],
+        [entry.reference(_ranked(s, y), 1000) for s, y in zip(scores[2:], labels[2:], strict=True)],
+        rtol=0.2 if entry.ties else 1e-6,  # ties are averaged
+    )
+    assert entry.metric(np.zeros((4, 0)), np.zeros((4, 0)), k=2).shape == (4,)
+
+
+@pytest.mark.parametrize("k", [None, 1, 4, 30])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_dcg_and_ndcg_equal_scikit_learn(rng, x64, k, dtype):
+    scores = (10 * rng.normal(size=(20, 30))).round().astype(dtype)
+    labels = rng.integers(0, 5, (20, 30)).astype(dtype)
+    each = range(20)
+    for ours, theirs in (
+        (jm.dcg, sklearn.metrics.dcg_score),
+        (jm.ndcg, sklearn.metrics.ndcg_score),
+    ):
+        expected = [theirs(labels[i : i + 1], scores[i : i + 1], k=k) for i in each]
+        assert_allclose(ours(scores, labels, k=k), expected, rtol=1e-12)
+        apart = scores + 1e-3 * np.arange(30, 0, -1)  # the lower index first
+        expected = [
+            theirs(labels[i : i + 1], apart[i : i + 1], k=k, ignore_ties=True) for i in each
+        ]
+        assert_allclose(ours(scores, labels, k=k, ties="index"), expected, rtol=1e-12)
+
+
+def test_float64_scores_are_not_collapsed():
+    scores = np.array([1 + 1e-12, 1.0, 1 - 1e-12])
+    assert jm.reciprocal_rank(scores, [1, 0, 0]) == 1
+    assert jm.ndcg(scores[::-1], [1, 0, 0]) == np.float32(0.5)
+
+
+def test_gain_and_discount_of_the_user(rng, x64):
+    scores, labels, where = _sample(rng)
+    worth = jm.dcg(scores, labels, where=where, k=3, gain=jnp.sqrt, discount=lambda rank: 1 / rank)
+    rows = [_ranked(s[w], y[w]) for s, y, w in zip(scores, labels, where, strict=True)]
+    plain = jm.dcg(
+        scores,
+        labels,
+        where=where,
+        k=3,
+        gain=jnp.sqrt,
+        discount=lambda rank: 1 / rank,
+        ties="index",
+    )
+    assert_allclose(plain, [sum(np.sqrt(y[:3]) / np.arange(1, 1 + len(y[:3]))) for y in rows])
+    assert not np.array_equal(worth, plain)
+    # Of a gain that falls with the label the best order is that of the gain.
+    middling = jm.ndcg([3.0, 2.0, 1.0], [2, 1, 0], gain=lambda label: 2.0 * (label == 1))
+    assert_allclose(middling, 1 / np.log2(3))
+    flat = jm.ndcg(
+        [3.0, 2.0, 1.0], [2, 1, 0], segments=[0, 0, 0], gain=lambda label: 2.0 * (label == 1)
+    )
+    assert_allclose(flat, [middling])
+
+
+def test_a_list_without_relevant_documents():
+    none = ([0.2, 0.1], [0, 0])
+    assert jm.ndcg(*none) == 0
+    assert jm.ndcg(*none, empty=1.0) == 1
+    assert np.isnan(jm.ndcg(*none, empty=np.nan))
+    assert jm.average_precision_at_k(*none) == 0
+    assert np.isnan(jm.average_precision_at_k(*none, empty=np.nan))
+    assert np.isnan(jm.recall_at_k(*none, k=1))
+    assert jm.reciprocal_rank(*none) == jm.hit_rate_at_k(*none, k=1) == 0
+    assert np.isnan(jm.ordered_pair_accuracy(*none))
+
+
+# Pairs.
+
+
+def _ordered_pairs(scores, labels):
+    better = labels[:, None] > labels
+    right = (1 + np.sign(scores[:, None] - scores)) / 2
+    return (better * right).sum() / better.sum() if better.any() else np.nan
+
+
+@pytest.mark.parametrize(("n", "grades"), [(1, 3), (2, 2), (30, 5), (33, 1000)])
+def test_ordered_pairs(rng, x64, n, grades):
+    scores, labels, where = _sample(rng, (7, n), grades=grades)
+    found = jm.ordered_pair_accuracy(scores, labels, where=where)
+    rows = zip(scores, labels, where, strict=True)
+    assert_allclose(found, [_ordered_pairs(s[w], y[w]) for s, y, w in rows], rtol=1e-12)
+    *flat, segments = _flat(rng, scores, labels, where)
+    again = jax.jit(partial(jm.ordered_pair_accuracy, num_segments=7))(
+        *flat[:2], where=flat[2], segments=segments
+    )
+    assert_array_equal(again, found)
+
+
+def test_ordered_pairs_of_many_items(rng, x64):
+    n = 200_000  # of which there is no matrix of pairs
+    scores, labels = rng.normal(size=n), rng.random(n) < 0.3
+    assert_allclose(
+        jm.ordered_pair_accuracy(scores, labels), jm.roc_auc(scores, labels), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_areas_of_segments(rng, x64, weighted):
+    n, count = 400, 8
+    scores, labels = rng.normal(size=(2, n)).round(1), rng.random(n) < 0.4
+    segments, where = rng.integers(0, count - 1, n), rng.random(n) < 0.9
+    items = {"where": where} | ({"weights": rng.random(n).round(1)} if weighted else {})
+    window = {"max_fpr": [0.1, 0.3, 1.0], "min_fpr": 0.05, "min_tpr": 0.2, "scale": "mcclish"}
+    areas = jm.segment_roc_auc(scores, labels, segments=segments, num_segments=count, **items)
+    parts = jm.segment_partial_auc(
+        scores, labels, segments=segments, num_segments=count, **items, **window
+    )
+    assert areas.shape == (2, count)
+    assert parts.shape == (2, count, 3)
+    assert np.isnan(areas[:, -1]).all()
+    inside = segments == np.arange(count - 1)[:, None]
+    for ours, metric in ((areas, jm.roc_auc), (parts, partial(jm.partial_auc, **window))):
+        weights = items.get("weights")
+        expected = metric(scores[:, None], labels, weights=weights, where=inside & where)
+        assert_allclose(ours[:, :-1], expected, rtol=1e-11)
+
+
+def test_areas_of_segments_in_jit(rng):
+    scores, labels = rng.normal(size=50).astype("float32"), rng.random(50) < 0.4
+    segments = rng.integers(0, 3, 50)
+    found = jax.jit(partial(jm.segment_roc_auc, num_segments=3))(scores, labels, segments=segments)
+    assert_allclose(found, jm.segment_roc_auc(scores, labels, segments=segments), rtol=1e-6)
+    scores[segments == 1] = np.nan
+    broken = jm.segment_roc_auc(scores, labels, segments=segments)
+    assert_array_equal(np.isnan(broken), [False, True, False])
+
+
+# Other libraries.
+
+
+def test_against_trec_eval(rng, x64):
+    """On random runs; trec_eval breaks ties by falling document id, so ids fall with the index."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    lists, n = 12, 15
+    scores = rng.integers(0, 8, (lists, n)).astype(float)
+    labels = rng.integers(0, 4, (lists, n))
+    labels[:, 0] = 1  # it leaves out queries without relevant documents
+    ids = [f"d{n - i:03d}" for i in range(n)]
+    cuts = "5,10"
+    evaluator = pytrec_eval.RelevanceEvaluator(
+        {str(q): dict(zip(ids, map(int, row), strict=True)) for q, row in enumerate(labels)},
+        {f"ndcg_cut.{cuts}", f"P.{cuts}", f"recall.{cuts}", f"map_cut.{cuts}", f"success.{cuts}"}
+        | {"ndcg", "map", "recip_rank"},
+    )
+    run = {str(q): dict(zip(ids, map(float, row), strict=True)) for q, row in enumerate(scores)}
+    theirs = evaluator.evaluate(run)
+    index = {"ties": "index"}
+    ours = {
+        "ndcg": jm.ndcg(scores, labels, **index),
+        "map": jm.average_precision_at_k(scores, labels),
+        "recip_rank": jm.reciprocal_rank(scores, labels),
+    }
+    for k in (5, 10):
+        ours |= {
+            f"ndcg_cut_{k}": jm.ndcg(scores, labels, k=k, **index),
+            f"P_{k}": jm.precision_at_k(scores, labels, k=k, **index),
+            f"recall_{k}": jm.recall_at_k(scores, labels, k=k, **index),
+            f"map_cut_{k}": jm.average_precision_at_k(scores, labels, k=k, denominator="relevant"),
+            f"success_{k}": jm.hit_rate_at_k(scores, labels, k=k),
+        }
+    for name, values in ours.items():
+        assert_allclose(values, [theirs[str(q)][name] for q in range(lists)], rtol=1e-6)
+
+
+def test_against_rax(rng):
+    """On lists without ties, of which rax breaks ties at random, and with relevant documents."""
+    if importlib.util.find_spec("rax") is None:
+        pytest.skip("rax is not installed")
+    rax = pytest.importorskip("rax", reason="rax does not go with this JAX", exc_type=Exception)
+    scores = rng.permuted(np.tile(np.arange(15, dtype="float32"), (12, 1)), axis=1)
+    labels = rng.integers(0, 4, (12, 15)).astype("float32")
+    labels[:, 0] = 1
+    for ours, theirs in (
+        (jm.ndcg(scores, labels, k=5, gain="exponential"), rax.ndcg_metric),
+        (jm.dcg(scores, labels, k=5, gain="exponential"), rax.dcg_metric),
+        (jm.precision_at_k(scores, labels, k=5), rax.precision_metric),
+        (jm.recall_at_k(scores, labels, k=5), rax.recall_metric),
+        (jm.reciprocal_rank(scores, labels, k=5), rax.mrr_metric),
+    ):
+        expected = theirs(
+            jnp.asarray(scores),
+            jnp.asarray(
+                np.minimum(labels, 1)
+                if theirs in (rax.precision_metric, rax.recall_metric, rax.mrr_metric)
+                else labels
+            ),
+            topn=5,
+            reduce_fn=None,
+        )
+        assert_allclose(ours, expected, rtol=2e-6)
+    pairs = rax.opa_metric(jnp.asarray(scores), jnp.asarray(labels), reduce_fn=None)
+    assert_allclose(jm.ordered_pair_accuracy(scores, labels), pairs, rtol=2e-6)
+
+
+# Bootstrap and bad input.
+
+
+def test_bootstrap_over_queries(rng):
+    scores = rng.normal(size=(2, 40, 9)).astype("float32")
+    labels = rng.integers(0, 3, (40, 9))
+    scores[1] += labels
+    values = jm.recall_at_k(scores, labels, k=3)
+    result = jm.bootstrap_mean(
+        values, key=jax.random.key(0), n_resamples=200, where=~jnp.isnan(values)
+    )
+    assert_allclose(result.estimate, jnp.nanmean(values, axis=1), rtol=1e-6)
+    difference = result.replicates[:, 1] - result.replicates[:, 0]
+    assert jnp.quantile(difference, 0.025) > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (partial(jm.ndcg, [1.0, 2], [0, -1]), "labels must not be negative"),
+        (partial(jm.dcg, [1.0, 2], [0, -1], gain="exponential"), "must not be negative"),
+        (partial(jm.ndcg, [1.0, 2], [0, np.nan]), "labels must be finite"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], k=0), "k must be at least 1, got 0"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], k=1.5), "k must be an int or several"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], k=()), "k must be an int or several"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], k=(1, -2)), "k must be at least 1, got -2"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], gain="quadratic"), "gain must be one of 'linear'"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], discount=2), "discount must be a function"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], ties="random"), "ties must be one of"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], cutoff=3), "ndcg has no option cutoff"),
+        (partial(jm.precision_at_k, [1.0, 2], [0, 1]), "precision_at_k needs k"),
+        (
+            partial(jm.precision_at_k, [1.0, 2], [0, 1], k=1, denominator="relevant"),
+            "denominator must be one of 'k', 'retrieved'",
+        ),
+        (
+            partial(jm.expected_reciprocal_rank, [1.0, 2], [0, 3], max_grade=2),
+            "at most max_grade = 2",
+        ),
+        (partial(jm.rank_biased_precision, [1.0, 2], [0, 1], persistence=1.0), "between 0 and 1"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], segments=[0.0, 1]), "segments must be whole numbers"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], segments=[0, -1]), "got -1"),
+        (
+            partial(jm.ndcg, [1.0, 2], [0, 1], segments=[0, 2], num_segments=2),
+            "got 2: write num_segments=3",
+        ),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], num_segments=2), "num_segments goes with segments"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1, 1]), "last axis is the items"),
+        (partial(jm.ndcg, [1.0, 2], [0, 1], where=[1, 0]), "where must be bool"),
+        (partial(jm.segment_roc_auc, [1.0, 2], [0, 1], segments=[0, 5], num_segments=2), "got 5"),
+        (
+            partial(jax.jit(lambda g: jm.ndcg([1.0, 2], [0, 1], segments=g)), jnp.array([0, 1])),
+            "num_segments must be given",
+        ),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        call()
+
+
+def test_what_is_refused_is_undefined_under_jit():
+    scores = jnp.array([3.0, 2.0, 1.0, 0.0])
+    labels, segments = jnp.array([1.0, -1.0, 2.0, 0.0]), jnp.array([0, 0, 1, 7])
+    found = jax.jit(lambda y, g: jm.ndcg(scores, y, segments=g, num_segments=2))(labels, segments)
+    assert_array_equal(found, [np.nan, 1])
+    found = jax.jit(lambda y: jm.dcg(scores, y, gain="exponential"))(labels)
+    assert np.isnan(found)
+    found = jax.jit(lambda y: jm.expected_reciprocal_rank(scores, y, max_grade=1))(abs(labels))
+    assert np.isnan(found)
