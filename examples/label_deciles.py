@@ -23,7 +23,7 @@ N_LABELS, LISTED, K = 200, 60, 5
 words, member = make_multilabel_classification(
     4000, n_features=400, n_classes=N_LABELS, n_labels=6, length=120, random_state=0
 )
-# Labels are about as frequent as one another here, so most are made rarer, as in real data.
+# These are about equally frequent, so most are made rarer, as in real data.
 rng = np.random.default_rng(0)
 member = member * (rng.random(member.shape) < 1 / (1 + np.arange(N_LABELS) / 15))
 train, test = slice(0, 2500), slice(2500, None)
@@ -70,11 +70,11 @@ print("shares of the first places, decile 10:", *(f"{x:.2f}" for x in shares[:, 
 figure = Figure(figsize=(8, 3.4), layout="constrained")
 ax = figure.subplots()
 for i, (name, colour) in enumerate(zip(models, ("#0072B2", "#D55E00"), strict=True)):
-    at, height = np.arange(10, 0, -1) - 0.2 + 0.4 * i, found.estimate[::-1, i]
+    at, height = np.arange(10, 0, -1) + 0.2 - 0.4 * i, found.estimate[::-1, i]
     errors = np.abs(np.stack([interval.low, interval.high])[:, ::-1, i] - height)
     ax.bar(at, height, 0.38, yerr=errors, color=colour, capsize=2, label=name)
-ax.set(xlabel="decile of labels, 10 most frequent", ylabel=f"nDCG at {K}", xticks=range(1, 11))
-ax.invert_xaxis()
+ax.set(xlabel="decile of labels, 10 most frequent", ylabel=f"nDCG at {K}")
+ax.set(xticks=range(1, 11), xlim=(10.6, 0.4))
 ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 path = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".png"))
