@@ -195,7 +195,7 @@ def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
     """
     ranking, relevance = _relevance(lists, k)
     is_first = (relevance > 0) & (running(relevance, ranking.rank == 0) == 1)
-    return lists.total_at(ranking, is_first / (ranking.rank + 1), k), False
+    return lists.total_at(ranking, is_first.astype(jnp.float64) / (ranking.rank + 1), k), False
 
 
 @list_metric()

@@ -17,6 +17,7 @@ from jaxmetrics._table import evaluate, resolve, traits
 from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.inference._bootstrap import (
     MEMORY_BUDGET,
+    BootstrapResult,
     check_amounts,
     check_settings,
     resampled,
@@ -198,12 +199,29 @@ def compare(
         if getattr(result.estimate, "ndim", 0) != 1:
             raise ValueError("the metric must have one value a table: take one limit at a time")
         estimate, covariance = result.estimate, _covariance_of(result.replicates)
-    if key is None:
-        key = jax.random.key(0)
+    return _comparison(estimate, covariance, key, level, reference)
+
+
+def comparison_of_replicates(
+    result: BootstrapResult, *, confidence_level: float, key: Array | None
+) -> Comparison:
+    """Compare models whose replicates `[n_resamples, models]` are of the same resamples."""
+    covariance = _covariance_of(result.replicates)
+    return _comparison(result.estimate, covariance, key, confidence_level, None)
+
+
+def _comparison(
+    estimate: Array,
+    covariance: Array,
+    key: Array | None,
+    confidence_level: float,
+    reference: int | None,
+) -> Comparison:
+    key = jax.random.key(0) if key is None else key
     bits = jax.random.bits(key, (2,), jnp.uint32)
-    best_set, values = _compared(estimate, covariance, bits, level, reference)
+    best_set, values = _compared(estimate, covariance, bits, confidence_level, reference)
     numbers = {name: as_default(x) for name, x in values.items()}
-    return Comparison(**numbers, best_set=best_set, confidence_level=level)
+    return Comparison(**numbers, best_set=best_set, confidence_level=confidence_level)
 
 
 @_numerics.double_program()
