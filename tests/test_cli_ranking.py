@@ -156,7 +156,7 @@ def test_the_other_metrics_are_what_loops_find(data, report):
 
             value, count = of_queries(data, metric)
             found = metrics[key]["10"] if key.endswith("_at_k") else metrics[key]
-            close = 1e-8 if key == "reciprocal_rank" else 1e-12  # of single precision quotients
+            close = 1e-12
             assert found["value"] == pytest.approx(value, abs=close), key
             assert found["n_queries"] == count, key
         assert metrics["reciprocal_rank"]["n_queries"] == N_QUERIES

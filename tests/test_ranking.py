@@ -109,6 +109,10 @@ EVERY_METRIC = pytest.mark.parametrize(
     [pytest.param(entry, marks=pytest.mark.xdist_group(entry.name)) for entry in METRICS],
     ids=lambda entry: entry.name,
 )
+# What holds of a function holds of its options, which share all but a line.
+EVERY_FUNCTION = pytest.mark.parametrize(
+    "entry", [entry for entry in METRICS if "-" not in entry.name], ids=lambda entry: entry.name
+)
 KS = (1, 3, 20)
 
 
@@ -158,7 +162,7 @@ def test_segments_are_lists(entry, rng, x64):
     assert_array_equal(found[12], no_items)
 
 
-@EVERY_METRIC
+@EVERY_FUNCTION
 def test_transforms(entry, rng):
     scores, labels, where = _sample(rng)
     scores, labels = scores.astype("float32"), labels.astype("float32")
@@ -186,7 +190,7 @@ def test_transforms(entry, rng):
     assert_array_equal(slope, 0)
 
 
-@EVERY_METRIC
+@EVERY_FUNCTION
 def test_invariances(entry, rng, x64):
     scores, labels, where = _sample(rng)
     models = np.stack([scores, scores[:, ::-1]])
@@ -209,7 +213,7 @@ def test_invariances(entry, rng, x64):
     assert_array_equal(found[others], expected[0, others])
 
 
-@EVERY_METRIC
+@EVERY_FUNCTION
 def test_more_places_than_documents_and_no_documents(entry, rng):
     scores, labels, _ = _sample(rng)
     assert_allclose(
