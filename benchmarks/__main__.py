@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import jax
 
-from benchmarks import exact, label_sets, resampling
+from benchmarks import exact, hard_predictions, label_sets, ranking, resampling
 
 
 def main() -> None:
@@ -36,6 +36,17 @@ def main() -> None:
     show(
         "Error bars, in a process of its own.",
         resampling.first_calls(scale, min(runs, 3)),
+    )
+    show(
+        "Ranked lists. Ratios are rivals' times over those of ours by itself, in one run.",
+        [
+            *ranking.rows(10_000 // scale, 100, min(runs, 5)),
+            *ranking.segments(1_000_000 // scale, 10_000 // scale, min(runs, 3)),
+        ],
+    )
+    show(
+        "Hard predictions.",
+        hard_predictions.many_classes(10_000_000 // scale, 1000 // min(scale, 100), min(runs, 5)),
     )
     show(
         "Label sets by decile. The loop is over Python's lists and sets, timed for 300 instances.",
