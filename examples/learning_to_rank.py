@@ -1,6 +1,7 @@
 """Which of three rankers is best, and how sure is that, from 300 queries?
 
-Queries of 5 to 60 documents with grades from 0 to 4, all in one flat array with a query id each.
+Simulated queries of 5 to 60 documents with grades from 0 to 4, in one flat array with a query id
+each.
 Every metric is computed for each query; the intervals are of the mean over queries, which are
 resampled whole. All rankers get the same resamples, so that a difference of two is known better
 than either of them.
@@ -24,7 +25,7 @@ sizes = rng.integers(5, 61, 300)
 query = np.repeat(np.arange(len(sizes)), sizes)
 match = rng.normal(size=len(query)) + rng.normal(0, 0.8, len(sizes))[query]
 grades = np.digitize(match + rng.normal(0, 0.3, len(query)), [0.6, 1.2, 1.8, 2.4])
-noise = {"word counts": 1.6, "boosted trees": 0.8, "neural network": 0.7}
+noise = {"ranker A": 1.6, "ranker B": 0.8, "ranker C": 0.7}
 shared = rng.normal(size=len(query))  # what no ranker sees
 own = rng.normal(size=(len(noise), len(query)))
 scores = match + np.array([[*noise.values()]]).T * (0.8 * shared + 0.6 * own)
@@ -52,7 +53,7 @@ for row, (name, metric) in enumerate(metrics.items()):
     low, high = np.quantile(difference, [0.025, 0.975])
     gain = float(found.estimate[2] - found.estimate[1])
     verdict = "better" if low > 0 else "not told apart"
-    print(f"  neural network - boosted trees: {gain:.4f}  {low:.4f} to {high:.4f}, {verdict}")
+    print(f"  ranker C - ranker B: {gain:.4f}  {low:.4f} to {high:.4f}, {verdict}")
     for i, (ranker, colour) in enumerate(zip(noise, colours, strict=True)):
         errors = np.abs(np.array([[found.low[i]], [found.high[i]]]) - found.estimate[i])
         y, label = row + 0.2 * (i - 1), "" if row else ranker
@@ -63,7 +64,7 @@ for row, (name, metric) in enumerate(metrics.items()):
 
 left.set(title="Mean over queries", yticks=range(len(metrics)), yticklabels=metrics)
 left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3, frameon=False)
-right.set(title="Neural network minus boosted trees", yticks=range(len(metrics)), yticklabels=[])
+right.set(title="Ranker C minus ranker B", yticks=range(len(metrics)), yticklabels=[])
 right.axvline(0, color="#767676", linewidth=1)
 for ax in (left, right):
     ax.set_ylim(len(metrics) - 0.5, -0.5)

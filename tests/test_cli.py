@@ -2,6 +2,7 @@
 against each other, every error."""
 
 import copy
+import io
 import json
 import re
 import subprocess
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 from sklearn import metrics as sk
 
 import jaxmetrics as jm
@@ -445,6 +447,27 @@ def test_numbers_are_printed_without_the_zero_before_the_point(value, digits, te
 def test_narrow_intervals_have_more_digits():
     for width, digits in ((0.3, 3), (0.004, 4), (0.0002, 5), (1e-12, 3), (np.nan, 3)):
         assert _tables._digits(np.array([width, 0.5])) == digits
+
+
+def test_what_is_too_wide_for_a_terminal_is_several_tables():
+    values = np.array([0.25, 0.5])
+    interval = jm.Interval(values, values - 0.125, values + 0.125, values, "wald", 0.95)
+    measures = [_evaluation.Measure("m", f"metric {i}", interval) for i in range(8)]
+    evaluation = _evaluation.Evaluation(
+        ("a", "b" * 60), {}, (), "the title", "", tuple(measures), (), "", lambda: None
+    )
+    for width, n_tables in ((200, 1), (80, 3)):
+        console = Console(width=width, file=io.StringIO())
+        tables = _report.tables_of(evaluation, console)
+        assert [table.title is not None for table in tables] == [True] + [False] * (n_tables - 1)
+        assert tables[-1].caption is not None
+        for table in tables:
+            console.print(table)
+        lines = console.file.getvalue().splitlines()
+        assert max(map(len, lines)) <= width
+        printed = " ".join(lines)
+        assert [printed.count(f"metric {i}") for i in range(8)] == [1] * 8
+        assert printed.count("[.375, .625]") == 8
 
 
 def test_progress_is_for_terminals_and_work_that_takes_long(monkeypatch, capsys):

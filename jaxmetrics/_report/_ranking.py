@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -37,11 +37,6 @@ PLACES = range(1, 21)  # of the plot
 FEW_QUERIES = 20
 
 
-class _Found(NamedTuple):
-    measures: list[Measure]
-    interval: jm.Interval  # [models, depths]
-
-
 def evaluate_queries(
     queries: Queries, settings: Settings, tell: Tell, *, with_band: bool = False
 ) -> Evaluation:
@@ -70,15 +65,15 @@ def evaluate_queries(
         del metrics["expected_reciprocal_rank"]
     work = {
         name.replace("_", " "): partial(
-            _found, name, metric, queries, settings, columns, (*ks, None)
+            _measures, name, metric, queries, settings, columns, (*ks, None)
         )
         for name, (metric, columns) in metrics.items()
     }
     found, notes = carry_out(work, settings, tell)
     band = None
     if drawn:
-        places = np.array([depths.index(k) for k in PLACES])
-        band = jax.tree.map(lambda x: x[:, places], found["ndcg at k"].interval)
+        intervals = [x.interval for x in found["ndcg at k"] if x.k in PLACES]
+        band = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *intervals)
     notes += _notes(queries, highest)
     if with_band and not drawn:
         notes.append(note_of_bands("ranking.png"))
@@ -88,57 +83,44 @@ def evaluate_queries(
         ("k", "n_queries"),
         _title(queries),
         f" for means over queries; nDCG with {settings.gain} gain",
-        tuple(measure for part in found.values() for measure in part.measures),
+        tuple(x for part in found.values() for x in part if x.k in (*ks, None)),
         tuple(notes),
         "ranking.png",
         partial(_draw, queries, settings, band),
     )
 
 
-def _found(
+def _measures(
     name: str,
     metric: Callable[..., Any],
     queries: Queries,
     settings: Settings,
     columns: tuple[int | None, ...],
-    reported: tuple[int | None, ...],
+    compared: tuple[int | None, ...],
     progress: object,
-) -> _Found:
-    """The intervals of a metric at several k, and a measure for each k that is reported."""
-    result, n_queries = _resampled(metric, queries, settings)
-    level, key = settings.confidence_level, jax.random.key(settings.seed)
-    intervals: jm.Interval = jax.tree.map(np.asarray, result.interval(confidence_level=level))
-    measures = []
-    for j, k in enumerate(columns):
-        if k not in reported:
-            continue
-        interval, of_k = jax.tree.map(lambda x, j=j: x[..., j], (intervals, result))
-        comparison = None
-        if len(queries.names) > 1:
-            comparison = comparison_of_replicates(of_k, confidence_level=level, key=key)
-            comparison = jax.tree.map(np.asarray, comparison)
-        heading = HEADINGS[name] if k is None else f"{HEADINGS[name]}\nat {k}"
-        measures.append(Measure(name, heading, interval, comparison, k=k, n_queries=n_queries))
-    return _Found(measures, intervals)
-
-
-def _resampled(
-    metric: Callable[..., Any], queries: Queries, settings: Settings
-) -> tuple[jm.BootstrapResult, int]:
-    """The mean over the queries that have a value, `[models, ks]`, and how many these are."""
+) -> list[Measure]:
+    """A metric at several k, of which models are compared at some."""
     found = metric(
         queries.scores, queries.grades, segments=queries.segments, num_segments=queries.n_queries
     )
     values = np.asarray(found).reshape(len(queries.names), queries.n_queries, -1)
     # Grades alone decide which these are, so models have the same.
     defined = ~np.isnan(values).any(axis=(0, 2))
-    result = jm.bootstrap_mean(
-        np.moveaxis(values, 2, 1),
-        key=jax.random.key(settings.seed),
-        n_resamples=settings.n_resamples,
-        where=defined,
-    )
-    return result, int(defined.sum())
+    level, key = settings.confidence_level, jax.random.key(settings.seed)
+    measures = []
+    for j, k in enumerate(columns):
+        # One k at a time has the shape of every other metric, for which nothing is compiled again.
+        result = jm.bootstrap_mean(
+            values[..., j], key=key, n_resamples=settings.n_resamples, where=defined
+        )
+        interval, comparison = result.interval(confidence_level=level), None
+        if len(queries.names) > 1 and k in compared:
+            comparison = comparison_of_replicates(result, confidence_level=level, key=key)
+        interval, comparison = jax.tree.map(np.asarray, (interval, comparison))
+        heading = HEADINGS[name] if k is None else f"{HEADINGS[name]}\nat {k}"
+        count = int(defined.sum())
+        measures.append(Measure(name, heading, interval, comparison, k=k, n_queries=count))
+    return measures
 
 
 def _notes(queries: Queries, highest: float) -> list[str]:
