@@ -32,6 +32,7 @@ class Lists(NamedTuple):
       groups: `[n_labels]`, or None for one group of all labels.
       num_groups: how many groups there are.
       n_labels: below what ids are, where there are no groups to tell; None if nothing tells.
+      checked: whether the ids were seen to be what they should be, rather than traced.
     """
 
     predicted: HostOrDeviceArray
@@ -39,6 +40,7 @@ class Lists(NamedTuple):
     groups: HostOrDeviceArray | None
     num_groups: int
     n_labels: int | None
+    checked: bool
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,7 +79,8 @@ def check_lists(
         limit, source = len(of_label), "len(groups)"
     for name, array in ids.items():
         _check_ids(name, array, limit, source)
-    return Lists(ranked, truth, of_label, count, n_labels)
+    checked = all(is_concrete(x) for x in (ranked, truth, of_label))
+    return Lists(ranked, truth, of_label, count, n_labels, checked)
 
 
 def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
@@ -95,8 +98,8 @@ def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
             "indices of its ones"
         )
     if array.dtype == np.uint32 or array.dtype.itemsize == 8:
-        return array.astype(np.int64)
-    return array.astype(np.int32)
+        return array.astype(np.int64, copy=False)
+    return array.astype(np.int32, copy=False)
 
 
 def check_groups(
@@ -173,9 +176,12 @@ def _extremes_and_repeats(rows: Any) -> tuple[int, int, bool, bool]:
     """The lowest and highest id, whether any comes twice in a row, and whether any follows a -1."""
     library = np if isinstance(rows, np.ndarray) else jnp
     ordered = library.sort(rows, axis=-1)
-    alike = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    gaps = (rows[:, :-1] < 0) & (rows[:, 1:] >= 0) if ordered[:, 0].min() < 0 else alike[:0]
-    return int(ordered[:, 0].min()), int(ordered[:, -1].max()), bool(alike.any()), bool(gaps.any())
+    low, high = int(ordered[:, 0].min()), int(ordered[:, -1].max())
+    alike, gap = ordered[:, 1:] == ordered[:, :-1], False
+    if low < 0:
+        alike = alike & (ordered[:, 1:] >= 0)
+        gap = bool(((rows[:, :-1] < 0) & (rows[:, 1:] >= 0)).any())
+    return low, high, bool(alike.any()), gap
 
 
 def _repeated(rows: HostArray) -> str:

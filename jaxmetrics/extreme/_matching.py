@@ -53,7 +53,7 @@ def match(lists: Lists, first: int | None = None) -> Matches:
     predicted, relevant = (rows_of(x, lists.shape) for x in (lists.predicted, lists.relevant))
     if first is not None:
         predicted = predicted[:, :first]
-    static = (lists.num_groups, lists.n_labels)
+    static = (lists.num_groups, lists.n_labels, lists.checked)
 
     def work(*arrays: Any) -> Matches:
         return _match(*arrays, lists.groups, *static)
@@ -99,16 +99,21 @@ def _filled(ids: Any, rows: int) -> Any:
     return np.pad(ids, ((0, rows - len(ids)), (0, 0)), constant_values=-1)
 
 
-@_numerics.double_program(3, 4)
+@_numerics.double_program(3, 4, 5)
 def _match(
-    predicted: Array, relevant: Array, groups: Array | None, num_groups: int, n_labels: int | None
+    predicted: Array,
+    relevant: Array,
+    groups: Array | None,
+    num_groups: int,
+    n_labels: int | None,
+    checked: bool,
 ) -> Matches:
     table = None if groups is None else group_table(groups, num_groups)
-    prepared = partial(_prepared, table=table, n_labels=n_labels)
+    prepared = partial(_prepared, table=table, n_labels=n_labels, checked=checked)
 
     def walked(*ids: Array) -> Matches:
         state = relevant.shape[1] + num_groups
-        return in_blocks(lambda *block: _walk(prepared(*block), num_groups), ids, state)
+        return in_blocks(lambda *block: _walk(prepared(*block), num_groups, checked), ids, state)
 
     def at_once(*ids: Array) -> Matches:
         return _at_once(prepared(*ids), num_groups)
@@ -154,7 +159,7 @@ class _Prepared(NamedTuple):
 
 
 def _prepared(
-    predicted: Array, relevant: Array, table: Array | None, n_labels: int | None
+    predicted: Array, relevant: Array, table: Array | None, n_labels: int | None, checked: bool
 ) -> _Prepared:
     limit = n_labels if table is None else len(table)
     predicted_groups = walked_groups(predicted, table)
@@ -163,12 +168,14 @@ def _prepared(
         predicted = jnp.where((predicted >= 0) & (predicted < limit), predicted, 2**16 - 1)
         predicted, relevant = predicted.astype(jnp.uint16), relevant.astype(jnp.uint16)
     predicted, relevant = predicted.T, relevant.T
-    ids = jnp.where(relevant_groups < 0, _no_label(relevant), relevant)
-    repeated = over_columns(
-        lambda one, every: (one[0] == every[0]) & (one[1] < every[1]),
-        (ids, jnp.arange(len(ids), dtype=jnp.int32)[:, None]),
-    )
-    absent = (relevant_groups < 0) | (repeated > 0)
+    absent = relevant_groups < 0
+    if not checked:
+        ids = jnp.where(absent, _no_label(relevant), relevant)
+        repeated = over_columns(
+            lambda one, every: (one[0] == every[0]) & (one[1] < every[1]),
+            (ids, jnp.arange(len(ids), dtype=jnp.int32)[:, None]),
+        )
+        absent |= repeated > 0
     return _Prepared(
         predicted,
         predicted_groups,
@@ -210,7 +217,7 @@ def walked_groups(predicted: Array, table: Array | None) -> Array:
     return jnp.where(predicted >= 0, groups, ENDED).astype(groups.dtype).T
 
 
-def _walk(ids: _Prepared, num_groups: int) -> Matches:
+def _walk(ids: _Prepared, num_groups: int, checked: bool) -> Matches:
     places, rows = ids.predicted.shape
     counting = _small(places + 1)
     nowhere = np.iinfo(counting).max
@@ -218,11 +225,15 @@ def _walk(ids: _Prepared, num_groups: int) -> Matches:
 
     def step(state: Any, prediction: Any) -> Any:
         (going, listed, positions), (label, group) = state, prediction
-        going &= group != ENDED
-        mine = (group == every) & going
+        if not checked:
+            going &= group != ENDED
+            label = jnp.where(going, label, _no_label(label) + 1)
+            group = jnp.where(going, group, ENDED)
+        mine = group == every
         before = jnp.sum(jnp.where(mine, listed, 0), axis=0, dtype=counting)
-        # A label that is predicted again keeps its first place.
-        hit = (label == ids.relevant) & going & (positions == nowhere)
+        hit = label == ids.relevant
+        if not checked:  # a label that is predicted again keeps its first place
+            hit &= positions == nowhere
         return (going, listed + mine, jnp.where(hit, before, positions)), None
 
     start = (

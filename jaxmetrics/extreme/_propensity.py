@@ -11,14 +11,7 @@ from jaxmetrics import _numerics
 from jaxmetrics._types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, cutoff_array, discounts
 from jaxmetrics.extreme._inputs import check_cutoffs, check_lists, check_propensities
-from jaxmetrics.extreme._matching import (
-    Matches,
-    by_group,
-    match,
-    over_columns,
-    rows_of,
-    shaped,
-)
+from jaxmetrics.extreme._matching import Matches, by_group, match, over_columns, rows_of, shaped
 
 
 class RatioOfSums(NamedTuple):
@@ -159,7 +152,8 @@ def _at_cutoffs(
     ids = rows_of(lists.relevant, lists.shape)
     dtype = _numerics.default_float()
     arrays = (found, ids, known, cutoff_array(cutoffs))
-    return shaped(_ratios(*arrays, lists.shape, reduce, discounted, dtype), lists, one=one)
+    places = lists.predicted.shape[-1] if discounted else None
+    return shaped(_ratios(*arrays, lists.shape, reduce, places, dtype), lists, one=one)
 
 
 @_numerics.double_program(4, 5, 6, 7)
@@ -170,7 +164,7 @@ def _ratios(
     cutoffs: Array,
     shape: tuple[int, ...],
     reduce: str | None,
-    discounted: bool,
+    places: int | None,
     dtype: Any,
 ) -> Any:
     propensities = propensities.astype(jnp.float64)
@@ -188,17 +182,21 @@ def _ratios(
         (gains, found.groups, column),
     ).astype(jnp.int32)
 
+    had_gains, best_gains = gains, gains
+    if places is not None:  # discounted
+        had_gains = gains * discounts(found.positions, places)
+        best_gains = gains * discounts(best, len(gains))
+
     def at(cutoff: Array) -> Any:
-        def gained(positions: Array) -> Array:
-            gain = gains * discounts(positions) if discounted else gains
-            gain = jnp.where(positions < cutoff, gain, 0)
-            return by_group(gain, found.groups, len(found.listed)).reshape(
-                len(found.listed), *shape
+        def gained(positions: Array, gains: Array) -> Array:
+            gain = by_group(
+                jnp.where(positions < cutoff, gains, 0), found.groups, len(found.listed)
             )
+            return gain.reshape(len(gain), *shape)
 
         # A gain of NaN is to be seen, whether there is a hit or not.
-        most = gained(best)
-        had = jnp.where(jnp.isnan(most), jnp.nan, gained(found.positions))
+        most = gained(best, best_gains)
+        had = jnp.where(jnp.isnan(most), jnp.nan, gained(found.positions, had_gains))
         if reduce is not None:
             return (jnp.sum(had, -1) / jnp.sum(most, -1)).astype(dtype)
         values = _numerics.divide(had, most, jnp.nan)
