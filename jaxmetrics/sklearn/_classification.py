@@ -129,7 +129,7 @@ def accuracy_score(
 
     Reference: scikit-learn's `sklearn.metrics.accuracy_score`.
     """
-    targets = checked_targets(y_true, y_pred, sample_weight)
+    targets = checked_targets(y_true, y_pred, sample_weight, as_indices=False)
     right = targets.truth == targets.said
     right, wrong = counted_rows(right.all(axis=1) if targets.multilabel else right, targets.weights)
     if not normalize:

@@ -13,7 +13,6 @@ import numpy as np
 from jaxmetrics import _numerics
 from jaxmetrics._area import average_precision
 from jaxmetrics._gain import dcg, ndcg
-from jaxmetrics._retrieval import hit_rate_at_k
 from jaxmetrics._table import ScoreTable, library_metric
 from jaxmetrics._types import Array, ArrayLike, FloatArray, HostArray
 from jaxmetrics.sklearn._inputs import (
@@ -119,7 +118,7 @@ def coverage_error(
     Raises:
       ValueError: shapes that differ, values that are not finite, y_true of another kind.
 
-    Nothing is NaN. Time O(n labels log labels), memory O(n labels).
+    Nothing is NaN. Time and memory O(n labels).
 
     Example:
       >>> from jaxmetrics.sklearn import coverage_error
@@ -130,13 +129,10 @@ def coverage_error(
     """
     y_true, y_score = check_array(y_true), check_array(y_score)
     relevant, scores = _labels(y_true, y_score, sample_weight)
-    return _mean(_of_rows(_depth, scores, relevant), sample_weight)
-
-
-@library_metric
-def _depth(table: ScoreTable) -> Array:
-    above = _numerics.running_sum(table.positives) + _numerics.running_sum(table.negatives)
-    return jnp.max(jnp.where(table.positives > 0, above, 0))
+    # A sum without a sort, which a score table would need.
+    lowest = np.min(scores, axis=1, keepdims=True, where=relevant, initial=scores.max())
+    depth = np.sum(scores >= lowest, axis=1)
+    return _mean(np.where(relevant.any(axis=1), depth, 0), sample_weight)
 
 
 def dcg_score(
@@ -259,8 +255,8 @@ def top_k_accuracy_score(
     Raises:
       ValueError: shapes that do not go with the classes, values that are not finite, k below 1.
 
-    Nothing is NaN; a UndefinedMetricWarning where k leaves no class out. Time
-    O(n classes log classes), memory O(n classes).
+    Nothing is NaN; a UndefinedMetricWarning where k leaves no class out. Time and memory
+    O(n classes).
 
     Example:
       >>> import numpy as np
@@ -303,7 +299,9 @@ def top_k_accuracy_score(
         threshold = 0.5 if scores.min() >= 0 and scores.max() <= 1 else 0
         hits = ((scores > threshold) == index) | (k > 1)
     else:
-        hits = _of_lists(hit_rate_at_k, scores, index[:, None] == np.arange(len(classes)), k, True)
+        own, later = scores[np.arange(len(index)), index], np.arange(len(classes)) > index[:, None]
+        ahead = (scores > own[:, None]) | ((scores == own[:, None]) & later)
+        hits = np.sum(ahead, axis=1) < k
     if normalize:
         return _mean(hits, sample_weight)
     return float(np.sum(hits) if sample_weight is None else np.dot(hits, sample_weight))
@@ -374,9 +372,7 @@ def _of_lists(
     options = {} if k is None else {"k": min(int(k), scores.shape[1])}
     if not last:
         return _of_rows(metric, scores, labels, **options)
-    if metric is not hit_rate_at_k:
-        options |= {"ties": "index"}
-    return _of_rows(metric, scores[:, ::-1], labels[:, ::-1], **options)
+    return _of_rows(metric, scores[:, ::-1], labels[:, ::-1], ties="index", **options)
 
 
 def _of_rows(

@@ -18,11 +18,12 @@ from jaxmetrics.sklearn._inputs import (
 )
 
 _MULTILABEL = "multilabel-indicator"
-_MANY = 2**16  # integers, from which on a table of their values is faster than to sort them
+_MANY = 2**16  # items, from which on to sort them twice is worth avoiding
 
 
 class Targets(NamedTuple):
-    """Classes `[n]` as indices into `classes`, or indicators `[n, labels]`; weights `[n]`."""
+    """Classes `[n]`, as indices into `classes` if asked for, or indicators `[n, labels]`; weights
+    `[n]`."""
 
     kind: str
     classes: HostArray
@@ -36,14 +37,17 @@ class Targets(NamedTuple):
 
 
 def checked_targets(
-    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    as_indices: bool = True,
 ) -> Targets:
     """What scikit-learn's metrics of classes take, and its errors for what they do not."""
     check_consistent_length(y_true, y_pred, sample_weight)
     if _few_integers(y_true) and _few_integers(y_pred):
         return _indexed(y_true, y_pred, sample_weight)
-    true_kind = type_of_target(y_true, input_name="y_true")
-    said_kind = type_of_target(y_pred, input_name="y_pred")
+    true_kind, said_kind = _kind(y_true, "y_true"), _kind(y_pred, "y_pred")
     if 0 in (_length(y_true), _length(y_pred)):
         raise ValueError(
             "Found empty input array (e.g., `y_true` or `y_pred`) while a minimum of 1 sample is "
@@ -74,10 +78,19 @@ def checked_targets(
             "by the classifier coincides with the true labels."
         )
     classes = np.union1d(*present)
-    if len(classes) > 2:
-        kind = "multiclass"
-    truth, said = (np.searchsorted(classes, y).astype(np.int32) for y in (truth, said))
+    kind = "binary" if len(classes) <= 2 else "multiclass"
+    if as_indices:
+        truth, said = (np.searchsorted(classes, y).astype(np.int32) for y in (truth, said))
     return Targets(kind, classes, truth, said, weights)
+
+
+def _kind(y: Any, name: str) -> str:
+    """The kind of target. Many strings are of several classes, until they are seen to be of two."""
+    strings = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind == "U"
+    if strings and len(y) >= _MANY:
+        return "multiclass"
+    kind: str = type_of_target(y, input_name=name)
+    return kind
 
 
 def _few_integers(y: Any) -> bool:

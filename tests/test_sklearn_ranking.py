@@ -1,0 +1,65 @@
+"""Metrics of ranked labels and documents under scikit-learn's names, against scikit-learn's."""
+
+import numpy as np
+import pytest
+import sklearn.metrics as theirs
+from scipy import sparse
+
+import jaxmetrics.sklearn as ours
+
+OF_LABELS = ["label_ranking_average_precision_score", "label_ranking_loss", "coverage_error"]
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+@pytest.mark.parametrize("dtype", [float, int])
+def test_of_labels(name, dtype, rng):
+    """With ties, items of no label and of all, and sizes that are padded."""
+    scores = rng.integers(-2, 2, (21, 5)).astype(dtype)
+    relevant = rng.integers(0, 2, (21, 5))
+    relevant[0], relevant[1] = 0, 1
+    for weights in (None, rng.random(21)):
+        value = getattr(ours, name)(relevant, scores, sample_weight=weights)
+        expected = getattr(theirs, name)(relevant, scores, sample_weight=weights)
+        assert isinstance(value, float)
+        assert value == pytest.approx(expected, rel=1e-14)
+    if name != "coverage_error":
+        value = getattr(ours, name)(sparse.csr_array(relevant), scores)
+        assert value == pytest.approx(getattr(theirs, name)(relevant, scores), rel=1e-14)
+
+
+@pytest.mark.parametrize("name", ["dcg_score", "ndcg_score"])
+def test_gains(name, rng):
+    scores, gains = rng.integers(0, 4, (21, 5)), rng.integers(0, 3, (21, 5))
+    gains[0] = 0
+    options = {} if name == "ndcg_score" else {"log_base": 10}
+    for k in (None, 2, 50):
+        for weights in (None, rng.random(21)):
+            given = {"k": k, "sample_weight": weights, **options}
+            value = getattr(ours, name)(gains, scores, **given)
+            assert value == pytest.approx(getattr(theirs, name)(gains, scores, **given), rel=1e-14)
+        # Where scores tie the order of scikit-learn is that of an unstable sort; its ranks do not.
+        ranks = np.argsort(np.argsort(scores, axis=1, kind="stable"), axis=1)
+        value = getattr(ours, name)(gains, scores, k=k, ignore_ties=True, **options)
+        expected = getattr(theirs, name)(gains, ranks, k=k, ignore_ties=True, **options)
+        assert value == pytest.approx(expected, rel=1e-14)
+
+
+def test_top_k(rng):
+    """Of classes that tie the last comes first."""
+    scores, labels = rng.integers(0, 3, (40, 5)), rng.integers(0, 5, 40)
+    for options in ({}, {"sample_weight": rng.random(40)}, {"normalize": False}):
+        for k in (1, 3):
+            given = {"k": k, "labels": range(5), **options}
+            value = ours.top_k_accuracy_score(labels, scores, **given)
+            assert value == pytest.approx(theirs.top_k_accuracy_score(labels, scores, **given))
+    names = np.array(["a", "b", "c", "d", "e"])[labels]
+    assert ours.top_k_accuracy_score(names, scores) == theirs.top_k_accuracy_score(names, scores)
+
+
+@pytest.mark.parametrize("k", [0, -1, True, 1.5])
+def test_k_that_is_none(k):
+    for function in (ours.ndcg_score, ours.dcg_score):
+        with pytest.raises(ValueError, match="k must be"):
+            function([[1, 0, 2]], [[0.1, 0.2, 0.3]], k=k)
+    with pytest.raises(ValueError, match="k must be"):
+        ours.top_k_accuracy_score([0, 1, 2], np.eye(3), k=k)
