@@ -264,11 +264,50 @@ def test_models_and_transformations():
     each = [every_metric(model, RELEVANT, GROUPS, PROPENSITIES) for model in models]
     expected = jax.tree.map(lambda *x: jnp.stack(x), *each)
     same(every_metric(models, RELEVANT, GROUPS, PROPENSITIES), expected)
-    compiled = jax.jit(every_metric)
-    same(compiled(models, RELEVANT, GROUPS, PROPENSITIES), expected)
-    mapped = jax.vmap(every_metric, (0, None, None, None))
-    same(mapped(jnp.asarray(models), RELEVANT, GROUPS, PROPENSITIES), expected)
-    same(jax.jit(lambda x: every_metric(x, RELEVANT, GROUPS, PROPENSITIES))(models), expected)
+    same(jax.jit(every_metric)(models, RELEVANT, GROUPS, PROPENSITIES), expected)
+    mapped = jax.vmap(lambda model: every_metric(model, RELEVANT, GROUPS, PROPENSITIES))
+    same(jax.jit(mapped)(jnp.asarray(models)), expected)
+
+
+def test_the_order_of_instances_has_no_effect():
+    order = np.random.default_rng(5).permutation(len(PREDICTED))
+    found = every_metric(PREDICTED[order], RELEVANT[order], GROUPS, PROPENSITIES)
+    expected = every_metric(PREDICTED, RELEVANT, GROUPS, PROPENSITIES)
+    for name in ("ndcg", "psndcg"):  # those of each instance
+        expected[name] = jax.tree.map(lambda x: x[order], expected[name])
+    same(found, expected)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_an_accelerator_finds_the_same(grouped):
+    """All comparisons at once, also of ids that eager calls refuse, are what the walk finds."""
+    rng = np.random.default_rng(6)
+    predicted, relevant = (jnp.array(rng.integers(-2, 14, (50, size))) for size in (9, 6))
+    table = _matching.group_table(jnp.array(rng.integers(0, 3, 12)), 3) if grouped else None
+    ids = _matching._prepared(predicted, relevant, table, 12, False)
+    groups = 3 if grouped else 1
+    walked, at_once = _matching._walk(ids, groups, False), _matching._at_once(ids, groups)
+    known = np.asarray(walked.groups) >= 0
+    np.testing.assert_array_equal(walked.groups, at_once.groups)
+    np.testing.assert_array_equal(walked.listed, at_once.listed)
+    np.testing.assert_array_equal(walked.positions[known], at_once.positions[known])
+    assert 0 < np.sum(np.asarray(walked.positions)[known] < _matching.NOWHERE) < known.sum()
+
+
+def test_metrics_of_one_program_share_the_walk(monkeypatch):
+    monkeypatch.setattr(_matching, "_BLOCK", 1)
+    predicted, relevant = (np.concatenate([x] * 3) for x in (PREDICTED, RELEVANT))  # two blocks
+
+    def three(predicted, relevant):
+        return (
+            jm.extreme.precision_at_k(predicted, relevant, k=3, **BY_GROUP),
+            jm.extreme.ndcg_at_k(predicted, relevant, k=(1, 3), **BY_GROUP),
+            jm.extreme.k_for_recall(predicted, relevant, min_recall=0.5, **BY_GROUP),
+        )
+
+    program = jax.jit(three).lower(predicted, relevant).compile().as_text()
+    listed = [line for line in program.splitlines() if f"s16[{N_GROUPS},128]" in line]
+    assert sum(" while(" in line for line in listed) == 1
 
 
 def test_double_precision(x64):

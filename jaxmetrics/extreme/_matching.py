@@ -112,8 +112,14 @@ def _match(
     prepared = partial(_prepared, table=table, n_labels=n_labels, checked=checked)
 
     def walked(*ids: Array) -> Matches:
-        state = relevant.shape[1] + num_groups
-        return in_blocks(lambda *block: _walk(prepared(*block), num_groups, checked), ids, state)
+        def block(*ids: Array) -> Array:
+            return jnp.concatenate(_walk(prepared(*ids), num_groups, checked))
+
+        # In one array, as XLA would drop what one metric has no use for from its own loop, and not
+        # see that those of several metrics are the same.
+        labels = relevant.shape[1]
+        whole = in_blocks(block, ids, labels + num_groups)
+        return Matches(*jnp.split(whole, [labels, 2 * labels]))
 
     def at_once(*ids: Array) -> Matches:
         return _at_once(prepared(*ids), num_groups)
