@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from operator import attrgetter
 
 import pytest
 
@@ -78,6 +79,25 @@ ORDER_OF_INFERENCE = [
     "progress",
 ]
 
+OF_LABEL_SETS = [name for name in jm.extreme.__all__ if name[0].islower()]
+ORDER_OF_LABEL_SETS = [
+    "predicted",
+    "relevant",
+    "label_counts",
+    "n_instances",
+    "k",
+    "min_recall",
+    "propensities",
+    "groups",
+    "num_groups",
+    "n_labels",
+    "reduce",
+    "truncate_ideal",
+    "by",
+    "a",
+    "b",
+]
+
 
 def test_all_is_what_there_is():
     public = {
@@ -109,6 +129,15 @@ def test_arguments_of_inference(name):
         assert (parameter.default is parameter.empty) == positional or parameter.name == "key"
 
 
+@pytest.mark.parametrize("name", OF_LABEL_SETS)
+def test_arguments_of_label_sets(name):
+    parameters = inspect.signature(getattr(jm.extreme, name)).parameters
+    assert list(parameters) == [p for p in ORDER_OF_LABEL_SETS if p in parameters]
+    for parameter in parameters.values():
+        positional = parameter.name in ("predicted", "relevant", "label_counts", "n_instances")
+        assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
+
+
 def test_defaults_are_the_same_everywhere():
     """Of what has one name, but for how many resamples a p-value needs, and for a key, which is
     only sometimes needed."""
@@ -129,17 +158,17 @@ def test_attributes_are_documented(name):
     assert [f for f in result.__dataclass_fields__ if f"{f}:" not in text] == []
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [*FUNCTIONS, *(f"extreme.{name}" for name in OF_LABEL_SETS)])
 def test_docstrings(name):
-    text = inspect.getdoc(getattr(jm, name))
+    function = attrgetter(name)(jm)
+    text = inspect.getdoc(function)
     first, blank, *_ = text.splitlines()
     assert first.endswith((".", ":"))
     assert not blank
     for part in ("Args:", "Returns:", "Raises:", "Example:", ">>> ", "Reference", "NaN"):
         assert part in text, f"{name} has no {part}"
     assert "O(" in text or "cost" in text.lower()
-    documented = [p for p in inspect.signature(getattr(jm, name)).parameters if f"{p}:" not in text]
-    assert not documented
+    assert [p for p in inspect.signature(function).parameters if f"{p}:" not in text] == []
 
 
 def _run(code):

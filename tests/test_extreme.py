@@ -1,6 +1,5 @@
 """Label sets: by hand, and against plain Python on random lists, by group and padded."""
 
-import inspect
 from functools import partial
 from math import isnan, log2, nan
 from statistics import mean, median
@@ -14,7 +13,6 @@ import jaxmetrics as jm
 from jaxmetrics.extreme import _matching
 
 N_LABELS, N_GROUPS = 40, 4
-FUNCTIONS = [name for name in jm.extreme.__all__ if name[0].islower()]
 
 
 def lists(seed=0, n=60, listed=12, relevant=6):
@@ -447,12 +445,3 @@ TABLE = {"groups": [0, 1, 1]}
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_docstrings(name):
-    text = inspect.getdoc(getattr(jm.extreme, name))
-    for part in ("Args:", "Returns:", "Raises:", "Example:", ">>> ", "Reference", "NaN", "O("):
-        assert part in text, f"{name} has no {part}"
-    parameters = inspect.signature(getattr(jm.extreme, name)).parameters
-    assert [p for p in parameters if f"{p}:" not in text] == []
