@@ -49,7 +49,7 @@ def main() -> None:
         hard_predictions.many_classes(10_000_000 // scale, 1000 // min(scale, 100), min(runs, 5)),
     )
     show(
-        "Label sets by decile. The loop is over Python's lists and sets, timed for 300 instances.",
+        "Label sets by decile. A loop over lists and sets of Python is timed for a few instances.",
         [
             *label_sets.by_decile(100_000 // scale, min(runs, 5)),
             *label_sets.peak_memory(100_000 // scale),

@@ -222,8 +222,8 @@ def commands() -> click.Group:
     """The commands. A function, so that importing this module does not need the extra."""
     import click
 
-    def option(*names: str, show_default: str | bool = True, **settings: Any) -> click.Option:
-        return click.Option(names, show_default=show_default, **settings)
+    def option(*names: str, **settings: Any) -> click.Option:
+        return click.Option(names, show_default=True, **settings)
 
     folder = click.Path(path_type=Path)
     json_flag: dict[str, Any] = {"is_flag": True, "help": "Print JSON alone."}
@@ -250,14 +250,18 @@ def commands() -> click.Group:
         help=EVALUATE_HELP,
         params=[
             click.Argument(["file"], type=folder),
-            option("--label", required=True, metavar="COLUMN", help="0 and 1, or see --positive."),
+            option(
+                "--label",
+                required=True,
+                metavar="COLUMN",
+                help="0 and 1, or see --positive; grades with --group.",
+            ),
             option("--score", required=True, multiple=True, metavar="COLUMN", help="Once a model."),
             option("--positive", metavar="VALUE", help="The label of the positives."),
             option(
                 "--max-fpr",
                 type=float,
-                show_default=f"{MAX_FPR:g}",
-                help="The partial AUC's window.",
+                help=f"The partial AUC's window; {MAX_FPR:g} if not given.",
             ),
             option("--amount", metavar="COLUMN", help="Also the recall by amount."),
             option("--weight", metavar="COLUMN", help="Item weights."),
@@ -267,14 +271,12 @@ def commands() -> click.Group:
                 "--k",
                 type=int,
                 multiple=True,
-                show_default=str(K),
-                help="How many of the first items count; may be repeated.",
+                help=f"How many of the first items count, {K} if not given; may be repeated.",
             ),
             option(
                 "--gain",
                 type=click.Choice(GAINS),
-                show_default=GAINS[0],
-                help="Of nDCG: the grade, or 2^grade - 1.",
+                help=f"Of nDCG: the grade, or 2^grade - 1; {GAINS[0]} if not given.",
             ),
             *inference("Of the resampling."),
             option("--output", type=folder, help="Where to write a plot and the metrics."),
