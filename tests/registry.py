@@ -83,10 +83,28 @@ METRICS = [
     ),
     Entry("youden", youden),
 ]
-# With xdist's --dist loadgroup one worker runs all tests of a metric, and compiles it once.
+# One of each kind; what is common to all metrics is tested of these, and with -m slow of the rest.
+FIRST = (
+    "roc_auc",
+    "partial_auc-many",
+    "partial_auc-two-way",
+    "recall-linear",
+    "recall-quantile",
+    "threshold-step",
+    "average_precision",
+    "min_cost_threshold",
+)
+
+
+def _marks(name):
+    # With xdist's --dist loadgroup one worker runs all tests of a metric, and compiles it once.
+    group = pytest.mark.xdist_group(name)
+    return group if name in FIRST else (group, pytest.mark.slow)
+
+
 EVERY_METRIC = pytest.mark.parametrize(
     "entry",
-    [pytest.param(entry, marks=pytest.mark.xdist_group(entry.name)) for entry in METRICS],
+    [pytest.param(entry, marks=_marks(entry.name)) for entry in METRICS],
     ids=lambda entry: entry.name,
 )
 BY_NAME = {entry.name: entry for entry in METRICS}

@@ -87,13 +87,19 @@ def test_curves_without_intermediate_points(ties, weighted, rng):
 @pytest.mark.parametrize("method", QUANTILE_METHODS)
 def test_quantile_methods(method, rng):
     limits = np.array([0.003, 0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 1.0])
-    for n, ties in ((2, False), (5, False), (10, True), (41, True), (100, False)):
-        scores, labels, _ = data(rng, ties, False, n)
-        expected = np.quantile(scores[~labels], 1 - limits, method=method)
-        options = {"max_fpr": limits, "method": "quantile", "quantile_method": method}
-        close(jm.threshold_at_fpr(scores, labels, **options), expected, rtol=1e-15)
-        recall = [(scores[labels] > t).mean() for t in expected]
-        close(jm.recall_at_fpr(scores, labels, **options), recall)
+    sizes = ((2, False), (5, False), (10, True), (41, True), (100, False))
+    rows = [data(rng, ties, False, n)[:2] for n, ties in sizes]
+    widest = max(n for n, _ in sizes)  # so that each metric is compiled once
+    padded = [[np.resize(x, widest) for x in row] for row in rows]
+    scores, labels = map(np.stack, zip(*padded, strict=True))
+    where = np.arange(widest) < [[n] for n, _ in sizes]
+    options = {"where": where, "max_fpr": limits, "method": "quantile", "quantile_method": method}
+    thresholds = jm.threshold_at_fpr(scores, labels, **options)
+    recall = jm.recall_at_fpr(scores, labels, **options)
+    for (s, y), found, share in zip(rows, thresholds, recall, strict=True):
+        expected = np.quantile(s[~y], 1 - limits, method=method)
+        close(found, expected, rtol=1e-15)
+        close(share, [(s[y] > t).mean() for t in expected])
 
 
 @SHAPES
