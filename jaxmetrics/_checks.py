@@ -306,6 +306,48 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
     return checked
 
 
+_LOSS_OPTIONS: dict[str, Any] = {
+    "max_fpr": _number(0, 1, open_low=True, several=False),
+    "min_tpr": _number(0, 1, open_high=True, several=False),
+    "margin": _number(0, math.inf, open_low=True, open_high=True, several=False),
+    "temperature": _number(0, math.inf, open_low=True, open_high=True, several=False),
+    "band": _number(0, math.inf, open_high=True, several=False),
+    "kl_weight": _number(0, math.inf, open_low=True, open_high=True, several=False),
+    "step_size": _number(0, 1, open_low=True, several=False),
+}
+
+
+def check_loss_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of a loss, each by its name, as arrays; they may be traced."""
+    return {name: _LOSS_OPTIONS[name](name, value) for name, value in options.items()}
+
+
+def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArray:
+    """The slot of each item of a batch, which those of its positives must exist."""
+    array = as_array("index", index)
+    for name, given in items._asdict().items():
+        if given is not None and given.ndim > 1:
+            raise ValueError(
+                f"a batch is [n], got {name} {list(given.shape)}: for several models vmap the call"
+            )
+    if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"index must hold whole numbers, the slot of each item, got {array.dtype}")
+    if array.shape != items.scores.shape:
+        raise ValueError(
+            f"index must be {list(items.scores.shape)}, one slot an item, got {list(array.shape)}"
+        )
+    if _all_concrete(array, items.labels, items.where):
+        with jax.ensure_compile_time_eval():
+            valid = (array >= 0) & (array < n_slots)
+            if not _all(valid | (items.labels == 0), items.where):
+                odd = np.asarray(array)[~np.asarray(valid)]
+                raise ValueError(
+                    f"index must be from 0 to n_slots - 1 = {n_slots - 1}, got {odd.flat[0]}: "
+                    f"write init(n_slots) with a slot for each positive"
+                )
+    return array
+
+
 def check_average(average: str | None, allowed: tuple[str | None, ...]) -> None:
     """Refuse an average that the kind of problem does not define."""
     if average not in allowed:

@@ -87,11 +87,14 @@ def is_inexact(leaf: Any) -> bool:
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
     """64-bit types at hand, and JAX's ordinary promotion, whatever the caller's modes are."""
-    with (
-        jax.enable_x64(True),
-        jax.numpy_dtype_promotion("standard"),
-        jax.numpy_rank_promotion("allow"),
-    ):
+    with jax.enable_x64(True), ordinary_promotion():
+        yield
+
+
+@contextlib.contextmanager
+def ordinary_promotion() -> Iterator[None]:
+    """JAX's ordinary promotion of dtypes and ranks, whatever the caller's modes are."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
 

@@ -1,0 +1,134 @@
+"""Losses of a rate at a threshold: recall at a false positive rate, and average precision."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
+from jaxmetrics.losses._rows import Row, ascending, evaluate, spread, take
+from jaxmetrics.losses._top_set import edge_set
+
+
+def recall_at_fpr_loss(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    max_fpr: float | Array,
+    temperature: float | Array = 0.2,
+    band: float | Array = 0.5,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """One less the recall at the threshold that a share of the negatives passes, smoothed.
+
+    loss = sum_i w_i sigmoid((q - s_i) / (temperature c)) / sum_i w_i over positives i, with c the
+    standard deviation of the negatives' scores and q their quantile: the mean of their scores with
+    the weights of a logistic density of ranks u, the share of negatives above, about max_fpr and
+    of scale band max_fpr (1 - max_fpr). Scores, q and c all carry gradient.
+
+    Args:
+      scores: `[..., n]`, higher is more positive.
+      labels: `[..., n]`, bool or 0 and 1.
+      max_fpr: in (0, 1], the false positive rate.
+      temperature: above 0, the width of the sigmoid in standard deviations of the negatives.
+      band: at least 0, the width of the quantile. With 0 it is the first negative that may not
+        pass, of which alone the threshold has its gradient.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+
+    Returns:
+      `[...]`, from 0 to 1. With band 0 it tends to 1 - `jaxmetrics.recall_at_fpr` as temperature
+      goes to 0, if no positive ties with the threshold.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    0, with a gradient of 0, where there are no positives or no negatives; NaN where a valid score
+    is. Differentiable in reverse, any number of times. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> loss = jm.losses.recall_at_fpr_loss([.9, .8, .3, .1], [1, 0, 1, 0], max_fpr=.5)
+      >>> print(f"{loss:.4f}")
+      0.4483
+
+    Reference: A. Eban et al., "Scalable learning of non-decomposable objectives", AISTATS 2017, for
+    the objective.
+    """
+    numbers = {"max_fpr": max_fpr, "temperature": temperature, "band": band}
+    return evaluate(_recall, (), numbers, scores, labels, weights, where)
+
+
+def average_precision_loss(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    temperature: float | Array = 0.1,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """One less the average precision, with a sigmoid for each comparison of two scores.
+
+    loss = 1 - sum_i w_i precision_i / sum_i w_i over positives i, where precision_i is the weight
+    of the positives above i over that of all items above i, i itself among them, and an item j is
+    above i to the extent sigmoid((s_j - s_i) / (temperature c)); c is the standard deviation of the
+    negatives' scores.
+
+    Args:
+      scores: `[..., n]`, higher is more positive.
+      labels: `[..., n]`, bool or 0 and 1.
+      temperature: above 0, in standard deviations of the negatives.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+
+    Returns:
+      `[...]`, from 0 to 1. It tends to 1 - `jaxmetrics.average_precision` as temperature goes to 0,
+      if no scores tie. Of copies of an item each has half of the others above it, so that a weight
+      of k is not quite k copies.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    0, with a gradient of 0, where there are no positives or no negatives; NaN where a valid score
+    is. Differentiable in reverse, any number of times. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> loss = jm.losses.average_precision_loss([.9, .8, .3, .1], [1, 0, 1, 0])
+      >>> print(f"{loss:.4f}")
+      0.1928
+
+    Reference: A. Brown et al., "Smooth-AP: smoothing the path towards large-scale image retrieval",
+    ECCV 2020.
+    """
+    numbers = {"temperature": temperature}
+    return evaluate(_average_precision, (), numbers, scores, labels, weights, where)
+
+
+def _recall(row: Row, max_fpr: Array, temperature: Array, band: Array) -> Array:
+    order = ascending(row.scores, row.positives > 0)
+    scores, negatives = take(row.scores, order), take(row.negatives, order)
+    threshold = jnp.sum(edge_set(scores, negatives, max_fpr, band) * scores)
+    scale = temperature * spread(row.scores, row.negatives)
+    missed = jax.nn.sigmoid((threshold - row.scores) / scale)
+    return _mean(missed, row)
+
+
+def _average_precision(row: Row, temperature: Array) -> Array:
+    places = row.scores / (temperature * spread(row.scores, row.negatives))
+    order = ascending(places, row.positives > 0)
+    places, positives, weights = (take(x, order) for x in (places, row.positives, row.weights))
+    # An item is half above itself by the sigmoid, and wholly by the definition.
+    both = jnp.stack([positives, weights])
+    found, all_above = pair_sums(sigmoid(places.dtype), places, both, None) + both / 2
+    precision = found / jnp.where(all_above > 0, all_above, 1)
+    return _mean(1 - precision, row._replace(positives=positives))
+
+
+def _mean(values: Array, row: Row) -> Array:
+    """Over the positives; 0 where a class is absent."""
+    some = (jnp.sum(row.positives) > 0) & (jnp.sum(row.negatives) > 0)
+    total = jnp.where(some, jnp.sum(row.positives), 1)
+    return jnp.where(some, jnp.sum(row.positives * values) / total, 0)

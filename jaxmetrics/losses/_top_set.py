@@ -1,0 +1,82 @@
+"""The share of a class that a partial metric looks at, as weights by rank.
+
+A weight is the mean over the item's interval of ranks of a function that falls from 1 to 0 at the
+share: at once, which gives the exact set with a fraction of the item at its edge, or as a sigmoid.
+So an item of weight 2 is as two items, and items that tie have equal parts. Weights depend on ranks
+alone and have no derivative: if a loss rises with the score of an item, the set is the one of its
+size with the highest loss, and moving it changes nothing to first order.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxmetrics._types import Array
+
+
+def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
+    """Weights `[n]` of the items in the highest `share` of a class.
+
+    Args:
+      places: `[n]` ascending.
+      weights: `[n]` of items of the class, 0 for others.
+      share: of the class, in (0, 1].
+      band: the width of the sigmoid, over the share; 0 for the exact set.
+    """
+    above, upto = _ranks(places, weights)
+    width = _width(share, band)
+    some = width > 0
+    safe = jnp.where(some, width, 1)
+    high, low = (share - above) / safe, (share - upto) / safe
+    step = jnp.minimum((upto - above) / safe, 20)
+    # The softplus of high less that of low, written without cancellation where they are close.
+    close = jnp.log1p(jax.nn.sigmoid(low) * jnp.expm1(step))
+    far = jax.nn.softplus(high) - jax.nn.softplus(low)
+    soft = safe * jnp.where(step < 20, close, far)
+    exact = jnp.clip(share - above, 0, upto - above)
+    return _parts(jnp.where(some, soft, exact), above, upto, weights)
+
+
+def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
+    """Weights `[n]` of the items at the edge of the highest `share`, which add up to 1.
+
+    Of the exact set it is the first item that is not in it with all of its weight.
+    """
+    above, upto = _ranks(places, weights)
+    width = _width(share, band)
+    some = width > 0
+    safe = jnp.where(some, width, 1)
+    high, low = (share - above) / safe, (share - upto) / safe
+    soft = jax.nn.sigmoid(high) * jax.nn.sigmoid(-low) * -jnp.expm1((above - upto) / safe)
+    exact = ((above <= share) & (share < upto)).astype(weights.dtype)
+    edge = _parts(jnp.where(some, soft, exact), above, upto, weights)
+    total = jnp.sum(edge)
+    return edge / jnp.where(total > 0, total, 1)
+
+
+def _width(share: Array, band: Array) -> Array:
+    # The set of all has no edge.
+    return lax.stop_gradient(band * share * (1 - share))
+
+
+def _ranks(places: Array, weights: Array) -> tuple[Array, Array]:
+    """Which part of the class is above the items that tie with each, and which with them."""
+    places, weights = lax.stop_gradient((places, weights))
+    upto = lax.associative_scan(jnp.add, weights, reverse=True)
+    total = upto[0]
+    above = jnp.append(upto[1:], 0)
+    differs = places[1:] != places[:-1]
+    first, last = jnp.append(True, differs), jnp.append(differs, True)
+    upto = lax.associative_scan(jnp.minimum, jnp.where(first, upto, jnp.inf))
+    above = lax.associative_scan(jnp.maximum, jnp.where(last, above, -jnp.inf), reverse=True)
+    safe = jnp.where(total > 0, total, 1)
+    above, upto = above / safe, upto / safe
+    return above, jnp.maximum(upto, above)
+
+
+def _parts(together: Array, above: Array, upto: Array, weights: Array) -> Array:
+    """Of what items that tie have together, the part of each."""
+    tied = upto - above
+    return together * weights / jnp.where(tied > 0, tied, 1)
