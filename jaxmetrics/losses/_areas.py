@@ -84,7 +84,7 @@ def partial_auc_loss(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The mean loss of the pairs of a positive and one of the highest negatives, by their difference.
+    """The mean loss of pairs of a positive and one of the highest negatives, by their difference.
 
     loss = sum_ij p_i q_j surrogate(s_i - s_j) / sum_ij p_i q_j, over positives i and negatives j,
     with the surrogates of `pairwise_auc_loss`. With u the share of the negatives above negative j,

@@ -1,0 +1,302 @@
+"""What a partial-AUC loss buys: `python -m benchmarks.training [--data FOLDER]`.
+
+Each split trains a model with binary cross-entropy, then goes on from it with each loss for the
+same number of steps. Of ten checkpoints and the start the one with the best partial AUC on
+validation data is kept, for every loss alike. "Gated" is the recipe that the README recommends:
+take the model of the partial-AUC loss only where it beats that of cross-entropy on the validation
+data by more than a standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from scipy import stats
+from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
+from sklearn.model_selection import StratifiedShuffleSplit
+
+import jaxmetrics as jm
+from benchmarks.__main__ import machine, show
+
+MODELS: dict[str, tuple[int, ...]] = {"linear": (), "16 units": (16,)}
+BETAS = (0.05, 0.01)
+CHECKPOINTS = 10
+TEST, VALIDATION = 0.25, 0.2  # of all rows, and of the rest
+OURS = "partial-AUC loss"
+GATED = "gated"
+Row = dict[str, str]
+
+
+class Data(NamedTuple):
+    """Features `[n, d]` and labels `[n]`, and where the classes are, for batches of both."""
+
+    x: Any
+    y: Any
+    positives: Any
+    negatives: Any
+
+
+# Data sets.
+
+
+def installed() -> Iterator[tuple[str, Any, Any]]:
+    """What scikit-learn has with it."""
+    cancer, digits = load_breast_cancer(), load_digits()
+    yield "breast cancer", cancer.data, cancer.target == 0
+    yield "digits, is it an 8?", digits.data, digits.target == 8
+
+
+def in_folder(folder: Path) -> Iterator[tuple[str, Any, Any]]:
+    """Five sets, by the names of their files."""
+    import pandas as pd
+
+    table = pd.read_csv(folder / "HR.csv")
+    yield "HR", table.drop(columns="left").to_numpy(), table["left"].to_numpy() == 1
+    for number, name in ((23, "mammography"), (5, "campaign")):
+        yield name, *_adbench(folder / f"adb_{number}_{name}.npz")
+    x, y = load_svmlight_file(str(folder / "w8a"))
+    yield "w8a", x.toarray(), y > 0
+    yield "celeba", *_adbench(folder / "adb_8_celeba.npz")
+
+
+def _adbench(file: Path) -> tuple[Any, Any]:
+    with np.load(file) as arrays:
+        return arrays["X"], arrays["y"] == 1
+
+
+def split(x: Any, y: Any, seed: int) -> tuple[Data, Data, Data]:
+    """Train, validation and test; features standardised by the first."""
+    outer = StratifiedShuffleSplit(1, test_size=TEST, random_state=seed)
+    inner = StratifiedShuffleSplit(1, test_size=VALIDATION, random_state=seed)
+    rest, test = next(outer.split(x, y))
+    train, validation = (rest[part] for part in next(inner.split(x[rest], y[rest])))
+    mean, spread = x[train].mean(0), x[train].std(0)
+    scaled = ((x - mean) / np.where(spread > 0, spread, 1)).astype(np.float32)
+    return tuple(
+        Data(
+            *map(
+                jnp.asarray,
+                (scaled[part], y[part], *(np.flatnonzero(y[part] == c) for c in (1, 0))),
+            )
+        )
+        for part in (train, validation, test)
+    )
+
+
+# Models.
+
+
+def initial(key: jax.Array, widths: tuple[int, ...]) -> list[tuple[jax.Array, jax.Array]]:
+    keys = jax.random.split(key, len(widths))
+    return [
+        (jax.random.normal(k, (a, b)) * np.sqrt(2 / a), jnp.zeros(b))
+        for k, a, b in zip(keys, widths[:-1], widths[1:], strict=False)
+    ]
+
+
+def scores_of(params: Any, x: jax.Array) -> jax.Array:
+    for weight, bias in params[:-1]:
+        x = jax.nn.relu(x @ weight + bias)
+    weight, bias = params[-1]
+    return (x @ weight + bias)[:, 0]
+
+
+# Losses: (parameters, state, data, max_fpr, key) -> (loss, state).
+
+
+def full_batch(loss: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+    def of_data(params: Any, state: Any, data: Data, beta: Any, key: Any) -> Any:
+        return loss(scores_of(params, data.x), data.y, beta), state
+
+    return of_data
+
+
+def cross_entropy(scores: Any, labels: Any, beta: Any) -> Any:
+    return optax.sigmoid_binary_cross_entropy(scores, labels.astype(scores.dtype)).mean()
+
+
+def weighted_cross_entropy(scores: Any, labels: Any, beta: Any) -> Any:
+    share = labels.mean()
+    weights = jnp.where(labels, 1 / share, 1 / (1 - share)) / 2
+    each = optax.sigmoid_binary_cross_entropy(scores, labels.astype(scores.dtype))
+    return (weights * each).mean()
+
+
+def focal(scores: Any, labels: Any, beta: Any) -> Any:
+    return optax.losses.sigmoid_focal_loss(scores, labels.astype(scores.dtype)).mean()
+
+
+def ours(scores: Any, labels: Any, beta: Any) -> Any:
+    return jm.losses.partial_auc_loss(scores, labels, max_fpr=beta)
+
+
+def sopa_s(kl_weight: float) -> Callable[..., Any]:
+    """As published: probabilities, squared hinge, batches with both classes, a moving average."""
+
+    def of_batch(params: Any, state: Any, data: Data, beta: Any, key: Any) -> Any:
+        first, second = jax.random.split(key)
+        positives = jax.random.permutation(first, len(data.positives))[:64]
+        negatives = jax.random.choice(second, data.negatives, (512,))
+        rows = jnp.concatenate([data.positives[positives], negatives])
+        slots = jnp.concatenate([positives, jnp.zeros_like(negatives)])
+        chances = jax.nn.sigmoid(scores_of(params, data.x[rows]))
+        return jm.losses.kl_partial_auc.apply(
+            state, chances, data.y[rows], slots, kl_weight=kl_weight, step_size=0.9
+        )
+
+    return of_batch
+
+
+LOSSES: dict[str, list[Callable[..., Any]]] = {
+    "cross-entropy": [full_batch(cross_entropy)],
+    "weighted": [full_batch(weighted_cross_entropy)],
+    "focal": [full_batch(focal)],
+    "SOPA-s": [sopa_s(1.0), sopa_s(0.1)],  # the better one on the validation data
+    OURS: [full_batch(ours)],
+}
+
+
+@functools.partial(jax.jit, static_argnames=("loss", "steps", "rate"))
+def train(
+    params: Any,
+    data: Data,
+    beta: Any,
+    key: Any,
+    *,
+    loss: Callable[..., Any],
+    steps: int,
+    rate: float,
+) -> Any:
+    """The start and `CHECKPOINTS` stages of training, stacked."""
+    optimiser = optax.adam(rate)
+    state = jm.losses.kl_partial_auc.init(len(data.positives))
+
+    def step(carry: Any, key: Any) -> Any:
+        params, moments, state = carry
+        gradient, state = jax.grad(loss, has_aux=True)(params, state, data, beta, key)
+        updates, moments = optimiser.update(gradient, moments)
+        return (optax.apply_updates(params, updates), moments, state), None
+
+    def stage(carry: Any, keys: Any) -> Any:
+        carry, _ = jax.lax.scan(step, carry, keys)
+        return carry, carry[0]
+
+    keys = jax.random.split(key, (CHECKPOINTS, steps // CHECKPOINTS))
+    start = (params, optimiser.init(params), state)
+    _, stages = jax.lax.scan(stage, start, keys)
+    return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), params, stages)
+
+
+all_scores = jax.jit(jax.vmap(scores_of, in_axes=(0, None)))
+
+
+def best(stages: Any, data: Data, beta: float) -> tuple[Any, float]:
+    """The checkpoint with the best validation partial AUC, and what that is."""
+    values = jm.partial_auc(all_scores(stages, data.x), data.y, max_fpr=beta, scale="range")
+    at = int(jnp.nanargmax(values))
+    return jax.tree.map(lambda x: x[at], stages), float(values[at])
+
+
+def passes(candidate: Any, reference: Any, data: Data, beta: float) -> bool:
+    """The gate: whether a model beats another by more than a standard error."""
+    scores = jnp.stack([scores_of(params, data.x) for params in (candidate, reference)])
+    metric = functools.partial(jm.partial_auc, max_fpr=beta, scale="range")
+    found = jm.compare(metric, scores, data.y)
+    return bool(found.difference[0, 1] > found.standard_error[0, 1])
+
+
+def one_split(x: Any, y: Any, hidden: tuple[int, ...], seed: int, steps: int) -> dict[Any, Any]:
+    """Test partial AUC and recall `[2]` by loss and max_fpr."""
+    train_data, validation, test = split(x, y, seed)
+    key = jax.random.key(seed)
+    start = initial(key, (x.shape[1], *hidden, 1))
+    warm = train(
+        start, train_data, 0.05, key, loss=LOSSES["cross-entropy"][0], steps=2 * steps, rate=0.02
+    )
+    found = {}
+    for beta in BETAS:
+        begin, _ = best(warm, validation, beta)
+        chosen = {}
+        for name, losses in LOSSES.items():
+            runs = [
+                best(
+                    train(begin, train_data, beta, key, loss=loss, steps=steps, rate=0.01),
+                    validation,
+                    beta,
+                )
+                for loss in losses
+            ]
+            chosen[name] = max(runs, key=lambda run: run[1])[0]
+        gate = passes(chosen[OURS], chosen["cross-entropy"], validation, beta)
+        chosen[GATED] = chosen[OURS if gate else "cross-entropy"]
+        for name, params in chosen.items():
+            scores = scores_of(params, test.x)
+            found[name, beta] = np.array(
+                [
+                    jm.partial_auc(scores, test.y, max_fpr=beta, scale="range"),
+                    jm.recall_at_fpr(scores, test.y, max_fpr=beta),
+                ]
+            )
+    return found
+
+
+def interval(differences: Any) -> str:
+    """The mean and a 95 % interval, by the variance of Nadeau and Bengio, as splits overlap."""
+    mean, n = differences.mean(), len(differences)
+    error = differences.std(ddof=1) * np.sqrt(1 / n + TEST / (1 - TEST))
+    reach = stats.t.ppf(0.975, n - 1) * error
+    return f"{mean:+.3f} ({mean - reach:+.3f} to {mean + reach:+.3f})"
+
+
+def study(name: str, x: Any, y: Any, splits: int, steps: int) -> Iterator[tuple[Row, Row]]:
+    """A row of partial AUC and one of recall for each model and max_fpr."""
+    for model, hidden in MODELS.items():
+        begun = time.perf_counter()
+        found = [one_split(x, y, hidden, seed, steps) for seed in range(splits)]
+        for beta in BETAS:
+            rows: list[Row] = []
+            for metric in (0, 1):
+                values = {
+                    loss: np.array([f[loss, beta][metric] for f in found])
+                    for loss in (*LOSSES, GATED)
+                }
+                base = values.pop("cross-entropy")
+                row = {"data, model": f"{name}, {model}", "max_fpr": f"{beta}"}
+                row["cross-entropy"] = f"{base.mean():.3f}"
+                rows.append(row | {key: interval(v - base) for key, v in values.items()})
+            yield rows[0], rows[1]
+        print(f"{name}, {model}: {time.perf_counter() - begun:.0f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__)
+    parser.add_argument("--data", type=Path, help="a folder with HR.csv, w8a and the adb files")
+    parser.add_argument("--only", nargs="*", help="names of data sets")
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=300, help="after the start with cross-entropy")
+    options = parser.parse_args()
+    print(machine() + "\n")
+    sets = in_folder(options.data) if options.data else installed()
+    rows = [
+        pair
+        for name, x, y in sets
+        if options.only is None or name in options.only
+        for pair in study(name, x, y, options.splits, options.steps)
+    ]
+    print()
+    titles = ("Test partial AUC over max_fpr", "Test recall at max_fpr")
+    for title, table in zip(titles, zip(*rows, strict=True), strict=True):
+        show(f"{title}: cross-entropy, and by how much each is above it.", table)
+
+
+if __name__ == "__main__":
+    main()
