@@ -20,11 +20,11 @@ def pairwise_auc_loss(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     surrogate: str = "squared_hinge",
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
-    weights: ArrayLike | None = None,
-    where: ArrayLike | None = None,
 ) -> Array:
     """The mean over pairs of a positive and a negative of a loss of their difference.
 
@@ -43,11 +43,11 @@ def pairwise_auc_loss(
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
       surrogate: the loss of a pair, see above.
       margin: above 0, of the first three; 1 by default.
       temperature: above 0; by default 1 for "logistic", 0.2 for "sigmoid".
-      weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out.
 
     Returns:
       `[...]`, in float32, or float64 for scores of float64 in x64 mode.
@@ -75,14 +75,14 @@ def partial_auc_loss(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     max_fpr: float | Array,
     min_tpr: float | Array = 0.0,
     surrogate: str = "sigmoid",
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
     band: float | Array = 0.5,
-    weights: ArrayLike | None = None,
-    where: ArrayLike | None = None,
 ) -> Array:
     """The mean loss of pairs of a positive and one of the highest negatives, by their difference.
 
@@ -102,14 +102,14 @@ def partial_auc_loss(
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
       max_fpr: in (0, 1], the share of the negatives that count, the highest.
       min_tpr: in [0, 1), the share of the positives that do not count, the highest.
       surrogate: "sigmoid", or another of `pairwise_auc_loss`.
       margin: above 0, of "hinge", "squared_hinge" and "square"; 1 by default.
       temperature: above 0; by default 1 for "logistic", 0.2 for "sigmoid".
       band: at least 0, how softly the sets end.
-      weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out.
 
     Returns:
       `[...]`, in float32, or float64 for scores of float64 in x64 mode. With band 0 the sigmoid's
@@ -139,7 +139,8 @@ def partial_auc_loss(
     """
     numbers = surrogate_numbers(surrogate, margin, temperature)
     numbers |= {"max_fpr": max_fpr, "min_tpr": min_tpr, "band": band}
-    return evaluate(_window, (surrogate,), numbers, scores, labels, weights, where)
+    two_way = not (isinstance(min_tpr, (int, float)) and min_tpr == 0)
+    return evaluate(_window, (surrogate, two_way), numbers, scores, labels, weights, where)
 
 
 def surrogate_numbers(
@@ -166,14 +167,22 @@ def _all_pairs(row: Row, surrogate: str, **numbers: Array) -> Array:
 
 
 def _window(
-    row: Row, surrogate: str, max_fpr: Array, min_tpr: Array, band: Array, **numbers: Array
+    row: Row,
+    surrogate: str,
+    two_way: bool,
+    max_fpr: Array,
+    min_tpr: Array,
+    band: Array,
+    **numbers: Array,
 ) -> Array:
     places = places_of(row, surrogate, **numbers)
     order = ascending(places, row.positives > 0)
     places, positives, negatives = (take(x, order) for x in (places, *row[1:]))
-    highest = top_set(places, negatives, max_fpr, band)
-    lowest = jnp.flip(top_set(-jnp.flip(places), jnp.flip(positives), 1 - min_tpr, band))
-    return _mean(surrogate, places, lowest, highest)
+    negatives = top_set(places, negatives, max_fpr, band)
+    if two_way:
+        lowest = top_set(-jnp.flip(places), jnp.flip(positives), 1 - min_tpr, band)
+        positives = jnp.flip(lowest)
+    return _mean(surrogate, places, positives, negatives)
 
 
 def places_of(row: Row, surrogate: str, **numbers: Array) -> Array:

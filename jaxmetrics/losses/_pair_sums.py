@@ -136,9 +136,14 @@ def _forward(kernel: Kernel, places: Array, weights: Array, opens: Array | None)
 def _backward(kernel: Kernel, residuals: Any, cotangents: Array) -> Any:
     places, weights, opens = residuals
     slope = kernel.derivative()
-    to_sources = weights * pair_sums(slope.mirrored(), places, cotangents, opens)
-    to_targets = cotangents * pair_sums(slope, places, weights, opens)
-    to_places = jnp.sum((to_sources - to_targets).reshape(-1, len(places)), 0)
+    if slope.mirrored() == slope:  # one sum of both, which is half the work
+        both = pair_sums(slope, places, jnp.stack([cotangents, weights]), opens)
+        at_sources, at_targets = both
+    else:
+        at_sources = pair_sums(slope.mirrored(), places, cotangents, opens)
+        at_targets = pair_sums(slope, places, weights, opens)
+    to_places = weights * at_sources - cotangents * at_targets
+    to_places = jnp.sum(to_places.reshape(-1, len(places)), 0)
     return to_places, pair_sums(kernel.mirrored(), places, cotangents, opens), None
 
 
@@ -151,8 +156,8 @@ class _State(NamedTuple):
     moments: Array  # [..., powers]
     decays: Array  # [..., exponentials]
 
-    def moved(self, distance: Array, kept: Array) -> _State:
-        """Further away by a distance `[...]`; all of it lost where not `kept`."""
+    def moved(self, distance: Array) -> _State:
+        """Further away by a distance `[...]`."""
         n_powers, n_exponentials = self.moments.shape[-1], self.decays.shape[-1]
         binomial = [
             sum(
@@ -162,8 +167,42 @@ class _State(NamedTuple):
             for d in range(n_powers)
         ]
         moments = jnp.stack(binomial, -1) if n_powers else self.moments
-        decays = self.decays * _decay(distance, n_exponentials)
-        return _State(moments * kept[..., None], decays * kept[..., None])
+        return _State(moments, self.decays * _decay(distance, n_exponentials))
+
+
+def _of_all_before(state: _State, end: Array, last: Array) -> _State:
+    """The sum, at the end of each block, of its own state and those of all blocks before it.
+
+    Args:
+      state: `[..., blocks, terms]`, of the items of a block.
+      end: `[blocks]`, the place of its last item.
+      last: `[blocks]`, the number of the list of that.
+    """
+    blocks = len(end)
+    block = jnp.arange(blocks, dtype=jnp.int32)
+
+    def doubled(i: Array, state: _State) -> _State:
+        shift = jnp.left_shift(1, i)
+        from_end, from_last = (_shifted(x[:, None], shift)[:, 0] for x in (end, last))
+        joins = (block >= shift) & (from_last == last)
+        moved = _shifted(state, shift).moved(jnp.where(joins, end - from_end, 0))
+        return _State(
+            *(a + jnp.where(joins[:, None], b, 0) for a, b in zip(state, moved, strict=True))
+        )
+
+    total: _State = lax.fori_loop(0, (blocks - 1).bit_length(), doubled, state)
+    return total
+
+
+def _shifted(values: Any, by: int | Array) -> Any:
+    """`[..., blocks, terms]` moved on by so many blocks; the first ones are 0."""
+
+    def shift(x: Array) -> Array:
+        blocks = x.shape[-2]
+        padded = jnp.concatenate([jnp.zeros_like(x), x], -2)
+        return lax.dynamic_slice_in_dim(padded, blocks - by, blocks, -2)
+
+    return jax.tree.map(shift, values)
 
 
 def _decay(distance: Array, n: int) -> Array:
@@ -218,30 +257,19 @@ def _from_behind(
     behind = jnp.where(number == last[:, None], end[:, None] - place, 0)
     powers = jnp.stack([behind**d for d in range(len(side.powers))] or [behind], -1)
     state = _State(
-        jnp.einsum("bjd,...bj->b...d", powers[..., : len(side.powers)], known),
-        jnp.einsum("bjk,...bj->b...k", _decay(behind, len(side.exponentials)), known),
+        jnp.einsum("bjd,...bj->...bd", powers[..., : len(side.powers)], known),
+        jnp.einsum("bjk,...bj->...bk", _decay(behind, len(side.exponentials)), known),
     )
 
-    def joined(first: Any, second: Any) -> Any:
-        (state, distance, kept), (later, further, stays) = first, second
-        channels = (slice(None),) + (None,) * (weights.ndim - 1)
-        moved = state.moved(further[channels], stays[channels])
-        sums = _State(*(a + b for a, b in zip(moved, later, strict=True)))
-        return sums, distance + further, kept * stays
-
+    carried = _shifted(_of_all_before(state, end, last), 1)
     before_end, before_last = jnp.roll(end, 1), jnp.roll(last, 1)
-    same = (last == before_last).at[0].set(False)
-    step = jnp.where(same, end - before_end, 0)
-    ends, *_ = lax.associative_scan(joined, (state, step, same.astype(place.dtype)))
-    carried = _State(*(jnp.moveaxis(jnp.roll(x, 1, 0), 0, -2) for x in ends))
 
     reached = (number == before_last[:, None]).at[0].set(False)
     distance = jnp.where(reached, place - before_end[:, None], 0)
     total = jnp.zeros(())
     if side.powers:
         moved = _State(carried.moments[..., None, :], jnp.zeros((1, 0), place.dtype))
-        moments = moved.moved(distance, jnp.ones_like(distance)).moments
-        total = moments @ np.asarray(side.powers, place.dtype)
+        total = moved.moved(distance).moments @ np.asarray(side.powers, place.dtype)
     if side.exponentials:
         of_side = carried.decays * np.asarray(side.exponentials, place.dtype)
         t = jnp.exp(-distance)

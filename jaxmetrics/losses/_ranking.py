@@ -22,11 +22,11 @@ def approx_ndcg_loss(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
-    temperature: float | Array = 0.1,
-    gain: str = "linear",
     where: ArrayLike | None = None,
     segments: ArrayLike | None = None,
     num_segments: int | None = None,
+    gain: str = "linear",
+    temperature: float | Array = 0.1,
 ) -> Array:
     """One less the nDCG of each list, with a sigmoid for each comparison of two scores.
 
@@ -36,11 +36,11 @@ def approx_ndcg_loss(
     Args:
       scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
       labels: the same shape, or one that broadcasts; grades of relevance, not negative.
-      temperature: above 0, in units of the scores.
-      gain: "linear", the label, or "exponential", 2^label - 1.
       where: `[..., n]` bool, False for documents to leave out.
       segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
       num_segments: how many lists there are; needed where `segments` are traced.
+      gain: "linear", the label, or "exponential", 2^label - 1.
+      temperature: above 0, in units of the scores.
 
     Returns:
       `[...]`, or `[..., num_segments]`. It tends to 1 - `jaxmetrics.ndcg` as temperature goes to 0,

@@ -15,11 +15,11 @@ def recall_at_fpr_loss(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     max_fpr: float | Array,
     temperature: float | Array = 0.2,
     band: float | Array = 0.5,
-    weights: ArrayLike | None = None,
-    where: ArrayLike | None = None,
 ) -> Array:
     """One less the recall at the threshold that a share of the negatives passes, smoothed.
 
@@ -31,12 +31,12 @@ def recall_at_fpr_loss(
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
       max_fpr: in (0, 1], the false positive rate.
       temperature: above 0, the width of the sigmoid in standard deviations of the negatives.
       band: at least 0, the width of the quantile. With 0 it is the first negative that may not
         pass, of which alone the threshold has its gradient.
-      weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out.
 
     Returns:
       `[...]`, from 0 to 1. With band 0 it tends to 1 - `jaxmetrics.recall_at_fpr` as temperature
@@ -65,9 +65,9 @@ def average_precision_loss(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
-    temperature: float | Array = 0.1,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    temperature: float | Array = 0.1,
 ) -> Array:
     """One less the average precision, with a sigmoid for each comparison of two scores.
 
@@ -79,9 +79,9 @@ def average_precision_loss(
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      temperature: above 0, in standard deviations of the negatives.
       weights: `[..., n]`, not negative.
       where: `[..., n]` bool, False for items to leave out.
+      temperature: above 0, in standard deviations of the negatives.
 
     Returns:
       `[...]`, from 0 to 1. It tends to 1 - `jaxmetrics.average_precision` as temperature goes to 0,

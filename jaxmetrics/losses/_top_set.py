@@ -64,13 +64,13 @@ def _width(share: Array, band: Array) -> Array:
 def _ranks(places: Array, weights: Array) -> tuple[Array, Array]:
     """Which part of the class is above the items that tie with each, and which with them."""
     places, weights = lax.stop_gradient((places, weights))
-    upto = lax.associative_scan(jnp.add, weights, reverse=True)
+    upto = lax.cumsum(weights, reverse=True)
     total = upto[0]
     above = jnp.append(upto[1:], 0)
     differs = places[1:] != places[:-1]
     first, last = jnp.append(True, differs), jnp.append(differs, True)
-    upto = lax.associative_scan(jnp.minimum, jnp.where(first, upto, jnp.inf))
-    above = lax.associative_scan(jnp.maximum, jnp.where(last, above, -jnp.inf), reverse=True)
+    upto = lax.cummin(jnp.where(first, upto, jnp.inf))
+    above = lax.cummax(jnp.where(last, above, -jnp.inf), reverse=True)
     safe = jnp.where(total > 0, total, 1)
     above, upto = above / safe, upto / safe
     return above, jnp.maximum(upto, above)

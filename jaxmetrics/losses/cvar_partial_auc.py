@@ -62,13 +62,13 @@ def apply(
     labels: ArrayLike,
     index: ArrayLike,
     *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     max_fpr: float | Array,
     step_size: float | Array = 0.1,
     surrogate: str = "squared_hinge",
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
-    weights: ArrayLike | None = None,
-    where: ArrayLike | None = None,
 ) -> tuple[Array, State]:
     """The loss of a batch, for its gradient, and the state after it.
 
@@ -81,13 +81,13 @@ def apply(
       scores: `[n]` of the batch, higher is more positive.
       labels: `[n]`, bool or 0 and 1.
       index: `[n]`, the slot of each item, from 0; of negatives it is not looked at.
+      weights: `[n]`, not negative.
+      where: `[n]` bool, False for items to leave out, whose slots stay as they are.
       max_fpr: in (0, 1], the share of the negatives that count.
       step_size: in (0, 1], by how much thresholds move, in units of the loss of a pair.
       surrogate: of a pair, as in `partial_auc_loss`, with its `margin` or `temperature`; the
         bounded "sigmoid" is measured by the spread of the negatives of the batch.
       margin, temperature: of the surrogate.
-      weights: `[n]`, not negative.
-      where: `[n]` bool, False for items to leave out, whose slots stay as they are.
 
     Returns:
       The mean over the batch's positives of the objective at their thresholds, and the state.

@@ -65,13 +65,13 @@ def apply(
     labels: ArrayLike,
     index: ArrayLike,
     *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     kl_weight: float | Array = 1.0,
     step_size: float | Array = 0.5,
     surrogate: str = "squared_hinge",
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
-    weights: ArrayLike | None = None,
-    where: ArrayLike | None = None,
 ) -> tuple[Array, State]:
     """The loss of a batch, for its gradient, and the state after it.
 
@@ -84,13 +84,13 @@ def apply(
       scores: `[n]` of the batch, higher is more positive.
       labels: `[n]`, bool or 0 and 1.
       index: `[n]`, the slot of each item, from 0; of negatives it is not looked at.
+      weights: `[n]`, not negative.
+      where: `[n]` bool, False for items to leave out, whose slots stay as they are.
       kl_weight: above 0, in units of the loss of a pair.
       step_size: in (0, 1], the share of this batch in what is remembered.
       surrogate: of a pair, as in `partial_auc_loss`, with its `margin` or `temperature`; the
         bounded "sigmoid" is measured by the spread of the negatives of the batch.
       margin, temperature: of the surrogate.
-      weights: `[n]`, not negative.
-      where: `[n]` bool, False for items to leave out, whose slots stay as they are.
 
     Returns:
       The mean over the batch's positives of kl_weight log u_i, which estimates the objective, with
