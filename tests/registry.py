@@ -86,13 +86,10 @@ METRICS = [
 # One of each kind; what is common to all metrics is tested of these, and with -m slow of the rest.
 FIRST = (
     "roc_auc",
-    "partial_auc-many",
     "partial_auc-two-way",
-    "recall-linear",
     "recall-quantile",
     "threshold-step",
     "average_precision",
-    "min_cost_threshold",
 )
 
 

@@ -117,7 +117,7 @@ def pairs(grade, scores):
     return np.mean(right) if right else None
 
 
-@pytest.mark.parametrize("gain", ["linear", "exponential"])
+@pytest.mark.parametrize("gain", ["linear", pytest.param("exponential", marks=pytest.mark.slow)])
 def test_ndcg_is_the_mean_of_scikit_learns(data, folder, report, tmp_path, gain):
     if gain == "exponential":
         options = (*PLACES, "--gain", gain, "--output", tmp_path)
@@ -288,6 +288,7 @@ def test_grades_too_high_for_powers_of_two(tmp_path):
     assert any("expected reciprocal rank is left out" in note for note in report["warnings"])
 
 
+@pytest.mark.slow
 def test_many_models_are_drawn_without_bands(folder, monkeypatch):
     monkeypatch.setattr(_evaluation, "MOST_BANDS", 1)
     file, settings = (

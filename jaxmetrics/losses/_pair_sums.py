@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxmetrics import _numerics
 from jaxmetrics._types import Array
 
 _BLOCK = 16  # items whose pairs are summed one by one
@@ -120,13 +121,13 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
     Returns:
       `[..., n]`, the item itself included.
     """
-    below = _from_behind(kernel.below, places, weights, opens, itself=True)
-    # Read the other way round, those above come first.
-    closes = None if opens is None else jnp.flip(jnp.roll(opens, -1))
-    back = _from_behind(
-        kernel.above, -jnp.flip(places), jnp.flip(weights, -1), closes, itself=False
-    )
-    return below + jnp.flip(back, -1)
+    with _numerics.ordinary_promotion():  # also in a gradient, traced in the caller's modes
+        below = _from_behind(kernel.below, places, weights, opens, itself=True)
+        # Read the other way round, those above come first.
+        closes = None if opens is None else jnp.flip(jnp.roll(opens, -1))
+        back = (-jnp.flip(places), jnp.flip(weights, -1), closes)
+        above = jnp.flip(_from_behind(kernel.above, *back, itself=False), -1)
+    return below + above
 
 
 def _forward(kernel: Kernel, places: Array, weights: Array, opens: Array | None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
+from jaxmetrics._table import at_least_one
 from jaxmetrics._types import Array, ArrayLike
 
 
@@ -46,7 +48,7 @@ def evaluate(
     items = _checks.check_items(scores, labels, weights, where)
     checked = _checks.check_loss_options(numbers)
     with _numerics.ordinary_promotion():
-        value: Array = _of_rows(loss, constants, tuple(items[:4]), checked)
+        value: Array = _of_rows(loss, constants, tuple(at_least_one(items)[:4]), checked)
     return value
 
 
@@ -67,7 +69,8 @@ def _of_rows(
     for _ in parts.scores.shape[:-1]:
         of_one = jax.vmap(of_one)
     value: Array = of_one(*parts)
-    return value
+    refused = functools.reduce(operator.or_, map(jnp.isnan, numbers.values()), False)
+    return jnp.where(refused, jnp.nan, value)
 
 
 def rows(scores: Array, labels: Array, weights: Array | None, where: Array | None) -> Row:

@@ -1,0 +1,474 @@
+"""Losses against naive sums over pairs in float64, and what is claimed of them."""
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from numpy.testing import assert_allclose
+
+import jaxmetrics as jm
+from jaxmetrics.losses import _rows
+
+CONVEX = ("hinge", "squared_hinge", "square", "logistic")
+SURROGATES = (*CONVEX, "sigmoid")
+EVERY_SURROGATE = pytest.mark.parametrize("surrogate", SURROGATES)
+LOSSES = {
+    "squared_hinge": jm.losses.pairwise_auc_loss,
+    "logistic": partial(jm.losses.partial_auc_loss, max_fpr=0.3, surrogate="logistic"),
+    "sigmoid": partial(jm.losses.partial_auc_loss, max_fpr=0.3),
+    "two-way": partial(jm.losses.partial_auc_loss, max_fpr=0.4, min_tpr=0.3, band=0.0),
+    "recall": partial(jm.losses.recall_at_fpr_loss, max_fpr=0.2),
+    "average precision": jm.losses.average_precision_loss,
+}
+EVERY_LOSS = pytest.mark.parametrize("name", LOSSES)
+# One by powers and one by exponentials; what takes long is tested of the rest with -m slow.
+TWO_LOSSES = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("squared_hinge", "sigmoid") else pytest.mark.slow)
+        for name in LOSSES
+    ],
+)
+
+
+@cache
+def compiled(name):
+    """(scores, labels, weights, where) -> value and gradient, one program for all tests."""
+
+    def loss(scores, labels, weights, where):
+        return LOSSES[name](scores, labels, weights=weights, where=where)
+
+    return jax.jit(jax.value_and_grad(loss))
+
+
+@cache
+def compiled_area(surrogate):
+    """The same of a two-way loss, with its numbers as further arguments."""
+
+    def loss(scores, labels, weights, where, options):
+        named = {"surrogate": surrogate, "weights": weights, "where": where}
+        return jm.losses.partial_auc_loss(scores, labels, **named, **options)
+
+    return jax.jit(jax.value_and_grad(loss))
+
+
+def sample(rng, n=40, *, ties=False, weighted=True, batch=()):
+    labels = rng.random((*batch, n)) < 0.4
+    labels[..., 0], labels[..., 1] = True, False
+    scores = rng.normal(size=(*batch, n)) + labels
+    weights = rng.random((*batch, n)) + 0.1 if weighted else np.ones((*batch, n))
+    return scores.round(0) / 2 if ties else scores, labels, weights
+
+
+def _parts(scores, weights, share, band):
+    """The weights of the highest share, by sums over all items."""
+    total = weights.sum()
+    above = np.array([weights[scores > s].sum() for s in scores]) / total
+    upto = np.array([weights[scores >= s].sum() for s in scores]) / total
+    width = band * share * (1 - share)
+    if width:
+        running = [-width * np.logaddexp(0, (share - u) / width) for u in (above, upto)]
+    else:
+        running = [np.minimum(u, share) for u in (above, upto)]
+    return (running[1] - running[0]) * weights / (upto - above)
+
+
+def _naive(scores, labels, weights, surrogate, max_fpr=1.0, min_tpr=0.0, band=0.0, number=None):
+    """A function of scores, whose sets are those of the given ones."""
+    negative = _parts(scores[~labels], weights[~labels], max_fpr, band)
+    positive = _parts(-scores[labels], weights[labels], 1 - min_tpr, band)
+    shares = weights[~labels] / weights[~labels].sum()
+    number = number or {"logistic": 1.0, "sigmoid": 0.2}.get(surrogate, 1.0)
+
+    def loss(scores):
+        spread = jnp.sqrt(shares @ (scores[~labels] - shares @ scores[~labels]) ** 2)
+        d = scores[labels][:, None] - scores[~labels]
+        each = {
+            "hinge": lambda: jnp.maximum(number - d, 0),
+            "squared_hinge": lambda: jnp.maximum(number - d, 0) ** 2,
+            "square": lambda: (number - d) ** 2,
+            "logistic": lambda: jnp.logaddexp(0, -d / number),
+            "sigmoid": lambda: jax.nn.sigmoid(-d / (number * spread)),
+        }[surrogate]()
+        return positive @ each @ negative / (positive.sum() * negative.sum())
+
+    return loss
+
+
+@EVERY_SURROGATE
+def test_value_and_gradient_against_naive_pairs(surrogate, rng, x64):
+    """With ties, weights, masks, the fractional edge of an exact set, and soft ones."""
+    name = "temperature" if surrogate in ("logistic", "sigmoid") else "margin"
+    for ties in (False, True):
+        scores, labels, weights = sample(rng, ties=ties)
+        where = rng.random(len(labels)) < 0.8
+        where[:2] = True
+        kept = [x[where] for x in (scores, labels, weights)]
+        given = (np.where(where, scores, np.nan), labels, weights, where)
+        for max_fpr, min_tpr, band in ((0.3, 0, 0), (0.3, 0.4, 0), (0.1, 0.2, 0.5), (1, 0, 0.5)):
+            options = {"max_fpr": max_fpr, "min_tpr": min_tpr, "band": band}
+            naive = _naive(*kept, surrogate, **options, number=0.7)
+            found = compiled_area(surrogate)(*given, {name: 0.7, **options})
+            expected = jax.value_and_grad(naive)(jnp.asarray(kept[0]))
+            assert_allclose(found[0], expected[0], rtol=1e-12)
+            if surrogate != "hinge" or not ties:  # at a kink any slope between is one
+                assert_allclose(found[1][where], expected[1], rtol=1e-9, atol=1e-12)
+            assert not np.asarray(found[1])[~where].any()
+
+
+@EVERY_SURROGATE
+def test_defaults(surrogate, rng, x64):
+    scores, labels, weights = sample(rng)
+    found = jm.losses.pairwise_auc_loss(scores, labels, surrogate=surrogate, weights=weights)
+    assert_allclose(found, _naive(scores, labels, weights, surrogate)(scores), rtol=1e-12)
+    found = jm.losses.partial_auc_loss(scores, labels, max_fpr=0.2, surrogate=surrogate)
+    naive = _naive(scores, labels, np.ones(len(labels)), surrogate, max_fpr=0.2, band=0.5)
+    assert_allclose(found, naive(scores), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["squared_hinge", "sigmoid"])
+def test_float32_far_from_zero(name, rng):
+    """At n = 100,000 and scores offset by 1,000, against float64 of the same scores."""
+    n = 100_000
+    labels = rng.random(n) < 0.1
+    scores = (rng.normal(size=n) + labels + 1000).astype(np.float32)
+    gradient = jax.grad(LOSSES[name])(jnp.asarray(scores), labels)
+    with jax.enable_x64(True):
+        exact = jax.grad(LOSSES[name])(jnp.asarray(scores.astype(np.float64)), labels)
+    assert exact.dtype == np.float64
+    exact = np.asarray(exact)
+    error = np.linalg.norm(np.asarray(gradient) - exact) / np.linalg.norm(exact)
+    assert error < 1e-4
+
+
+def test_bounded_loss_tends_to_the_partial_area(rng, x64):
+    """With an error of the second order in the temperature."""
+    labels = np.arange(20_000) < 4_000
+    scores = rng.normal(size=len(labels)) + labels
+    exact = 1 - jm.partial_auc(scores, labels, max_fpr=0.2, scale="range")
+    loss = partial(jm.losses.partial_auc_loss, scores, labels, max_fpr=0.2, band=0.0)
+    errors = [float(loss(temperature=t) - exact) for t in (0.2, 0.1, 0.05)]
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.15)
+    assert errors[1] / errors[2] == pytest.approx(4, rel=0.15)
+    assert_allclose(loss(temperature=1e-10), exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("max_fpr", [0.013, 0.25, 1.0])
+def test_upper_bounds(max_fpr, rng, x64):
+    scores, labels, _ = sample(rng, 60)
+    missed = 1 - jm.partial_auc(scores, labels, max_fpr=max_fpr, scale="range")
+    for surrogate in CONVEX:
+        for scale in (0.01, 1.0, 30.0):
+            loss = jm.losses.partial_auc_loss(
+                scale * scores, labels, max_fpr=max_fpr, surrogate=surrogate, band=0.0
+            )
+            assert loss / (np.log(2) if surrogate == "logistic" else 1) >= missed - 1e-12
+
+
+@pytest.mark.parametrize("surrogate", CONVEX)
+def test_convex_in_the_scores(surrogate, rng, x64):
+    _, labels, weights = sample(rng)
+    loss = partial(jm.losses.partial_auc_loss, surrogate=surrogate, max_fpr=0.3, min_tpr=0.2)
+    ends = rng.normal(size=(2, 50, len(labels)))
+    shares = rng.random((50, 1))
+    middle = shares * ends[0] + (1 - shares) * ends[1]
+    for band in (0.0, 0.5):
+        values = loss(np.stack([*ends, middle]), labels, weights=weights, band=band)
+        chord = shares[:, 0] * values[0] + (1 - shares[:, 0]) * values[1]
+        assert (values[2] <= chord + 1e-12).all()
+        assert (values[2] < chord - 1e-6).any()
+
+
+@EVERY_LOSS
+def test_without_pairs_it_is_zero(name, rng):
+    scores, labels, _ = map(jnp.asarray, sample(rng))
+    ones, all_of = jnp.ones(len(labels)), jnp.ones(len(labels), bool)
+    for case in (
+        (jnp.zeros_like(labels), ones, all_of),
+        (jnp.ones_like(labels), ones, all_of),
+        (labels, ones, ~all_of),
+        (labels, 0 * ones, all_of),
+    ):
+        value, gradient = compiled(name)(scores, *case)
+        assert value == 0
+        assert not gradient.any()
+
+
+def test_no_items():
+    for empty in (jnp.zeros(0), jnp.zeros((2, 0))):
+        for loss in (jm.losses.pairwise_auc_loss, jm.losses.average_precision_loss):
+            assert not loss(empty, jnp.zeros(0, bool)).any()
+
+
+@EVERY_LOSS
+def test_masked_items_do_not_leak(name, rng):
+    scores, labels, weights = sample(rng)
+    where = rng.random(len(labels)) < 0.7
+    where[:2] = True
+    bad = np.where(where, scores, rng.choice([np.nan, np.inf, -np.inf, 1e30], len(labels)))
+    expected = compiled(name)(scores, labels, weights, where)
+    with_bad = compiled(name)(bad, labels, weights, where)
+    assert_allclose(with_bad[0], expected[0], rtol=1e-6)
+    assert_allclose(with_bad[1], expected[1], rtol=1e-5, atol=1e-7)
+    assert not np.asarray(with_bad[1])[~where].any()
+    assert np.isnan(compiled(name)(np.where(where, np.nan, scores), labels, weights, where)[0])
+
+
+@EVERY_LOSS
+def test_invariances(name, rng, x64):
+    scores, labels, _ = sample(rng)
+    everything = np.ones(len(labels), bool)
+    counts = rng.integers(0, 4, len(labels)).astype(float)
+    counts[:2] = 2
+    of = compiled(name)
+    value, gradient = of(scores, labels, counts, everything)
+    order = rng.permutation(len(labels))
+    shuffled = of(scores[order], labels[order], counts[order], everything)
+    assert_allclose(shuffled[0], value, rtol=1e-12)
+    assert_allclose(shuffled[1], gradient[order], atol=1e-12)
+    assert_allclose(of(scores + 100, labels, counts, everything)[0], value, rtol=1e-9)
+    assert_allclose(of(scores, labels, 7 * counts, everything)[0], value, rtol=1e-12)
+    if name != "average precision":  # of which copies are above each other by half
+        which = np.repeat(np.arange(len(labels)), counts.astype(int))
+        copies = of(scores[which], labels[which], np.ones(len(which)), np.ones(len(which), bool))
+        assert_allclose(copies[0], value, rtol=1e-9)
+        sums = np.zeros(len(labels))
+        np.add.at(sums, which, copies[1])
+        assert_allclose(sums, gradient, rtol=1e-8, atol=1e-12)
+    if name not in ("squared_hinge", "logistic"):  # bounded ones have no scale
+        for scale in (1e-3, 1e5):
+            assert_allclose(of(scale * scores, labels, counts, everything)[0], value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["logistic", "sigmoid", "two-way"])
+def test_gradient_does_not_depend_on_the_order_of_ties(name):
+    """At the start of training all scores may be equal."""
+    labels = np.arange(40) < 10
+    _, gradient = compiled(name)(np.zeros(40), labels, np.ones(40), np.ones(40, bool))
+    assert_allclose(gradient[:10], gradient[0], rtol=1e-5)
+    assert_allclose(gradient[10:], gradient[10], rtol=1e-5)
+    assert gradient[0] < 0 < gradient[10]
+
+
+@TWO_LOSSES
+def test_transforms(name, rng):
+    scores, labels, weights = map(jnp.asarray, sample(rng, batch=(2, 3)))
+    scores, weights = scores.astype(np.float32), weights.astype(np.float32)
+    where = jnp.ones_like(labels)
+
+    def of(*arrays):
+        return LOSSES[name](*arrays[:2], weights=arrays[2], where=arrays[3])
+
+    rows = [x.reshape(6, -1) for x in (scores, labels, weights, where)]
+    expected = [compiled(name)(*(x[i] for x in rows)) for i in range(6)]
+    values, slopes = (np.stack(x) for x in zip(*expected, strict=True))
+    values, slopes = values.reshape(2, 3), slopes.reshape(scores.shape)
+    close = partial(assert_allclose, rtol=2e-5, atol=1e-6)
+    arrays = (scores, labels, weights, where)
+    close(of(*arrays), values)
+    close(jax.jit(jax.vmap(of))(*arrays), values)
+    close(jax.vmap(jax.vmap(compiled(name)))(*arrays)[1], slopes)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        close(jax.grad(lambda *x: of(*x).sum())(*arrays), slopes)
+    broadcast = of(scores, labels[0, 0], weights[0, 0], where[0, 0])
+    close(broadcast[1, 2], compiled(name)(scores[1, 2], *(x[0, 0] for x in arrays[1:]))[0])
+
+
+@TWO_LOSSES
+def test_second_derivatives(name, rng, x64):
+    scores, labels, weights = sample(rng, 20)
+    loss = partial(LOSSES[name], labels=labels, weights=weights)
+    check_grads(loss, (jnp.asarray(scores),), 2, modes=["rev"])
+
+
+@TWO_LOSSES
+def test_second_derivatives_are_finite_at_ties(name, rng):
+    scores, labels, _ = sample(rng, ties=True)
+    scores = jnp.asarray(scores, jnp.float32)
+    direction = jnp.asarray(rng.normal(size=len(labels)), jnp.float32)
+    slope = jax.grad(LOSSES[name])
+    curvature = jax.jit(jax.grad(lambda s: slope(s, labels) @ direction))
+    assert np.isfinite(curvature(scores)).all()
+    assert np.isfinite(curvature(jnp.zeros_like(scores))).all()
+
+
+def test_one_compilation_a_shape(rng):
+    start = _rows._of_rows._cache_size()
+    for limit, temperature in ((0.1, 0.2), (0.2, 0.3), (0.05, 1.0)):
+        scores, labels, _ = sample(rng, 43)
+        jm.losses.partial_auc_loss(scores, labels, max_fpr=limit, temperature=temperature)
+    assert _rows._of_rows._cache_size() == start + 1
+
+
+def test_options_may_be_traced(rng):
+    scores, labels, weights = sample(rng)
+    everything = np.ones(len(labels), bool)
+
+    def of(**options):
+        return compiled_area("sigmoid")(scores, labels, weights, everything, options)[0]
+
+    good = {"max_fpr": 0.3, "min_tpr": 0.1, "band": 0.5, "temperature": 0.5}
+    expected = jm.losses.partial_auc_loss(scores, labels, weights=weights, **good)
+    assert_allclose(of(**good), expected, rtol=1e-6)
+    for bad in ({"max_fpr": 0.0}, {"temperature": -1.0}, {"min_tpr": 1.0}, {"band": -0.1}):
+        assert np.isnan(of(**{**good, **bad}))
+
+
+@TWO_LOSSES
+def test_sharded_over_a_mesh_it_is_the_same(name, rng):
+    devices = jax.local_device_count()
+    assert devices > 1
+    mesh = jax.make_mesh((devices,), ("items",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("items")
+    scores, labels, weights = map(jnp.asarray, sample(rng))
+    arrays = (scores, labels, weights, jnp.ones_like(labels))
+    expected = compiled(name)(*arrays)
+    placed = jax.device_put(arrays, jax.sharding.NamedSharding(mesh, spec))
+    close = partial(assert_allclose, rtol=2e-5, atol=1e-7)
+    found = compiled(name)(*placed)
+    close(found[0], expected[0])
+    close(found[1], expected[1])
+
+    def on_each(scores, *others):
+        """The loss of all items on each device; gradients of a sum over devices add up."""
+
+        def whole(scores):
+            gathered = [jax.lax.all_gather(x, "items", tiled=True) for x in (scores, *others)]
+            return compiled(name)(*gathered)[0] / devices
+
+        value, slope = jax.value_and_grad(whole)(scores)
+        return jax.lax.psum(value, "items"), slope
+
+    replicated = jax.sharding.PartitionSpec()
+    split = jax.shard_map(
+        on_each, mesh=mesh, in_specs=spec, out_specs=(replicated, spec), check_vma=False
+    )
+    found = jax.jit(split)(*placed)
+    close(found[0], expected[0])
+    close(found[1], expected[1])
+
+
+# Rates and ranked lists.
+
+
+def _spread(scores, labels, weights):
+    mean = np.average(scores[~labels], weights=weights[~labels])
+    return np.sqrt(np.average((scores[~labels] - mean) ** 2, weights=weights[~labels]))
+
+
+def test_average_precision_against_all_pairs(rng, x64):
+    scores, labels, weights = sample(rng)
+    above = (scores - scores[:, None]) / (0.3 * _spread(scores, labels, weights))
+    above = 1 / (1 + np.exp(-above))
+    np.fill_diagonal(above, 1)
+    precision = (above @ (weights * labels)) / (above @ weights)
+    expected = 1 - np.average(precision[labels], weights=weights[labels])
+    found = jm.losses.average_precision_loss(scores, labels, weights=weights, temperature=0.3)
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_recall_against_a_sum_over_ranks(rng, x64):
+    scores, labels, weights = sample(rng)
+    negatives, shares = scores[~labels], weights[~labels] / weights[~labels].sum()
+    order = np.argsort(-negatives)
+    width = 0.5 * 0.2 * 0.8
+    upto = np.cumsum(shares[order])
+    density = 1 / (1 + np.exp(-(0.2 - np.append(0, upto)) / width))
+    parts = density[:-1] - density[1:]
+    threshold = parts @ negatives[order] / parts.sum()
+    missed = (threshold - scores[labels]) / (0.4 * _spread(scores, labels, weights))
+    expected = np.average(1 / (1 + np.exp(-missed)), weights=weights[labels])
+    found = jm.losses.recall_at_fpr_loss(
+        scores, labels, weights=weights, max_fpr=0.2, temperature=0.4
+    )
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("max_fpr", [0.04, 0.25])
+def test_rates_tend_to_the_metrics(max_fpr, rng, x64):
+    scores, labels, weights = sample(rng, 70)
+    for w in (np.ones(len(labels)), weights):
+        cold = {"weights": w, "temperature": 1e-9}
+        found = jm.losses.recall_at_fpr_loss(scores, labels, max_fpr=max_fpr, band=0.0, **cold)
+        recall = jm.recall_at_fpr(scores, labels, weights=w, max_fpr=max_fpr)
+        assert_allclose(found, 1 - recall, atol=1e-12)
+        found = jm.losses.average_precision_loss(scores, labels, **cold)
+        assert_allclose(found, 1 - jm.average_precision(scores, labels, weights=w), atol=1e-9)
+
+
+def _approx_ndcg_loss(scores, grades, temperature):
+    above = 1 / (1 + np.exp(-(scores - scores[:, None]) / temperature))
+    ranks = 0.5 + above.sum(1)
+    ideal = np.sort(grades)[::-1] / np.log2(np.arange(len(grades)) + 2)
+    return 1 - (grades / np.log2(1 + ranks)).sum() / ideal.sum() if grades.any() else 0.0
+
+
+def test_approx_ndcg_against_all_pairs(rng, x64):
+    scores = rng.normal(size=(4, 30))
+    grades, where = rng.integers(0, 4, (4, 30)), rng.random((4, 30)) < 0.8
+    grades[2] = 0
+    loss = partial(jm.losses.approx_ndcg_loss, temperature=0.3)
+    expected = [
+        _approx_ndcg_loss(s[w], y[w], 0.3) for s, y, w in zip(scores, grades, where, strict=True)
+    ]
+    assert_allclose(
+        loss(np.where(where, scores, np.nan), grades, where=where), expected, rtol=1e-11
+    )
+    order = rng.permutation(scores.size)
+    flat = [x.reshape(-1)[order] for x in (scores, grades, where)]
+    ids = np.repeat(np.arange(4), 30)[order]
+    by_segment = partial(loss, where=flat[2], segments=ids, num_segments=5)
+    assert_allclose(by_segment(flat[0], flat[1]), [*expected, 0], rtol=1e-11)
+    slopes = jax.grad(lambda s: loss(s, grades, where=where).sum())(jnp.asarray(scores))
+    flat_slopes = jax.jit(jax.grad(lambda s: by_segment(s, flat[1]).sum()))(jnp.asarray(flat[0]))
+    assert_allclose(flat_slopes, slopes.reshape(-1)[order], atol=1e-12)
+    assert not np.asarray(slopes)[2].any()
+
+
+@pytest.mark.slow
+def test_second_derivatives_of_approx_ndcg(rng, x64):
+    scores, grades = rng.normal(size=10), rng.integers(0, 4, 10)
+    loss = partial(jm.losses.approx_ndcg_loss, labels=grades)
+    check_grads(loss, (jnp.asarray(scores),), 2, modes=["rev"])
+
+
+def test_approx_ndcg_tends_to_ndcg(rng, x64):
+    scores, grades = rng.normal(size=(4, 30)), rng.integers(0, 4, (4, 30))
+    for gain in ("linear", "exponential"):
+        loss = jm.losses.approx_ndcg_loss(scores, grades, gain=gain, temperature=1e-9)
+        assert_allclose(loss, 1 - jm.ndcg(scores, grades, gain=gain), atol=1e-9)
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_fpr": 0.0}, "max_fpr must be in"),
+        ({"max_fpr": 5}, "write fractions"),
+        ({"max_fpr": 0.1, "min_tpr": 1.0}, "min_tpr must be in"),
+        ({"max_fpr": 0.1, "temperature": 0.0}, "temperature must be in"),
+        ({"max_fpr": 0.1, "surrogate": "hinge", "margin": -1.0}, "margin must be in"),
+        ({"max_fpr": 0.1, "surrogate": "hinge", "temperature": 1.0}, "write margin="),
+        ({"max_fpr": 0.1, "margin": 1.0}, "write temperature="),
+        ({"max_fpr": 0.1, "surrogate": "huber"}, "must be one of 'hinge'"),
+        ({"max_fpr": 0.1, "band": -0.5}, "band must be in"),
+        ({"max_fpr": [0.1, 0.2]}, "max_fpr must be a number"),
+    ],
+)
+def test_bad_options(options, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        jm.losses.partial_auc_loss([0.1, 0.2], [0, 1], **options)
+
+
+@EVERY_LOSS
+def test_bad_labels(name):
+    loss = LOSSES[name]
+    with pytest.raises(ValueError, match="labels must be bool or 0 and 1, got -1"):
+        loss([0.1, 0.2], [-1, 1])
+    with pytest.raises(ValueError, match="last axis is the items and must agree"):
+        loss([0.1, 0.2], [0, 1, 1])
