@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import jax
 
-from benchmarks import exact, hard_predictions, label_sets, ranking, resampling
+from benchmarks import exact, hard_predictions, label_sets, losses, ranking, resampling
 
 
 def main() -> None:
@@ -53,6 +53,15 @@ def main() -> None:
         [
             *label_sets.by_decile(100_000 // scale, min(runs, 5)),
             *label_sets.peak_memory(100_000 // scale),
+        ],
+    )
+    show(
+        "Losses, value and gradient in jit, against all pairs written out.",
+        [
+            *losses.squared_hinge(10_000 // min(scale, 100), min(runs, 5)),
+            *losses.bounded(100_000 // min(scale, 100), min(runs, 3)),
+            *losses.training_step(4096 // min(scale, 8), runs),
+            *losses.peak_memory(scale),
         ],
     )
     show(

@@ -338,12 +338,13 @@ def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArr
         )
     if _all_concrete(array, items.labels, items.where):
         with jax.ensure_compile_time_eval():
-            valid = (array >= 0) & (array < n_slots)
-            if not _all(valid | (items.labels == 0), items.where):
-                odd = np.asarray(array)[~np.asarray(valid)]
+            valid = (array >= 0) & (array < n_slots) | (items.labels == 0)
+            if not _all(valid, items.where):
+                counted = ~np.asarray(valid) & (True if items.where is None else items.where)
                 raise ValueError(
-                    f"index must be from 0 to n_slots - 1 = {n_slots - 1}, got {odd.flat[0]}: "
-                    f"write init(n_slots) with a slot for each positive"
+                    f"index must be from 0 to n_slots - 1 = {n_slots - 1}, got "
+                    f"{np.asarray(array)[counted][0]}: write init(n_slots) with a slot for each "
+                    "positive"
                 )
     return array
 

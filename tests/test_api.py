@@ -79,6 +79,35 @@ ORDER_OF_INFERENCE = [
     "progress",
 ]
 
+LOSSES = [
+    *(name for name in jm.losses.__all__ if name.endswith("_loss")),
+    *(
+        f"{module}.{name}"
+        for module in ("kl_partial_auc", "cvar_partial_auc")
+        for name in ("init", "apply")
+    ),
+    "kl_partial_auc.objective",
+]
+ORDER_OF_LOSSES = [
+    "n_slots",
+    "state",
+    "scores",
+    "labels",
+    "index",
+    "weights",
+    "where",
+    "segments",
+    "num_segments",
+    "max_fpr",
+    "min_tpr",
+    "kl_weight",
+    "step_size",
+    "surrogate",
+    "gain",
+    "margin",
+    "temperature",
+    "band",
+]
 OF_LABEL_SETS = [name for name in jm.extreme.__all__ if name[0].islower()]
 ORDER_OF_LABEL_SETS = [
     "predicted",
@@ -138,6 +167,15 @@ def test_arguments_of_label_sets(name):
         assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_arguments_of_losses(name):
+    parameters = inspect.signature(attrgetter(name)(jm.losses)).parameters
+    assert list(parameters) == [p for p in ORDER_OF_LOSSES if p in parameters]
+    for parameter in parameters.values():
+        positional = parameter.name in ("n_slots", "state", "scores", "labels", "index")
+        assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
+
+
 def test_defaults_are_the_same_everywhere():
     """Of what has one name, but for how many resamples a p-value needs, and for a key, which is
     only sometimes needed."""
@@ -158,7 +196,14 @@ def test_attributes_are_documented(name):
     assert [f for f in result.__dataclass_fields__ if f"{f}:" not in text] == []
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *(f"extreme.{name}" for name in OF_LABEL_SETS)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *FUNCTIONS,
+        *(f"extreme.{name}" for name in OF_LABEL_SETS),
+        *(f"losses.{name}" for name in LOSSES),
+    ],
+)
 def test_docstrings(name):
     function = attrgetter(name)(jm)
     text = inspect.getdoc(function)

@@ -22,6 +22,8 @@ def test_every_row_is_printed():
         "segments",
         "macro",
         "k_for_recall by decile",
+        "squared hinge",
+        "training step",
         "first call",
         "peak memory",
         "error",

@@ -12,6 +12,8 @@ SAYS = {
     "first_principles": ["0.35               3                2", "cheapest:", "drew"],
     "learning_to_rank": ["mean of 277 queries", "0.0433, better", "not told apart", "drew"],
     "label_deciles": ["naive Bayes, nearest documents", "shares of the first places", "drew"],
+    "mini_batches": ["   30  "],
+    "partial_auc_training": ["cross-entropy     ", "partial-AUC loss  ", "drew"],
     "partial_auc": ["0.5588", "0.5882", "0.7000  0.7000"],
     "recall_averages": ["weighted                   0.8820  0.8820", "Grignolino 0.8732"],
     "recall_at_fpr": ["212 malignant", "of the area", "median_unbiased"],

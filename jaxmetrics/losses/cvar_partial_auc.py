@@ -52,6 +52,8 @@ def init(n_slots: int) -> State:
       >>> import jaxmetrics as jm
       >>> print(jm.losses.cvar_partial_auc.init(2).thresholds)
       [-inf -inf]
+
+    Nothing is NaN; memory O(n_slots). Reference: that of `jaxmetrics.losses.cvar_partial_auc`.
     """
     return State(empty_slots(n_slots))
 
@@ -85,9 +87,10 @@ def apply(
       where: `[n]` bool, False for items to leave out, whose slots stay as they are.
       max_fpr: in (0, 1], the share of the negatives that count.
       step_size: in (0, 1], by how much thresholds move, in units of the loss of a pair.
-      surrogate: of a pair, as in `partial_auc_loss`, with its `margin` or `temperature`; the
-        bounded "sigmoid" is measured by the spread of the negatives of the batch.
-      margin, temperature: of the surrogate.
+      surrogate: of a pair, as in `partial_auc_loss`; the "sigmoid" is measured by the spread of
+        the negatives of the batch.
+      margin: of "hinge", "squared_hinge" and "square"; 1 by default.
+      temperature: by default 1 for "logistic", 0.2 for "sigmoid".
 
     Returns:
       The mean over the batch's positives of the objective at their thresholds, and the state.

@@ -1,0 +1,195 @@
+"""The mini-batch losses: what they estimate, what they remember, and what they leave alone."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from numpy.testing import assert_allclose
+
+import jaxmetrics as jm
+
+KL, CVAR = jm.losses.kl_partial_auc, jm.losses.cvar_partial_auc
+LOSSES = {"kl": KL.apply, "cvar": partial(CVAR.apply, max_fpr=0.3)}
+INIT = {"kl": KL.init, "cvar": CVAR.init}
+EVERY_LOSS = pytest.mark.parametrize("name", LOSSES)
+
+
+def sample(rng, n=30):
+    labels = np.arange(n) < n // 3
+    return (rng.normal(size=n) + labels)[order := rng.permutation(n)], labels[order]
+
+
+def pairs(scores, labels, weights=None):
+    """Squared hinges `[positives, negatives]` and the shares of both."""
+    weights = np.ones(len(labels)) if weights is None else weights
+    d = scores[labels][:, None] - scores[~labels]
+    shares = [weights[y] / weights[y].sum() for y in (labels, ~labels)]
+    return jnp.maximum(1 - d, 0) ** 2, *shares
+
+
+def soft_maximum(scores, labels, weights=None, kl_weight=0.5):
+    losses, of_positives, of_negatives = pairs(scores, labels, weights)
+    means = jnp.log(jnp.exp(losses / kl_weight) @ of_negatives)
+    return kl_weight * (of_positives @ means)
+
+
+def test_a_first_visit_is_the_objective(rng, x64):
+    """Value and gradient, with weights and a mask, under which slots stay as they are."""
+    scores, labels = sample(rng)
+    weights, where = rng.random(len(labels)), rng.random(len(labels)) < 0.8
+    kept = [x[where] for x in (scores, labels, weights)]
+    given = jnp.where(where, scores, jnp.nan)
+
+    def loss(scores):
+        return KL.apply(
+            KL.init(40),
+            scores,
+            labels,
+            np.arange(len(labels)),
+            weights=weights,
+            where=where,
+            kl_weight=0.5,
+        )
+
+    (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(given)
+    expected = jax.value_and_grad(lambda s: soft_maximum(s, *kept[1:]))(jnp.asarray(kept[0]))
+    assert_allclose(value, expected[0], rtol=1e-12)
+    assert_allclose(gradient[where], expected[1], rtol=1e-9, atol=1e-12)
+    assert not np.asarray(gradient)[~where].any()
+    visited = np.flatnonzero(where & labels)
+    assert np.flatnonzero(state.log_means > -np.inf).tolist() == visited.tolist()
+    assert_allclose(KL.objective(state, kl_weight=0.5), 0.5 * state.log_means[visited].mean())
+
+
+def test_a_later_visit_is_a_moving_average(rng, x64):
+    scores, labels = sample(rng)
+    index = np.arange(len(labels))
+    _, state = KL.apply(KL.init(30), scores, labels, index)
+    other = rng.normal(size=len(labels))
+    _, later = KL.apply(state, other, labels, index, step_size=0.2)
+    means = []
+    for s in (scores, other):
+        losses, _, shares = pairs(s, labels)
+        means.append(np.exp(losses) @ shares)
+    expected = np.log(0.8 * means[0] + 0.2 * means[1])
+    assert_allclose(later.log_means[labels], expected, rtol=1e-12)
+    assert (later.log_means[~labels] == -np.inf).all()
+    again = KL.apply(later, other, labels, index, step_size=1.0)[1]
+    assert_allclose(again.log_means[labels], np.log(means[1]), rtol=1e-12)
+
+
+def test_nothing_overflows():
+    """Losses of 10^8 over a kl_weight of .001, after losses near 0."""
+    labels, index = np.array([1, 0, 0]), np.arange(3)
+    apply = partial(KL.apply, labels=labels, index=index, kl_weight=0.001, step_size=0.1)
+    _, state = apply(KL.init(3), jnp.array([5.0, 0.0, 0.0]))
+    of = jax.value_and_grad(lambda s: apply(state, s), has_aux=True)
+    (value, state), gradient = of(jnp.array([-1e4, 0.0, -3.0]))
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+    assert np.isfinite(state.log_means[0])
+
+
+def test_it_is_above_the_partial_loss(rng, x64):
+    """For any max_fpr, less kl_weight log(1 / max_fpr); and tends to the highest as that falls."""
+    scores, labels = sample(rng)
+    for kl_weight in (0.05, 0.5, 5.0):
+        state = KL.apply(KL.init(30), scores, labels, np.arange(30), kl_weight=kl_weight)[1]
+        objective = KL.objective(state, kl_weight=kl_weight)
+        for max_fpr in (0.05, 0.4, 1.0):
+            partial_loss = jm.losses.partial_auc_loss(
+                scores, labels, max_fpr=max_fpr, surrogate="squared_hinge", band=0.0
+            )
+            assert partial_loss <= objective + kl_weight * np.log(1 / max_fpr) + 1e-12
+
+
+@pytest.mark.parametrize("max_fpr", [0.05, 0.37, 1.0])
+def test_thresholds_give_the_partial_loss(max_fpr, rng, x64):
+    """On a first visit of all items, and again after steps that have nothing to improve."""
+    scores, labels = sample(rng)
+    exact = jm.losses.partial_auc_loss(
+        scores, labels, max_fpr=max_fpr, surrogate="squared_hinge", band=0.0
+    )
+    apply = partial(CVAR.apply, scores=scores, labels=labels, index=np.arange(30), max_fpr=max_fpr)
+    loss, state = apply(CVAR.init(30))
+    assert_allclose(loss, exact, rtol=1e-12)
+    worse = CVAR.State(state.thresholds + 0.5)
+    assert apply(worse)[0] > exact
+    for _ in range(300):
+        loss, worse = apply(worse, step_size=0.01)
+    assert_allclose(loss, exact, rtol=0.02)
+
+
+@EVERY_LOSS
+def test_without_a_class_nothing_happens(name, rng):
+    scores, labels = sample(rng)
+    index = np.arange(30)
+    _, state = LOSSES[name](INIT[name](30), scores, labels, index)
+    for y, where in (
+        (labels & False, labels | True),
+        (labels | True, labels | True),
+        (labels, labels & False),
+    ):
+        of = jax.value_and_grad(
+            lambda s, y=y, where=where: LOSSES[name](state, s, y, index, where=where), has_aux=True
+        )
+        (value, after), gradient = of(jnp.asarray(scores))
+        assert value == 0
+        assert not gradient.any()
+        assert_allclose(after[0], state[0])
+
+
+@EVERY_LOSS
+def test_in_a_scan_with_optax(name, rng):
+    """It trains a model, its state is a pytree of arrays, and stopping and going on is the same."""
+    x = rng.normal(size=(200, 5)).astype(np.float32)
+    labels = x[:, 0] + rng.normal(size=200) > 1.5
+    optimiser = optax.adam(0.05)
+
+    def step(carry, rows):
+        params, moments, state = carry
+
+        def loss(params):
+            return LOSSES[name](state, x[rows] @ params, jnp.asarray(labels)[rows], rows)
+
+        (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(params)
+        updates, moments = optimiser.update(gradient, moments)
+        return (optax.apply_updates(params, updates), moments, state), value
+
+    x = jnp.asarray(x)
+    params = jnp.zeros(5)
+    start = (params, optimiser.init(params), INIT[name](200))
+    batches = jnp.stack([jnp.asarray(rng.permutation(200)[:64]) for _ in range(200)])
+    run = jax.jit(lambda carry, batches: jax.lax.scan(step, carry, batches))
+    (params, _, state), values = run(start, batches)
+    area = partial(jm.partial_auc, labels=labels, max_fpr=0.3, scale="range")
+    assert area(x @ params) > area(-x[:, 1]) + 0.2
+    assert area(x @ params) > 0.95 * area(x[:, 0])  # of which labels are made
+    assert values[-20:].mean() < values[:20].mean()
+    half, _ = run(start, batches[:100])
+    restored = jax.tree.map(lambda a: jnp.asarray(np.asarray(a)), half)
+    (again, _, final), _ = run(restored, batches[100:])
+    assert_allclose(again, params, rtol=1e-5)
+    assert_allclose(final[0], state[0], rtol=1e-5)
+
+
+@EVERY_LOSS
+def test_bad_input(name):
+    apply, state = LOSSES[name], INIT[name](2)
+    with pytest.raises(ValueError, match="index must be from 0 to n_slots - 1 = 1, got 2"):
+        apply(state, [0.1, 0.2, 0.3], [0, 1, 1], [9, 0, 2])
+    with pytest.raises(ValueError, match=r"index must be \[2\]"):
+        apply(state, [0.1, 0.2], [0, 1], [0])
+    with pytest.raises(TypeError, match="index must hold whole numbers"):
+        apply(state, [0.1, 0.2], [0, 1], [0.0, 1.0])
+    with pytest.raises(ValueError, match="for several models vmap the call"):
+        apply(state, [[0.1, 0.2]], [0, 1], [0, 1])
+    with pytest.raises(ValueError, match="step_size must be in"):
+        apply(state, [0.1, 0.2], [0, 1], [0, 1], step_size=0.0)
+    with pytest.raises(ValueError, match="n_slots must be at least 1"):
+        INIT[name](0)
+    traced = jax.jit(lambda index: apply(state, [0.1, 0.2], [0, 1], index)[1])
+    assert (traced(jnp.array([0, 7]))[0] == -np.inf).all()
