@@ -78,10 +78,10 @@ for ax, column, title in zip(
     ax.plot(np.arange(STEPS), before[:, column], color="0.6")
     for (name, (_, areas)), colour in zip(found.items(), ("#0072B2", "#D55E00"), strict=True):
         ax.plot(STEPS + np.arange(STEPS), areas[:, column], color=colour, label=name)
-    ax.set(xlabel="step", title=title, ylim=(0.3, 1))
+    ax.set(xlabel="step", title=title)
     ax.spines[["top", "right"]].set_visible(False)
 figure.axes[0].set(ylabel=f"partial AUC up to {MAX_FPR:.0%} FPR")
-figure.axes[0].legend(frameon=False, loc="lower right")
+figure.axes[0].legend(frameon=False, loc="upper left")
 path = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".png"))
 figure.savefig(path, dpi=120)
 print(f"drew {path.name}")

@@ -314,7 +314,7 @@ def test_ordered_pairs_of_many_items(rng, x64):
     )
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_areas_of_segments(rng, x64, weighted):
     n, count = 400, 8
     scores, labels = rng.normal(size=(2, n)).round(1), rng.random(n) < 0.4
