@@ -250,16 +250,16 @@ def _from_behind(
     together = earlier & (number[:, :, None] == number[:, None, :])
     distance = jnp.where(together, place[:, :, None] - place[:, None, :], 0)
     pairs = jnp.where(together, _value(side, distance), 0)
-    within = jnp.einsum("bij,...bj->...bi", pairs, weight)
+    within = _contract("bij,...bj->...bi", pairs, weight)
 
     # Of all earlier blocks, by the state at their end.
     last, end = number[:, -1], place[:, -1]
     known = weight * (number == last[:, None])
     behind = jnp.where(number == last[:, None], end[:, None] - place, 0)
-    powers = jnp.stack([behind**d for d in range(len(side.powers))] or [behind], -1)
+    powers = behind[..., None] ** np.arange(len(side.powers), dtype=np.int32)
     state = _State(
-        jnp.einsum("bjd,...bj->...bd", powers[..., : len(side.powers)], known),
-        jnp.einsum("bjk,...bj->...bk", _decay(behind, len(side.exponentials)), known),
+        _contract("bjd,...bj->...bd", powers, known),
+        _contract("bjk,...bj->...bk", _decay(behind, len(side.exponentials)), known),
     )
 
     carried = _shifted(_of_all_before(state, end, last), 1)
@@ -270,10 +270,17 @@ def _from_behind(
     total = jnp.zeros(())
     if side.powers:
         moved = _State(carried.moments[..., None, :], jnp.zeros((1, 0), place.dtype))
-        total = moved.moved(distance).moments @ np.asarray(side.powers, place.dtype)
+        moments = moved.moved(distance).moments
+        total = _contract("...d,d->...", moments, np.asarray(side.powers, place.dtype))
     if side.exponentials:
         of_side = carried.decays * np.asarray(side.exponentials, place.dtype)
         t = jnp.exp(-distance)
         total = total + t * _polynomial([x[..., None] for x in jnp.moveaxis(of_side, -1, 0)], t)
     result = within + jnp.where(reached, total, 0)
     return result.reshape(*weights.shape[:-1], -1)[..., :n]
+
+
+def _contract(subscripts: str, *arrays: Any) -> Array:
+    """In full precision, which accelerators do not give unless asked."""
+    contracted: Array = jnp.einsum(subscripts, *arrays, precision=lax.Precision.HIGHEST)
+    return contracted
