@@ -11,10 +11,11 @@ def test_python_blocks():
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     assert namespace["curve"].tpr.shape == (20, 10_001)
     assert namespace["flat"].shape == (2, 500)
     assert namespace["interval"].low.shape == (20,)
+    assert namespace["gradient"].shape == (8,)
     assert namespace["replicates"].shape == (200, 20)
 
 
