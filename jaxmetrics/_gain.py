@@ -22,7 +22,7 @@ from jaxmetrics._types import Array
 Gain = str | Callable[[Array], Array]
 Discount = Callable[[Array], Array] | None
 
-_GAINS: dict[str, Callable[[Array], Array]] = {
+GAINS: dict[str, Callable[[Array], Array]] = {
     "linear": lambda label: label,
     "exponential": lambda label: jnp.exp2(label) - 1,
 }
@@ -249,7 +249,7 @@ def at_places(lists: Lists, ranking: Ranking, values: Array, ties: str) -> Array
 
 
 def _gains(labels: Array, gain: Gain) -> Array:
-    function = gain if callable(gain) else _GAINS[gain]
+    function = gain if callable(gain) else GAINS[gain]
     return function(labels.astype(jnp.float64)).astype(jnp.float64)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
-from jaxmetrics._table import at_hand, at_least_one, on_host
+from jaxmetrics._table import at_hand, at_least_one, on_host, one_id_at_least
 from jaxmetrics._types import Array, ArrayLike, Items, ListMetric
 
 Places = int | tuple[int, ...] | None
@@ -245,9 +245,7 @@ def list_metric(*, ideal: bool = False, graded: bool = False) -> Callable[..., L
             exponential = chosen.get("gain") == "exponential"
             if graded or exponential:
                 _checks.check_grades(items.labels, items.where, chosen.get("max_grade"))
-            if segment is not None and not items.scores.shape[-1]:
-                segment = np.zeros((*segment.shape[:-1], 1), np.int32)
-            items = at_least_one(items)
+            items, segment = at_least_one(items), one_id_at_least(segment)
             constants = tuple(sorted(chosen.items()))
             sorts = ideal and not callable(chosen.get("gain"))
             with _numerics.double_precision():
@@ -310,13 +308,13 @@ def _orders(
 ) -> tuple[Any, Any]:
     valid, most = items.where, None if k is None else np.max(k)
     if segment is not None:
-        segment, most = _segments(segment, valid, num_segments), None
+        segment, most = in_a_segment(segment, valid, num_segments), None
     by_score = order(_sorting.descending_keys(items.scores), valid, segment)
     falling = falling_keys(items.labels, valid, segment) if ideal else None
     return by_score[..., :most], falling if falling is None else falling[..., :most]
 
 
-def _segments(segment: Any, valid: Any, num_segments: Any) -> Any:
+def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:
     """The segments, and `num_segments` for items that are in none."""
     library = _numerics.namespace(segment)
     inside = (segment >= 0) & (segment < num_segments)
@@ -341,13 +339,12 @@ def _evaluate(
         orders = _orders(items, segment, num_segments, k, ideal)
     valid = jnp.ones(1, bool) if items.where is None else items.where
     if segment is not None:
-        segment = _segments(segment, valid, num_segments)
+        segment = in_a_segment(segment, valid, num_segments)
         valid = segment < num_segments
-    nan: Any = _is_nan(items.scores) | _is_nan(items.labels)
+    nan = _numerics.is_nan(items.scores) | _numerics.is_nan(items.labels)
     keys = _sorting.descending_keys(items.scores)
 
-    def of_one(*leaves: Any) -> Array:
-        lists, nan = jax.tree.unflatten(tree, leaves)
+    def of_one(lists: Lists, nan: Array) -> Array:
         lists = lists._replace(num_segments=num_segments)
         value, undefined = function(lists, **dict(options))
         undefined = undefined | (lists.total(nan.astype(jnp.int32)) > 0)
@@ -358,11 +355,5 @@ def _evaluate(
     shape = np.broadcast_shapes(*(x.shape for x in row if x is not None))
     *row_of_lists, nan = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
     orders = jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape[:-1], x.shape[-1])), orders)
-    leaves, tree = jax.tree.flatten((Lists(*row_of_lists, *orders), nan))
-    for _ in shape[:-1]:
-        of_one = jax.vmap(of_one)
-    return of_one(*leaves).astype(dtype)
-
-
-def _is_nan(values: Any) -> Array:
-    return jnp.isnan(values) if _numerics.is_inexact(values) else jnp.zeros(values.shape, bool)
+    of_rows = _numerics.over_batch(of_one, len(shape) - 1)
+    return of_rows(Lists(*row_of_lists, *orders), nan).astype(dtype)

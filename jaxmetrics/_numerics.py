@@ -84,6 +84,20 @@ def is_inexact(leaf: Any) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
 
 
+def is_nan(array: Any) -> Any:
+    """Which entries are NaN, of an array of any dtype."""
+    if is_inexact(array):
+        return namespace(array).isnan(array)
+    return namespace(array).zeros(array.shape, bool)
+
+
+def over_batch(function: Callable[..., R], axes: int) -> Callable[..., R]:
+    """`function` of one row, for each of a batch of so many leading axes."""
+    for _ in range(axes):
+        function = jax.vmap(function)
+    return function
+
+
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
     """64-bit types at hand, and JAX's ordinary promotion, whatever the caller's modes are."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxmetrics import _checks, _numerics
 from jaxmetrics._area import in_counts, scaled
-from jaxmetrics._lists import Lists, order, places, running, runs, take
+from jaxmetrics._lists import Lists, in_a_segment, order, places, running, runs, take
 from jaxmetrics._numerics import divide
 from jaxmetrics._sorting import descending_keys
-from jaxmetrics._table import at_least_one, class_weights, not_allowed
+from jaxmetrics._table import at_least_one, class_weights, not_allowed, one_id_at_least
 from jaxmetrics._types import Array, ArrayLike, Items
 
 
@@ -127,10 +127,9 @@ def _areas(
 ) -> Array:
     items = _checks.check_items(scores, labels, weights, where)
     segment, count = _checks.check_segments(segments, num_segments, items)
-    if not items.scores.shape[-1]:
-        segment = np.zeros((*segment.shape[:-1], 1), np.int32)
+    items, segment = at_least_one(items), one_id_at_least(segment)
     dtype = np.dtype(_numerics.default_float())
-    areas: Array = _compiled(at_least_one(items), segment, limits, count, scale, dtype)
+    areas: Array = _compiled(items, segment, limits, count, scale, dtype)
     return areas
 
 
@@ -141,14 +140,13 @@ def _compiled(
     items, segment = jax.tree.map(jnp.asarray, (items, segment))
     keys = descending_keys(items.scores)
     positives, negatives = class_weights(items)
-    valid = (positives + negatives > 0) & (segment >= 0) & (segment < count)
-    segment = jnp.where(valid, segment, count)
+    segment = in_a_segment(segment, positives + negatives > 0, count)
+    valid = segment < count
     by_score = order(keys, valid, segment)
     refused = jnp.expand_dims(not_allowed(items), -1)
-    nan = valid & (refused | jnp.isnan(items.scores.astype(jnp.float64)))
+    nan = valid & (refused | _numerics.is_nan(items.scores))
 
-    def of_row(*leaves: Any) -> Array:
-        lists, negatives, nan = jax.tree.unflatten(tree, leaves)
+    def of_row(lists: Lists, negatives: Array, nan: Array) -> Array:
         lists = lists._replace(num_segments=count)
         areas = _areas_of_row(lists, negatives, limits, scale)
         undefined = lists.total(nan.astype(jnp.int32)) > 0
@@ -156,10 +154,8 @@ def _compiled(
 
     row = (Lists(keys, positives, valid, segment, by_score, None), negatives, nan)
     shape = np.broadcast_shapes(*(x.shape for x in jax.tree.leaves(row)))
-    leaves, tree = jax.tree.flatten(jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row))
-    for _ in shape[:-1]:
-        of_row = jax.vmap(of_row)
-    return of_row(*leaves).astype(dtype)
+    row = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
+    return _numerics.over_batch(of_row, len(shape) - 1)(*row).astype(dtype)
 
 
 class _Steps(NamedTuple):

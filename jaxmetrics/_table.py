@@ -98,7 +98,7 @@ def _build(items: Items) -> tuple[ScoreTable, Array]:
     """The table, and `[...]` whether it is undefined. Trace in double precision."""
     items = jax.tree.map(jnp.asarray, items)
     keys, payload = _in_order(items) if items.in_order is None else items.in_order
-    nan = _is_nan(items.scores)
+    nan = _numerics.is_nan(items.scores)
     if _labels_ride(items):
         positives, negatives = (payload == 1).astype(jnp.int32), (payload == 2).astype(jnp.int32)
         undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
@@ -148,18 +148,12 @@ def _in_order(items: Items) -> tuple[Any, Any]:
     scores, labels, where = items.scores, items.labels, items.where
     library = _numerics.namespace(scores)
     if _labels_ride(items):
-        valid = ~_is_nan(scores) if where is None else ~_is_nan(scores) & where
+        valid = ~_numerics.is_nan(scores) if where is None else ~_numerics.is_nan(scores) & where
         payload = (2 - (labels == 1).astype(np.uint32)) * valid.astype(np.uint32)
     else:
         payload = library.arange(scores.shape[-1], dtype=np.uint32)
     keys = _sorting.descending_keys(scores)
     return _sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape))
-
-
-def _is_nan(scores: Any) -> Any:
-    if _numerics.is_inexact(scores):
-        return _numerics.namespace(scores).isnan(scores)
-    return _numerics.namespace(scores).zeros(scores.shape, bool)
 
 
 def _prepared(items: Items) -> Items:
@@ -178,6 +172,13 @@ def at_least_one(items: Items) -> Items:
     one = items._replace(where=np.zeros(1, bool) if items.where is None else items.where)
     zeros: list[Any] = [x if x is None else np.zeros((*x.shape[:-1], 1), x.dtype) for x in one]
     return Items(*zeros)
+
+
+def one_id_at_least(ids: Any) -> Any:
+    """The ids that go with items of `at_least_one`."""
+    if ids is None or ids.shape[-1]:
+        return ids
+    return np.zeros((*ids.shape[:-1], 1), np.int32)
 
 
 def at_hand(items: Items) -> Items:
@@ -281,9 +282,8 @@ def _evaluate(
         batch = table.positives.shape[:-1]
         table = ScoreTable(*(jnp.broadcast_to(x, table.positives.shape) for x in table))
         undefined = jnp.broadcast_to(undefined, batch)
-        for _ in batch:
-            of_one = jax.vmap(of_one)
-        return jax.tree.map(lambda x: x.astype(dtype), of_one(table, undefined))
+        values = _numerics.over_batch(of_one, len(batch))(table, undefined)
+        return jax.tree.map(lambda x: x.astype(dtype), values)
 
     return _numerics.in_double(compute)(*leaves)
 

@@ -201,6 +201,27 @@ def test_no_items():
     for empty in (jnp.zeros(0), jnp.zeros((2, 0))):
         for loss in (jm.losses.pairwise_auc_loss, jm.losses.average_precision_loss):
             assert not loss(empty, jnp.zeros(0, bool)).any()
+        assert not jm.losses.approx_ndcg_loss(empty, jnp.zeros(0, int)).any()
+
+
+def test_what_is_refused_is_nan_if_traced(rng):
+    scores, labels, weights = sample(rng, batch=(4,))
+    labels = labels.astype(int)
+    expected = jax.value_and_grad(jm.losses.pairwise_auc_loss)(
+        jnp.asarray(scores[0]), labels[0], weights=weights[0]
+    )
+    labels[1, 3], weights[2, 4], scores[3, 5], labels[3] = -1, -0.5, np.nan, 0
+
+    @jax.jit
+    def of(scores, labels, weights):
+        values = jm.losses.pairwise_auc_loss(scores, labels, weights=weights)
+        return jnp.nansum(values), values
+
+    (_, values), gradient = jax.value_and_grad(of, has_aux=True)(scores, labels, weights)
+    assert_allclose(values[0], expected[0], rtol=1e-6)
+    assert_allclose(gradient[0], expected[1], atol=1e-6)
+    assert np.isnan(values[1:]).all()
+    assert not gradient[1:].any()
 
 
 @EVERY_LOSS
@@ -426,6 +447,36 @@ def test_approx_ndcg_against_all_pairs(rng, x64):
     flat_slopes = jax.jit(jax.grad(lambda s: by_segment(s, flat[1]).sum()))(jnp.asarray(flat[0]))
     assert_allclose(flat_slopes, slopes.reshape(-1)[order], atol=1e-12)
     assert not np.asarray(slopes)[2].any()
+
+
+def test_approx_ndcg_leaves_out_and_refuses_if_traced(rng):
+    """Items of no list, and lists with NaN or a negative grade, leave the others as they are."""
+    scores, grades = rng.normal(size=60), rng.integers(0, 4, 60)
+    ids = rng.permutation(np.arange(60) % 4) - 1  # as if -1 were padding
+    loss = partial(jm.losses.approx_ndcg_loss, num_segments=4, temperature=0.3)
+    kept = ids >= 0
+    expected = loss(scores, grades, segments=np.where(kept, ids, 0), where=kept)
+    scores[np.flatnonzero(ids == 1)[0]] = np.nan
+    grades[np.flatnonzero(ids == 2)[0]] = -1
+
+    def traced(scores, grades, ids):
+        values = loss(scores, grades, segments=ids)
+        return values[0], values
+
+    of = jax.jit(jax.value_and_grad(traced, has_aux=True))
+    (_, values), gradient = of(scores, grades, ids)
+    assert_allclose(values, [expected[0], np.nan, np.nan, 0], rtol=1e-6)
+    assert np.isfinite(gradient).all()
+    assert gradient[ids == 0].any()
+    assert not gradient[ids != 0].any()
+
+
+def test_approx_ndcg_far_from_zero(rng):
+    grades, offset = rng.integers(0, 4, 100), 2.0 ** np.arange(4, 14, 3)[:, None]
+    scores = np.round(rng.normal(size=100), 1) / 8 + offset
+    scores = scores.astype(np.float32)
+    exact = [_approx_ndcg_loss(s, grades, 0.1) for s in scores.astype(np.float64)]
+    assert_allclose(jm.losses.approx_ndcg_loss(scores, grades), exact, rtol=2e-6)
 
 
 @pytest.mark.slow

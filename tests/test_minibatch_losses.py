@@ -143,6 +143,23 @@ def test_without_a_class_nothing_happens(name, rng):
 
 
 @EVERY_LOSS
+def test_what_is_refused_changes_nothing_if_traced(name, rng):
+    scores, labels = sample(rng)
+    _, state = LOSSES[name](INIT[name](30), scores, labels, np.arange(30))
+    of = jax.jit(lambda *given: LOSSES[name](state, *given[:2], np.arange(30), step_size=given[2]))
+    odd, missing = np.where(scores == scores.max(), -1, labels), scores.copy()
+    missing[3] = np.nan
+    for bad in ((scores, odd, 0.1), (missing, labels * 1, 0.1), (scores, labels * 1, 0.0)):
+        loss, after = of(*bad)
+        assert np.isnan(loss)
+        assert_allclose(after[0], state[0])
+    assert not np.isnan(of(scores, labels * 1, 0.1)[0])
+    loss, after = LOSSES[name](state, [], [], np.zeros(0, int))
+    assert loss == 0
+    assert_allclose(after[0], state[0])
+
+
+@EVERY_LOSS
 def test_in_a_scan_with_optax(name, rng):
     """It trains a model, its state is a pytree of arrays, and stopping and going on is the same."""
     x = rng.normal(size=(200, 5)).astype(np.float32)

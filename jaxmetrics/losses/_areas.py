@@ -6,10 +6,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxmetrics import _checks
+from jaxmetrics import _checks, _numerics
 from jaxmetrics._types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import Kernel, pair_sums, power, sigmoid, softplus, square
-from jaxmetrics.losses._rows import Row, ascending, evaluate, spread, take
+from jaxmetrics.losses._rows import Row, ascending, evaluate, spread
 from jaxmetrics.losses._top_set import top_set
 
 _MARGIN = ("hinge", "squared_hinge", "square")
@@ -56,9 +56,9 @@ def pairwise_auc_loss(
       TypeError, ValueError: an input is not what it should be, shapes do not fit, or an option is
         one that the surrogate does not have.
 
-    0, with a gradient of 0, where there are no positives or no negatives; NaN where a valid score
-    is, or a traced option is out of its range. Differentiable in reverse, any number of times. Time
-    O(n log n), memory O(n), for every surrogate.
+    0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
+    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
+    Time O(n log n), memory O(n), for every surrogate.
 
     Example:
       >>> import jaxmetrics as jm
@@ -121,8 +121,8 @@ def partial_auc_loss(
       TypeError, ValueError: an input is not what it should be, shapes do not fit, or an option is
         one that the surrogate does not have.
 
-    0, with a gradient of 0, where there are no positives or no negatives; NaN where a valid score
-    is, or a traced option is out of its range. The sets are found by rank and carry no gradient.
+    0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
+    is, or a traced input is not what it should be. The sets are found by rank and carry no gradient.
     Differentiable in reverse, any number of times. Time O(n log n), memory O(n), for every
     surrogate.
 
@@ -160,10 +160,7 @@ def surrogate_numbers(
 
 
 def _all_pairs(row: Row, surrogate: str, **numbers: Array) -> Array:
-    places = places_of(row, surrogate, **numbers)
-    order = ascending(places, row.positives > 0)
-    places, positives, negatives = (take(x, order) for x in (places, *row[1:]))
-    return _mean(surrogate, places, positives, negatives)
+    return _mean(surrogate, *ascending(placed(row, surrogate, **numbers)))
 
 
 def _window(
@@ -175,9 +172,7 @@ def _window(
     band: Array,
     **numbers: Array,
 ) -> Array:
-    places = places_of(row, surrogate, **numbers)
-    order = ascending(places, row.positives > 0)
-    places, positives, negatives = (take(x, order) for x in (places, *row[1:]))
+    places, positives, negatives = ascending(placed(row, surrogate, **numbers))
     negatives = top_set(places, negatives, max_fpr, band)
     if two_way:
         lowest = top_set(-jnp.flip(places), jnp.flip(positives), 1 - min_tpr, band)
@@ -185,20 +180,20 @@ def _window(
     return _mean(surrogate, places, positives, negatives)
 
 
-def places_of(row: Row, surrogate: str, **numbers: Array) -> Array:
-    """Scores such that the loss of a pair is the kernel of the negative's less the positive's."""
+def placed(row: Row, surrogate: str, **numbers: Array) -> Row:
+    """With scores such that the loss of a pair is the kernel of the negative's less the other."""
     if surrogate in _MARGIN:
-        return row.scores + jnp.where(row.negatives > 0, numbers["margin"], 0)
-    if surrogate == "logistic":
-        return row.scores / numbers["temperature"]
-    return row.scores / (numbers["temperature"] * spread(row.scores, row.negatives))
+        places = row.scores + jnp.where(row.negatives > 0, numbers["margin"], 0)
+    elif surrogate == "logistic":
+        places = row.scores / numbers["temperature"]
+    else:
+        places = row.scores / (numbers["temperature"] * spread(row))
+    return row._replace(scores=places)
 
 
 def _mean(surrogate: str, places: Array, positives: Array, negatives: Array) -> Array:
     sums = positives * pair_sums(kernel_of(surrogate, places.dtype), places, negatives, None)
-    pairs = jnp.sum(positives) * jnp.sum(negatives)
-    some = pairs > 0
-    return jnp.where(some, jnp.sum(sums) / jnp.where(some, pairs, 1), 0)
+    return _numerics.divide(jnp.sum(sums), jnp.sum(positives) * jnp.sum(negatives), 0.0)
 
 
 def kernel_of(surrogate: str, dtype: Any) -> Kernel:

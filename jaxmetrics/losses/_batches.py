@@ -17,9 +17,10 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._types import Array, ArrayLike
-from jaxmetrics.losses._areas import kernel_of, places_of, surrogate_numbers
-from jaxmetrics.losses._rows import Row, rows
+from jaxmetrics._table import at_least_one, one_id_at_least
+from jaxmetrics._types import Array, ArrayLike, Items
+from jaxmetrics.losses._areas import kernel_of, placed, surrogate_numbers
+from jaxmetrics.losses._rows import Row, refused, rows
 
 EMPTY = -np.inf  # of a slot that was never visited
 
@@ -50,12 +51,6 @@ def empty_slots(n_slots: int) -> Array:
     return jnp.full(n_slots, EMPTY, _numerics.default_float())
 
 
-def mean_of_slots(values: Array, slots: Array) -> Array:
-    """The mean of `values` over the slots that were visited; NaN if none was."""
-    visited = slots > EMPTY
-    return jnp.sum(jnp.where(visited, values, 0)) / jnp.sum(visited)
-
-
 def apply_step(
     step: Step,
     numbers: dict[str, Any],
@@ -74,10 +69,10 @@ def apply_step(
     of_pairs = _checks.check_loss_options(surrogate_numbers(surrogate, margin, temperature))
     numbers = _checks.check_loss_options(numbers)
     items = _checks.check_items(scores, labels, weights, where)
-    places = _checks.check_slots(index, items, len(slots))
+    places = one_id_at_least(_checks.check_slots(index, items, len(slots)))
     with _numerics.ordinary_promotion():
         result: tuple[Array, Array] = _apply(
-            step, surrogate, tuple(items[:4]), of_pairs, numbers, places, slots
+            step, surrogate, at_least_one(items), of_pairs, numbers, places, slots
         )
     return result
 
@@ -86,29 +81,26 @@ def apply_step(
 def _apply(
     step: Step,
     surrogate: str,
-    arrays: tuple[Any, ...],
+    items: Items,
     of_pairs: dict[str, Any],
     numbers: dict[str, Any],
     index: Array,
     slots: Array,
 ) -> tuple[Array, Array]:
-    row = rows(*arrays)
+    items, index = jax.tree.map(jnp.asarray, (items, index))
+    undefined = refused(items, of_pairs | numbers)
+    row = rows(items, undefined)
     dtype = row.scores.dtype
     of_pairs, numbers = jax.tree.map(lambda x: jnp.asarray(x, dtype), (of_pairs, numbers))
-    places = places_of(row, surrogate, **of_pairs)
+    places = placed(row, surrogate, **of_pairs).scores
     losses = kernel_of(surrogate, dtype).at(places - places[:, None])
-    pairs = Pairs(losses, _shares(row.positives), _shares(row.negatives), row)
-    index = jnp.asarray(index)
+    shares = (_numerics.divide(x, jnp.sum(x), 0.0) for x in (row.positives, row.negatives))
+    pairs = Pairs(losses, *shares, row)
     held = slots.at[index].get(mode="fill", fill_value=EMPTY).astype(dtype)
     values, now = step(pairs, held, **numbers)
-    some = (jnp.sum(row.positives) > 0) & (jnp.sum(row.negatives) > 0)
-    loss = jnp.where(some, jnp.sum(jnp.where(row.positives > 0, pairs.positives * values, 0)), 0)
-    kept = some & (row.positives > 0) & (index >= 0)
+    counts = (row.positives > 0) & jnp.any(row.negatives > 0)
+    loss = jnp.sum(jnp.where(counts, pairs.positives * values, 0))
+    kept = counts & (index >= 0)
     target = jnp.where(kept, index, len(slots))  # which there is none of
     now = lax.stop_gradient(now).astype(slots.dtype)
-    return loss, slots.at[target].set(now, mode="drop")
-
-
-def _shares(weights: Array) -> Array:
-    total = jnp.sum(weights)
-    return weights / jnp.where(total > 0, total, 1)
+    return jnp.where(undefined, jnp.nan, loss), slots.at[target].set(now, mode="drop")

@@ -159,16 +159,17 @@ class _State(NamedTuple):
 
     def moved(self, distance: Array) -> _State:
         """Further away by a distance `[...]`."""
-        n_powers, n_exponentials = self.moments.shape[-1], self.decays.shape[-1]
-        binomial = [
-            sum(
-                (comb(d, e) * self.moments[..., e] * distance ** (d - e) for e in range(d + 1)),
-                jnp.zeros(()),
-            )
-            for d in range(n_powers)
-        ]
-        moments = jnp.stack(binomial, -1) if n_powers else self.moments
-        return _State(moments, self.decays * _decay(distance, n_exponentials))
+        decays = self.decays * _decay(distance, self.decays.shape[-1])
+        return _State(_moved_moments(self.moments, distance), decays)
+
+
+def _moved_moments(moments: Array, distance: Array) -> Array:
+    """Sums of w (y + distance)^d, of those of w y^d."""
+    n = moments.shape[-1]
+    terms = [
+        [comb(d, e) * moments[..., e] * distance ** (d - e) for e in range(d + 1)] for d in range(n)
+    ]
+    return jnp.stack([functools.reduce(jnp.add, each) for each in terms], -1) if n else moments
 
 
 def _of_all_before(state: _State, end: Array, last: Array) -> _State:
@@ -228,56 +229,79 @@ def _polynomial(coefficients: Sequence[float | Array], x: Array) -> Array:
     return value
 
 
+class _Blocks(NamedTuple):
+    """Items in order, in blocks.
+
+    Attributes:
+      place: `[blocks, items]`.
+      weight: `[..., blocks, items]`.
+      number: `[blocks, items]`, of the list that an item is in.
+    """
+
+    place: Array
+    weight: Array
+    number: Array
+
+
+def _blocks(places: Array, weights: Array, opens: Array | None) -> _Blocks:
+    n = len(places)
+    blocks = -(-n // _BLOCK)
+    fill = blocks * _BLOCK - n
+    place = jnp.pad(places, (0, fill), mode="edge")
+    weight = jnp.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, fill)])
+    if opens is None:
+        number = jnp.zeros(blocks * _BLOCK, jnp.int32)
+    else:
+        number = jnp.cumsum(jnp.pad(opens, (0, fill)), dtype=jnp.int32)
+    return _Blocks(*(x.reshape(*x.shape[:-1], blocks, _BLOCK) for x in (place, weight, number)))
+
+
 def _from_behind(
     side: Side, places: Array, weights: Array, opens: Array | None, *, itself: bool
 ) -> Array:
     """At each item the sum over those before it of weight times g(distance)."""
-    n = len(places)
     if not any(side.powers) and not any(side.exponentials):
         return jnp.zeros_like(weights)
-    blocks = -(-n // _BLOCK)
-    fill = blocks * _BLOCK - n
-    place = jnp.pad(places, (0, fill), mode="edge").reshape(blocks, _BLOCK)
-    weight = jnp.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, fill)])
-    weight = weight.reshape(*weights.shape[:-1], blocks, _BLOCK)
-    if opens is None:
-        number = jnp.zeros((blocks, _BLOCK), jnp.int32)
-    else:
-        number = jnp.cumsum(jnp.pad(opens, (0, fill)), dtype=jnp.int32).reshape(blocks, _BLOCK)
+    blocks = _blocks(places, weights, opens)
+    total = _within(side, blocks, itself=itself) + _across(side, blocks)
+    return total.reshape(*weights.shape[:-1], -1)[..., : len(places)]
 
-    # Within a block, pair by pair.
+
+def _within(side: Side, blocks: _Blocks, *, itself: bool) -> Array:
+    """Of items of the same block, pair by pair."""
+    place, weight, number = blocks
     earlier = np.tri(_BLOCK, k=0 if itself else -1, dtype=bool)
     together = earlier & (number[:, :, None] == number[:, None, :])
     distance = jnp.where(together, place[:, :, None] - place[:, None, :], 0)
     pairs = jnp.where(together, _value(side, distance), 0)
-    within = _contract("bij,...bj->...bi", pairs, weight)
+    return _contract("bij,...bj->...bi", pairs, weight)
 
-    # Of all earlier blocks, by the state at their end.
-    last, end = number[:, -1], place[:, -1]
-    known = weight * (number == last[:, None])
-    behind = jnp.where(number == last[:, None], end[:, None] - place, 0)
+
+def _across(side: Side, blocks: _Blocks) -> Array:
+    """Of items of all earlier blocks, by their state at the end of the block before."""
+    place, weight, number = blocks
+    end, last = place[:, -1], number[:, -1]
+    known = number == last[:, None]
+    behind = jnp.where(known, end[:, None] - place, 0)
+    weight = jnp.where(known, weight, 0)
     powers = behind[..., None] ** np.arange(len(side.powers), dtype=np.int32)
     state = _State(
-        _contract("bjd,...bj->...bd", powers, known),
-        _contract("bjk,...bj->...bk", _decay(behind, len(side.exponentials)), known),
+        _contract("bjd,...bj->...bd", powers, weight),
+        _contract("bjk,...bj->...bk", _decay(behind, len(side.exponentials)), weight),
     )
+    moments, decays = _shifted(_of_all_before(state, end, last), 1)
 
-    carried = _shifted(_of_all_before(state, end, last), 1)
-    before_end, before_last = jnp.roll(end, 1), jnp.roll(last, 1)
-
-    reached = (number == before_last[:, None]).at[0].set(False)
-    distance = jnp.where(reached, place - before_end[:, None], 0)
+    reached = (number == jnp.roll(last, 1)[:, None]).at[0].set(False)
+    distance = jnp.where(reached, place - jnp.roll(end, 1)[:, None], 0)
     total = jnp.zeros(())
     if side.powers:
-        moved = _State(carried.moments[..., None, :], jnp.zeros((1, 0), place.dtype))
-        moments = moved.moved(distance).moments
+        moments = _moved_moments(moments[..., None, :], distance)
         total = _contract("...d,d->...", moments, np.asarray(side.powers, place.dtype))
     if side.exponentials:
-        of_side = carried.decays * np.asarray(side.exponentials, place.dtype)
+        of_side = decays * np.asarray(side.exponentials, place.dtype)
         t = jnp.exp(-distance)
         total = total + t * _polynomial([x[..., None] for x in jnp.moveaxis(of_side, -1, 0)], t)
-    result = within + jnp.where(reached, total, 0)
-    return result.reshape(*weights.shape[:-1], -1)[..., :n]
+    return jnp.where(reached, total, 0)
 
 
 def _contract(subscripts: str, *arrays: Any) -> Array:

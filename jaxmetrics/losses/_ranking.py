@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._gain import dcg
+from jaxmetrics._gain import GAINS, dcg
+from jaxmetrics._lists import in_a_segment
 from jaxmetrics._lists import order as order_of_lists
 from jaxmetrics._sorting import descending_keys
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._table import at_least_one, one_id_at_least
+from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
-from jaxmetrics.losses._rows import take
+from jaxmetrics.losses._rows import permuted
 
 
 def approx_ndcg_loss(
@@ -50,8 +52,9 @@ def approx_ndcg_loss(
       TypeError, ValueError: an input is not what it should be, shapes do not fit, a segment is not
         in 0 to num_segments - 1, or a label is negative.
 
-    0, with a gradient of 0, for a list without relevant documents; NaN where a valid score or label
-    is. Differentiable in reverse, any number of times. Time O(n log n), memory O(n): no matrix of
+    0, with a gradient of 0, for a list without relevant documents. NaN where a valid score or label
+    is, or, traced, a label is negative; traced, items of a segment that does not exist are left
+    out. Differentiable in reverse, any number of times. Time O(n log n), memory O(n): no matrix of
     pairs is made.
 
     Example:
@@ -66,53 +69,74 @@ def approx_ndcg_loss(
     checked = _checks.check_loss_options({"temperature": temperature})
     items, segment, count = _checks.check_lists(scores, labels, segments, num_segments, where)
     _checks.check_grades(items.labels, items.where, None)
-    arrays = (items.scores, items.labels, items.where, segment)
     with _numerics.ordinary_promotion():
-        value: Array = _of_rows(gain, count, arrays, checked["temperature"])
+        value: Array = _of_rows(
+            gain, count, at_least_one(items), one_id_at_least(segment), checked["temperature"]
+        )
     return value
 
 
+class _Documents(NamedTuple):
+    """One row of documents, `[n]` each; what does not count is in the list after the last one."""
+
+    scores: Array
+    gains: Array
+    segment: Array
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _of_rows(gain: str, num_segments: int | None, arrays: Any, temperature: Array) -> Array:
-    scores, labels, where, segments = jax.tree.map(jnp.asarray, arrays)
+def _of_rows(
+    gain: str, num_segments: int | None, items: Items, segments: Any, temperature: Array
+) -> Array:
+    items, segments = jax.tree.map(jnp.asarray, (items, segments))
+    scores, labels, where = items.scores, items.labels, items.where
     dtype = jnp.promote_types(scores.dtype, jnp.float32)
     ideal = dcg(
         labels, labels, where=where, segments=segments, num_segments=num_segments, gain=gain
+    ).astype(dtype)
+    gains = GAINS[gain](labels.astype(dtype))
+    n_lists = num_segments or 1
+    lists = in_a_segment(jnp.zeros(1, int) if segments is None else segments, where, n_lists)
+    shape = jnp.broadcast_shapes(scores.shape, gains.shape, lists.shape)
+    documents = _Documents(
+        *(jnp.broadcast_to(x, shape) for x in (scores.astype(dtype), gains, lists))
     )
-    given = [x for x in (scores, labels, where, segments) if x is not None]
-    shape = jnp.broadcast_shapes(*(x.shape for x in given))
-    valid = jnp.ones(1, bool) if where is None else where
-    gains = labels.astype(dtype) if gain == "linear" else jnp.exp2(labels.astype(dtype)) - 1
-    lists = jnp.zeros(1, jnp.int32) if segments is None else segments
-    parts = (
-        jnp.where(valid, scores, 0).astype(dtype) / temperature.astype(dtype),
-        jnp.where(valid, gains, 0),
-        valid,
-        lists.astype(jnp.int32),
-    )
-    of_one: Any = functools.partial(_dcg, num_segments=num_segments)
-    for _ in shape[:-1]:
-        of_one = jax.vmap(of_one)
-    found = of_one(*(jnp.broadcast_to(x, shape) for x in parts))
-    some = ideal > 0
-    share = found / jnp.where(some, ideal, 1).astype(dtype)
-    value = jnp.where(some, 1 - share, 0)
-    return jnp.where(jnp.isnan(ideal), jnp.nan, value)
+
+    def of_one(documents: _Documents) -> tuple[Array, Array]:
+        return _dcg(documents, n_lists, temperature.astype(dtype))
+
+    found, undefined = _numerics.over_batch(of_one, len(shape) - 1)(documents)
+    if segments is None:
+        found, undefined = found[..., 0], undefined[..., 0]
+    value = 1 - _numerics.divide(found, ideal, 1.0)
+    return jnp.where(undefined | jnp.isnan(temperature), jnp.nan, value)
 
 
-def _dcg(
-    places: Array, gains: Array, valid: Array, segment: Array, *, num_segments: int | None
-) -> Array:
+def _dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array, Array]:
+    """`[n_lists]`, the smooth DCG of each list and whether it is undefined."""
+
+    def of_lists(values: Array, segment: Array) -> Array:
+        return jax.ops.segment_sum(values, segment, n_lists + 1)
+
+    scores, gains, segment = documents
+    refused = _numerics.is_nan(scores) | ~(gains >= 0)
+    undefined = of_lists(refused.astype(jnp.int32), segment) > 0
+    counts = ~undefined[segment] & (segment < n_lists)
+    scores, gains = jnp.where(counts, scores, 0), jnp.where(counts, gains, 0)
+    # Differences do not depend on where 0 is, so nor does the gradient. It is a sum of quotients, as
+    # the quotient of a sum might be rounded by one program that uses it and not by another.
+    size = of_lists(jnp.ones_like(scores), segment)
+    middle = lax.stop_gradient(of_lists(scores / size[segment], segment))
+    places = (scores - middle[segment]) / temperature
+
     order = _order(lax.stop_gradient(places), segment)
-    places, gains, valid, segment = (take(x, order) for x in (places, gains, valid, segment))
+    places, gains, segment = (permuted(x, order) for x in (places, gains, segment))
     opens = jnp.append(True, segment[1:] != segment[:-1])
-    above = pair_sums(sigmoid(places.dtype), places, valid.astype(places.dtype), opens)
+    weights = permuted(counts, order).astype(places.dtype)
+    above = pair_sums(sigmoid(places.dtype), places, weights, opens)
     # By the sigmoid a document is half above itself.
-    terms = gains / jnp.log2(1.5 + above)
-    if num_segments is None:
-        return jnp.sum(terms)
-    sums: Array = jax.ops.segment_sum(terms, segment, num_segments, indices_are_sorted=True)
-    return sums
+    found = of_lists(gains / jnp.log2(1.5 + above), segment)
+    return found[:n_lists], undefined[:n_lists]
 
 
 @_numerics.double_program()

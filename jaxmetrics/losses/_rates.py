@@ -5,9 +5,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from jaxmetrics._numerics import divide
 from jaxmetrics._types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
-from jaxmetrics.losses._rows import Row, ascending, evaluate, spread, take
+from jaxmetrics.losses._rows import Row, ascending, evaluate, spread
 from jaxmetrics.losses._top_set import edge_set
 
 
@@ -45,8 +46,9 @@ def recall_at_fpr_loss(
     Raises:
       TypeError, ValueError: an input is not what it should be, or shapes do not fit.
 
-    0, with a gradient of 0, where there are no positives or no negatives; NaN where a valid score
-    is. Differentiable in reverse, any number of times. Time O(n log n), memory O(n).
+    0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
+    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
+    Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -91,8 +93,9 @@ def average_precision_loss(
     Raises:
       TypeError, ValueError: an input is not what it should be, or shapes do not fit.
 
-    0, with a gradient of 0, where there are no positives or no negatives; NaN where a valid score
-    is. Differentiable in reverse, any number of times. Time O(n log n), memory O(n).
+    0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
+    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
+    Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -108,27 +111,22 @@ def average_precision_loss(
 
 
 def _recall(row: Row, max_fpr: Array, temperature: Array, band: Array) -> Array:
-    order = ascending(row.scores, row.positives > 0)
-    scores, negatives = take(row.scores, order), take(row.negatives, order)
-    threshold = jnp.sum(edge_set(scores, negatives, max_fpr, band) * scores)
-    scale = temperature * spread(row.scores, row.negatives)
-    missed = jax.nn.sigmoid((threshold - row.scores) / scale)
+    row = ascending(row)
+    threshold = jnp.sum(edge_set(row.scores, row.negatives, max_fpr, band) * row.scores)
+    missed = jax.nn.sigmoid((threshold - row.scores) / (temperature * spread(row)))
     return _mean(missed, row)
 
 
 def _average_precision(row: Row, temperature: Array) -> Array:
-    places = row.scores / (temperature * spread(row.scores, row.negatives))
-    order = ascending(places, row.positives > 0)
-    places, positives, weights = (take(x, order) for x in (places, row.positives, row.weights))
+    row = ascending(row._replace(scores=row.scores / (temperature * spread(row))))
     # An item is half above itself by the sigmoid, and wholly by the definition.
-    both = jnp.stack([positives, weights])
-    found, all_above = pair_sums(sigmoid(places.dtype), places, both, None) + both / 2
-    precision = found / jnp.where(all_above > 0, all_above, 1)
-    return _mean(1 - precision, row._replace(positives=positives))
+    both = jnp.stack([row.positives, row.weights])
+    found, all_above = pair_sums(sigmoid(both.dtype), row.scores, both, None) + both / 2
+    precision = divide(found, jnp.where(row.positives > 0, all_above, 0), 0.0)
+    return _mean(1 - precision, row)
 
 
 def _mean(values: Array, row: Row) -> Array:
     """Over the positives; 0 where a class is absent."""
-    some = (jnp.sum(row.positives) > 0) & (jnp.sum(row.negatives) > 0)
-    total = jnp.where(some, jnp.sum(row.positives), 1)
-    return jnp.where(some, jnp.sum(row.positives * values) / total, 0)
+    total = jnp.where(jnp.any(row.negatives > 0), jnp.sum(row.positives), 0)
+    return divide(jnp.sum(row.positives * values), total, 0.0)

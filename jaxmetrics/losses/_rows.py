@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,8 +11,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
-from jaxmetrics._table import at_least_one
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._table import at_least_one, not_allowed
+from jaxmetrics._types import Array, ArrayLike, Items
 
 
 class Row(NamedTuple):
@@ -48,7 +47,7 @@ def evaluate(
     items = _checks.check_items(scores, labels, weights, where)
     checked = _checks.check_loss_options(numbers)
     with _numerics.ordinary_promotion():
-        value: Array = _of_rows(loss, constants, tuple(at_least_one(items)[:4]), checked)
+        value: Array = _of_rows(loss, constants, at_least_one(items), checked)
     return value
 
 
@@ -56,30 +55,40 @@ def evaluate(
 def _of_rows(
     loss: Callable[..., Array],
     constants: tuple[Any, ...],
-    arrays: tuple[Any, ...],
+    items: Items,
     numbers: dict[str, Any],
 ) -> Array:
-    parts = rows(*arrays)
-    dtype = parts.scores.dtype
+    items = jax.tree.map(jnp.asarray, items)
+    undefined = refused(items, numbers)
+    batch = rows(items, undefined)
+    dtype = batch.scores.dtype
     numbers = {name: jnp.asarray(x, dtype) for name, x in numbers.items()}
 
-    def of_one(*parts: Array) -> Array:
-        return loss(Row(*parts), *constants, **numbers)
+    def of_one(row: Row) -> Array:
+        return loss(row, *constants, **numbers)
 
-    for _ in parts.scores.shape[:-1]:
-        of_one = jax.vmap(of_one)
-    value: Array = of_one(*parts)
-    refused = functools.reduce(operator.or_, map(jnp.isnan, numbers.values()), False)
-    return jnp.where(refused, jnp.nan, value)
+    value = _numerics.over_batch(of_one, batch.scores.ndim - 1)(batch)
+    return jnp.where(undefined, jnp.nan, value)
 
 
-def rows(scores: Array, labels: Array, weights: Array | None, where: Array | None) -> Row:
-    """All rows of checked items, `[..., n]` each."""
-    scores, labels = jnp.asarray(scores), jnp.asarray(labels)
-    dtype = jnp.promote_types(scores.dtype, jnp.float32)
-    valid = jnp.ones(1, bool) if where is None else jnp.asarray(where)
-    weight = jnp.ones(1, dtype) if weights is None else jnp.asarray(weights).astype(dtype)
-    valid, positive, weight, scores = jnp.broadcast_arrays(valid, labels != 0, weight, scores)
+def refused(items: Items, numbers: dict[str, Any]) -> Array:
+    """`[...]`, whether a traced input is what an eager call refuses, or a valid score is NaN."""
+    nan = _numerics.is_nan(items.scores)
+    undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
+    for number in numbers.values():
+        undefined |= jnp.isnan(number)
+    return undefined | not_allowed(items)
+
+
+def rows(items: Items, undefined: Array) -> Row:
+    """All rows of checked items, `[..., n]` each; of an undefined row no item counts."""
+    dtype = jnp.promote_types(items.scores.dtype, jnp.float32)
+    valid = ~jnp.expand_dims(undefined, -1)
+    valid = valid if items.where is None else valid & items.where
+    weight = jnp.ones(1, dtype) if items.weights is None else items.weights.astype(dtype)
+    valid, positive, weight, scores = jnp.broadcast_arrays(
+        valid, items.labels == 1, weight, items.scores
+    )
     scores = jnp.where(valid, scores, 0).astype(dtype)
     # Differences do not depend on where 0 is, so nor does the gradient.
     count = jnp.maximum(jnp.sum(valid, -1, keepdims=True), 1).astype(dtype)
@@ -91,29 +100,33 @@ def rows(scores: Array, labels: Array, weights: Array | None, where: Array | Non
     )
 
 
-def ascending(places: Array, later: Array) -> Array:
-    """The order of `[n]` places; of those that are equal, items that are `later` come last."""
-    order: Array = _order(lax.stop_gradient(places), later)
+def ascending(row: Row) -> Row:
+    """The row in order of score; of items that tie, positives come last."""
+    order = order_of(row)
+    return Row(*(permuted(x, order) for x in row))
+
+
+def order_of(row: Row) -> Array:
+    """The order of `ascending`."""
+    order: Array = _order(lax.stop_gradient(row.scores), row.positives > 0)
     return order
 
 
 @_numerics.double_program()
-def _order(places: Array, later: Array) -> Array:
-    index = jnp.arange(len(places), dtype=jnp.uint32) | (later.astype(jnp.uint32) << 31)
-    order: Array = _sorting.sort_by_key_and_payload(~_sorting.descending_keys(places), index)[1]
+def _order(scores: Array, later: Array) -> Array:
+    index = jnp.arange(len(scores), dtype=jnp.uint32) | (later.astype(jnp.uint32) << 31)
+    order: Array = _sorting.sort_by_key_and_payload(~_sorting.descending_keys(scores), index)[1]
     return order & (2**31 - 1)
 
 
-def take(values: Array, order: Array) -> Array:
+def permuted(values: Array, order: Array) -> Array:
     """`values[order]`, of an order that has each item once."""
     taken: Array = values.at[order].get(mode="promise_in_bounds", unique_indices=True)
     return taken
 
 
-def spread(scores: Array, weights: Array) -> Array:
-    """The standard deviation; 1 where there is none, so that it can be divided by."""
-    total = jnp.sum(weights)
-    shares = weights / jnp.where(total > 0, total, 1)
-    variance = jnp.sum(shares * (scores - jnp.sum(shares * scores)) ** 2)
-    some = variance > 0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1)), 1)
+def spread(row: Row) -> Array:
+    """The standard deviation of the negatives; 1 where there is none, to be divided by."""
+    shares = _numerics.divide(row.negatives, jnp.sum(row.negatives), 0.0)
+    variance = jnp.sum(shares * (row.scores - jnp.sum(shares * row.scores)) ** 2)
+    return jnp.sqrt(jnp.where(variance > 0, variance, 1))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxmetrics._numerics import divide
 from jaxmetrics._types import Array
 
 
@@ -52,8 +53,7 @@ def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
     soft = jax.nn.sigmoid(high) * jax.nn.sigmoid(-low) * -jnp.expm1((above - upto) / safe)
     exact = ((above <= share) & (share < upto)).astype(weights.dtype)
     edge = _parts(jnp.where(some, soft, exact), above, upto, weights)
-    total = jnp.sum(edge)
-    return edge / jnp.where(total > 0, total, 1)
+    return divide(edge, jnp.sum(edge), 0.0)
 
 
 def _width(share: Array, band: Array) -> Array:
@@ -71,12 +71,10 @@ def _ranks(places: Array, weights: Array) -> tuple[Array, Array]:
     first, last = jnp.append(True, differs), jnp.append(differs, True)
     upto = lax.cummin(jnp.where(first, upto, jnp.inf))
     above = lax.cummax(jnp.where(last, above, -jnp.inf), reverse=True)
-    safe = jnp.where(total > 0, total, 1)
-    above, upto = above / safe, upto / safe
+    above, upto = divide(above, total, 0.0), divide(upto, total, 0.0)
     return above, jnp.maximum(upto, above)
 
 
 def _parts(together: Array, above: Array, upto: Array, weights: Array) -> Array:
     """Of what items that tie have together, the part of each."""
-    tied = upto - above
-    return together * weights / jnp.where(tied > 0, tied, 1)
+    return divide(together * weights, upto - above, 0.0)

@@ -18,7 +18,7 @@ from jax import lax
 
 from jaxmetrics._types import Array, ArrayLike
 from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots
-from jaxmetrics.losses._rows import ascending, take
+from jaxmetrics.losses._rows import order_of, permuted
 from jaxmetrics.losses._top_set import edge_set
 
 __all__ = ["State", "apply", "init"]
@@ -98,9 +98,9 @@ def apply(
     Raises:
       TypeError, ValueError: an input is not what it should be, or an index has no slot.
 
-    0, with a gradient of 0 and the state as it was, where a class is absent; NaN where a valid
-    score is. Traced, an index that has no slot is not remembered. Time and memory O(n^2) of the
-    batch.
+    The state stays as it was, and the loss is 0 with a gradient of 0 where a class is absent, NaN
+    where a valid score is or a traced input is not what it should be. Traced, an index that has no
+    slot is not remembered. Time and memory O(n^2) of the batch.
 
     Example:
       >>> import jaxmetrics as jm
@@ -131,8 +131,8 @@ def apply(
 
 
 def _step(pairs: Pairs, held: Array, max_fpr: Array, step_size: Array) -> tuple[Array, Array]:
-    order = ascending(pairs.row.scores, pairs.row.positives > 0)
-    scores, negatives = take(pairs.row.scores, order), take(pairs.row.negatives, order)
+    order = order_of(pairs.row)
+    scores, negatives = (permuted(x, order) for x in (pairs.row.scores, pairs.row.negatives))
     # Losses rise with the score of the negative, so one item is at the edge for all positives.
     edge = order[jnp.argmax(edge_set(scores, negatives, max_fpr, jnp.zeros_like(max_fpr)))]
     threshold = lax.stop_gradient(jnp.where(held > EMPTY, held, pairs.losses[:, edge]))

@@ -22,7 +22,7 @@ from jax import lax
 
 from jaxmetrics import _checks
 from jaxmetrics._types import Array, ArrayLike
-from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots, mean_of_slots
+from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots
 
 __all__ = ["State", "apply", "init", "objective"]
 
@@ -102,9 +102,9 @@ def apply(
     Raises:
       TypeError, ValueError: an input is not what it should be, or an index has no slot.
 
-    0, with a gradient of 0 and the state as it was, where a class is absent; NaN where a valid
-    score is. Traced, an index that has no slot is not remembered. Time and memory O(n^2) of the
-    batch.
+    The state stays as it was, and the loss is 0 with a gradient of 0 where a class is absent, NaN
+    where a valid score is or a traced input is not what it should be. Traced, an index that has no
+    slot is not remembered. Time and memory O(n^2) of the batch.
 
     Example:
       >>> import jax, jaxmetrics as jm
@@ -160,7 +160,7 @@ def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
     Reference: that of `jaxmetrics.losses.kl_partial_auc`.
     """
     weight = _checks.check_loss_options({"kl_weight": kl_weight})["kl_weight"]
-    return mean_of_slots(weight * state.log_means, state.log_means)
+    return weight * jnp.mean(state.log_means, where=state.log_means > EMPTY)
 
 
 def _step(pairs: Pairs, held: Array, kl_weight: Array, step_size: Array) -> tuple[Array, Array]:
