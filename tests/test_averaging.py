@@ -11,6 +11,8 @@ from registry import youden
 
 import jaxmetrics as jm
 
+pytestmark = pytest.mark.xdist_group("averaging")  # what is compiled once serves all
+
 N, CLASSES = 60, 4
 
 
@@ -45,7 +47,7 @@ def test_one_vs_one(problem, average):
     close(jm.one_vs_one(jm.roc_auc, average)(scores, labels), expected)
 
 
-@pytest.mark.parametrize("turns", [1, 3, 100])
+@pytest.mark.parametrize("turns", [pytest.param(1, marks=pytest.mark.slow), 3, 100])
 def test_one_vs_one_by_pairs_in_turns(problem, turns, monkeypatch):
     scores, labels, weights = problem
     monkeypatch.setattr("jaxmetrics._averaging._PAIR_WEIGHTS", CLASSES**2 * N // turns)

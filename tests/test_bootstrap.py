@@ -103,7 +103,9 @@ def drawn_items(data):
 
 
 @pytest.mark.parametrize(
-    "metric", [jm.roc_auc, PARTIAL, RECALL], ids=["roc_auc", "partial_auc", "recall"]
+    "metric",
+    [jm.roc_auc, PARTIAL, pytest.param(RECALL, marks=pytest.mark.slow)],
+    ids=["roc_auc", "partial_auc", "recall"],
 )
 def test_replay_of_models(metric, data, drawn_items):
     """Heavy ties, a mask that hides NaN, and two models whose resamples are the same."""
@@ -130,7 +132,12 @@ def test_replay_of_tables(data, drawn_items):
 
 @pytest.mark.parametrize(
     ("metric", "amounts"),
-    [(partial(jm.partial_auc, min_fpr=0.05, max_fpr=0.2), False), (RECALL, True)],
+    [
+        pytest.param(
+            partial(jm.partial_auc, min_fpr=0.05, max_fpr=0.2), False, marks=pytest.mark.slow
+        ),
+        (RECALL, True),
+    ],
     ids=["band", "recall"],
 )
 def test_replay_of_weights(metric, amounts, data, rng):

@@ -12,6 +12,8 @@ from numpy.testing import assert_allclose
 import jaxmetrics as jm
 from jaxmetrics.losses import _rows
 
+pytestmark = pytest.mark.xdist_group("losses")  # what is compiled once serves all
+
 CONVEX = ("hinge", "squared_hinge", "square", "logistic")
 SURROGATES = (*CONVEX, "sigmoid")
 EVERY_SURROGATE = pytest.mark.parametrize("surrogate", SURROGATES)
@@ -98,7 +100,13 @@ def _naive(scores, labels, weights, surrogate, max_fpr=1.0, min_tpr=0.0, band=0.
     return loss
 
 
-@EVERY_SURROGATE
+@pytest.mark.parametrize(
+    "surrogate",
+    [
+        pytest.param(x, marks=() if x in ("squared_hinge", "sigmoid") else pytest.mark.slow)
+        for x in SURROGATES
+    ],
+)
 def test_value_and_gradient_against_naive_pairs(surrogate, rng, x64):
     """With ties, weights, masks, the fractional edge of an exact set, and soft ones."""
     name = "temperature" if surrogate in ("logistic", "sigmoid") else "margin"
