@@ -122,9 +122,9 @@ def partial_auc_loss(
         one that the surrogate does not have.
 
     0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
-    is, or a traced input is not what it should be. The sets are found by rank and carry no gradient.
-    Differentiable in reverse, any number of times. Time O(n log n), memory O(n), for every
-    surrogate.
+    is, or a traced input is not what it should be. The sets are found by rank and carry no
+    gradient. Differentiable in reverse, any number of times. Time O(n log n), memory O(n), for
+    every surrogate.
 
     Example:
       >>> import jax, jaxmetrics as jm

@@ -123,8 +123,8 @@ def _dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array
     undefined = of_lists(refused.astype(jnp.int32), segment) > 0
     counts = ~undefined[segment] & (segment < n_lists)
     scores, gains = jnp.where(counts, scores, 0), jnp.where(counts, gains, 0)
-    # Differences do not depend on where 0 is, so nor does the gradient. It is a sum of quotients, as
-    # the quotient of a sum might be rounded by one program that uses it and not by another.
+    # Differences do not depend on where 0 is, so nor does the gradient. A sum of quotients, as the
+    # quotient of a sum might be rounded otherwise by another program that uses it.
     size = of_lists(jnp.ones_like(scores), segment)
     middle = lax.stop_gradient(of_lists(scores / size[segment], segment))
     places = (scores - middle[segment]) / temperature
