@@ -26,6 +26,7 @@ from jaxmetrics._curves import (
     roc_curve,
 )
 from jaxmetrics._gain import dcg, expected_reciprocal_rank, ndcg, rank_biased_precision
+from jaxmetrics._metric import table_metric
 from jaxmetrics._pairs import ordered_pair_accuracy
 from jaxmetrics._retrieval import (
     average_precision_at_k,
@@ -35,7 +36,7 @@ from jaxmetrics._retrieval import (
     reciprocal_rank,
 )
 from jaxmetrics._segments import segment_partial_auc, segment_roc_auc
-from jaxmetrics._table import ScoreTable, score_table, table_metric
+from jaxmetrics._table import ScoreTable, score_table
 from jaxmetrics._threshold import (
     AtThreshold,
     min_cost_threshold,

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import ScoreTable, evaluate, library_metric
+from jaxmetrics._metric import library_metric
+from jaxmetrics._table import ScoreTable, evaluate
 from jaxmetrics._types import Array, ArrayLike
 
 

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import evaluate, resolve
+from jaxmetrics._metric import resolve
+from jaxmetrics._table import evaluate
 from jaxmetrics._types import Array, ArrayLike, HostArray, Items
 
 ClassMetric = Callable[..., Any]

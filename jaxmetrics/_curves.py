@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics import _numerics
-from jaxmetrics._table import ScoreTable, library_metric
+from jaxmetrics._metric import library_metric
+from jaxmetrics._table import ScoreTable
 from jaxmetrics._types import Array, HostArray
 
 

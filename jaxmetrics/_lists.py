@@ -7,7 +7,6 @@ segment. Everything is written for one row, or for the segments of one row, and 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,7 +16,8 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
-from jaxmetrics._table import at_hand, at_least_one, on_host, one_id_at_least
+from jaxmetrics._items import at_hand, at_least_one, on_host, one_id_at_least
+from jaxmetrics._keywords import REQUIRED, keywords
 from jaxmetrics._types import Array, ArrayLike, Items, ListMetric
 
 Places = int | tuple[int, ...] | None
@@ -226,7 +226,11 @@ def list_metric(*, ideal: bool = False, graded: bool = False) -> Callable[..., L
     """
 
     def decorate(function: Callable[..., tuple[Array, Any]]) -> ListMetric:
-        options = list(inspect.signature(function).parameters.values())[1:]
+        options = keywords(
+            function,
+            {"scores": REQUIRED, "labels": REQUIRED},
+            ("where", "segments", "num_segments"),
+        )
 
         @functools.wraps(function)
         def metric(
@@ -238,7 +242,7 @@ def list_metric(*, ideal: bool = False, graded: bool = False) -> Callable[..., L
             num_segments: int | None = None,
             **given: Any,
         ) -> Array:
-            chosen = _chosen(function.__name__, options, given)
+            chosen = _checks.check_list_options(options.filled(given))
             items, segment, count = _checks.check_lists(
                 scores, labels, segments, num_segments, where
             )
@@ -257,39 +261,11 @@ def list_metric(*, ideal: bool = False, graded: bool = False) -> Callable[..., L
             return value
 
         public: Any = metric
-        public.__signature__ = _signature(options)
+        public.__signature__ = options.signature
         found: ListMetric = public
         return found
 
     return decorate
-
-
-def _chosen(name: str, options: list[inspect.Parameter], given: dict[str, Any]) -> dict[str, Any]:
-    """All options, checked."""
-    defaults = {o.name: o.default for o in options if o.default is not o.empty}
-    names = {o.name for o in options}
-    unknown, missing = given.keys() - names, names - defaults.keys() - given.keys()
-    if unknown or missing:
-        listed = ", ".join(sorted(unknown or missing))
-        raise TypeError(
-            f"{name} {'has no option' if unknown else 'needs'} {listed}; "
-            f"it is called as {name}{_signature(options)}"
-        )
-    return _checks.check_list_options({**defaults, **given})
-
-
-def _signature(options: list[inspect.Parameter]) -> inspect.Signature:
-    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    return inspect.Signature(
-        [
-            *(inspect.Parameter(name, positional) for name in ("scores", "labels")),
-            *(
-                inspect.Parameter(name, keyword, default=None)
-                for name in ("where", "segments", "num_segments")
-            ),
-            *options,
-        ]
-    )
 
 
 def _orders_now(

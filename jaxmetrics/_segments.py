@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxmetrics import _checks, _numerics
 from jaxmetrics._area import in_counts, scaled
+from jaxmetrics._items import at_least_one, class_weights, not_allowed, one_id_at_least
 from jaxmetrics._lists import Lists, in_a_segment, order, places, running, runs, take
 from jaxmetrics._numerics import divide
 from jaxmetrics._sorting import descending_keys
-from jaxmetrics._table import at_least_one, class_weights, not_allowed, one_id_at_least
 from jaxmetrics._types import Array, ArrayLike, Items
 
 

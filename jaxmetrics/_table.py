@@ -1,21 +1,18 @@
-"""ScoreTable, the one type between inputs and answers, and how a metric is evaluated on it."""
+"""ScoreTable, the one type between inputs and answers, and how functions of it are evaluated."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, Concatenate, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics import _checks, _numerics, _sorting
-from jaxmetrics._types import Array, ArrayLike, Items, P, TableMetric
-
-R = TypeVar("R")
+from jaxmetrics._items import at_hand, at_least_one, class_weights, not_allowed, on_host
+from jaxmetrics._types import Array, ArrayLike, Items
 
 
 class ScoreTable(NamedTuple):
@@ -125,16 +122,6 @@ def _build(items: Items) -> tuple[ScoreTable, Array]:
     return ScoreTable(thresholds, positives, negatives), undefined
 
 
-def not_allowed(items: Items) -> Array:
-    """Whether labels or weights are what an eager call refuses; traced, they make it undefined."""
-    refused = jnp.zeros(items.labels.shape, bool)
-    if items.labels.dtype != bool:
-        refused = (items.labels != 0) & (items.labels != 1)
-    if items.weights is not None:
-        refused = refused | ~((items.weights >= 0) & (items.weights < jnp.inf))
-    return jnp.any(refused if items.where is None else refused & items.where, axis=-1)
-
-
 def _labels_ride(items: Items) -> bool:
     """Whether the class can be sorted along with the key, so that nothing need be gathered."""
     if items.weights is not None or items.amounts is not None:
@@ -163,57 +150,6 @@ def _prepared(items: Items) -> Items:
     ride = _labels_ride(items)
     needed = (host.scores, host.labels, host.where) if ride else (host.scores,)
     return items._replace(in_order=_in_order(host)) if on_host(*needed) else items
-
-
-def at_least_one(items: Items) -> Items:
-    """No items are the same as one that is masked, which spares every reduction a case."""
-    if items.scores.shape[-1]:
-        return items
-    one = items._replace(where=np.zeros(1, bool) if items.where is None else items.where)
-    zeros: list[Any] = [x if x is None else np.zeros((*x.shape[:-1], 1), x.dtype) for x in one]
-    return Items(*zeros)
-
-
-def one_id_at_least(ids: Any) -> Any:
-    """The ids that go with items of `at_least_one`."""
-    if ids is None or ids.shape[-1]:
-        return ids
-    return np.zeros((*ids.shape[:-1], 1), np.int32)
-
-
-def at_hand(items: Items) -> Items:
-    """With NumPy's arrays, not copied, of those in the memory of the CPU that computes."""
-    compiling = not _checks.is_concrete(jnp.zeros(()))
-    if compiling or jax.default_backend() != "cpu":
-        return items  # as they would become constants of the program, or be sent to a device
-    return Items(*map(_on_host, items))
-
-
-def on_host(*arrays: Any) -> bool:
-    """Whether NumPy is to sort: it is allowed to work now, and all arrays are its own."""
-    ready = _checks.is_concrete(jnp.zeros(())) and jax.default_backend() == "cpu"
-    return ready and all(x is None or isinstance(x, np.ndarray) for x in arrays)
-
-
-def _on_host(array: Any) -> Any:
-    """As NumPy's, without a copy, if it lies in this process's memory; else as it is."""
-    if isinstance(array, jax.Array) and _checks.is_concrete(array):
-        device, *others = array.devices()
-        if device.platform == "cpu" and not others:
-            return np.asarray(array)
-    return array
-
-
-def class_weights(items: Items) -> tuple[Array, Array]:
-    """What each item adds to the positives and to the negatives; 0 where it is masked."""
-    _, labels, weights, where, amounts, _ = items
-    counted = weights is None and amounts is None
-    valid = jnp.array(True) if where is None else where
-    weight = jnp.where(valid, 1 if weights is None else weights, 0)
-    weight = weight.astype(jnp.int32 if counted else jnp.float64)
-    positive, negative = (labels == 1) & valid, (labels != 1) & valid
-    amount = 1 if amounts is None else jnp.where(positive, amounts, 0)
-    return jnp.where(positive, weight * amount, 0), jnp.where(negative, weight, 0)
 
 
 def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
@@ -296,210 +232,3 @@ def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
     counts = [x.astype(jnp.float64 if _numerics.is_inexact(x) else jnp.int64) for x in counts]
     table = ScoreTable(thresholds.astype(jnp.float64), *counts)
     return table, jnp.isnan(table.thresholds[..., 0])
-
-
-class Traits(NamedTuple):
-    """What inference has to know of a metric.
-
-    Attributes:
-      public: the function as its author wrote it.
-      smooth: whether the gradient with respect to weights is its influence function.
-      of_roc_curve: whether it depends on the ROC curve alone, as a set of points.
-      amounts: whether it takes amounts.
-    """
-
-    public: Callable[..., Any]
-    smooth: bool = True
-    of_roc_curve: bool = False
-    amounts: bool = False
-
-
-@dataclass(frozen=True)
-class _OfDoubles:
-    """A user's function of a table in float64, for whom sums and products of counts are safe.
-
-    The library's own take integer counts as they come.
-    """
-
-    function: Callable[..., Any]
-
-    def __call__(self, table: ScoreTable, **options: Any) -> Any:
-        return self.function(ScoreTable(*(x.astype(jnp.float64) for x in table)), **options)
-
-
-@overload
-def table_metric(
-    function: Callable[Concatenate[ScoreTable, P], R],
-    *,
-    check: Callable[[dict[str, Any]], dict[str, Any]] = ...,
-    amounts: bool = ...,
-    of_roc_curve: bool = ...,
-) -> TableMetric[P, R]: ...
-
-
-@overload
-def table_metric(
-    *,
-    check: Callable[[dict[str, Any]], dict[str, Any]] = ...,
-    amounts: bool = ...,
-    of_roc_curve: bool = ...,
-) -> Callable[[Callable[Concatenate[ScoreTable, P], R]], TableMetric[P, R]]: ...
-
-
-def table_metric(
-    function: Any = None,
-    *,
-    check: Callable[[dict[str, Any]], dict[str, Any]] = dict,
-    amounts: bool = False,
-    of_roc_curve: bool = False,
-) -> Any:
-    """Make a function of one ScoreTable into a metric like the library's own.
-
-    The result takes `(scores, labels, *, weights=None, where=None, **options)` or one ScoreTable,
-    with any leading axes as a batch, and is compiled once a shape. `function` is given one table
-    `[rows]`, in double precision whatever the x64 mode, and returns an array or a pytree of them.
-
-    Args:
-      function: `function(table, *, option=default, ...)`. Options are keyword-only; those that
-        are arrays are traced, others are compile-time constants.
-      check: called with the options before any work, returns those to use; raises what is wrong.
-      amounts: also accept `amounts=` `[..., n]`, by which the positives' weights are multiplied.
-      of_roc_curve: whether the value depends on the ROC curve alone, drawn with straight lines
-        between its points: neither on thresholds nor on how many rows a straight part has. Its
-        bootstrap is then faster, as neighbouring rows of one class are drawn as one.
-
-    Returns:
-      The metric. It works under `jit`, `vmap` and, with respect to weights, reverse-mode `grad`.
-
-    Raises:
-      TypeError: the metric is given an option that `function` does not have.
-
-    The value is NaN where a valid score is NaN or no item is valid. Time O(n log n) and memory O(n)
-    for the table, and what `function` takes.
-
-    Example:
-      >>> import jax.numpy as jnp
-      >>> import jaxmetrics as jm
-      >>> @jm.table_metric
-      ... def youden(table):
-      ...     '''The largest vertical distance of the ROC curve from the diagonal.'''
-      ...     tpr = jnp.cumsum(table.positives) / jnp.sum(table.positives)
-      ...     fpr = jnp.cumsum(table.negatives) / jnp.sum(table.negatives)
-      ...     return jnp.max(tpr - fpr)
-      >>> print(youden([.1, .4, .35, .8], [0, 0, 1, 1]))
-      0.5
-
-    Reference: W. J. Youden, "Index for rating diagnostic tests", Cancer 3, 1950.
-    """
-    if function is None:
-        return functools.partial(
-            table_metric, check=check, amounts=amounts, of_roc_curve=of_roc_curve
-        )
-    traits = Traits(function, True, of_roc_curve, amounts)
-    return _metric(function, _OfDoubles(function), check, traits)
-
-
-def library_metric(
-    function: Callable[Concatenate[ScoreTable, P], R],
-    *,
-    amounts: bool = False,
-    smooth: bool = False,
-    of_roc_curve: bool = False,
-) -> TableMetric[P, R]:
-    """`table_metric` for the library's own: options are checked, and counts stay integers."""
-    traits = Traits(function, smooth, of_roc_curve, amounts)
-    metric: TableMetric[P, R] = _metric(function, function, _checks.check_options, traits)
-    return metric
-
-
-def _metric(
-    function: Callable[..., Any],
-    evaluated: Callable[..., Any],
-    check: Callable[[dict[str, Any]], dict[str, Any]],
-    traits: Traits,
-) -> Any:
-    amounts = traits.amounts
-    options = list(inspect.signature(function).parameters.values())[1:]
-    if any(option.kind is not option.KEYWORD_ONLY for option in options):
-        raise TypeError(
-            f"the options of {function.__name__} must be keyword-only: "
-            f"write def {function.__name__}(table, *, option=...)"
-        )
-    names = {option.name for option in options}
-    taken = names & {"scores", "labels", "weights", "where", "amounts"}
-    if taken:
-        raise TypeError(f"{function.__name__} may not call an option {', '.join(sorted(taken))}")
-    defaults = {o.name: o.default for o in options if o.default is not o.empty}
-
-    def settings(given: dict[str, Any]) -> dict[str, Any]:
-        unknown, missing = given.keys() - names, names - defaults.keys() - given.keys()
-        if unknown or missing:
-            listed = ", ".join(sorted(unknown or missing))
-            raise TypeError(
-                f"{function.__name__} {'has no option' if unknown else 'needs'} {listed}; "
-                f"it is called as {function.__name__}{inspect.signature(metric)}"
-            )
-        return check({**defaults, **given})
-
-    @functools.wraps(function)
-    def metric(
-        scores: ArrayLike | ScoreTable,
-        labels: ArrayLike = None,
-        *,
-        weights: ArrayLike = None,
-        where: ArrayLike = None,
-        **given: Any,
-    ) -> Any:
-        per_item = (weights, where, given.pop("amounts", None) if amounts else None)
-        chosen = settings(given)
-        if not isinstance(scores, ScoreTable):
-            return evaluate(evaluated, _checks.check_items(scores, labels, *per_item), **chosen)
-        if any(x is not None for x in (labels, *per_item)):
-            raise TypeError(
-                "a ScoreTable already holds labels and weights: pass it alone, "
-                "or build it with score_table(scores, labels, weights=..., where=...)"
-            )
-        return evaluate(evaluated, scores, **chosen)
-
-    public: Any = metric
-    public.table_function, public.settings, public.traits = evaluated, settings, traits
-    public.__signature__ = _signature(options, amounts)
-    return public
-
-
-def _signature(options: list[inspect.Parameter], amounts: bool) -> inspect.Signature:
-    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
-    return inspect.Signature(
-        [
-            inspect.Parameter("scores", positional),
-            inspect.Parameter("labels", positional, default=None),
-            *(inspect.Parameter(name, keyword, default=None) for name in per_item),
-            *options,
-        ]
-    )
-
-
-def resolve(metric: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function of a table, and its options, that a metric or a partial of one stands for.
-
-    Partials are taken apart, so that two that say the same share one compiled program.
-    """
-    options: dict[str, Any] = {}
-    while isinstance(metric, functools.partial):
-        if metric.args:
-            raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
-        options = {**metric.keywords, **options}
-        metric = metric.func
-    settings = getattr(metric, "settings", None)
-    if settings is None:
-        return _OfDoubles(metric), options
-    return metric.table_function, settings(options)  # type: ignore[attr-defined]
-
-
-def traits(metric: Callable[..., Any]) -> Traits:
-    """The traits of a metric, of a partial of one, or of a plain function of a table."""
-    while isinstance(metric, functools.partial):
-        metric = metric.func
-    found: Traits = getattr(metric, "traits", Traits(metric))
-    return found

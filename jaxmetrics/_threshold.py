@@ -10,9 +10,10 @@ from jax import lax
 
 from jaxmetrics import _numerics
 from jaxmetrics._curves import OperatingPoints, operating_points
+from jaxmetrics._metric import library_metric
 from jaxmetrics._numerics import rates, slack
 from jaxmetrics._quantile import weighted_quantile
-from jaxmetrics._table import ScoreTable, library_metric
+from jaxmetrics._table import ScoreTable
 from jaxmetrics._types import Array, ArrayLike
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics import _numerics
-from jaxmetrics._table import at_hand
+from jaxmetrics._items import at_hand
 from jaxmetrics._types import Array, Items
 from jaxmetrics.extreme._inputs import Lists
 

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import at_least_one, traits
+from jaxmetrics._items import at_least_one
+from jaxmetrics._metric import traits
 from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.inference._gradient import Metric
 from jaxmetrics.inference._influence import Clusters

@@ -13,7 +13,8 @@ from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import evaluate, resolve, traits
+from jaxmetrics._metric import resolve, traits
+from jaxmetrics._table import evaluate
 from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.inference._bootstrap import (
     MEMORY_BUDGET,

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics import _checks, _numerics
 from jaxmetrics._area import partial_auc, roc_auc, scaled
-from jaxmetrics._table import resolve, traits
+from jaxmetrics._metric import resolve, traits
 from jaxmetrics._threshold import recall_at_fpr
 from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.inference import _rules

@@ -16,7 +16,8 @@ from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
 from jaxmetrics._area import in_counts, partial_auc, roc_auc, scaled
-from jaxmetrics._table import ScoreTable, resolve, static_options, traits
+from jaxmetrics._metric import resolve, traits
+from jaxmetrics._table import ScoreTable, static_options
 from jaxmetrics._threshold import most_within, recall_at_fpr
 from jaxmetrics._types import Array
 from jaxmetrics.inference._resampling import TILE, Cells

@@ -10,16 +10,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
-from jaxmetrics._table import (
-    ScoreTable,
-    at_hand,
-    at_least_one,
-    class_weights,
-    on_host,
-    resolve,
-    static_options,
-    traits,
-)
+from jaxmetrics._items import at_hand, at_least_one, class_weights, on_host
+from jaxmetrics._metric import resolve, traits
+from jaxmetrics._table import ScoreTable, static_options
 from jaxmetrics._types import Array, Items
 from jaxmetrics.inference._order import (
     NEGATIVE,

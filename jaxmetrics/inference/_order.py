@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics import _numerics, _sorting
-from jaxmetrics._table import not_allowed
+from jaxmetrics._items import not_allowed
 from jaxmetrics._types import Array, Items
 
 NEGATIVE, POSITIVE, LEFT_OUT = 0, 1, 2

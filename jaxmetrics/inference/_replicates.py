@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import at_hand, at_least_one
+from jaxmetrics._items import at_hand, at_least_one
 from jaxmetrics._types import Array, Items
 from jaxmetrics.inference import _resampling
 from jaxmetrics.inference._draws import Draws, Sampler, draw, in_turn, rates_of

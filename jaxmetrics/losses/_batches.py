@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._table import at_least_one, one_id_at_least
+from jaxmetrics._items import at_least_one, one_id_at_least
 from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.losses._areas import kernel_of, placed, surrogate_numbers
 from jaxmetrics.losses._rows import Row, refused, rows
@@ -87,15 +87,16 @@ def _apply(
     index: Array,
     slots: Array,
 ) -> tuple[Array, Array]:
-    items, index = jax.tree.map(jnp.asarray, (items, index))
     undefined = refused(items, of_pairs | numbers)
     row = rows(items, undefined)
     dtype = row.scores.dtype
     of_pairs, numbers = jax.tree.map(lambda x: jnp.asarray(x, dtype), (of_pairs, numbers))
     places = placed(row, surrogate, **of_pairs).scores
     losses = kernel_of(surrogate, dtype).at(places - places[:, None])
-    shares = (_numerics.divide(x, jnp.sum(x), 0.0) for x in (row.positives, row.negatives))
-    pairs = Pairs(losses, *shares, row)
+    positives, negatives = (
+        _numerics.divide(x, jnp.sum(x), 0.0) for x in (row.positives, row.negatives)
+    )
+    pairs = Pairs(losses, positives, negatives, row)
     held = slots.at[index].get(mode="fill", fill_value=EMPTY).astype(dtype)
     values, now = step(pairs, held, **numbers)
     counts = (row.positives > 0) & jnp.any(row.negatives > 0)

@@ -11,10 +11,10 @@ from jax import lax
 
 from jaxmetrics import _checks, _numerics
 from jaxmetrics._gain import GAINS, dcg
+from jaxmetrics._items import at_least_one, one_id_at_least
 from jaxmetrics._lists import in_a_segment
 from jaxmetrics._lists import order as order_of_lists
 from jaxmetrics._sorting import descending_keys
-from jaxmetrics._table import at_least_one, one_id_at_least
 from jaxmetrics._types import Array, ArrayLike, Items
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
 from jaxmetrics.losses._rows import permuted
@@ -88,13 +88,12 @@ class _Documents(NamedTuple):
 def _of_rows(
     gain: str, num_segments: int | None, items: Items, segments: Any, temperature: Array
 ) -> Array:
-    items, segments = jax.tree.map(jnp.asarray, (items, segments))
     scores, labels, where = items.scores, items.labels, items.where
     dtype = jnp.promote_types(scores.dtype, jnp.float32)
     ideal = dcg(
         labels, labels, where=where, segments=segments, num_segments=num_segments, gain=gain
     ).astype(dtype)
-    gains = GAINS[gain](labels.astype(dtype))
+    gains = GAINS[gain](jnp.asarray(labels, dtype))
     n_lists = num_segments or 1
     lists = in_a_segment(jnp.zeros(1, int) if segments is None else segments, where, n_lists)
     shape = jnp.broadcast_shapes(scores.shape, gains.shape, lists.shape)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics import _checks, _numerics, _sorting
-from jaxmetrics._table import at_least_one, not_allowed
+from jaxmetrics._items import at_least_one, not_allowed
 from jaxmetrics._types import Array, ArrayLike, Items
 
 
@@ -58,7 +58,6 @@ def _of_rows(
     items: Items,
     numbers: dict[str, Any],
 ) -> Array:
-    items = jax.tree.map(jnp.asarray, items)
     undefined = refused(items, numbers)
     batch = rows(items, undefined)
     dtype = batch.scores.dtype

@@ -159,7 +159,7 @@ def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
 
     Reference: that of `jaxmetrics.losses.kl_partial_auc`.
     """
-    weight = _checks.check_loss_options({"kl_weight": kl_weight})["kl_weight"]
+    weight = jnp.asarray(_checks.check_loss_options({"kl_weight": kl_weight})["kl_weight"])
     return weight * jnp.mean(state.log_means, where=state.log_means > EMPTY)
 
 

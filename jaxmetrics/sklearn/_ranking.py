@@ -13,7 +13,8 @@ import numpy as np
 from jaxmetrics import _numerics
 from jaxmetrics._area import average_precision
 from jaxmetrics._gain import dcg, ndcg
-from jaxmetrics._table import ScoreTable, library_metric
+from jaxmetrics._metric import library_metric
+from jaxmetrics._table import ScoreTable
 from jaxmetrics._types import Array, ArrayLike, FloatArray, HostArray
 from jaxmetrics.sklearn._inputs import (
     UndefinedMetricWarning,
