@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -13,6 +12,7 @@ import numpy as np
 import sklearn.metrics
 
 import jaxmetrics as jm
+from benchmarks.processes import bytes_at_peak, fresh
 from benchmarks.rivals import MAX_FPR, RIVALS, sklearn_calls
 from benchmarks.timing import milliseconds, time_in_turn
 
@@ -106,47 +106,26 @@ def small_and_eager(runs: int) -> Iterator[Row]:
     }
 
 
-_FIRST_CALL = """
-import sys, time, jax, jax.numpy as jnp
-from benchmarks.exact import METRICS, data
-scores, labels = (jnp.asarray(x) for x in data((int(sys.argv[2]),)))
-jax.block_until_ready(jnp.sort(scores[:10]))
-start = time.perf_counter()
-jax.block_until_ready(METRICS[sys.argv[1]](scores, labels))
-print(time.perf_counter() - start)
-"""
-
-_PEAK_MEMORY = """
-import gc, resource, sys, jax, jax.numpy as jnp
-from benchmarks.exact import METRICS, data
-n = int(sys.argv[2])
-metric = METRICS[sys.argv[1]]
-scores, labels = (jax.block_until_ready(jnp.asarray(x)) for x in data((n,)))
-jax.block_until_ready(metric(scores[:1000], labels[:1000]))
-gc.collect()
-def resident():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-with open("/proc/self/clear_refs", "w") as reset:
-    reset.write("5")  # forget the peak so far
-before = resident()
-jax.block_until_ready(metric(scores, labels))
-with open("/proc/self/status") as status:
-    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-print((peak - before) * 1024 / n)
-"""
+def first_call(name: str, n: int) -> float:
+    """Seconds, compilation included."""
+    scores, labels = map(jnp.asarray, data((n,)))
+    jax.block_until_ready(jnp.sort(scores[:10]))
+    start = time.perf_counter()
+    jax.block_until_ready(METRICS[name](scores, labels))
+    return time.perf_counter() - start
 
 
-def fresh(code: str, *arguments: object) -> float:
-    """A number that `code` prints in a process of its own."""
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+def bytes_an_item(name: str, n: int) -> float:
+    """At the peak of a call, what is compiled or loaded once left out."""
+    scores, labels = (jax.block_until_ready(jnp.asarray(x)) for x in data((n,)))
+    jax.block_until_ready(METRICS[name](scores[:1000], labels[:1000]))
+    return bytes_at_peak(lambda: METRICS[name](scores, labels)) / n
 
 
 def first_calls(n: int, runs: int) -> Iterator[Row]:
     """Seconds of the first call in a process, compilation included."""
     for name in METRICS:
-        seconds = sorted(fresh(_FIRST_CALL, name, n) for _ in range(runs))
+        seconds = sorted(fresh(first_call, name, n) for _ in range(runs))
         yield {
             "work": f"{name}, first call, n = {n:,}",
             "ours": f"{seconds[runs // 2]:.2f} s ({seconds[0]:.2f} to {seconds[-1]:.2f})",
@@ -158,7 +137,7 @@ def peak_memory(n: int) -> Iterator[Row]:
     for name in METRICS:
         yield {
             "work": f"{name}, peak memory, n = {n:,}",
-            "ours": f"{fresh(_PEAK_MEMORY, name, n):.0f} bytes an item",
+            "ours": f"{fresh(bytes_an_item, name, n):.0f} bytes an item",
         }
 
 

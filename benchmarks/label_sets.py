@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import jaxmetrics as jm
-from benchmarks.exact import Row, fresh
+from benchmarks.exact import Row
+from benchmarks.processes import bytes_at_peak, fresh
 from benchmarks.timing import milliseconds, time_in_turn
 
 N_LABELS = 30_000
@@ -112,26 +113,17 @@ LOOPS = {
     "k_for_recall": _loop(_k_for_recall, median),
 }
 
-_PEAK_MEMORY = """
-import gc, sys, jax
-from benchmarks.label_sets import METRICS, data
-predicted, relevant, groups = data(int(sys.argv[2]))
-gc.collect()
-def resident(name):
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(name))
-with open("/proc/self/clear_refs", "w") as reset:
-    reset.write("5")  # forget the peak so far
-before = resident("VmRSS")
-jax.block_until_ready(METRICS[sys.argv[1]](predicted, relevant, groups=groups, num_groups=10))
-print((resident("VmHWM") - before) / 1024)
-"""
+
+def peak_bytes(name: str, instances: int) -> float:
+    predicted, relevant, groups = data(instances)
+    call = partial(METRICS[name], predicted, relevant, groups=groups, num_groups=10)
+    return bytes_at_peak(call)
 
 
 def peak_memory(instances: int) -> Iterator[Row]:
     """Megabytes beyond the input at the peak, compilation included; of the host, on Linux."""
     for name in METRICS:
-        megabytes = fresh(_PEAK_MEMORY, name, instances)
+        megabytes = fresh(peak_bytes, name, instances) / 2**20
         yield {
             "work": f"{name} by decile, peak memory, {instances:,} instances",
             "ours": f"{megabytes:.0f} MB beyond the input",

@@ -13,7 +13,8 @@ import numpy as np
 import optax
 
 import jaxmetrics as jm
-from benchmarks.exact import Row, fresh
+from benchmarks.exact import Row
+from benchmarks.processes import bytes_at_peak, fresh
 from benchmarks.timing import milliseconds, time_in_turn
 
 
@@ -155,30 +156,19 @@ def training_step(batch: int, runs: int) -> Iterator[Row]:
     }
 
 
-_PEAK_MEMORY = """
-import sys, jax, jax.numpy as jnp
-from benchmarks.losses import data
-import jaxmetrics as jm
-scores, labels = map(jnp.asarray, data(int(sys.argv[2]), float(sys.argv[3])))
-def resident(name):
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(name))
-loss = {
-    "squared hinge": jm.losses.pairwise_auc_loss,
-    "sigmoid": lambda *arrays: jm.losses.partial_auc_loss(*arrays, max_fpr=0.05),
-}[sys.argv[1]]
-with open("/proc/self/clear_refs", "w") as reset:
-    reset.write("5")  # forget the peak so far
-before = resident("VmRSS")
-jax.block_until_ready(jax.jit(jax.value_and_grad(loss))(scores, labels))
-print((resident("VmHWM") - before) / 1024)
-"""
+def peak_bytes(name: str, n: int, positive: float) -> float:
+    loss = {
+        "squared hinge": jm.losses.pairwise_auc_loss,
+        "sigmoid": partial(jm.losses.partial_auc_loss, max_fpr=0.05),
+    }[name]
+    scores, labels = (jax.block_until_ready(jnp.asarray(x)) for x in data(n, positive))
+    return bytes_at_peak(lambda: jax.jit(jax.value_and_grad(loss))(scores, labels))
 
 
 def peak_memory(scale: int) -> Iterator[Row]:
     """Megabytes beyond the input at the peak, compilation included; of the host, on Linux."""
     for name, n, positive in (("squared hinge", 1_000_000, 0.1), ("sigmoid", 100_000, 0.03)):
-        megabytes = fresh(_PEAK_MEMORY, name, n // scale, positive)
+        megabytes = fresh(peak_bytes, name, n // scale, positive) / 2**20
         yield {
             "work": f"{name}, peak memory, n = {n // scale:,}",
             "ours": f"{megabytes:.0f} MB beyond the input",

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.stats
 
 import jaxmetrics as jm
-from benchmarks.exact import Row, fresh
+from benchmarks.exact import Row
+from benchmarks.processes import fresh, peak_so_far
 from benchmarks.rivals import sklearn_calls
 from benchmarks.timing import Timing, milliseconds, time_in_turn
 
@@ -145,46 +146,41 @@ def warm(scale: int, runs: int) -> Iterator[Row]:
         yield row
 
 
-_FIRST = """
-import sys, time, jax, jax.numpy as jnp
-from benchmarks.resampling import data, ours, works
-jax.block_until_ready(jnp.zeros(3) + 1)
-work = works(int(sys.argv[2]))[sys.argv[1]]
-for seed in (0, 1):
-    scores, labels = (jnp.asarray(x) for x in data(work._replace(n=work.n - 7 * seed), seed))
-    start = time.perf_counter()
-    ours(work, scores, labels, seed)
-    seconds = time.perf_counter() - start
-    if str(seed) == sys.argv[3]:
-        print(seconds)
-"""
+def seconds_of_call(name: str, scale: int, number: int) -> float:
+    """Of the first bootstrap, number 0, or the second, which is of other data and fewer items."""
+    jax.block_until_ready(jnp.zeros(3) + 1)
+    work = works(scale)[name]
+    for seed in range(number + 1):
+        scores, labels = map(jnp.asarray, data(work._replace(n=work.n - 7 * seed), seed))
+        start = time.perf_counter()
+        ours(work, scores, labels, seed)
+        seconds = time.perf_counter() - start
+    return seconds
 
-_MEMORY = """
-import sys, jax.numpy as jnp
-from benchmarks.resampling import data, ours, works
-work = works(int(sys.argv[2]))[sys.argv[1]]
-ours(work, *(jnp.asarray(x) for x in data(work)))
-with open("/proc/self/status") as status:
-    print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20)
-"""
+
+def bytes_in_all(name: str, scale: int) -> float:
+    """Of the process at its peak, libraries included."""
+    work = works(scale)[name]
+    ours(work, *map(jnp.asarray, data(work)))
+    return peak_so_far()
 
 
 def first_calls(scale: int, runs: int) -> Iterator[Row]:
     """In a process of its own: the first bootstrap, a second of other data, and all memory."""
     for name in ("partial", "recall", "auc", "balanced"):
         work = works(scale)[name]
-        first = sorted(fresh(_FIRST, name, scale, 0) for _ in range(runs))
+        first = sorted(fresh(seconds_of_call, name, scale, 0) for _ in range(runs))
         rival = loop(work, *data(work), max(runs, 10) if scale == 1 else runs).median
         middle = first[len(first) // 2]
         yield {
             "work": str(work),
             "first call": f"{middle:.2f} s ({first[0]:.2f} to {first[-1]:.2f})",
             "ratio to a loop": f"{rival / middle:,.0f}x",
-            "then other data, 7 items fewer": f"{fresh(_FIRST, name, scale, 1):.2f} s",
-            "peak memory of the process": f"{fresh(_MEMORY, name, scale):.2f} GiB",
+            "then other data, 7 items fewer": f"{fresh(seconds_of_call, name, scale, 1):.2f} s",
+            "peak memory of the process": f"{fresh(bytes_in_all, name, scale) / 2**30:.2f} GiB",
         }
     for name in ("small", "paired", "own", "curve"):
-        memory = f"{fresh(_MEMORY, name, scale):.2f} GiB"
+        memory = f"{fresh(bytes_in_all, name, scale) / 2**30:.2f} GiB"
         yield {"work": str(works(scale)[name]), "peak memory of the process": memory}
 
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command import evaluated, run
 from rich.console import Console
 from sklearn import metrics as sk
 
@@ -69,20 +69,6 @@ def folder(data, tmp_path_factory):
         folder / "data.npz", **{k: data[k].to_numpy() for k in data if data[k].dtype.kind in "if"}
     )
     return folder
-
-
-def run(*arguments):
-    """The result of a command; an exception that is not an exit is raised."""
-    return CliRunner().invoke(
-        cli.commands(), [str(x) for x in arguments], prog_name="jaxmetrics", catch_exceptions=False
-    )
-
-
-def evaluated(file, *arguments):
-    result = run("evaluate", file, "--json", *arguments)
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return json.loads(result.stdout)
 
 
 def naive_recall(y, scores, limit, weights, amounts):

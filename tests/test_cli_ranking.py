@@ -7,11 +7,11 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command import evaluated, run
 from sklearn.metrics import ndcg_score, roc_auc_score
 
 import jaxmetrics as jm
-from jaxmetrics import _report, cli
+from jaxmetrics import _report
 from jaxmetrics._report import _evaluation
 
 pytestmark = pytest.mark.xdist_group("cli ranking")  # what is compiled once serves all
@@ -56,19 +56,6 @@ def folder(data, tmp_path_factory):
         folder / "data.npz", **{name: data[name].to_numpy() for name in ("q", "grade", *NAMES)}
     )
     return folder
-
-
-def run(*arguments):
-    """The result of a command; an exception that is not an exit is raised."""
-    return CliRunner().invoke(
-        cli.commands(), [str(x) for x in arguments], prog_name="jaxmetrics", catch_exceptions=False
-    )
-
-
-def evaluated(file, *arguments):
-    result = run("evaluate", file, "--json", *arguments)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
 
 
 @pytest.fixture(scope="module")

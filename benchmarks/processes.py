@@ -1,0 +1,44 @@
+"""Figures that take a process of their own: of a first call, and of memory at its peak."""
+
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+def fresh(measure: Callable[..., float], *arguments: Any) -> float:
+    """`measure(*arguments)` in a new process, of a function at the top of a module."""
+    name = measure.__name__
+    code = (
+        f"import json, sys; from {measure.__module__} import {name}; "
+        f"print({name}(*json.loads(sys.argv[1])))"
+    )
+    command = [sys.executable, "-c", code, json.dumps(arguments)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return float(done.stdout)
+
+
+def bytes_at_peak(work: Callable[[], Any]) -> int:
+    """What `work` takes at its peak beyond what there was before; of the host, on Linux."""
+    gc.collect()
+    with open("/proc/self/clear_refs", "w") as reset:
+        reset.write("5")  # forget the peak so far
+    before = _resident("VmRSS")
+    jax.block_until_ready(work())
+    return _resident("VmHWM") - before
+
+
+def peak_so_far() -> int:
+    """Bytes of this process at its peak."""
+    return _resident("VmHWM")
+
+
+def _resident(name: str) -> int:
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(name)) * 1024
