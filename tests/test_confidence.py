@@ -307,7 +307,7 @@ def test_methods_of_other_metrics(data):
 # ---- the ends
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("sign", [1, pytest.param(-1, marks=pytest.mark.slow)])
 def test_a_perfect_auc_has_an_interval(sign, data):
     labels = data[1]
     scores = sign * labels.astype("float32")

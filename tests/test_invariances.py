@@ -143,7 +143,14 @@ def test_batch_axes_broadcast(entry, rng):
             close(value[i, j], entry.metric(scores[i, 0], labels[j], weights=weights[j]))
 
 
-@pytest.mark.parametrize("name", ["roc_auc", "recall-quantile", "threshold-step"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "roc_auc",
+        pytest.param("recall-quantile", marks=pytest.mark.slow),
+        pytest.param("threshold-step", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     "dtype", ["float16", jnp.bfloat16, "float32", "int8", "int16", "int32", "int64", "uint8"]
 )

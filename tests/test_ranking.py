@@ -223,8 +223,17 @@ def test_more_places_than_documents_and_no_documents(entry, rng):
     assert entry.metric(np.zeros((4, 0)), np.zeros((4, 0)), k=2).shape == (4,)
 
 
-@pytest.mark.parametrize("k", [None, 1, 4, 30])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    ("k", "dtype"),
+    [
+        (None, "float64"),
+        (1, "float64"),
+        (4, "float64"),
+        (30, "float64"),
+        (4, "float32"),
+        (4, "int32"),
+    ],
+)
 def test_dcg_and_ndcg_equal_scikit_learn(rng, x64, k, dtype):
     scores = (10 * rng.normal(size=(20, 30))).round().astype(dtype)
     labels = rng.integers(0, 5, (20, 30)).astype(dtype)
