@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._checks import is_concrete
+from jaxmetrics._checks import is_concrete, near
 from jaxmetrics._types import Array, Items
 
 
@@ -33,22 +33,13 @@ def at_hand(items: Items) -> Items:
     compiling = not is_concrete(jnp.zeros(()))
     if compiling or jax.default_backend() != "cpu":
         return items  # as they would become constants of the program, or be sent to a device
-    return Items(*map(_on_host, items))
+    return Items(*map(near, items))
 
 
 def on_host(*arrays: Any) -> bool:
     """Whether NumPy is to sort: it is allowed to work now, and all arrays are its own."""
     ready = is_concrete(jnp.zeros(())) and jax.default_backend() == "cpu"
     return ready and all(x is None or isinstance(x, np.ndarray) for x in arrays)
-
-
-def _on_host(array: Any) -> Any:
-    """As NumPy's, without a copy, if it lies in this process's memory; else as it is."""
-    if isinstance(array, jax.Array) and is_concrete(array):
-        device, *others = array.devices()
-        if device.platform == "cpu" and not others:
-            return np.asarray(array)
-    return array
 
 
 def class_weights(items: Items) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -110,13 +111,17 @@ class Lists(NamedTuple):
     def mean_of_ties(self, ranking: Ranking, values: Array) -> Array:
         """At each place, the mean of `values` `[n]` over the items that tie there."""
         n_places = len(ranking.item)
-        first, last = runs(~ranking.tied)
-        sums = take(running(take(values, ranking.item), ~ranking.tied), last)
-        counts = last - first + 1
+        tie = jnp.cumsum(~ranking.tied, dtype=jnp.int32) - 1
+
+        def of_ties(values: Array) -> Array:
+            sums = jax.ops.segment_sum(values, tie, n_places, indices_are_sorted=True)
+            return take(sums, tie)
+
+        sums, counts = of_ties(take(values, ranking.item)), of_ties(jnp.ones_like(tie))
         if n_places < len(values):  # the last tie may go on behind the last place
             lowest = ranking.item[-1]
             among = (self.keys == self.keys[lowest]) & (self.valid == self.valid[lowest])
-            cut = last == n_places - 1
+            cut = tie == tie[-1]
             sums = jnp.where(cut, jnp.sum(jnp.where(among, values, 0)), sums)
             counts = jnp.where(cut, jnp.sum(among), counts)
         means: Array = sums / counts
@@ -164,8 +169,8 @@ def _before(x: Array) -> Array:
 # Ordering. Of NumPy's arrays by NumPy; others are to be traced in double precision.
 
 
-def order(keys: Any, valid: Any, segment: Any) -> Any:
-    """Items `[..., n]` in order of segment, then of key, then of index.
+def order(keys: Any, valid: Any, segment: Any, *, first: int | None = None) -> Any:
+    """Items `[..., n]` in order of segment, then of key, then of index; the first so many.
 
     Masked items are last. `valid` is None where all are valid, `segment` where there is one list.
     """
@@ -176,13 +181,13 @@ def order(keys: Any, valid: Any, segment: Any) -> Any:
         # Behind the items of the same key, where a masked one has the key of a valid one.
         keys = library.where(valid, keys, _last(keys))
         index = library.where(valid, index, index + np.uint32(n))
-    _, by_value = _sorting.sort_by_key_and_payload(*library.broadcast_arrays(keys, index))
+    by_value = _sorting.payload_by_key(*library.broadcast_arrays(keys, index), first=first)
     if segment is None:
         return by_value if valid is None else by_value - np.uint32(n) * (by_value >= n)
     segment, by_value = library.broadcast_arrays(segment, by_value)
     ids = _gather(segment, by_value).astype(np.uint32)
     place = library.broadcast_to(library.arange(n, dtype=np.uint32), ids.shape)
-    return _gather(by_value, _sorting.sort_by_key_and_payload(ids, place)[1])
+    return _gather(by_value, _sorting.payload_by_key(ids, place))
 
 
 def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
@@ -276,18 +281,35 @@ def _orders_now(
     ids = None if segment is None else at_hand(Items(segment, segment)).scores
     if not on_host(host.scores, host.labels, host.where, ids):
         return None
-    return _orders(host, ids, num_segments, k, ideal)
+    if segment is None:  # of which the rows are sorted in threads
+        return _orders(host, ids, num_segments, k, ideal)
+    with ThreadPoolExecutor(2) as workers:
+
+        def start(*work: Any) -> Callable[[], Any]:
+            return workers.submit(*work).result
+
+        return _orders(host, ids, num_segments, k, ideal, start)
 
 
 def _orders(
-    items: Items, segment: Any, num_segments: int | None, k: Places, ideal: bool
+    items: Items,
+    segment: Any,
+    num_segments: int | None,
+    k: Places,
+    ideal: bool,
+    start: Callable[..., Callable[[], Any]] = functools.partial,
 ) -> tuple[Any, Any]:
+    """By score, and the labels in their own order; `start(function, *arguments)` begins either."""
     valid, most = items.where, None if k is None else np.max(k)
     if segment is not None:
         segment, most = in_a_segment(segment, valid, num_segments), None
-    by_score = order(_sorting.descending_keys(items.scores), valid, segment)
-    falling = falling_keys(items.labels, valid, segment) if ideal else None
-    return by_score[..., :most], falling if falling is None else falling[..., :most]
+
+    def by_score(scores: Any) -> Any:
+        return order(_sorting.descending_keys(scores), valid, segment, first=most)
+
+    falling = start(falling_keys, items.labels, valid, segment) if ideal else None
+    ordered = start(by_score, items.scores)()
+    return ordered, None if falling is None else falling()[..., :most]
 
 
 def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:

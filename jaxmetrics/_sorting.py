@@ -33,14 +33,29 @@ def descending_keys(scores: Any) -> Any:
     unsigned, signed = _words(scores)
     sign = _sign(unsigned)
     if jnp.issubdtype(scores.dtype, jnp.floating):
+        if isinstance(scores, np.ndarray):
+            return _float_keys_on_host(scores.astype(_float_like(unsigned), copy=False))
         bits = scores.astype(_float_like(unsigned)).view(unsigned)
         # By its bits, not by == 0, which is true of subnormal numbers where they are flushed.
-        bits = namespace(scores).where(bits == sign, unsigned(0), bits)
+        bits = jnp.where(bits == sign, unsigned(0), bits)
         # All but the sign of a positive number, whose order is to be reversed; nothing else.
         return bits ^ ~((bits.view(signed) >> (8 * bits.dtype.itemsize - 1)).view(unsigned) | sign)
     if jnp.issubdtype(scores.dtype, jnp.signedinteger):
         return ~(scores.astype(signed).view(unsigned) ^ sign)
     return ~scores.astype(unsigned)
+
+
+def _float_keys_on_host(scores: HostArray) -> HostArray:
+    """In one array, as to get memory takes longer than to compute."""
+    unsigned, signed = _words(scores)
+    bits = scores.view(unsigned)
+    keys = (bits.view(signed) >> (8 * bits.dtype.itemsize - 1)).view(unsigned)
+    keys |= _sign(unsigned)
+    np.invert(keys, out=keys)
+    keys ^= bits
+    keys[bits == _sign(unsigned)] = ~_sign(unsigned)  # -0.0, as 0.0
+    found: HostArray = keys
+    return found
 
 
 def scores_of_keys(keys: Array, like: Any) -> Any:
@@ -55,7 +70,7 @@ def scores_of_keys(keys: Array, like: Any) -> Any:
     return ascending.astype(jnp.float64)
 
 
-def _words(scores: Array) -> tuple[Any, Any]:
+def _words(scores: Any) -> tuple[Any, Any]:
     return (np.uint64, np.int64) if scores.dtype.itemsize == 8 else (np.uint32, np.int32)
 
 
@@ -97,6 +112,13 @@ def sort_by_key_and_payload(keys: Any, payload: Any) -> tuple[Any, Any]:
     return _sort_packed(keys, payload)
 
 
+def payload_by_key(keys: Any, payload: Any, *, first: int | None = None) -> Any:
+    """The payload alone of `sort_by_key_and_payload`, of the first so many keys."""
+    if isinstance(keys, np.ndarray) and keys.dtype == np.uint32:
+        return _sorted_words(keys, payload)[..., :first].astype(np.uint32)
+    return sort_by_key_and_payload(keys, payload)[1][..., :first]
+
+
 def sort(keys: Any) -> Any:
     """Keys `[..., n]` in ascending order."""
     if not isinstance(keys, np.ndarray):
@@ -122,11 +144,17 @@ def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostA
     if keys.dtype == np.uint64:
         order = np.argsort(keys, axis=-1)
         return np.take_along_axis(keys, order, -1), np.take_along_axis(payload, order, -1)
+    words = _sorted_words(keys, payload)
+    return (words >> 32).astype(np.uint32), words.astype(np.uint32)
+
+
+def _sorted_words(keys: HostArray, payload: HostArray) -> HostArray:
+    """32-bit keys with their payloads behind them, ascending."""
     words = keys.astype(np.uint64, order="C")  # so that its rows are views
     words <<= 32
     words |= payload
     _sort_rows(words)
-    return (words >> 32).astype(np.uint32), words.astype(np.uint32)
+    return words
 
 
 def _sort_pairs(keys: Array, payload: Array) -> tuple[Array, Array]:

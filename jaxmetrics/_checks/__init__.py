@@ -4,7 +4,7 @@ Shapes, dtypes and options are checked always. Values are checked when they are 
 transformation they are unknown, and what is undefined comes out as NaN.
 """
 
-from jaxmetrics._checks._arrays import as_array, is_concrete
+from jaxmetrics._checks._arrays import as_array, is_concrete, near
 from jaxmetrics._checks._inference import (
     check_clusters,
     check_grid,
@@ -65,4 +65,5 @@ __all__ = [
     "check_slots",
     "check_zero_division",
     "is_concrete",
+    "near",
 ]

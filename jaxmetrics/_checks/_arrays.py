@@ -90,6 +90,24 @@ def as_arrays(
     return arrays
 
 
+def near(array: Any) -> Any:
+    """As NumPy's, without a copy, if it lies in this process's memory; else as it is."""
+    if isinstance(array, jax.Array) and is_concrete(array):
+        device, *others = array.devices()
+        if device.platform == "cpu" and not others:
+            return np.asarray(array)
+    return array
+
+
+def extremes(values: Any, mask: Any) -> tuple[Any, Any]:
+    """The lowest and highest of the valid values, which are concrete, and 0; NaN if one is NaN."""
+    values, mask = near(values), near(mask)
+    if mask is not None:
+        host = isinstance(values, np.ndarray) and isinstance(mask, np.ndarray)
+        values = (np if host else jnp).where(mask, values, 0)
+    return values.min(initial=0), values.max(initial=0)
+
+
 def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
     for name, shape in shapes.items():
         if not shape:

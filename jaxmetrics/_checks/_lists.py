@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._checks._arrays import all_concrete, all_valid, as_array, as_arrays, check_shapes
+from jaxmetrics._checks._arrays import all_concrete, as_array, as_arrays, check_shapes, extremes
 from jaxmetrics._checks._values import check_count, constant, one_of
 from jaxmetrics._numerics import double_precision
 from jaxmetrics._types import ArrayLike, HostOrDeviceArray, Items
@@ -84,7 +84,8 @@ def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray 
     if not jnp.issubdtype(values.dtype, jnp.floating) or not all_concrete(values, mask):
         return
     with jax.ensure_compile_time_eval():
-        if not all_valid((values > -math.inf) & (values < math.inf), mask):
+        low, high = extremes(values, mask)
+        if not -math.inf < low <= high < math.inf:
             raise ValueError(
                 f"{name} must be finite, got NaN or infinity: leave items out with where="
             )
@@ -96,16 +97,16 @@ def check_grades(
     """Refuse grades that are negative, or above the highest that there can be."""
     if labels.dtype == bool or not all_concrete(labels, mask):
         return
-    highest = math.inf if max_grade is None else max_grade
     with jax.ensure_compile_time_eval():
-        if not all_valid(labels >= 0, mask):
+        low, high = extremes(labels, mask)
+        if low < 0:
             raise ValueError(
                 "labels must not be negative, as their gain would be: write "
                 "numpy.maximum(labels, 0), or leave items that were not judged out with where="
             )
-        if not all_valid(labels <= highest, mask):
+        if max_grade is not None and high > max_grade:
             raise ValueError(
-                f"labels must be at most max_grade = {highest:g}: pass the highest grade of the "
+                f"labels must be at most max_grade = {max_grade:g}: pass the highest grade of the "
                 "scale as max_grade"
             )
 
