@@ -58,14 +58,12 @@ values = jm.extreme.ndcg_at_k(predicted, relevant, **deciles, reduce=None)
 values = jnp.moveaxis(values, -1, 0)
 found = jm.bootstrap_mean(values, where=~jnp.isnan(values), key=jax.random.key(0))
 interval = found.interval()
-shares = jm.extreme.prediction_proportions_at_k(predicted, **deciles)
 difference = found.replicates[..., 0] - found.replicates[..., 1]
 print(f"decile  labels  nDCG at {K}: {', '.join(models)}; difference, 95 %")
 for g in range(9, -1, -1):
     limits = np.percentile(difference[:, g], [2.5, 97.5])
     row = "  ".join(f"{x:.3f}" for x in found.estimate[g])
     print(f"{g + 1:6}  {int((groups == g).sum()):6}  {row}   {limits[0]:+.3f} to {limits[1]:+.3f}")
-print("shares of the first places, decile 10:", *(f"{x:.2f}" for x in shares[:, 9]))
 
 figure = Figure(figsize=(8, 3.4), layout="constrained")
 ax = figure.subplots()
