@@ -2,6 +2,7 @@
 
 from jaxmetrics import extreme as extreme
 from jaxmetrics import losses as losses
+from jaxmetrics import streaming as streaming
 from jaxmetrics._area import average_precision, partial_auc, roc_auc, roc_auc_sampled
 from jaxmetrics._averaging import multilabel, one_vs_one, one_vs_rest
 from jaxmetrics._confusion import (

@@ -116,10 +116,14 @@ def _build(items: Items) -> tuple[ScoreTable, Array]:
 
     weighty = positives + negatives > 0
     undefined |= ~jnp.any(weighty, axis=-1) | not_allowed(items)
+    return ScoreTable(settled(thresholds, weighty), positives, negatives), undefined
+
+
+def settled(thresholds: Array, weighty: Array) -> Array:
+    """Falling thresholds, with those of rows that hold no weight a neighbour's."""
     thresholds = jnp.where(weighty, thresholds, -jnp.inf)
     highest = jnp.max(thresholds, axis=-1, keepdims=True)
-    thresholds = _numerics.running_minimum(jnp.where(weighty, thresholds, highest))
-    return ScoreTable(thresholds, positives, negatives), undefined
+    return _numerics.running_minimum(jnp.where(weighty, thresholds, highest))
 
 
 def _labels_ride(items: Items) -> bool:

@@ -11,7 +11,7 @@ def test_python_blocks():
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     assert namespace["curve"].tpr.shape == (20, 10_001)
     assert namespace["flat"].shape == (2, 500)
     assert namespace["interval"].low.shape == (20,)

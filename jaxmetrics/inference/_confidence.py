@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -110,15 +111,12 @@ def confidence_interval(
     _checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
     ids = None if clusters is None else _checks.check_clusters(clusters, items)
-    chosen = _chosen(metric, ids) if method == "auto" else method
+    chosen = chosen_method(metric, ids) if method == "auto" else method
     if method == "wilson" and _function(metric) is not recall_at_fpr.table_function:
         raise ValueError("method='wilson' is for recall_at_fpr, a share: write method='auto'")
     _warn_of_few(metric, items, ids, chosen)
-    if chosen == "closed form":
-        rule = "auc" if _function(metric) is roc_auc.table_function else "partial_auc"
-        return _by_form(metric, items, ids, level, rule)
-    if chosen == "logit":
-        return _by_form(metric, items, ids, level, "logit")
+    if chosen in ("closed form", "logit"):
+        return _by_form(form_of(metric, chosen), items, ids, level)
     if chosen in RESAMPLING or not traits(metric).smooth:
         settings = check_settings(
             items,
@@ -143,7 +141,7 @@ def _function(metric: Metric) -> Metric:
     return resolve(metric)[0]
 
 
-def _chosen(metric: Metric, ids: Clusters | None) -> str:
+def chosen_method(metric: Metric, ids: Clusters | None) -> str:
     """What "auto" stands for."""
     function, options = resolve(metric)
     if function is roc_auc.table_function and ids is None:
@@ -209,25 +207,56 @@ _FEWEST = {
 _FEWEST_INSIDE = 3
 
 
-def _by_form(
-    metric: Metric, items: Items, ids: Clusters | None, level: float, rule: str
-) -> Interval:
-    """By a closed form; of a partial area, the limits of its share of the largest there can be."""
+class Form(NamedTuple):
+    """A closed form for a metric.
+
+    Attributes:
+      name: what users call it.
+      rule: "auc", "partial_auc" or "logit".
+      metric: whose moments it takes: of a partial area, its share of the largest there can be.
+      window: of a partial area.
+      scale: of a partial area.
+    """
+
+    name: str
+    rule: str
+    metric: Metric
+    window: dict[str, Array] | None
+    scale: str
+
+    @property
+    def slope_in(self) -> str | None:
+        """The option by which the derivative is asked for."""
+        return "max_fpr" if self.rule == "partial_auc" else None
+
+
+def form_of(metric: Metric, name: str) -> Form:
+    """The "closed form" of a metric, or the "logit" one."""
     function, options = resolve(metric)
-    window = None
-    if function is partial_auc.table_function:
-        window = {name: options[name] for name in ("max_fpr", "min_fpr", "min_tpr")}
-        metric = functools.partial(partial_auc, **window, scale="range")
+    if function is not partial_auc.table_function:
+        return Form(name, "logit" if name == "logit" else "auc", metric, None, "raw")
+    window = {name: options[name] for name in ("max_fpr", "min_fpr", "min_tpr")}
+    share = functools.partial(partial_auc, **window, scale="range")
+    rule = "logit" if name == "logit" else "partial_auc"
+    return Form(name, rule, share, window, options["scale"])
+
+
+def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> Interval:
     slope = None
     if ids is None:
-        moments, slope = moments_of(metric, items, "max_fpr" if rule == "partial_auc" else None)
+        moments, slope = moments_of(form.metric, items, form.slope_in)
     else:
-        moments = _moments_of_clusters(*estimate_and_error(metric, items, ids), float(ids[1]))
-    numbers = _limits(moments, slope, window, level, rule, options.get("scale", "raw"))
+        moments = _moments_of_clusters(*estimate_and_error(form.metric, items, ids), float(ids[1]))
+    numbers = limits_of_form(form, moments, slope, level)
     estimate, low, high, error = map(as_default, numbers)
-    return Interval(
-        estimate, low, high, error, "logit" if rule == "logit" else "closed form", level
-    )
+    return Interval(estimate, low, high, error, form.name, level)
+
+
+def limits_of_form(
+    form: Form, moments: Moments, slope: Array | None, level: float
+) -> tuple[Array, Array, Array, Array]:
+    """Estimate, limits and standard error, in float64."""
+    return _limits(moments, slope, form.window, level, form.rule, form.scale)
 
 
 @_numerics.double_program(4, 5)

@@ -1,0 +1,24 @@
+"""Evaluation of data that never fits: bounded states that merge by `+`, with certified error."""
+
+from jaxmetrics.streaming._bins import Bins, edges, float16_bins, quantile_bins, uniform_bins
+from jaxmetrics.streaming._bounds import Bounds, bounds
+from jaxmetrics.streaming._intervals import interval
+from jaxmetrics.streaming._state import State, init, merge, n_items, update
+from jaxmetrics.streaming._tables import table
+
+__all__ = [
+    "Bins",
+    "Bounds",
+    "State",
+    "bounds",
+    "edges",
+    "float16_bins",
+    "init",
+    "interval",
+    "merge",
+    "n_items",
+    "quantile_bins",
+    "table",
+    "uniform_bins",
+    "update",
+]

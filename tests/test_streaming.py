@@ -1,0 +1,482 @@
+"""States of streams: what is counted, merged and certain, whatever the data and their order."""
+
+from functools import partial
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import jaxmetrics as jm
+from jaxmetrics.streaming import _counts
+from jaxmetrics.streaming._bins import bin_of
+from jaxmetrics.streaming._intervals import _drawn_recalls
+from jaxmetrics.streaming._state import _update
+
+pytestmark = pytest.mark.xdist_group("streaming")
+S = jm.streaming
+UNIFORM = S.uniform_bins(20)
+BINS = {
+    "float16": S.float16_bins(),
+    "uniform": UNIFORM,
+    "one": S.uniform_bins(1),
+    "edges": S.edges([0.1, 0.5, 0.501, 0.9]),
+    "quantiles": S.quantile_bins(np.linspace(-1, 2, 200) ** 3, 30),
+}
+EVERY_BINS = pytest.mark.parametrize("bins", BINS.values(), ids=BINS)
+METRICS = {
+    "roc_auc": jm.roc_auc,
+    "partial": partial(jm.partial_auc, max_fpr=0.1),
+    "range": partial(jm.partial_auc, min_fpr=0.05, max_fpr=0.4, scale="range"),
+    "two-way": partial(jm.partial_auc, max_fpr=0.5, min_tpr=0.3, scale="mcclish"),
+    "recall": partial(jm.recall_at_fpr, max_fpr=0.1),
+    "linear": partial(jm.recall_at_fpr, max_fpr=0.1, method="linear"),
+    "threshold": partial(jm.threshold_at_fpr, max_fpr=0.1),
+    "average precision": jm.average_precision,
+    "precision": partial(jm.precision_at_recall, min_recall=0.6),
+    "recall at precision": partial(jm.recall_at_precision, min_precision=0.4),
+    "sensitivity": partial(jm.sensitivity_at_specificity, min_specificity=0.8),
+    "specificity": partial(jm.specificity_at_sensitivity, min_sensitivity=0.8),
+}
+
+
+def filled(bins, *arrays, weights=None, where=None, parts=1, batch=()):
+    state = S.init(bins, batch, weighted=weights is not None)
+    edges = np.linspace(0, arrays[0].shape[-1], parts + 1).astype(int)
+    for start, end in pairwise(edges):
+        cut = {
+            name: None if x is None else x[..., start:end]
+            for name, x in (("weights", weights), ("where", where))
+        }
+        state = S.update(state, *(x[..., start:end] for x in arrays), bins=bins, **cut)
+    return state
+
+
+def sample(rng, n=300, batch=()):
+    labels = rng.random(n) < 0.3
+    scores = rng.normal(0.4, 0.2, (*batch, n)) + 0.2 * labels
+    return scores.astype(np.float32), labels
+
+
+# Bins.
+
+
+@EVERY_BINS
+def test_a_bin_begins_at_its_lowest_score(bins, rng):
+    """Also next to its ends, beyond all of them, and for either zero."""
+    lower = bins.lower
+    near = [np.nextafter(lower, np.float32(side)) for side in (-np.inf, np.inf)]
+    other = np.float32([np.inf, -np.inf, 3e38, -3e38, 0.0, -0.0, 1e-45, -1e-45, 65520, 65519])
+    scores = np.concatenate([lower, *near, other, rng.normal(size=500).astype(np.float32)])
+    scores = np.sort(scores[~np.isnan(scores)])
+    index = np.asarray(jax.jit(partial(bin_of, bins))(scores))
+    assert (np.diff(index) >= 0).all()
+    assert (lower[index] <= scores).all()
+    above = np.append(lower, np.float32(np.nan))[index + 1]
+    assert not (scores >= above)[scores < np.inf].any()
+
+
+def test_float16_bins_are_the_nearest_float16(rng):
+    scores = rng.normal(size=5000).astype(np.float32) * 10 ** rng.uniform(-9, 6, 5000)
+    scores = scores.astype(np.float32)
+    with np.errstate(over="ignore"):
+        half = scores.astype(np.float16) + np.float16(0)  # -0.0 is 0.0
+    bins = BINS["float16"]
+    index = np.asarray(bin_of(bins, jnp.asarray(scores)))
+    assert_array_equal(
+        np.unique(half, return_inverse=True)[1], np.unique(index, return_inverse=True)[1]
+    )
+    assert bins.lower[index][half == np.inf].max(initial=65520) == 65520
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: S.uniform_bins(0), "n must be at least 1"),
+        (lambda: S.uniform_bins(10, 1.0, 0.0), "low must be below high"),
+        (lambda: S.uniform_bins(100, 1e6, 1e6 + 1), "float32 to tell 100 bins apart"),
+        (lambda: S.edges([0.1, 0.1]), "edges must ascend"),
+        (lambda: S.edges([]), r"edges must be \[m\]"),
+        (lambda: S.edges([np.nan]), "edges must be finite"),
+        (lambda: S.quantile_bins([np.nan], 4), "scores not empty"),
+        (lambda: S.init(20), "bins must be Bins"),
+        (lambda: S.init(UNIFORM, 3), "batch_shape must be a tuple"),
+    ],
+)
+def test_bad_bins(make, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()
+
+
+# Counts.
+
+
+def test_digits_are_exact(rng):
+    weights = np.r_[rng.random(1000), rng.random(1000) * 1e6, 0, 1, 2.0**23, 2.0**-20]
+    weights = weights.astype(np.float32)
+    with jax.enable_x64(True):
+        digits = _counts.digits_of(jnp.asarray(weights))
+        found = _counts.total_of(digits)
+    assert (np.asarray(digits)[:, :-1] < 2**16).all()
+    unit = 2.0**-32
+    assert_array_equal(found, np.floor(weights.astype(np.float64) / unit) * unit)
+
+
+def test_counts_do_not_overflow():
+    """A trillion items of one bin, by merging a state with itself."""
+    state = filled(UNIFORM, np.full(1000, 0.5, np.float32), np.arange(1000) % 2)
+    n = 1000
+    while n < 10**12:
+        state, n = S.merge(state, state), 2 * n
+    with jax.enable_x64(True):
+        table = S.table(state, bins=UNIFORM)
+        assert table.positives.sum() == table.negatives.sum() == n / 2
+        assert S.n_items(state) == n
+    assert jm.roc_auc(S.table(state, bins=UNIFORM)) == 0.5
+    more = S.update(state, [0.9], [1], bins=UNIFORM)
+    assert float(np.asarray(S.table(more, bins=UNIFORM).positives).sum()) == n / 2 + 1
+
+
+def test_sums_of_leaves_are_merges(rng):
+    scores, labels = sample(rng, 4000)
+    weights = rng.random(4000).astype(np.float32)
+    states = [filled(UNIFORM, scores[i::8], labels[i::8], weights=weights[i::8]) for i in range(8)]
+    whole = filled(UNIFORM, scores, labels, weights=weights)
+    summed = jax.tree.map(lambda *x: sum(x), *states)
+    merged = states[0]
+    for state in states[1:]:
+        merged = S.merge(merged, state)
+    assert_array_equal(merged.digits, whole.digits)
+    expected = S.table(whole, bins=UNIFORM)
+    for state in (summed, merged):
+        for a, b in zip(S.table(state, bins=UNIFORM), expected, strict=True):
+            assert_array_equal(a, b)
+    again = S.update(summed, scores, labels, bins=UNIFORM, weights=weights)
+    assert_array_equal(
+        again.digits, S.merge(whole, filled(UNIFORM, scores, labels, weights=weights)).digits
+    )
+
+
+@EVERY_BINS
+@pytest.mark.parametrize("weighted", [False, True])
+def test_any_split_in_any_order_is_the_same(bins, weighted, rng):
+    scores, labels = sample(rng)
+    weights = rng.random(300).astype(np.float32) if weighted else None
+    where = rng.random(300) < 0.8
+    whole = filled(bins, scores, labels, weights=weights, where=where)
+    order = rng.permutation(300)
+    shuffled = filled(
+        bins,
+        scores[order],
+        labels[order],
+        weights=None if weights is None else weights[order],
+        where=where[order],
+        parts=7,
+    )
+    assert_array_equal(whole.digits, shuffled.digits)
+    kept = filled(
+        bins, scores[where], labels[where], weights=None if weights is None else weights[where]
+    )
+    assert_array_equal(whole.digits, kept.digits)
+
+
+def test_a_table_of_bins_is_that_of_the_scores_of_bins(rng, x64):
+    scores, labels = sample(rng, batch=(2, 3))
+    bins = UNIFORM
+    state = filled(bins, scores, labels, batch=(2, 3))
+    table = S.table(state, bins=bins)
+    lowest = bins.lower[np.asarray(bin_of(bins, jnp.asarray(scores)))]
+    for metric in (jm.roc_auc, METRICS["partial"], METRICS["threshold"], jm.average_precision):
+        assert_allclose(metric(table), metric(lowest, labels), rtol=1e-12)
+    weights = rng.integers(0, 4, 300).astype(np.float32)
+    state = filled(bins, scores, labels, weights=weights, batch=(2, 3))
+    assert_allclose(
+        jm.roc_auc(S.table(state, bins=bins)),
+        jm.roc_auc(lowest, labels, weights=weights),
+        rtol=1e-12,
+    )
+
+
+# What has no score.
+
+
+def test_nan_is_counted_apart(rng):
+    scores, labels = sample(rng)
+    missing = np.where(np.arange(300) % 50 == 7, np.nan, scores)
+    state = filled(UNIFORM, missing, labels)
+    assert S.n_items(state) == 300
+    assert np.isnan(jm.roc_auc(S.table(state, bins=UNIFORM)))
+    assert np.isnan(S.bounds(jm.roc_auc, state, bins=UNIFORM)).all()
+    assert np.isnan(S.interval(jm.roc_auc, state, bins=UNIFORM).low)
+    there = ~np.isnan(missing)
+    kept = filled(UNIFORM, scores[there], labels[there])
+    for a, b in zip(
+        S.table(state, bins=UNIFORM, ignore_nan=True), S.table(kept, bins=UNIFORM), strict=True
+    ):
+        assert_array_equal(a, b)
+    masked = filled(UNIFORM, missing, labels, where=there)
+    assert_array_equal(masked.digits, kept.digits)
+    empty = S.init(UNIFORM)
+    assert np.isnan(jm.roc_auc(S.table(empty, bins=UNIFORM)))
+    one_class = filled(UNIFORM, scores, labels | True)
+    assert np.isnan(S.bounds(jm.roc_auc, one_class, bins=UNIFORM)).all()
+
+
+def test_what_an_eager_call_refuses_is_counted_apart_if_traced(rng):
+    scores, labels = sample(rng)
+    step = jax.jit(
+        lambda state, labels, weights: S.update(
+            state, scores, labels, bins=UNIFORM, weights=weights
+        )
+    )
+    ones = np.ones(300, np.float32)
+    for bad_labels, bad_weights in ((labels * 2 - 1, ones), (labels * 1, -ones)):
+        state = step(S.init(UNIFORM, weighted=True), bad_labels, bad_weights)
+        assert np.isnan(jm.roc_auc(S.table(state, bins=UNIFORM)))
+        assert S.n_items(state) == 300
+
+
+# Bounds.
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bounds_hold(name, weighted, rng, x64):
+    """Of scores with ties, in one bin and in many; the best and the worst order reach them."""
+    metric = METRICS[name]
+    bins = UNIFORM
+    weights = rng.integers(1, 5, 60).astype(np.float32) if weighted else None
+    rows = np.round(rng.random((40, 60)), 3).astype(np.float32)
+    rows[0] = 0.5
+    labels = rng.random(60) < 0.3
+    labels[:2] = True, False
+    index = np.asarray(bin_of(bins, jnp.asarray(rows)))
+    inside = np.float32(1e-4) * rng.permuted(np.tile(np.arange(60), (40, 1)), axis=1)
+    worst = bins.lower[index].clip(0) + np.where(labels, 0, 0.01).astype(np.float32)
+    best = bins.lower[index].clip(0) + np.where(labels, 0.01, 0).astype(np.float32)
+    for scores in (rows, bins.lower[index].clip(0) + inside, worst, best):
+        assert_array_equal(bin_of(bins, jnp.asarray(scores)), index)
+        state = filled(bins, scores, labels, weights=weights, batch=(40,))
+        low, high = S.bounds(metric, state, bins=bins)
+        value = metric(scores, labels, weights=weights)
+        assert (low <= value).all()
+        assert (value <= high).all()
+        tied = metric(S.table(state, bins=bins))
+        assert (low <= tied).all()
+        assert (tied <= high).all()
+    if name not in ("threshold", "average precision"):
+        assert_allclose(metric(worst, labels, weights=weights), low, rtol=1e-12)
+        assert_allclose(metric(best, labels, weights=weights), high, rtol=1e-12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_bounds_cannot_be_broken(data):
+    """Adversarial scores, ties, weights and merges; on the grid of the bins and beside it."""
+    bins = BINS[data.draw(st.sampled_from(["uniform", "edges"]))]
+    n = 12
+    grid = np.concatenate([bins.lower[1:], np.nextafter(bins.lower[1:], np.float32(-np.inf))])
+    score = st.one_of(
+        st.sampled_from(grid.tolist()),
+        st.floats(-2, 2, width=32),
+        st.sampled_from([float("inf"), float("-inf"), 0.0, -0.0]),
+    )
+    scores = np.float32(data.draw(st.lists(score, min_size=n, max_size=n)))
+    labels = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    weights = np.float32(
+        data.draw(st.lists(st.sampled_from([0, 0.25, 1, 3, 1000]), min_size=n, max_size=n))
+    )
+    cut = data.draw(st.integers(1, n - 1))
+    parts = [slice(None, cut), slice(cut, None)]
+    # Padded, so that shapes are few.
+    states = []
+    for part in parts:
+        where = np.zeros(n, bool)
+        where[part] = True
+        states.append(filled(bins, scores, labels, weights=weights, where=where))
+    state = S.merge(*states)
+    name = data.draw(
+        st.sampled_from(["roc_auc", "two-way", "recall", "threshold", "average precision"])
+    )
+    low, high = S.bounds(METRICS[name], state, bins=bins)
+    value = METRICS[name](scores, labels, weights=weights)
+    if np.isnan(value):
+        assert np.isnan(low) or name == "average precision"
+    else:
+        assert low <= value <= high
+
+
+def test_bounds_of_a_rare_class(rng):
+    """200 uniform bins take an AUC of .75 for .54; they say so, and float16 bins do not."""
+    labels = np.arange(200_000) % 1000 == 0
+    scores = 1 / (1 + np.exp(8 - rng.normal(size=len(labels)) - labels))
+    scores = scores.astype(np.float32)
+    exact = float(jm.roc_auc(scores, labels))
+    coarse, fine = (filled(b, scores, labels) for b in (S.uniform_bins(200), BINS["float16"]))
+    assert jm.roc_auc(S.table(coarse, bins=S.uniform_bins(200))) < exact - 0.1
+    low, high = S.bounds(jm.roc_auc, coarse, bins=S.uniform_bins(200))
+    assert low < exact < high
+    low, high = S.bounds(jm.roc_auc, fine, bins=BINS["float16"])
+    assert low < exact < high
+    assert high - low < 1e-3
+
+
+def test_bounds_are_rounded_outwards(rng):
+    scores, labels = sample(rng, 3000)
+    state = filled(UNIFORM, scores, labels)
+    with jax.enable_x64(True):
+        wide = S.bounds(jm.roc_auc, state, bins=UNIFORM)
+    narrow = S.bounds(jm.roc_auc, state, bins=UNIFORM)
+    assert narrow.low.dtype == np.float32
+    assert float(narrow.low) <= float(wide.low) < float(wide.high) <= float(narrow.high)
+
+
+# Intervals.
+
+
+@pytest.mark.parametrize(
+    "name", ["roc_auc", "partial", pytest.param("average precision", marks=pytest.mark.slow)]
+)
+def test_an_interval_is_around_that_of_the_data(name, rng, x64):
+    scores, labels = sample(rng, 4000)
+    exact = jm.confidence_interval(METRICS[name], scores, labels)
+    fine = S.interval(METRICS[name], filled(BINS["float16"], scores, labels), bins=BINS["float16"])
+    coarse = S.interval(METRICS[name], filled(UNIFORM, scores, labels), bins=UNIFORM)
+    assert fine.method == exact.method
+    assert_allclose(fine.standard_error, exact.standard_error, rtol=0.02)
+    for found in (fine, coarse):
+        assert found.low < exact.low < exact.high < found.high
+    assert_allclose(fine.low, exact.low, atol=2e-3)
+    assert_allclose(fine.high, exact.high, atol=2e-3)
+    assert coarse.high - coarse.low < 4 * (exact.high - exact.low)
+
+
+def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
+    """The halving of bins against multinomial draws of all of them."""
+    scores, labels = sample(rng, 500)
+    state = filled(UNIFORM, scores, labels)
+    positives, negatives = (np.asarray(x) for x in S.table(state, bins=UNIFORM)[1:])
+    metric = partial(jm.recall_at_fpr, max_fpr=0.2)
+    draws = [rng.multinomial(x.sum(), x / x.sum(), 4000) for x in (positives, negatives)]
+    with jax.enable_x64(True):
+        low, high = _drawn_recalls(
+            jax.random.key(0),
+            jnp.asarray(positives),
+            jnp.asarray(negatives),
+            jnp.asarray(0.2),
+            4000,
+        )
+    for found, shift in ((low, 0), (high, 1)):
+        zero = np.zeros_like(draws[0])
+        columns = [
+            np.stack(pair, -1).reshape(4000, -1)
+            for pair in (
+                ((zero, draws[0]), (draws[1], zero)),
+                ((draws[0], zero), (zero, draws[1])),
+            )[shift]
+        ]
+        table = jm.ScoreTable(-np.arange(40.0) * np.ones((4000, 1)), *columns)
+        expected = np.asarray(metric(table))
+        assert_allclose(np.mean(found), expected.mean(), atol=4 * expected.std() / 4000**0.5)
+        assert_allclose(np.std(found), expected.std(), rtol=0.06)
+    interval = S.interval(metric, state, bins=UNIFORM, key=jax.random.key(1))
+    exact = jm.confidence_interval(metric, scores, labels, key=jax.random.key(2))
+    assert interval.low < exact.low < exact.high < interval.high
+
+
+# Programs.
+
+
+def test_in_jit_scan_and_a_batch(rng):
+    scores, labels = sample(rng, 600, batch=(3,))
+    expected = filled(UNIFORM, scores, labels, batch=(3,))
+
+    @jax.jit
+    def run(scores, labels):
+        def step(state, batch):
+            return S.update(state, *batch, bins=UNIFORM), None
+
+        batches = scores.reshape(3, 6, 100).swapaxes(0, 1), labels.reshape(6, 100)
+        state, _ = jax.lax.scan(step, S.init(UNIFORM, (3,)), batches)
+        table = S.table(state, bins=UNIFORM)
+        return state, jm.roc_auc(table), S.bounds(jm.roc_auc, state, bins=UNIFORM)
+
+    state, value, (low, high) = run(scores, labels)
+    assert_array_equal(state.digits, expected.digits)
+    assert_allclose(value, jm.roc_auc(S.table(expected, bins=UNIFORM)), rtol=1e-6)
+    assert (low <= value).all() & (value <= high).all()
+
+
+def test_update_is_compiled_once_and_takes_the_memory_of_the_state(rng):
+    scores, labels = sample(rng, 333)
+    before = _update._cache_size()
+    state = S.init(UNIFORM)
+    for _ in range(3):
+        old = state
+        state = S.update(state, scores, labels, bins=S.uniform_bins(20))
+    assert _update._cache_size() == before + 1
+    assert old.digits.is_deleted()
+
+
+def test_a_restored_state_goes_on(rng):
+    scores, labels = sample(rng)
+    state = filled(UNIFORM, scores[:100], labels[:100])
+    restored = jax.tree.map(lambda x: jnp.asarray(np.array(x)), state)
+    state = S.update(restored, scores[100:], labels[100:], bins=UNIFORM)
+    assert_array_equal(state.digits, filled(UNIFORM, scores, labels).digits)
+
+
+# Bad input.
+
+
+def test_states_of_other_bins_are_refused(rng):
+    scores, labels = sample(rng)
+    other = S.uniform_bins(20, 0.0, 2.0)
+    state = filled(UNIFORM, scores, labels)
+    with pytest.raises(ValueError, match="the state has 20 bins, and bins has 5"):
+        S.table(state, bins=BINS["edges"])
+    with pytest.raises(ValueError, match="the state is of other bins"):
+        S.update(state, scores, labels, bins=other)
+    with pytest.raises(ValueError, match="states are of different bins"):
+        S.merge(state, filled(other, scores, labels))
+    mixed = jax.tree.map(jnp.add, state, filled(other, scores, labels))
+    with pytest.raises(ValueError, match="or merged from such"):
+        S.bounds(jm.roc_auc, mixed, bins=UNIFORM)
+    with pytest.raises(ValueError, match=r"5 bins, batch .*, without weights and 20 bins"):
+        S.merge(S.init(BINS["edges"]), state)
+    with pytest.raises(ValueError, match=r"without weights and 20 bins, batch .*, with weights"):
+        S.merge(state, S.init(UNIFORM, weighted=True))
+    assert S.merge(state, S.init(UNIFORM)).digits.shape == (2, 22, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda s: S.update(s, [0.1], [1], bins=UNIFORM, weights=[1.0]), "weighted=True"),
+        (lambda s: S.update(s, [[0.1]], [1], bins=UNIFORM), r"batch_shape=\(1,\)"),
+        (lambda s: S.update(s, [0.1], [-1], bins=UNIFORM), "labels must be bool or 0 and 1"),
+        (lambda s: S.update(0, [0.1], [1], bins=UNIFORM), "state must be a State"),
+        (lambda s: S.table(s, bins=UNIFORM, ignore_nan=1), "ignore_nan must be True or False"),
+        (lambda s: S.bounds(jm.min_cost_threshold, s, bins=UNIFORM), "got min_cost_threshold"),
+        (lambda s: S.bounds(lambda table: 0, s, bins=UNIFORM), "bounds are known for roc_auc"),
+        (
+            lambda s: S.bounds(
+                partial(jm.recall_at_fpr, max_fpr=0.1, method="quantile"), s, bins=UNIFORM
+            ),
+            "write 'step' or 'linear'",
+        ),
+        (lambda s: S.interval(METRICS["recall"], s, bins=UNIFORM), "key is missing"),
+        (lambda s: S.interval(METRICS["threshold"], s, bins=UNIFORM), "intervals are known for"),
+        (
+            lambda s: S.interval(jm.roc_auc, S.init(UNIFORM, weighted=True), bins=UNIFORM),
+            "sampling error of weights",
+        ),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call(S.init(UNIFORM))
