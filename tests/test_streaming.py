@@ -18,7 +18,7 @@ from jaxmetrics.streaming._intervals import _drawn_recalls
 from jaxmetrics.streaming._state import _update
 
 pytestmark = pytest.mark.xdist_group("streaming")
-S = jm.streaming
+S, M = jm.streaming, jm.streaming.means
 UNIFORM = S.uniform_bins(20)
 BINS = {
     "float16": S.float16_bins(),
@@ -480,3 +480,68 @@ def test_states_of_other_bins_are_refused(rng):
 def test_bad_input(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call(S.init(UNIFORM))
+
+
+# Means of values.
+
+
+def test_means_are_those_of_all_values(rng, x64):
+    """In any split and order, with values of both signs, NaN and a mask."""
+    values = np.round(rng.normal(0.3, 1, (2, 40_000)), 3).astype(np.float32)
+    values[:, ::100] = np.nan
+    where = rng.random(40_000) < 0.9
+    whole = M.update(M.init((2,)), values, where=where)
+    order = rng.permutation(40_000)
+    parts = [M.update(M.init((2,)), values[:, i], where=where[i]) for i in np.array_split(order, 7)]
+    summed = jax.tree.map(lambda *x: sum(x), *parts)
+    merged = M.merge(M.merge(parts[0], parts[1]), parts[2])
+    for part in parts[3:]:
+        merged = M.update(merged, values[:, :0])
+        merged = M.merge(merged, part)
+    assert_array_equal(merged.digits, whole.digits)
+    for state in (whole, summed):
+        found = M.result(state, confidence_level=0.9)
+        kept = values[:, where].astype(float)
+        assert_allclose(found.mean, np.nanmean(kept, axis=1), rtol=1e-7)
+        n = (~np.isnan(kept)).sum(1)
+        assert_array_equal(found.n, n)
+        assert_array_equal(found.n_undefined, np.isnan(kept).sum(1))
+        error = np.nanstd(kept, axis=1, ddof=1) / np.sqrt(n)
+        assert_allclose(found.standard_error, error, rtol=1e-6)
+        assert_allclose(found.high - found.mean, 1.6448536 * error, rtol=1e-6)
+
+
+def test_few_values_and_those_out_of_range():
+    nothing = M.result(M.init())
+    assert np.isnan(nothing.mean)
+    one = M.result(M.update(M.init(), [0.5]))
+    assert one.mean == 0.5
+    assert np.isnan(one.standard_error)
+    odd = M.result(M.update(M.init(), [1e6, np.inf, -np.inf, np.nan, 2.0, 4.0]))
+    assert (odd.mean, odd.n, odd.n_undefined) == (3, 2, 4)
+    assert_allclose(odd.standard_error, 1)
+
+
+def test_means_do_not_overflow():
+    state, n = M.update(M.init(), np.full(1000, 100.5, np.float32)), 1000
+    while n < 10**12:
+        state, n = M.merge(state, state), 2 * n
+    with jax.enable_x64(True):
+        found = M.result(state)
+        assert found.n == n
+        assert found.mean == 100.5
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: M.init(3), "batch_shape must be a tuple"),
+        (lambda: M.update(S.init(UNIFORM), [0.1]), "state must be a State of means"),
+        (lambda: M.update(M.init(), [[0.1]]), r"write init\(\(1,\)\)"),
+        (lambda: M.merge(M.init(), M.init((2,))), "same batch to be merged"),
+        (lambda: M.result(M.init(), confidence_level=95), "write 0.95 for 95 %"),
+    ],
+)
+def test_bad_input_of_means(call, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()

@@ -4,7 +4,7 @@ Shapes, dtypes and options are checked always. Values are checked when they are 
 transformation they are unknown, and what is undefined comes out as NaN.
 """
 
-from jaxmetrics._checks._arrays import as_array, is_concrete, near
+from jaxmetrics._checks._arrays import as_array, as_arrays, is_concrete, near
 from jaxmetrics._checks._inference import (
     check_clusters,
     check_grid,
@@ -36,6 +36,7 @@ from jaxmetrics._checks._values import (
 __all__ = [
     "QUANTILE_METHODS",
     "as_array",
+    "as_arrays",
     "check_average",
     "check_beta",
     "check_choice",

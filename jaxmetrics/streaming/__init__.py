@@ -1,5 +1,6 @@
 """Evaluation of data that never fits: bounded states that merge by `+`, with certified error."""
 
+from jaxmetrics.streaming import means
 from jaxmetrics.streaming._bins import Bins, edges, float16_bins, quantile_bins, uniform_bins
 from jaxmetrics.streaming._bounds import Bounds, bounds
 from jaxmetrics.streaming._intervals import interval
@@ -15,6 +16,7 @@ __all__ = [
     "float16_bins",
     "init",
     "interval",
+    "means",
     "merge",
     "n_items",
     "quantile_bins",

@@ -7,7 +7,7 @@ the same in any order.
 
 The highest digit has 31 bits: counts are right up to 2^47, 1.4e14 items, and sums of weights up to
 2^47 as well. Of a weight what is below 2^-32 is dropped: float32 weights from 2^-8 to 2^24 have
-nothing there.
+nothing there. Sums of squares have a fifth digit, and reach 2^63.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from jaxmetrics._types import Array
 BITS = 16
 DIGITS_OF_COUNTS = 2
 DIGITS_OF_WEIGHTS = 4
+DIGITS_OF_SQUARES = 5
 _UNIT = 2.0**-32  # of weights
 _MASK = (1 << BITS) - 1
 
 
-def digits_of(weights: Array) -> Array:
+def digits_of(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> Array:
     """`[..., digits]`, of weights that are not negative, by steps that float32 does exactly."""
-    high = jnp.floor(weights / 2.0**BITS)
-    rest = weights - high * 2.0**BITS
+    place = 2.0 ** (BITS * (n_digits - 1)) * _UNIT  # of the highest digit
+    high = jnp.floor(weights / place)
+    rest = (weights - high * place) / place * 2.0**BITS
     digits = [high]
-    for _ in range(DIGITS_OF_WEIGHTS - 1):
+    for _ in range(n_digits - 1):
         digit = jnp.floor(rest)
         digits.append(digit)
         rest = (rest - digit) * 2.0**BITS
