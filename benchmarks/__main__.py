@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import jax
 
-from benchmarks import exact, hard_predictions, label_sets, losses, ranking, resampling
+from benchmarks import exact, hard_predictions, label_sets, losses, ranking, resampling, streaming
 
 
 def main() -> None:
@@ -62,6 +62,14 @@ def main() -> None:
             *losses.bounded(100_000 // min(scale, 100), min(runs, 3)),
             *losses.training_step(4096 // min(scale, 8), runs),
             *losses.peak_memory(scale),
+        ],
+    )
+    show(
+        "Streams. Rivals have 200 thresholds.",
+        [
+            *streaming.updates(min(runs, 5)),
+            *streaming.widths(),
+            *streaming.stream(1_000_000_000 // scale),
         ],
     )
     show(
