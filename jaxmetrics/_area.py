@@ -131,13 +131,16 @@ class _Steps(NamedTuple):
     rises: Array
     fps: Array  # where a row ends; integers, if the counts are, to spare memory
     tps: Array
-    areas: Array  # under the curve up to there
+    doubled_areas: Array  # under the curve up to there; integers, if the counts are
 
     @classmethod
     def of(cls, table: ScoreTable) -> _Steps:
         widths, rises = table.negatives, table.positives
         fps, tps = _numerics.running_total(widths), _numerics.running_total(rises)
-        return cls(widths, rises, fps, tps, jnp.cumsum(widths * (tps - rises / 2)))
+        # Without division, as JAX divides 32-bit integers in single precision.
+        wide = jnp.float64 if _numerics.is_inexact(widths) else jnp.int64
+        doubled = widths.astype(wide) * (2 * tps.astype(wide) - rises)
+        return cls(widths, rises, fps, tps, jnp.cumsum(doubled))
 
     def area(self, x: Array) -> Array:
         """The area left of x. Its derivative, where x is at a step, is that of the middle."""
@@ -146,7 +149,8 @@ class _Steps(NamedTuple):
             width, rise, fp, tp = self._at(row)
             inside = x - (fp - width)
             height = tp - rise + _numerics.divide(inside, width, 0.0) * rise / 2
-            return self.areas[row] - width * (tp - rise / 2) + inside * height
+            doubled = self.doubled_areas[row].astype(jnp.float64)
+            return doubled / 2 - width * (tp - rise / 2) + inside * height
 
         before = jnp.searchsorted(self.fps, _like(self.fps, jnp.ceil, x), side="left")
         after = jnp.searchsorted(self.fps, _like(self.fps, jnp.floor, x), side="right")

@@ -174,3 +174,14 @@ def test_sampled_auc_is_unbiased(rng):
     assert batch[0] == batch[1]  # the same pairs in both rows
     assert np.isnan(jm.roc_auc_sampled(jax.random.key(0), scores, labels * 0, n_pairs=9))
     assert np.isnan(jm.roc_auc_sampled(jax.random.key(0), spoiled, labels, n_pairs=9))
+
+
+@pytest.mark.parametrize("limit", [None, 0.3])
+def test_areas_of_more_pairs_than_single_precision_counts(limit, rng):
+    labels = np.arange(30_000) % 2 == 0
+    scores = rng.normal(size=30_000) + labels
+    if limit is None:
+        found = jm.roc_auc(scores, labels)
+    else:
+        found = jm.partial_auc(scores, labels, max_fpr=limit, scale="mcclish")
+    close(found, sk.roc_auc_score(labels, scores, max_fpr=limit), rtol=1e-14)
