@@ -545,3 +545,88 @@ def test_means_do_not_overflow():
 def test_bad_input_of_means(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call()
+
+
+# Exact values of data that are read again and again.
+
+
+def read(scores, labels, weights=None, size=700):
+    """A function that gives batches, and counts how often it was called."""
+
+    def batches():
+        batches.passes += 1
+        for start in range(0, len(scores), size):
+            part = slice(start, start + size)
+            yield (scores[part], labels[part], *([] if weights is None else [weights[part]]))
+
+    batches.passes = 0
+    return batches
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=()
+            if name in ("roc_auc", "two-way", "threshold", "average precision")
+            else pytest.mark.slow,
+        )
+        for name in METRICS
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_exact_is_exact(name, weighted, rng, x64):
+    """Of both precisions, with and without ties, in memory for all items and for a few."""
+    n = 1500
+    weights = rng.random(n) * (rng.random(n) < 0.9) if weighted else None
+    labels = rng.random(n) < 0.3
+    for dtype, digits in ((np.float32, 9), (np.float64, 9), (np.float64, 1)):
+        scores = np.round(rng.normal(size=n) + labels, digits).astype(dtype)
+        expected = METRICS[name](scores, labels, weights=weights)
+        for memory in (10**6, 300, 45):
+            batches = read(scores, labels, weights)
+            found = S.exact(METRICS[name], batches, memory_items=memory)
+            assert_allclose(found, expected, rtol=1e-13)
+            assert batches.passes <= 3 or memory < 10**6
+
+
+def test_exact_reads_only_what_it_must(rng):
+    """A threshold is in one cell, however many items there are."""
+    labels = rng.random(50_000) < 0.1
+    scores = rng.normal(size=50_000) + labels
+    batches = read(scores, labels, size=5000)
+    S.exact(METRICS["recall"], batches, memory_items=1000)
+    assert batches.passes == 3  # the dtype, the counts, the cell
+
+
+def test_exact_and_nan(rng):
+    scores, labels = sample(rng)
+    scores[5] = np.nan
+    assert np.isnan(S.exact(jm.roc_auc, read(scores, labels)))
+    there = ~np.isnan(scores)
+    found = S.exact(jm.roc_auc, read(scores, labels), ignore_nan=True)
+    assert_allclose(found, jm.roc_auc(scores[there], labels[there]), rtol=1e-6)
+    assert np.isnan(S.exact(jm.roc_auc, list))
+    assert np.isnan(S.exact(jm.roc_auc, read(scores[6:], labels[6:] & False)))
+    assert S.exact(jm.average_precision, read(scores[6:], labels[6:] & False)) == 0
+
+
+def test_exact_refuses_batches_that_change(rng):
+    scores, labels = sample(rng)
+    sizes = iter([300, 300, 200])
+
+    def batches():
+        n = next(sizes)
+        yield scores[:n], labels[:n]
+
+    with pytest.raises(ValueError, match="the same each time, got 10 items, then 8"):
+        S.exact(jm.roc_auc, batches, memory_items=10)
+    with pytest.raises(TypeError, match="write yield scores, labels"):
+        S.exact(jm.roc_auc, lambda: [scores])
+    with pytest.raises(ValueError, match=r"a batch must be \[n\]"):
+        S.exact(jm.roc_auc, lambda: [(scores[None], labels)])
+    with pytest.raises(ValueError, match="one dtype, got float32, then float64"):
+        S.exact(jm.roc_auc, lambda: [(scores, labels), (scores.astype(float), labels)])
+    with pytest.raises(ValueError, match="take one limit at a time"):
+        S.exact(partial(jm.recall_at_fpr, max_fpr=[0.1, 0.2]), read(scores, labels))

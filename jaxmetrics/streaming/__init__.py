@@ -3,6 +3,7 @@
 from jaxmetrics.streaming import means
 from jaxmetrics.streaming._bins import Bins, edges, float16_bins, quantile_bins, uniform_bins
 from jaxmetrics.streaming._bounds import Bounds, bounds
+from jaxmetrics.streaming._exact import exact
 from jaxmetrics.streaming._intervals import interval
 from jaxmetrics.streaming._state import State, init, merge, n_items, update
 from jaxmetrics.streaming._tables import table
@@ -13,6 +14,7 @@ __all__ = [
     "State",
     "bounds",
     "edges",
+    "exact",
     "float16_bins",
     "init",
     "interval",
