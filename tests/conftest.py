@@ -10,6 +10,8 @@ import jax
 import numpy as np
 from hypothesis import settings
 
+collect_ignore = ["stream_worker.py"]  # which is started as a process
+
 settings.register_profile("jaxmetrics", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("jaxmetrics")
 

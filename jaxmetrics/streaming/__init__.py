@@ -1,6 +1,7 @@
 """Evaluation of data that never fits: bounded states that merge by `+`, with certified error."""
 
 from jaxmetrics.streaming import means
+from jaxmetrics.streaming._adapters import clu_metric, nnx_metric
 from jaxmetrics.streaming._bins import Bins, edges, float16_bins, quantile_bins, uniform_bins
 from jaxmetrics.streaming._bounds import Bounds, bounds
 from jaxmetrics.streaming._exact import exact
@@ -13,6 +14,7 @@ __all__ = [
     "Bounds",
     "State",
     "bounds",
+    "clu_metric",
     "edges",
     "exact",
     "float16_bins",
@@ -21,6 +23,7 @@ __all__ = [
     "means",
     "merge",
     "n_items",
+    "nnx_metric",
     "quantile_bins",
     "table",
     "uniform_bins",

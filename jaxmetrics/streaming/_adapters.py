@@ -1,0 +1,155 @@
+"""Metrics of streams in the form that other libraries expect; they are imported when asked for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxmetrics import _checks
+from jaxmetrics._types import Array
+from jaxmetrics.streaming._bins import Bins, float16_bins
+from jaxmetrics.streaming._state import State, init, merge, update
+from jaxmetrics.streaming._tables import table
+
+_Metric = Callable[..., Any]
+
+
+def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = False) -> Any:
+    """A metric of a stream as a `flax.nnx.Metric`.
+
+    update(scores=, labels=, weights=, where=) adds a batch, compute() is the metric of
+    `jaxmetrics.streaming.table`, reset() begins anew. Other keywords of update are not looked at,
+    so that it can be one of a `flax.nnx.MultiMetric`.
+
+    Args:
+      metric: any that takes a ScoreTable, such as functools.partial(jm.recall_at_fpr, max_fpr=.01).
+      bins: of scores; `float16_bins()` by default.
+      weighted: whether items have weights.
+
+    Returns:
+      The metric, whose state is one `flax.nnx.metrics.MetricState`.
+
+    Raises:
+      ImportError: flax is not installed.
+
+    NaN as `jaxmetrics.streaming.table` says. Time and memory as `jaxmetrics.streaming.update`.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> auc = jm.streaming.nnx_metric(jm.roc_auc)
+      >>> auc.update(scores=[.1, .4, .35, .8], labels=[0, 0, 1, 1])
+      >>> print(auc.compute())
+      0.75
+
+    Reference: J. Heek and others, "Flax: a neural network library and ecosystem for JAX", 2024.
+    """
+    return _nnx_class()(metric, float16_bins() if bins is None else bins, weighted)
+
+
+@functools.cache
+def _nnx_class() -> Any:
+    from flax import nnx
+
+    class StreamMetric(nnx.Metric):
+        """A metric of the items that `update` has seen."""
+
+        def __init__(self, metric: _Metric, bins: Bins, weighted: bool) -> None:
+            self.metric, self.bins, self.weighted = metric, bins, weighted
+            self.digits = nnx.metrics.MetricState(init(bins, weighted=weighted).digits)
+
+        def reset(self) -> None:
+            """Forget all items."""
+            self.digits[...] = init(self.bins, weighted=self.weighted).digits
+
+        def update(  # type: ignore[override]
+            self, *, scores: Any, labels: Any, weights: Any = None, where: Any = None, **_: Any
+        ) -> None:
+            """Add a batch of items."""
+            state = State(jnp.copy(self.digits[...]))  # as flax looks at the old one again
+            state = update(state, scores, labels, bins=self.bins, weights=weights, where=where)
+            self.digits[...] = state.digits
+
+        def compute(self) -> Any:
+            """The metric of all items so far."""
+            return self.metric(table(State(self.digits[...]), bins=self.bins))
+
+    return StreamMetric
+
+
+def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = False) -> Any:
+    """A metric of a stream as a class of the protocol of `clu.metrics` and metrax.
+
+    empty(), from_model_output(predictions, labels, sample_weights=None, mask=None), merge(other),
+    reduce() and compute(), which is the metric of `jaxmetrics.streaming.table`.
+
+    Args:
+      metric: any that takes a ScoreTable, such as functools.partial(jm.recall_at_fpr, max_fpr=.01).
+      bins: of scores; `float16_bins()` by default.
+      weighted: whether items have weights.
+
+    Returns:
+      A class derived from `clu.metrics.Metric`, a dataclass that is a pytree of one array.
+
+    Raises:
+      ImportError: clu is not installed.
+
+    NaN as `jaxmetrics.streaming.table` says. Time and memory as `jaxmetrics.streaming.update`.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> AUC = jm.streaming.clu_metric(jm.roc_auc)
+      >>> first = AUC.from_model_output(predictions=[.1, .4], labels=[0, 0])
+      >>> print(first.merge(AUC.from_model_output(predictions=[.35, .8], labels=[1, 1])).compute())
+      0.75
+
+    Reference: The CLU authors, "Common loop utils", 2024.
+    """
+    _checks.check_flag("weighted", weighted)
+    import flax.struct
+    from clu import metrics
+
+    chosen = float16_bins() if bins is None else bins
+
+    @flax.struct.dataclass
+    class StreamMetric(metrics.Metric):  # type: ignore[misc]
+        """A metric of the items of all model outputs that were merged."""
+
+        digits: Array
+
+        @classmethod
+        def empty(cls) -> Any:
+            """That of no items."""
+            return cls(digits=init(chosen, weighted=weighted).digits)
+
+        @classmethod
+        def from_model_output(
+            cls,
+            predictions: Any,
+            labels: Any,
+            sample_weights: Any = None,
+            mask: Any = None,
+            **_: Any,
+        ) -> Any:
+            """That of a batch."""
+            state = update(
+                init(chosen, weighted=weighted),
+                predictions,
+                labels,
+                bins=chosen,
+                weights=sample_weights,
+                where=None if mask is None else mask != 0,
+            )
+            return cls(digits=state.digits)
+
+        def merge(self, other: Any) -> Any:
+            """That of the items of both."""
+            return type(self)(digits=merge(State(self.digits), State(other.digits)).digits)
+
+        def compute(self) -> Any:
+            """The metric of all items."""
+            return metric(table(State(self.digits), bins=chosen))
+
+    return StreamMetric
