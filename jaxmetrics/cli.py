@@ -51,6 +51,9 @@ scores for each model; higher scores are more positive. Every metric comes with 
 interval, and several models with a comparison. Where items belong together, such as the visits of
 a patient, --cluster takes that into account.
 
+Files larger than memory, or with --stream, are read in batches into bins of scores: values come
+with bounds between which the exact ones must be, and with intervals.
+
 Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
 is better), and the metrics are means over queries: nDCG at each --k; precision, recall and average
 precision at the largest; reciprocal ranks; and the share of pairs in the right order.
@@ -62,6 +65,7 @@ Examples:
       --max-fpr 0.005 --amount total --output report
   jaxmetrics evaluate visits.csv --label outcome --positive yes --score risk \\
       --cluster patient --json
+  jaxmetrics evaluate year.parquet --label fraud --score new --stream
   jaxmetrics evaluate searches.csv --group query_id --label grade --score old \\
       --score new --k 5 --k 10 --output report
 """
@@ -105,6 +109,7 @@ def evaluate(
     seed: int,
     output: Path | None,
     as_json: bool,
+    stream: bool,
 ) -> None:
     """Report on the scores in a file."""
     from jaxmetrics import _report
@@ -129,6 +134,15 @@ def evaluate(
     )
     _report.check_settings(settings)
     evaluate: Callable[..., Evaluation]
+    if stream or (group is None and _report.is_too_large(file)):
+        _report.refuse_with_stream(
+            amount=amount, weight=weight, cluster=cluster, group=group, output=output
+        )
+        evaluate = partial(
+            _report.evaluate_stream, file, label=label, scores=score, positive=positive
+        )
+        _show(evaluate, settings, as_json, None)
+        return
     with _progress() as tell:
         tell(f"Reading {file.name}")
         if group is None:
@@ -281,6 +295,11 @@ def commands() -> click.Group:
             *inference("Of the resampling."),
             option("--output", type=folder, help="Where to write a plot and the metrics."),
             option("--json", "as_json", **json_flag),
+            option(
+                "--stream",
+                is_flag=True,
+                help="Read FILE in batches; by itself if it is larger than a quarter of memory.",
+            ),
         ],
     )(evaluate)
     return click.version_option(jaxmetrics.__version__)(group)

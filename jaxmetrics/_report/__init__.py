@@ -16,7 +16,9 @@ from jaxmetrics._report._settings import (
     check_settings,
     make_directory,
     refuse_options,
+    refuse_with_stream,
 )
+from jaxmetrics._report._stream import evaluate_stream, is_too_large
 from jaxmetrics._report._tables import tables_of
 
 __all__ = [
@@ -29,11 +31,14 @@ __all__ = [
     "digits_problem",
     "evaluate",
     "evaluate_queries",
+    "evaluate_stream",
+    "is_too_large",
     "json_of",
     "make_directory",
     "problem_of_file",
     "queries_of_file",
     "refuse_options",
+    "refuse_with_stream",
     "report",
     "save",
     "tables_of",

@@ -30,6 +30,7 @@ class Measure(NamedTuple):
     max_fpr: float | None = None
     k: int | None = None
     n_queries: int | None = None  # that count
+    bounds: jm.streaming.Bounds | None = None  # [models], between which a binned value must be
 
 
 class Evaluation(NamedTuple):

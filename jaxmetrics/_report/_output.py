@@ -64,6 +64,9 @@ def _estimate(measure: Measure, i: int) -> dict[str, Any]:
         "standard_error": _number(interval.standard_error[i]),
         "method": interval.method,
     }
+    if measure.bounds is not None:
+        low, high = measure.bounds
+        estimate |= {"certain_low": _number(low[i]), "certain_high": _number(high[i])}
     return estimate if measure.n_queries is None else {**estimate, "n_queries": measure.n_queries}
 
 

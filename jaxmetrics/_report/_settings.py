@@ -22,6 +22,14 @@ WITH_GROUP = {
     "cluster": "--cluster does not go with --group, by which whole queries are resampled: leave it "
     "out",
 }
+WITH_STREAM = {
+    "amount": "--amount does not go with --stream, whose bins hold counts: leave one out",
+    "weight": "--weight does not go with --stream, as intervals need single weights: leave one out",
+    "cluster": "--cluster does not go with --stream, which keeps no ids: leave one out",
+    "group": "--group does not go with --stream, as a query needs all its items: leave one out",
+    "output": "--output does not go with --stream, which has no scores to draw: leave it out and "
+    "write --json > metrics.json",
+}
 WITHOUT_GROUP = {
     name: f"--{name} is for rankings: also write --group and the column of query ids, or leave "
     f"--{name} out"
@@ -77,6 +85,13 @@ def refuse_options(group: str | None, **given: object) -> None:
     for name, value in given.items():
         if value not in (None, ()) and name in reasons:
             raise InputError(reasons[name])
+
+
+def refuse_with_stream(**given: object) -> None:
+    """Refuse options that have no meaning where a file is read in batches."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(WITH_STREAM[name])
 
 
 def make_directory(directory: Path) -> None:

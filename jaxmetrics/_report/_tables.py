@@ -109,10 +109,14 @@ def _value_cells(measure: Measure) -> list[Text]:
     digits = _digits(interval.high - interval.low)
     best = (interval.estimate == np.max(interval.estimate)) & (len(interval.estimate) > 1)
     rows = zip(interval.estimate, interval.low, interval.high, best, strict=True)
-    return [
+    cells = [
         _cell(_fixed(value, digits), low, high, digits, "*" if mark else " ")
         for value, low, high, mark in rows
     ]
+    if measure.bounds is not None:
+        for cell, low, high in zip(cells, *measure.bounds, strict=True):
+            cell.append(f"\n{_fixed(low, 5)} to {_fixed(high, 5)}", "dim")
+    return cells
 
 
 def _difference_cells(measure: Measure) -> list[Text]:

@@ -1,0 +1,217 @@
+"""The evaluation of a file in batches, for files that are larger than memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import pandas
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+
+import jaxmetrics as jm
+from jaxmetrics._report._classification import FPR_LIMITS
+from jaxmetrics._report._columns import labels_of, numbers_of, refuse_twice
+from jaxmetrics._report._evaluation import Evaluation, Measure, percent
+from jaxmetrics._report._files import check_columns
+from jaxmetrics._report._settings import InputError, Settings, Tell
+
+STREAMED = (".csv", ".csv.gz", ".parquet")
+_ROWS = 1 << 17  # in one step of the state, so that it is compiled once
+_BLOCK = 1 << 24  # bytes of a CSV file at a time
+
+
+class Interrupted(InputError):
+    """The user stopped the reading; the message says how far it came."""
+
+    exit_code = 130
+
+
+def is_too_large(path: Path) -> bool:
+    """Whether a file is not to be read at once: its columns would take most of the memory."""
+    if not path.is_file() or not path.name.lower().endswith(STREAMED):
+        return False
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return path.stat().st_size > memory / 4
+
+
+def evaluate_stream(
+    path: Path,
+    settings: Settings,
+    tell: Tell,
+    *,
+    label: str,
+    scores: Sequence[str],
+    positive: str | None,
+    with_band: bool = False,
+) -> Evaluation:
+    """Every metric of every model with certain bounds and intervals, from one reading of a file."""
+    del with_band
+    refuse_twice([label, *scores])
+    bins = jm.streaming.float16_bins()
+    state = jm.streaming.init(bins, (len(scores),))
+    n_items, n_positive, share = 0, 0, 0.0
+    values: set[Any] = set()
+    check_columns(path, [label, *scores])
+    tell(f"Reading {path.name}", share)
+    read = _parquet if path.name.lower().endswith(".parquet") else _csv
+
+    def so_far() -> str:
+        return f"after {n_items:,} rows, {share:.0%} of {path.name}"
+
+    try:
+        for batch, done in read(path, [label, *scores]):
+            frame = batch.to_pandas()
+            labels = _labels(label, frame[label], positive, values)
+            rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
+            for i in range(0, len(labels), _ROWS):
+                state = _updated(state, rows[:, i : i + _ROWS], labels[i : i + _ROWS], bins)
+            n_items, n_positive, share = n_items + len(labels), n_positive + int(labels.sum()), done
+            tell(f"Reading {path.name}: {n_items:,} rows", share)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted {so_far()}") from None
+    except (pyarrow.ArrowException, OSError, EOFError) as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        raise InputError(f"{path.name} cannot be read further, {so_far()}: {reason}") from None
+    if not 0 < n_positive < n_items:
+        raise InputError(
+            f"label {label!r} has only one class in {n_items:,} rows: both positives and negatives "
+            "are needed"
+        )
+    return _evaluation(state, bins, settings, tell, path, label, tuple(scores), n_items, n_positive)
+
+
+def _updated(
+    state: jm.streaming.State,
+    rows: npt.NDArray[Any],
+    labels: npt.NDArray[np.bool_],
+    bins: jm.streaming.Bins,
+) -> jm.streaming.State:
+    fill = _ROWS - len(labels)
+    return jm.streaming.update(
+        state,
+        np.pad(rows.astype(np.float32), ((0, 0), (0, fill))),
+        np.pad(labels, (0, fill)),
+        bins=bins,
+        where=np.arange(_ROWS) < len(labels),
+    )
+
+
+def _labels(
+    name: str, column: Any, positive: str | None, values: set[Any]
+) -> npt.NDArray[np.bool_]:
+    """Labels of a batch, which may be of one class; `values` are those of all batches so far."""
+    if column.isna().any():
+        labels_of(name, column, positive)  # which refuses it
+    numeric = pandas.api.types.is_numeric_dtype(column)
+    column = column if numeric else column.astype(str)
+    values.update(column.unique().tolist())
+    if len(values) > 2 or (positive is None and not values <= {0, 1}):
+        both = [*values, *({0, 1} - values if len(values) == 1 else ())]
+        labels_of(name, pandas.Series(both), positive)
+    if positive is None:
+        return np.asarray(column == 1, bool)
+    if not numeric:
+        return np.asarray(column == positive, bool)
+    return np.asarray(column == pandas.to_numeric(positive, errors="coerce"), bool)
+
+
+def _csv(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
+    size = path.stat().st_size
+    with path.open("rb") as raw:
+        packed = path.name.lower().endswith(".gz")
+        source = pyarrow.CompressedInputStream(raw, "gzip") if packed else raw
+        reader = pyarrow.csv.open_csv(
+            source,
+            read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
+            convert_options=pyarrow.csv.ConvertOptions(include_columns=names),
+        )
+        for batch in reader:
+            yield batch, min(raw.tell() / size, 1.0)
+
+
+def _parquet(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
+    with pyarrow.parquet.ParquetFile(path) as file:
+        done, total = 0, max(file.metadata.num_rows, 1)
+        for batch in file.iter_batches(batch_size=8 * _ROWS, columns=names):
+            done += len(batch)
+            yield batch, done / total
+
+
+def _evaluation(
+    state: jm.streaming.State,
+    bins: jm.streaming.Bins,
+    settings: Settings,
+    tell: Tell,
+    path: Path,
+    label: str,
+    names: tuple[str, ...],
+    n_items: int,
+    n_positive: int,
+) -> Evaluation:
+    max_fpr = settings.max_fpr
+    work: list[tuple[str, str, Callable[..., Any], float | None]] = [
+        ("roc_auc", "AUC", jm.roc_auc, None),
+        (
+            "partial_auc",
+            f"Partial\nAUC to\n{percent(max_fpr)} FPR",
+            partial(jm.partial_auc, max_fpr=max_fpr, scale="mcclish"),
+            max_fpr,
+        ),
+        *(
+            (
+                "recall_at_fpr",
+                f"Recall\nat\n{percent(limit)} FPR",
+                partial(jm.recall_at_fpr, max_fpr=limit),
+                limit,
+            )
+            for limit in sorted({*FPR_LIMITS, max_fpr})
+        ),
+        ("average_precision", "Average\nprecision", jm.average_precision, None),
+    ]
+    measures = []
+    with jax.enable_x64(True):
+        for i, (name, heading, metric, limit) in enumerate(work):
+            tell(f"Evaluating: {heading.splitlines()[0]}", i / len(work))
+            bounds = jm.streaming.bounds(metric, state, bins=bins)
+            interval = jm.streaming.interval(
+                metric,
+                state,
+                bins=bins,
+                confidence_level=settings.confidence_level,
+                key=jax.random.key(settings.seed),
+                n_resamples=settings.n_resamples,
+            )
+            interval, bounds = jax.tree.map(np.asarray, (interval, bounds))
+            measures.append(Measure(name, heading, interval, None, limit, bounds=bounds))
+    return Evaluation(
+        names,
+        {
+            "file": str(path),
+            "label": label,
+            "n_items": n_items,
+            "n_positive": n_positive,
+            "streamed": True,
+            "max_fpr": max_fpr,
+        },
+        ("max_fpr",),
+        f"{path.name}, {label}: {n_items:,} items, {n_positive:,} positive "
+        f"({percent(n_positive / n_items)}), read in batches",
+        "; below, between which the value of these items must be; partial AUC on McClish's scale, "
+        ".5 for chance",
+        tuple(measures),
+        (),
+        "",
+        _no_figure,
+    )
+
+
+def _no_figure() -> NoReturn:
+    raise InputError("a file that is read in batches has no figure: leave --output out")

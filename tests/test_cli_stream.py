@@ -1,0 +1,146 @@
+"""The command on a file that is read in batches: values, bounds, intervals, and what it refuses."""
+
+import gzip
+from functools import partial
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from command import evaluated, run
+
+import jaxmetrics as jm
+from jaxmetrics import _report
+from jaxmetrics._report import _stream
+
+pytestmark = pytest.mark.xdist_group("cli stream")
+N = 3000
+ALL = ("--label", "y", "--score", "a", "--score", "b", "--n-resamples", "100", "--stream")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    y = rng.random(N) < 0.2
+    scores = {name: rng.normal(size=N) + k * y for name, k in (("a", 1), ("b", 2))}
+    return pd.DataFrame({"y": y.astype(int), "answer": np.where(y, "yes", "no"), **scores})
+
+
+@pytest.fixture(scope="module")
+def folder(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stream")
+    data.to_csv(folder / "data.csv", index=False)
+    data.to_csv(folder / "data.csv.gz", index=False)
+    data.to_parquet(folder / "data.parquet", row_group_size=700)
+    np.savez(folder / "data.npz", **{k: data[k].to_numpy() for k in ("y", "a", "b")})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(folder):
+    with pytest.MonkeyPatch.context() as patch:  # several batches, and several steps of each
+        patch.setattr(_stream, "_BLOCK", 30_000)
+        patch.setattr(_stream, "_ROWS", 256)
+        return evaluated(folder / "data.csv", *ALL)
+
+
+def test_bounds_hold_the_exact_value_and_intervals_its_interval(data, report):
+    assert (report["n_items"], report["n_positive"]) == (N, data["y"].sum())
+    assert report["streamed"]
+    metrics = {
+        "roc_auc": jm.roc_auc,
+        "partial_auc": partial(jm.partial_auc, max_fpr=0.01, scale="mcclish"),
+        "average_precision": jm.average_precision,
+    }
+    for name in ("a", "b"):
+        found = report["models"][name]
+        estimates = {k: (v, metrics[k]) for k, v in found.items() if k in metrics}
+        for limit, value in found["recall_at_fpr"].items():
+            estimates[limit] = value, partial(jm.recall_at_fpr, max_fpr=float(limit))
+        assert len(estimates) == 5
+        for value, metric in estimates.values():
+            with jax.enable_x64(True):
+                exact = float(metric(data[name].to_numpy(np.float32), data["y"]))
+            assert value["certain_low"] <= exact <= value["certain_high"]
+            assert value["low"] < value["certain_low"] <= value["value"] <= value["certain_high"]
+            assert value["certain_high"] < value["high"]
+        interval = jm.confidence_interval(jm.roc_auc, data[name], data["y"])
+        assert found["roc_auc"]["low"] == pytest.approx(float(interval.low), abs=1e-3)
+        assert found["roc_auc"]["method"] == "closed form"
+
+
+@pytest.mark.parametrize("name", ["data.csv.gz", "data.parquet"])
+def test_formats_agree(folder, report, name):
+    found = evaluated(folder / name, *ALL)
+    assert found["models"] == report["models"]
+
+
+def test_labels_may_be_words(folder, report):
+    options = ("--label", "answer", "--positive", "yes", *ALL[2:])
+    assert evaluated(folder / "data.parquet", *options)["models"] == report["models"]
+
+
+def test_the_table_has_the_bounds(folder):
+    printed = run("evaluate", folder / "data.csv", *ALL).stdout
+    assert "read in batches" in printed
+    assert "between which the value of these items must be" in printed
+
+
+def test_large_files_are_streamed_by_themselves(folder, monkeypatch):
+    assert not _report.is_too_large(folder / "data.csv")
+    monkeypatch.setattr(_stream.os, "sysconf", lambda name: 100)
+    assert _report.is_too_large(folder / "data.csv")
+    assert not _report.is_too_large(folder / "data.npz")
+    assert evaluated(folder / "data.csv", *ALL[:-1])["streamed"]
+
+
+def test_interrupted_it_says_how_far_it_came(folder, monkeypatch):
+    monkeypatch.setattr(_stream, "_BLOCK", 30_000)
+    batches = []
+
+    def stopped(state, *others):
+        batches.append(others)
+        if len(batches) == 3:
+            raise KeyboardInterrupt
+        return state
+
+    monkeypatch.setattr(_stream, "_updated", stopped)
+    result = run("evaluate", folder / "data.csv", *ALL)
+    assert result.exit_code == 130
+    assert "interrupted after" in result.output
+    assert "of data.csv" in result.output
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (None, (*ALL, "--cluster", "a"), "--cluster does not go with --stream"),
+        (None, (*ALL, "--output", "report"), "write --json > metrics.json"),
+        (None, ("--label", "answer", *ALL[2:]), "say which is positive"),
+        (None, ("--label", "a", *ALL[4:]), "must be binary"),
+        (None, ("--label", "y", "--score", "c", "--stream"), "has no column 'c'"),
+        (lambda d: d.assign(y=0), ALL, "has only one class in 3,000 rows"),
+        (lambda d: d.assign(a=d["a"].where(d.index != 2999)), ALL, "score 'a' is missing"),
+        (lambda d: d.assign(y=d["y"].where(d.index != 2999)), ALL, "label 'y' is missing"),
+    ],
+)
+def test_what_is_refused(data, folder, tmp_path, change, options, words):
+    file = folder / "data.csv"
+    if change is not None:
+        file = tmp_path / "changed.csv"
+        change(data).to_csv(file, index=False)
+    result = run("evaluate", file, *options)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+def test_a_truncated_file(folder, tmp_path):
+    """Nothing is reported of a part; it says how many rows there were."""
+    text = (folder / "data.csv").read_bytes()
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text)[:-2000])
+    (tmp_path / "odd.csv").write_bytes(text + b"1,2,3,4,5,6\n")
+    for name in ("cut.csv.gz", "odd.csv"):
+        result = run("evaluate", tmp_path / name, *ALL)
+        assert result.exit_code == 2
+        assert "cannot be read" in result.output
+    assert "after 0 rows, 0% of odd.csv" in result.output
