@@ -575,7 +575,7 @@ def read(scores, labels, weights=None, size=700):
         for name in METRICS
     ],
 )
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_exact_is_exact(name, weighted, rng, x64):
     """Of both precisions, with and without ties, in memory for all items and for a few."""
     n = 1500
