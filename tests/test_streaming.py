@@ -141,6 +141,18 @@ def test_counts_do_not_overflow():
     assert float(np.asarray(S.table(more, bins=UNIFORM).positives).sum()) == n / 2 + 1
 
 
+@pytest.mark.parametrize("n", [32_768, 100_000])
+def test_many_weights_of_one_bin_do_not_overflow(n):
+    """Of which the digits of a batch add up to more than 32 bits hold."""
+    weight = np.float32(1 - 2.0**-24)
+    scores, weights = np.full(n, 0.5, np.float32), np.full(n, weight)
+    state = filled(UNIFORM, scores, np.arange(n) % 4 == 0, weights=weights)
+    table = S.table(state, bins=UNIFORM)
+    assert table.positives.sum() == n // 4 * float(weight)
+    assert table.negatives.sum() == n * 3 // 4 * float(weight)
+    assert S.n_items(state) == n
+
+
 def test_sums_of_leaves_are_merges(rng):
     scores, labels = sample(rng, 4000)
     weights = rng.random(4000).astype(np.float32)

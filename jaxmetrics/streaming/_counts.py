@@ -13,6 +13,7 @@ nothing there. Sums of squares have a fifth digit, and reach 2^63.
 from __future__ import annotations
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxmetrics._types import Array
 
@@ -22,6 +23,7 @@ DIGITS_OF_WEIGHTS = 4
 DIGITS_OF_SQUARES = 5
 _UNIT = 2.0**-32  # of weights
 _MASK = (1 << BITS) - 1
+_ROOM = 1 << (31 - BITS - 1)  # digits that can be added to one, before carries are taken on
 
 
 def digits_of(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> Array:
@@ -46,6 +48,25 @@ def carried(digits: Array) -> Array:
         columns.append(total & _MASK)
         carry = total >> BITS
     return jnp.stack([*columns, digits[..., -1] + carry], axis=-1)
+
+
+def added(sums: Array, slots: Array, digits: Array) -> Array:
+    """`sums` `[slots, digits]` and `digits` `[n, digits]` at `slots` `[n]`, those that there are.
+
+    Of so few items at a time that a digit has room for them, with carries in between.
+    """
+    n = len(slots)
+    if n <= _ROOM or digits.shape[-1] == DIGITS_OF_COUNTS:
+        return carried(sums.at[slots].add(digits, mode="drop"))
+    fill = -n % _ROOM
+    slots = jnp.pad(slots, (0, fill), constant_values=len(sums)).reshape(-1, _ROOM)
+    parts = jnp.pad(digits, ((0, fill), (0, 0))).reshape(-1, _ROOM, digits.shape[-1])
+
+    def step(sums: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
+        return carried(sums.at[part[0]].add(part[1], mode="drop")), None
+
+    total, _ = lax.scan(step, sums, (slots, parts))
+    return total
 
 
 def total_of(digits: Array) -> Array:

@@ -147,12 +147,12 @@ def _update(state: State, items: Items, bins: Bins) -> State:
     slot = jnp.where(valid, slot, 2 * columns)  # which there is none of
 
     def of_row(digits: Array, slot: Array, valid: Array, adds: Array) -> Array:
-        flat = digits.reshape(-1, n_digits).at[slot].add(adds, mode="drop")
+        flat = digits.reshape(-1, n_digits)
         seen = jnp.sum(valid, dtype=jnp.int32)
-        flat = flat.at[bins.n + ORIGIN, _one(n_digits)].add(seen)
         mark = columns + bins.n + ORIGIN, 0
         stamp = flat[mark] + seen * np.int32(bins.fingerprint)  # modulo 2^32
-        return _counts.carried(flat).at[mark[0]].set(0).at[mark].set(stamp).reshape(digits.shape)
+        flat = flat.at[mark].set(0).at[bins.n + ORIGIN, _one(n_digits)].add(seen)
+        return _counts.added(flat, slot, adds).at[mark].set(stamp).reshape(digits.shape)
 
     batch = slot.shape[:-1]
     shape = (*batch, scores.shape[-1])
