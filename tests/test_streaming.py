@@ -549,7 +549,7 @@ def test_means_do_not_overflow():
     [
         (lambda: M.init(3), "batch_shape must be a tuple"),
         (lambda: M.update(S.init(UNIFORM), [0.1]), "state must be a State of means"),
-        (lambda: M.update(M.init(), [[0.1]]), r"write init\(\(1,\)\)"),
+        (lambda: M.update(M.init(), [[0.1]]), r"batch_shape=\(1,\)"),
         (lambda: M.merge(M.init(), M.init((2,))), "same batch to be merged"),
         (lambda: M.result(M.init(), confidence_level=95), "write 0.95 for 95 %"),
     ],

@@ -14,6 +14,7 @@ from jaxmetrics._checks import is_concrete
 from jaxmetrics._items import at_least_one
 from jaxmetrics._types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
+from jaxmetrics.streaming._batch import check_batch, check_batch_shape
 from jaxmetrics.streaming._bins import Bins, bin_of
 
 # Behind the bins of a class: what has no bin, and what tells how the state came about, which is
@@ -59,8 +60,7 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
     2010, for histograms of streams.
     """
     check_bins(bins)
-    if not isinstance(batch_shape, tuple) or not all(isinstance(x, int) for x in batch_shape):
-        raise TypeError(f"batch_shape must be a tuple of ints, got {batch_shape!r}")
+    check_batch_shape(batch_shape)
     n_digits = _counts.DIGITS_OF_WEIGHTS if weighted else _counts.DIGITS_OF_COUNTS
     return State(jnp.zeros((*batch_shape, 2, bins.n + _EXTRA, n_digits), jnp.int32))
 
@@ -112,14 +112,7 @@ def update(
     items = _checks.check_items(scores, labels, weights, where)
     if weights is not None and not is_weighted(state):
         raise TypeError("the state has no weights: write init(bins, weighted=True)")
-    arrays = [x for x in items if x is not None]
-    shape = np.broadcast_shapes(*(x.shape for x in arrays))
-    batch = state.digits.shape[:-3]
-    if shape[:-1] != batch:
-        raise ValueError(
-            f"the leading axes must be those of the state, {list(batch)}, got {list(shape[:-1])}: "
-            f"write init(bins, batch_shape={shape[:-1]})"
-        )
+    check_batch(items, state.digits.shape[:-3])
     with _numerics.ordinary_promotion():
         updated: State = _update(state, at_least_one(items), bins)
     return updated

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxmetrics import _checks, _numerics
 from jaxmetrics._types import Array, ArrayLike
 from jaxmetrics.inference._distributions import normal_quantile
 from jaxmetrics.streaming import _counts
+from jaxmetrics.streaming._batch import check_batch, check_batch_shape
 
 __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 
@@ -77,8 +77,7 @@ def init(batch_shape: tuple[int, ...] = ()) -> State:
 
     Reference: that of `jaxmetrics.streaming.init`.
     """
-    if not isinstance(batch_shape, tuple) or not all(isinstance(x, int) for x in batch_shape):
-        raise TypeError(f"batch_shape must be a tuple of ints, got {batch_shape!r}")
+    check_batch_shape(batch_shape)
     return State(jnp.zeros((*batch_shape, 5, _counts.DIGITS_OF_SQUARES), jnp.int32))
 
 
@@ -110,13 +109,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     """
     _check_is_state(state)
     given = _checks.as_arrays({"values": values}, {"where": where})
-    shape = np.broadcast_shapes(*(x.shape for x in given.values()))
-    batch = state.digits.shape[:-2]
-    if shape[:-1] != batch:
-        raise ValueError(
-            f"the leading axes must be those of the state, {list(batch)}, got {list(shape[:-1])}: "
-            f"write init({shape[:-1]})"
-        )
+    check_batch(given.values(), state.digits.shape[:-2])
     with _numerics.ordinary_promotion():
         updated: State = _update(state, given["values"], given.get("where"))
     return updated
