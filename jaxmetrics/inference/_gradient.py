@@ -108,7 +108,7 @@ def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Proble
         begins = kind_changes | (starts(order.keys) & (apart | before))
         return jnp.cumsum(begins, dtype=jnp.int32) - 1
 
-    rows = over_batch(rows_of, order)
+    rows = row_by_row(rows_of, order)
     return Problems(items, order, rows), jnp.max(rows) + 1
 
 
@@ -117,10 +117,10 @@ def of_each(function: Callable[..., Any], problems: Problems) -> Any:
     shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(problems)))
     bad = jnp.broadcast_to(undefined(problems.items), shape[:-1])
     each = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), problems)
-    return over_batch(function, each, bad[..., None])
+    return row_by_row(function, each, bad[..., None])
 
 
-def over_batch(function: Callable[..., Any], *trees: Any) -> Any:
+def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
     """`function` of arrays `[n]`, of arrays `[..., n]` whose leading axes are the same.
 
     On the CPU no more rows are worked on at a time than its cache holds.
