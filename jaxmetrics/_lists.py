@@ -75,7 +75,7 @@ class Lists(NamedTuple):
             return Ranking(item, place, valid, tied, None)
         segment = take(self.segment, item)
         opens = (segment != _before(segment)) | (place == 0)
-        first = lax.associative_scan(jnp.maximum, jnp.where(opens, place, 0))
+        first = lax.cummax(jnp.where(opens, place, 0))
         return Ranking(item, place - first, valid, tied & ~opens, segment)
 
     def falling_labels(self, ranking: Ranking) -> Array:
@@ -143,8 +143,8 @@ def runs(starts: Array) -> tuple[Array, Array]:
     """The first and the last place of the run that each place is in; a run begins at `starts`."""
     place = places(starts)
     ends = jnp.append(starts[1:], jnp.ones(1, bool))
-    first = lax.associative_scan(jnp.maximum, jnp.where(starts, place, 0))
-    last = lax.associative_scan(jnp.minimum, jnp.where(ends, place, len(place)), reverse=True)
+    first = lax.cummax(jnp.where(starts, place, 0))
+    last = lax.cummin(jnp.where(ends, place, len(place)), reverse=True)
     return first, last
 
 
