@@ -400,6 +400,64 @@ def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
     assert interval.low < exact.low < exact.high < interval.high
 
 
+@pytest.mark.parametrize("name", ["threshold", "recall at precision"])
+def test_an_interval_by_the_bootstrap_is_around_that_of_the_data(name, rng):
+    scores, labels = sample(rng, 1000)
+    state, key = filled(UNIFORM, scores, labels), jax.random.key(3)
+    found = S.interval(METRICS[name], state, bins=UNIFORM, key=key)
+    exact = jm.confidence_interval(METRICS[name], scores, labels, key=key)
+    low, high = S.bounds(METRICS[name], state, bins=UNIFORM)
+    assert found.method == exact.method == "percentile"
+    assert found.low < exact.low < exact.high < found.high
+    assert found.low <= low < high <= found.high
+
+
+def test_the_bootstrap_is_that_of_the_bins(rng):
+    """As if the items had the scores of their bins, one model and several."""
+    scores, labels = sample(rng, 500, batch=(2,))
+    metric = METRICS["range"]
+    state, key = filled(UNIFORM, scores, labels, batch=(2,)), jax.random.key(1)
+    found = S.bootstrap(metric, state, bins=UNIFORM, key=key, n_resamples=4000)
+    lowest = UNIFORM.lower[np.asarray(bin_of(UNIFORM, jnp.asarray(scores)))]
+    expected = jm.bootstrap(metric, lowest, labels, key=key, n_resamples=4000)
+    assert_allclose(found.estimate, expected.estimate, rtol=1e-6)
+    assert_allclose(found.standard_error, expected.standard_error, rtol=0.06)
+    apart = np.abs(np.mean(found.replicates, 0) - np.mean(expected.replicates, 0))
+    assert (apart < 5 * expected.standard_error / 2000**0.5).all()
+    again = S.bootstrap(metric, state, bins=UNIFORM, key=key, n_resamples=4000)
+    assert_array_equal(found.replicates, again.replicates)
+    assert np.abs(np.corrcoef(np.asarray(found.replicates).T)[0, 1]) < 0.1
+
+
+def test_the_bootstrap_of_a_trillion_items(rng):
+    """Each resample has as many items of each class as the stream; a metric of the user's."""
+    scores, labels = sample(rng, 1000)
+    state = filled(UNIFORM, scores, labels)
+    while S.n_items(state) < 10**12:
+        state = S.merge(state, state)
+
+    def classes(table):
+        return {"positive": jnp.sum(table.positives), "auc": jm.roc_auc(table)}
+
+    result = S.bootstrap(classes, state, bins=UNIFORM, key=jax.random.key(0), n_resamples=50)
+    assert len(np.unique(result.replicates["positive"])) == 1
+    assert 0 < result.standard_error["auc"] < 1e-5
+
+
+def test_the_bootstrap_of_what_is_undefined(rng):
+    scores, labels = sample(rng)
+    missing = np.where(np.arange(300) % 50 == 7, np.nan, scores)
+    for state in (
+        filled(UNIFORM, missing, labels),
+        filled(UNIFORM, scores, labels & False),
+        S.init(UNIFORM),
+    ):
+        found = S.bootstrap(jm.roc_auc, state, bins=UNIFORM, key=jax.random.key(0), n_resamples=8)
+        assert np.isnan(found.estimate)
+        assert np.isnan(found.replicates).all()
+        assert found.n_undefined == 8
+
+
 # Programs.
 
 
@@ -482,7 +540,15 @@ def test_states_of_other_bins_are_refused(rng):
             "write 'step' or 'linear'",
         ),
         (lambda s: S.interval(METRICS["recall"], s, bins=UNIFORM), "key is missing"),
-        (lambda s: S.interval(METRICS["threshold"], s, bins=UNIFORM), "intervals are known for"),
+        (lambda s: S.interval(METRICS["threshold"], s, bins=UNIFORM), "key is missing"),
+        (lambda s: S.interval(jm.min_cost_threshold, s, bins=UNIFORM), "bounds are known for"),
+        (lambda s: S.bootstrap(jm.roc_auc, s, bins=UNIFORM, key=None), "key is missing"),
+        (
+            lambda s: jax.jit(
+                lambda s: S.bootstrap(jm.roc_auc, s, bins=UNIFORM, key=jax.random.key(0))
+            )(s),
+            "outside of programs",
+        ),
         (
             lambda s: S.interval(jm.roc_auc, S.init(UNIFORM, weighted=True), bins=UNIFORM),
             "sampling error of weights",

@@ -196,13 +196,14 @@ def check_amounts(metric: Metric, items: Items) -> None:
 def resampled(metric: Metric, items: Items, settings: Settings) -> BootstrapResult:
     """The bootstrap of items that have been checked."""
     found = _over_batch(metric, items, settings)
-    result = _result(found)
+    result = result_of(found)
     if _checks.is_concrete(result.n_undefined):
         _warn_of_undefined(np.asarray(result.n_undefined), settings)
     return result
 
 
-def _result(found: Replicates) -> BootstrapResult:
+def result_of(found: Replicates) -> BootstrapResult:
+    """Of replicates the first of which is the estimate."""
     dtype = _numerics.default_float()
     defined = jnp.asarray(found.defined)
 
@@ -318,4 +319,4 @@ def bootstrap_mean(
     settings = check_settings(
         items, key, n_resamples, False, None, resampling, batch, memory_budget
     )
-    return _result(mean_replicates(items, settings))
+    return result_of(mean_replicates(items, settings))

@@ -3,6 +3,7 @@
 from jaxmetrics.streaming import means
 from jaxmetrics.streaming._adapters import clu_metric, nnx_metric
 from jaxmetrics.streaming._bins import Bins, edges, float16_bins, quantile_bins, uniform_bins
+from jaxmetrics.streaming._bootstrap import bootstrap
 from jaxmetrics.streaming._bounds import Bounds, bounds
 from jaxmetrics.streaming._exact import exact
 from jaxmetrics.streaming._intervals import interval
@@ -13,6 +14,7 @@ __all__ = [
     "Bins",
     "Bounds",
     "State",
+    "bootstrap",
     "bounds",
     "clu_metric",
     "edges",

@@ -17,13 +17,15 @@ from jaxmetrics._table import static_options
 from jaxmetrics._threshold import recall_at_fpr
 from jaxmetrics._types import Array
 from jaxmetrics.inference import _rules
+from jaxmetrics.inference._bootstrap import result_of
 from jaxmetrics.inference._confidence import chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._influence import as_default
-from jaxmetrics.inference._interval import Interval
+from jaxmetrics.inference._interval import Interval, limits_of_replicates
 from jaxmetrics.inference._rules import Moments
 from jaxmetrics.streaming._bins import Bins
+from jaxmetrics.streaming._bootstrap import replicates
 from jaxmetrics.streaming._bounds import check_metric, levels_of, values_of
-from jaxmetrics.streaming._state import State, check_state, is_weighted
+from jaxmetrics.streaming._state import State, check_state, refuse_weights
 from jaxmetrics.streaming._tables import descending, undefined_of
 
 _RECALL = recall_at_fpr.table_function
@@ -47,28 +49,28 @@ def interval(
     `jaxmetrics.confidence_interval` for the data themselves. The limits are its closed forms, with
     variances from the gradient of the metric by the counts of bins; for `recall_at_fpr` Wilson's,
     with the standard error of a bootstrap of the bins: of each resample the bin of the threshold
-    is found by halving, with a binomial draw a step, which has the law of the multinomial.
+    is found by halving, with a binomial draw a step, which has the law of the multinomial; for
+    other metrics percentiles of `jaxmetrics.streaming.bootstrap`.
 
     Args:
-      metric: `roc_auc`, `partial_auc`, `average_precision` or `recall_at_fpr`, or a partial of one,
-        with one value.
+      metric: as for `bounds`, with one value.
       state: of `update` or `merge`, without weights.
       bins: those of `init`.
       confidence_level: in (0, 1).
-      key: a JAX random key, for `recall_at_fpr`.
-      n_resamples: how many resamples that takes.
+      key: a JAX random key, for all but `roc_auc`, `partial_auc` and `average_precision`.
+      n_resamples: how many resamples there are of it.
       ignore_nan: leave items without a score out, instead of an interval that is NaN.
 
     Returns:
       An Interval `[...]`; its estimate has ties in each bin, and its standard error is that of the
-      sample alone.
+      sample alone, that of the bootstrap the largest of both ends.
 
     Raises:
       TypeError, ValueError: the state is not one of these bins, has weights, of which the squares
         are not known, the metric is none of those, or a key is missing.
 
-    NaN where the metric is undefined, or an item had no score. Time O(bins), or
-    O(n_resamples log bins); memory O(bins).
+    NaN where the metric is undefined, or an item had no score. Time O(bins), for recall
+    O(n_resamples log bins), by percentiles that of the bootstrap; memory O(bins).
 
     Example:
       >>> import jax.numpy as jnp
@@ -88,21 +90,13 @@ def interval(
     _checks.check_flag("ignore_nan", ignore_nan)
     function, options = resolve(metric)
     check_metric(function, options)
-    if is_weighted(state):
-        raise TypeError(
-            "the sampling error of weights needs their squares, which a state has not: use a state "
-            "without weights"
-        )
+    refuse_weights(state)
     if function is _RECALL:
         _checks.check_key(key)
         _checks.check_count("n_resamples", n_resamples)
         return _of_recall(state, bins, options, level, key, n_resamples, ignore_nan)
     if function not in _SMOOTH:
-        names = ", ".join(f.__name__ for f in (*_SMOOTH, _RECALL))
-        raise ValueError(
-            f"intervals are known for {names}, got {function.__name__}: see bounds(...) for what "
-            "its value must be between"
-        )
+        return _of_replicates(function, options, state, bins, level, key, n_resamples, ignore_nan)
     form = form_of(metric, chosen_method(metric, None))
     function, options = resolve(form.metric)
     static, arrays = static_options(options)
@@ -165,6 +159,41 @@ def _composed(
 ) -> tuple[Array, Array, Array, Array]:
     """The lowest lower limit and the highest upper one, around the value with ties in each bin."""
     return estimate[..., 1], low[..., 0], high[..., 2], error[..., 1]
+
+
+def _of_replicates(
+    function: Callable[..., Any],
+    options: dict[str, Any],
+    state: State,
+    bins: Bins,
+    level: float,
+    key: Any,
+    n_resamples: int,
+    ignore_nan: bool,
+) -> Interval:
+    found = replicates(_ends_of_bins, function, options, state, bins, key, n_resamples, ignore_nan)
+    result = result_of(found)
+    if result.estimate.ndim > result.n_undefined.ndim + 1:
+        raise ValueError("the metric must have one value: take one limit at a time")
+    low, high = (
+        limits_of_replicates(
+            result.estimate[..., end], result.replicates[..., end], 0.0, level, "percentile"
+        )[side]
+        for end, side in ((0, 0), (2, 1))
+    )
+    error = jnp.max(result.standard_error, axis=-1)
+    return Interval(result.estimate[..., 1], low, high, error, "percentile", level)
+
+
+def _ends_of_bins(
+    function: Callable[..., Any],
+    options: dict[str, Any],
+    positives: Array,
+    negatives: Array,
+    levels: tuple[Array, Array],
+    undefined: Array,
+) -> Array:
+    return values_of(function, options, positives, negatives, levels, undefined, False)
 
 
 def _of_recall(

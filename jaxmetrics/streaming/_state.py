@@ -264,6 +264,15 @@ def is_weighted(state: State) -> bool:
     return state.digits.shape[-1] == _counts.DIGITS_OF_WEIGHTS
 
 
+def refuse_weights(state: State) -> None:
+    """Refuse weights where the sampling error is asked for."""
+    if is_weighted(state):
+        raise TypeError(
+            "the sampling error of weights needs their squares, which a state has not: use a state "
+            "without weights"
+        )
+
+
 def check_bins(bins: Bins) -> None:
     """Refuse what is not Bins."""
     if not isinstance(bins, Bins):
