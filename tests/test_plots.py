@@ -1,15 +1,21 @@
 """What the plots draw, read back from the axes."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from scipy.optimize import brentq
+from scipy.stats import binomtest, norm
 from sklearn import metrics as sk
+from sklearn.calibration import calibration_curve
 
 import jaxmetrics as jm
 from jaxmetrics import plots
 
 NAMES = ["one", "two"]
+CURVES = [plots.roc, plots.precision_recall, plots.det, plots.cost]
 
 
 @pytest.fixture
@@ -158,6 +164,52 @@ def test_cost_may_be_least_for_flagging_nothing(ax):
     assert np.isfinite(ax.get_lines()[0].get_xydata()).all()
 
 
+def test_det_draws_scikit_learns_curve_in_deviates(problem, ax):
+    scores, labels = problem
+    assert plots.det(scores, labels, names=NAMES, ax=ax) is ax
+    *lines, chance = ax.get_lines()
+    for line, row, name, text in zip(lines, scores, NAMES, legend(ax), strict=False):
+        drawn = line.get_xydata()
+        fpr, fnr, _ = sk.det_curve(labels, row, drop_intermediate=True)
+        for point in np.column_stack([fpr, fnr]):
+            assert np.abs(drawn - point).max(axis=1).min() < 1e-6
+        # What lies between is of the ROC curve, which is straight in rates.
+        fpr, tpr, _ = sk.roc_curve(labels, row, drop_intermediate=False)
+        sloped = np.flatnonzero((np.diff(drawn, axis=0) != 0).all(axis=1))
+        between = drawn[sloped]
+        below = np.interp(between[:, 0] - 1e-6, fpr, 1 - tpr)
+        above = np.interp(between[:, 0] + 1e-6, fpr, 1 - tpr)
+        assert len(drawn) > len(fpr)
+        assert (between[:, 1] <= below + 1e-5).all()
+        assert (between[:, 1] >= above - 1e-5).all()
+        error = brentq(lambda x, fpr=fpr, tpr=tpr: np.interp(x, fpr, tpr) - 1 + x, 0, 1)
+        assert text == f"{name}, EER {error:.3f}"
+    rates = np.array([0.01, 0.5, 0.9])
+    for axis in (ax.xaxis, ax.yaxis):
+        np.testing.assert_allclose(axis.get_transform().transform(rates), norm.ppf(rates))
+    assert legend(ax)[2] == "chance"
+    np.testing.assert_allclose(chance.get_xdata() + chance.get_ydata(), 1)
+
+
+def test_det_has_rates_at_ticks_that_do_not_overlap(problem):
+    figure = Figure(figsize=(3.5, 3), layout="constrained")
+    ax = plots.det(*problem, ax=figure.subplots())
+    figure.draw_without_rendering()
+    for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        ticks = axis.get_majorticklocs()
+        assert len(ticks) > 4
+        assert limits[0] < ticks[0] < ticks[-1] < limits[1]
+        assert [tick.get_text() for tick in axis.get_ticklabels()] == [f"{x:g}" for x in ticks]
+    boxes = [tick.get_window_extent() for tick in ax.get_xticklabels()]
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
+
+
+def test_det_without_an_error_has_limits(ax):
+    plots.det([0.1, 0.9], [0, 1], ax=ax)
+    assert legend(ax)[0] == "EER 0.000"
+    assert 0 < ax.get_xlim()[0] < ax.get_xlim()[1] < 1
+
+
 def test_roc_with_window_has_both_and_no_text_outside(problem):
     scores, labels = problem
     figure = plots.roc_with_window(scores, labels, names=NAMES, max_fpr=0.05)
@@ -171,10 +223,54 @@ def test_roc_with_window_has_both_and_no_text_outside(problem):
         assert box.y1 < ax.get_window_extent().y0
 
 
-@pytest.mark.parametrize("draw", [plots.roc, plots.precision_recall, plots.cost])
+@pytest.mark.parametrize(
+    "draw", [*CURVES, plots.calibration, plots.score_distributions], ids=lambda f: f.__name__
+)
 def test_what_is_undefined_is_drawn_as_nothing(draw, ax):
     draw([0.1, float("nan")], [0, 1], ax=ax)
     assert "nan" in legend(ax)[0]
+    ax.figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize("draw", CURVES, ids=lambda f: f.__name__)
+def test_a_table_is_drawn_as_its_scores_are(draw, problem):
+    of_scores, of_table = Figure().subplots(1, 2)
+    draw(*problem, names=NAMES, ax=of_scores)
+    table = jm.score_table(*problem)
+    draw(table, names=NAMES, ax=of_table)
+    assert legend(of_table) == legend(of_scores)
+    for a, b in zip(of_table.get_lines(), of_scores.get_lines(), strict=True):
+        np.testing.assert_allclose(a.get_xydata(), b.get_xydata(), atol=1e-6)
+    with pytest.raises(TypeError, match="ScoreTable already holds labels"):
+        draw(table, problem[1])
+    with pytest.raises(ValueError, match=r"\[rows\] or \[models, rows\], got \[1, 2, 300\]"):
+        draw(jm.ScoreTable(*(x[None] for x in table)))
+
+
+def test_the_table_of_a_stream_is_drawn(problem, ax):
+    scores, labels = problem
+    bins = jm.streaming.edges([-1.0, 0.0, 1.0, 2.0])
+    state = jm.streaming.update(jm.streaming.init(bins), scores[0], labels, bins=bins)
+    table = jm.streaming.table(state, bins=bins)
+    plots.cost(table, ax=ax)
+    x, y = ax.get_lines()[0].get_data()
+    np.testing.assert_allclose(x, [-1.15, -1, 0, 1, 2, 2.15])  # the ends are infinite
+    assert y[0] == (~labels).sum()
+    assert y[-1] == labels.sum()
+
+
+def test_the_legend_is_below_where_there_is_room_for_it(problem):
+    for layout in (None, "constrained"):
+        figure = Figure(figsize=(3.5, 3), layout=layout)
+        names = ["logistic regression", "nearest neighbours"]
+        ax = plots.roc(*problem, names=names, ax=figure.subplots())
+        figure.draw_without_rendering()
+        box, axes = ax.get_legend().get_window_extent(), ax.get_window_extent()
+        assert box.y0 >= 0
+        assert (box.y1 < ax.xaxis.label.get_window_extent().y0) == (layout is not None)
+        assert (axes.y0 <= box.y0) == (layout is None)
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+        assert axes.height > 0.4 * figure.bbox.height
 
 
 def test_lines_differ_in_colour_and_style(ax):
@@ -234,3 +330,267 @@ def test_ndcg_at_k_of_rows_and_with_a_band(rankings, ax):
         plots.ndcg_at_k(scores, grades, max_k=0)
     with pytest.raises(ValueError, match=r"\[queries, docs\] or \[models, queries, docs\]"):
         plots.ndcg_at_k(scores[0], grades[0])
+
+
+@pytest.fixture
+def probabilities(rng):
+    labels = rng.random(300) < 0.4
+    return rng.beta(2, 3, size=(2, 300)) * 0.7 + 0.3 * labels * rng.random(300), labels
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_calibration_draws_scikit_learns_curve_and_wilsons_limits(probabilities, strategy, ax):
+    scores, labels = probabilities
+    plots.calibration(scores, labels, names=NAMES, n_bins=5, strategy=strategy, ax=ax)
+    lines = ax.get_lines()
+    drawn, bars = [line for line in lines if line.get_label()[0] != "_"], lines
+    for line, row, text in zip(drawn, scores, legend(ax), strict=False):
+        share, mean = calibration_curve(labels, row, n_bins=5, strategy=strategy)
+        np.testing.assert_allclose(line.get_xdata(), mean, rtol=1e-6)
+        np.testing.assert_allclose(line.get_ydata(), share, rtol=1e-6)
+        observed = labels.mean()
+        assert text.endswith(f", mean {row.mean():.3f}, observed {observed:.3f}")
+        if strategy == "quantile":
+            for x, p in zip(mean, share, strict=True):
+                limits = binomtest(round(60 * p), 60).proportion_ci(method="wilson")
+                (bar,) = (b for b in bars if len(b.get_xdata()) == 2 and b.get_xdata()[0] == x)
+                np.testing.assert_allclose(bar.get_ydata(), limits, rtol=1e-6)
+    assert legend(ax)[2:] == ["calibrated", "95 % interval"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Mean score", "Share of positives")
+
+
+def test_calibration_has_the_scores_above(probabilities, ax):
+    scores, labels = probabilities
+    plots.calibration(scores, labels, n_bins=5, ax=ax)
+    (above,) = ax.child_axes
+    assert above.get_xlim() == ax.get_xlim()
+    for patch, row in zip(above.patches, scores, strict=True):
+        values, edges, _ = patch.get_data()
+        np.testing.assert_allclose(values, np.histogram(row, edges)[0] / 300)
+
+
+def test_calibration_with_weights_and_where(probabilities, ax):
+    scores, labels = probabilities
+    weights, where = np.arange(300) % 3, np.arange(300) % 5 > 0
+    odd = np.where(where, scores, [[np.nan], [7.0]])
+    plots.calibration(odd, labels, weights=weights, where=where, n_bins=5, ax=ax)
+    copies = np.repeat(np.arange(300), weights * where)
+    share, mean = calibration_curve(
+        labels[copies], scores[1][copies], n_bins=5, strategy="quantile"
+    )
+    line = next(line for line in ax.get_lines() if line.get_label().startswith("model 1"))
+    np.testing.assert_allclose(line.get_xdata(), mean, atol=2e-3)  # one item may be in two bins
+    np.testing.assert_allclose(line.get_ydata(), share, atol=3e-2)
+    total = np.sum(weights[where])
+    observed = np.sum(weights[where] * labels[where]) / total
+    assert legend(ax)[1].endswith(f"observed {observed:.3f}")
+
+
+def test_weights_make_calibration_less_sure(ax):
+    """As (sum w)^2 / sum w^2 items would; here of 2 * 16 / 10 = 3.2 of 4, with one bin."""
+    weights = np.array([1.0, 1.0, 3.0, 3.0])
+    plots.calibration([0.5] * 4, [0, 1, 0, 1], weights=weights, n_bins=1, ax=ax)
+    n, z = 64 / 20, norm.ppf(0.975)
+    margin = z * np.sqrt(n * 0.25 + z**2 / 4) / (n + z**2)
+    bar = ax.get_lines()[1]
+    np.testing.assert_allclose(bar.get_ydata(), [0.5 - margin, 0.5 + margin], rtol=1e-6)
+
+
+def test_ties_are_in_one_bin(ax):
+    plots.calibration([0.1] * 6 + [0.7] * 2, [0, 1] * 4, n_bins=4, ax=ax)
+    np.testing.assert_allclose(ax.get_lines()[0].get_xydata(), [[0.1, 0.5], [0.7, 0.5]])
+
+
+def test_what_calibration_refuses(probabilities):
+    with pytest.raises(ValueError, match=r"probabilities in \[0, 1\], got 1.5: write"):
+        plots.calibration([0.5, 1.5], [0, 1])
+    with pytest.raises(ValueError, match="strategy must be one of"):
+        plots.calibration([0.5, 0.5], [0, 1], strategy="even")
+    with pytest.raises(ValueError, match="n_bins must be at least 1"):
+        plots.calibration([0.5, 0.5], [0, 1], n_bins=0)
+    with pytest.raises(ValueError, match=r"a row for each model .* got \[1, 2\] for \[2, 2\]"):
+        plots.calibration([[0.5, 0.5]], [[0, 1], [0, 1]])
+
+
+def test_score_distributions_are_densities_of_each_class(problem, ax):
+    scores, labels = problem
+    scores = scores.astype(np.float32)
+    weights, where = np.arange(300.0), np.arange(300) % 2 == 0
+    of = {"weights": weights, "where": where}
+    plots.score_distributions(scores[0], labels, names=["no", "yes"], n_bins=7, ax=ax, **of)
+    for i, name in enumerate(["no", "yes"]):
+        area, outline = ax.patches[2 * i : 2 * i + 2]
+        values, edges, _ = outline.get_data()
+        members = where & (labels == i)
+        whole = scores[0][where]
+        np.testing.assert_allclose(edges, np.linspace(whole.min(), whole.max(), 8), atol=1e-6)
+        expected, _ = np.histogram(
+            scores[0][members], edges, weights=weights[members], density=True
+        )
+        np.testing.assert_allclose(values, expected, rtol=1e-5)
+        np.testing.assert_array_equal(values, area.get_data().values)
+        mean = np.average(scores[0][members], weights=weights[members])
+        assert legend(ax)[i] == f"{name}, mean {mean:.3g}"
+    assert ax.patches[1].get_linestyle() != ax.patches[3].get_linestyle()
+    assert ax.patches[2].get_hatch()
+
+
+def test_infinite_scores_count_in_the_area(ax):
+    table = jm.ScoreTable(np.array([np.inf, 2.0, 1.0]), np.array([1, 1, 0]), np.array([0, 1, 1]))
+    plots.score_distributions(table, n_bins=2, ax=ax)
+    np.testing.assert_allclose(ax.patches[3].get_data().values, [0, 1])
+    np.testing.assert_allclose(ax.patches[1].get_data().values, [1, 1])
+
+
+def test_what_score_distributions_refuse(problem):
+    with pytest.raises(ValueError, match="scores must be of one model, got 2"):
+        plots.score_distributions(*problem)
+    with pytest.raises(ValueError, match="names must be 2, one a class"):
+        plots.score_distributions(problem[0][0], problem[1], names=["positive"])
+
+
+@pytest.fixture
+def by_decile():
+    values = np.arange(20.0).reshape(2, 10) / 20
+    values[0, 3] = values[1, 9] = np.nan
+    return values
+
+
+def centres(ax):
+    return np.array([bar.get_x() + bar.get_width() / 2 for bar in ax.patches])
+
+
+def test_deciles_are_bars_from_ten_to_one(by_decile, ax):
+    assert plots.deciles(by_decile, names=NAMES, metric="nDCG at 5", ax=ax) is ax
+    groups = np.round(centres(ax)).astype(int) - 1
+    heights = [bar.get_height() for bar in ax.patches]
+    there = ~np.isnan(by_decile)
+    np.testing.assert_array_equal(groups, np.concatenate([np.flatnonzero(x) for x in there]))
+    np.testing.assert_array_equal(heights, by_decile[there])
+    (crosses,) = ax.get_lines()
+    np.testing.assert_allclose(crosses.get_xdata(), [4.2, 9.8])  # the first model on the left
+    assert ax.get_xlim()[0] > ax.get_xlim()[1]
+    assert legend(ax) == ["one", "two", "no value"]
+    assert len({bar.get_hatch() for bar in ax.patches}) == 2
+    assert ax.get_ylabel() == "nDCG at 5"
+
+
+def test_deciles_of_an_interval_have_its_limits(by_decile, ax):
+    interval = jm.Interval(by_decile, by_decile - 0.1, by_decile + 0.2, by_decile, "auto", 0.9)
+    plots.deciles(interval, ax=ax)
+    bars = [line.get_xydata() for line in ax.get_lines() if len(line.get_xdata()) == 2][:18]
+    np.testing.assert_allclose([bar[0, 0] for bar in bars], centres(ax))
+    expected = by_decile[~np.isnan(by_decile)]
+    np.testing.assert_allclose(
+        [bar[:, 1] for bar in bars], np.array([expected - 0.1, expected + 0.2]).T
+    )
+    assert legend(ax) == ["model 0", "model 1", "90 % interval", "no value"]
+
+
+def test_what_deciles_refuse(by_decile):
+    with pytest.raises(ValueError, match=r"\[10\] or \[models, 10\], one a decile, got \[2, 9\]"):
+        plots.deciles(by_decile[:, 1:])
+    with pytest.raises(ValueError, match="names must be 2, one a model"):
+        plots.deciles(by_decile, names=["one"])
+
+
+def interval_of(estimate, level=0.95):
+    estimate = np.asarray(estimate)
+    return jm.Interval(estimate, estimate - 0.2, estimate + 0.1, estimate, "auto", level)
+
+
+def segments(ax):
+    """The error bars, as y and both ends."""
+    lines = [line.get_xydata() for line in ax.get_lines() if line.get_marker() == "None"]
+    return [(*line[0, ::-1], line[1, 0]) for line in lines if len(line) == 2]
+
+
+def test_forest_has_a_row_for_each_model(ax):
+    values = np.array([0.5, np.nan, 0.7])
+    member = np.array([True, True, False])
+    names = ["a", "b", "c"]
+    plots.forest(interval_of(values), names=names, metrics=["AUC"], best_set=member, ax=ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == names
+    assert ax.get_ylim() == (2.5, -0.5)  # the first on top
+    np.testing.assert_allclose(segments(ax), [(0, 0.3, 0.6), (2, 0.5, 0.8)])
+    marks = {tuple(line.get_xydata()[0]): line for line in ax.get_lines() if line.get_xdata().size}
+    assert marks[0.5, 0].get_markerfacecolor() == plots.COLOURS[0]
+    assert marks[0.7, 2].get_markerfacecolor() == "white"
+    (cross,) = (line for line in ax.get_lines() if line.get_marker() == "x")
+    np.testing.assert_array_equal(cross.get_ydata(), [1])
+    assert legend(ax) == [
+        "not told from the best",
+        "worse than the best",
+        "no value",
+        "95 % interval",
+    ]
+    assert ax.get_xlabel() == "AUC"
+
+
+def test_forest_of_several_metrics_has_a_marker_for_each(ax):
+    several = [interval_of([0.5, 0.6]), interval_of([0.3, 0.2])]
+    plots.forest(several, metrics=["AUC", "recall"], ax=ax)
+    heights = sorted(y for y, *_ in segments(ax))
+    np.testing.assert_allclose(heights, [-0.175, 0.175, 0.825, 1.175])
+    shapes = {line.get_marker() for line in ax.get_lines() if line.get_label() in legend(ax)}
+    assert shapes == {"o", "s", "None"}
+    assert legend(ax) == ["AUC", "recall", "95 % interval"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["model 0", "model 1"]
+
+
+def test_rows_of_twenty_models_are_told_apart():
+    figure = Figure(figsize=(3.5, 4), layout="constrained")
+    names = [f"a model of number {i}" for i in range(20)]
+    ax = plots.forest(interval_of(np.linspace(0.5, 0.7, 20)), names=names, ax=figure.subplots())
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
+    assert all(b.y1 <= a.y0 for a, b in pairwise(boxes))
+    assert min(box.x0 for box in boxes) >= 0
+
+
+def test_what_forest_refuses():
+    two = interval_of([0.5, 0.6])
+    with pytest.raises(TypeError, match="an Interval or several, got float: pass what"):
+        plots.forest([0.5, 0.6])
+    with pytest.raises(ValueError, match="names must be 1, one a metric"):
+        plots.forest(two, metrics=["AUC", "recall"])
+    with pytest.raises(ValueError, match=r"same of all metrics, got \[\[2\], \[3\]\]"):
+        plots.forest([two, interval_of([0.1, 0.2, 0.3])])
+    with pytest.raises(ValueError, match="one confidence_level"):
+        plots.forest([two, interval_of([0.5, 0.6], 0.9)])
+    with pytest.raises(ValueError, match=r"best_set must be bool \[2\].* got bool \[3\]"):
+        plots.forest(two, best_set=np.ones(3, bool))
+
+
+def test_differences_are_those_from_the_best(problem, ax):
+    result = jm.compare(jm.roc_auc, *problem)
+    plots.differences(result, names=NAMES, metric="AUC", ax=ax)
+    zero, *rest = segments(ax)
+    assert zero == (0, 0, 0)
+    low, high = (np.asarray(x)[0, 1] for x in (result.simultaneous_low, result.simultaneous_high))
+    assert -0.3 < low < high < 0
+    np.testing.assert_allclose(rest, [(0, low, high), (1, 0, 0)], atol=1e-6)
+    assert ax.get_xlabel() == "Difference in AUC\nfrom two"
+    assert legend(ax)[-1] == "95 % interval, for all pairs at once"
+    assert [text.get_text() for text in ax.get_yticklabels()] == NAMES
+
+
+def test_differences_from_a_reference(ax):
+    difference = np.array([0.0, 0.1, np.nan])
+    rest = dict.fromkeys(["standard_error", "low", "high", "p_value", "simultaneous_p_value"], 0)
+    rest |= dict.fromkeys(["chi2", "chi2_df", "chi2_p_value"], 0)
+    result = jm.Comparison(
+        estimate=difference,
+        difference=difference,
+        simultaneous_low=difference - 0.1,
+        simultaneous_high=difference + 0.1,
+        best_set=np.array([False, True, True]),
+        confidence_level=0.9,
+        **rest,
+    )
+    plots.differences(result, ax=ax)
+    np.testing.assert_allclose(segments(ax)[1:], [(0, -0.1, 0.1), (1, 0, 0.2)])
+    assert ax.get_xlabel() == "Difference\nfrom the reference"
+    assert "no value" in legend(ax)
+    with pytest.raises(TypeError, match="comparison must be a Comparison, got ndarray"):
+        plots.differences(difference)

@@ -1,0 +1,198 @@
+"""Whether scores that are meant as probabilities are such."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from jaxmetrics import _checks, _numerics
+from jaxmetrics._types import Array, ArrayLike, FloatArray
+from jaxmetrics.inference import _rules
+from jaxmetrics.plots._inputs import models
+from jaxmetrics.plots._style import (
+    GREY,
+    MARKERS,
+    bars,
+    finish,
+    legend_text,
+    look,
+    new_axes,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+HISTOGRAM_BINS = 40
+
+
+class _Model(NamedTuple):
+    """The items of a model that count, and in bins of them the mean score and share of positives.
+
+    `draws` is how many items of equal weight know the share as well.
+    """
+
+    scores: FloatArray
+    weights: FloatArray
+    positive: float  # the share of all items
+    mean: FloatArray
+    share: FloatArray
+    draws: FloatArray
+
+
+def calibration(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    n_bins: int = 10,
+    strategy: Literal["quantile", "uniform"] = "quantile",
+    confidence_level: float = 0.95,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Reliability of scores as probabilities: the share of positives against the mean score.
+
+    Draws a point for each bin of scores, with Wilson's interval of its share, a line for each
+    model, and the diagonal on which scores are right. Above are the scores as a histogram. The
+    legend has the mean score and the share of positives. With weights the interval is that of
+    (sum w)^2 / sum w^2 items.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each, in [0, 1].
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      names: one a model, for the legend.
+      n_bins: how many bins; those without items are left out.
+      strategy: "quantile" for bins of equally many items, as far as ties allow, or "uniform" for
+        bins of equal width.
+      confidence_level: in (0, 1), of the intervals.
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes, from 0 to the highest limit or bin. Its one child has the histogram. Nothing is
+      drawn of a model of which a valid score is NaN.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.calibration([.1, .4, .35, .8], [0, 0, 1, 1], n_bins=2)
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['mean 0.412, observed 0.500', 'calibrated', '95 % interval']
+
+    Reference: A. Niculescu-Mizil and R. Caruana, "Predicting good probabilities with supervised
+    learning", ICML 2005.
+    """
+    _checks.check_count("n_bins", n_bins)
+    _checks.check_choice("strategy", strategy, ("quantile", "uniform"))
+    level = _checks.check_level(confidence_level)
+    scores, names = models(scores, names)
+    found = _of_models(scores, labels, weights, where, n_bins, strategy)
+    shares, draws = (np.stack([getattr(x, field) for x in found]) for field in ("share", "draws"))
+    low, high = (np.asarray(x) for x in _wilson(shares, draws, level))
+    ax = new_axes() if ax is None else ax
+    for i, (model, name) in enumerate(zip(found, names, strict=True)):
+        style, held = look(i), ~np.isnan(model.share)
+        centre = np.average(model.scores, weights=model.weights) if held.any() else np.nan
+        text = legend_text(name, f"mean {centre:.3f}, observed {model.positive:.3f}")
+        x = model.mean[held]
+        ax.plot(x, model.share[held], label=text, marker=MARKERS[i % len(MARKERS)], **style)
+        bars(ax, np.stack([x, x]), np.stack([low[i, held], high[i, held]]), style["color"])
+    ends = [np.nanmax(x, initial=0) for x in (high, *(model.mean for model in found))]
+    end = max(ends) if 0 < max(ends) < 0.8 else 1.0
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="calibrated")
+    ax.plot([], [], "|", color=GREY, markersize=9, label=f"{100 * level:g} % interval")
+    ax.set(xlim=(-0.02 * end, 1.02 * end), ylim=(-0.02 * end, 1.02 * end))
+    ax.set(xlabel="Mean score", ylabel="Share of positives")
+    _draw_histogram(ax, found, end)
+    return finish(ax)
+
+
+def _of_models(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    where: ArrayLike | None,
+    n_bins: int,
+    strategy: str,
+) -> list[_Model]:
+    items = _checks.check_items(scores, labels, weights, where)
+    ones = np.ones(1)
+    given = (
+        items.scores,
+        items.labels,
+        ones if items.weights is None else items.weights,
+        ones if items.where is None else items.where,
+    )
+    arrays = np.broadcast_arrays(*(np.asarray(x).astype(np.float64) for x in given))
+    shape = items.scores.shape
+    if arrays[0].shape != shape:
+        raise ValueError(
+            f"scores must have a row for each model that labels, weights and where have, got "
+            f"{list(shape)} for {list(arrays[0].shape)}"
+        )
+    found = []
+    for score, label, weight, valid in zip(*arrays, strict=True):
+        counts = (valid > 0) & (weight > 0)
+        _check_probabilities(score[counts])
+        found.append(_model(score[counts], label[counts], weight[counts], n_bins, strategy))
+    return found
+
+
+def _check_probabilities(scores: FloatArray) -> None:
+    outside = scores[(scores < 0) | (scores > 1)]
+    if outside.size:
+        raise ValueError(
+            f"scores must be probabilities in [0, 1], got {outside[0]:g}: write "
+            "jax.nn.sigmoid(scores) for logits; other scores have no calibration"
+        )
+
+
+def _model(
+    scores: FloatArray, labels: FloatArray, weights: FloatArray, n_bins: int, strategy: str
+) -> _Model:
+    inner = np.arange(1, n_bins) / n_bins
+    if not scores.size or np.isnan(scores).any():
+        undefined = np.full(n_bins, np.nan)
+        empty = np.zeros(0)
+        return _Model(empty, empty, np.nan, undefined, undefined, undefined)
+    if strategy == "quantile":
+        inner = np.quantile(scores, inner, weights=weights, method="inverted_cdf")
+    index = np.searchsorted(inner, scores)
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.bincount(index, values, n_bins).astype(np.float64)
+
+    weight = total(weights)
+    with np.errstate(invalid="ignore"):  # empty bins are NaN
+        mean, share = total(weights * scores) / weight, total(weights * labels) / weight
+        draws = weight**2 / total(weights**2)
+    positive = float(np.average(labels, weights=weights))
+    return _Model(scores, weights, positive, mean, share, draws)
+
+
+@_numerics.double_program()
+def _wilson(share: Array, draws: Array, level: Array) -> tuple[Array, Array]:
+    return _rules.wilson(share, draws, level)
+
+
+def _draw_histogram(ax: Axes, found: list[_Model], end: float) -> None:
+    above = ax.inset_axes((0, 1.02, 1, 0.14), sharex=ax)
+    edges = np.linspace(0, end, HISTOGRAM_BINS + 1)
+    for i, model in enumerate(found):
+        heights = np.histogram(model.scores, edges, weights=model.weights)[0]
+        heights = heights / (model.weights.sum() or 1)
+        style = look(i) | {"linewidth": 1.2}
+        above.stairs(heights, edges, **style)
+        if len(found) == 1:
+            above.stairs(heights, edges, fill=True, color=style["color"], alpha=0.3)
+    above.set_ylim(bottom=0)
+    above.set_yticks([])
+    above.set_ylabel("Items", fontsize="small")
+    above.tick_params(axis="x", bottom=False, labelbottom=False)
+    above.spines[["top", "right", "left"]].set_visible(False)

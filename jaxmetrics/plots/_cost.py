@@ -1,0 +1,82 @@
+"""The cost of deciding at each threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics._types import ArrayLike, HostArray
+from jaxmetrics.plots._inputs import each, models_or_table
+from jaxmetrics.plots._style import finish, legend_text, look, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def cost(
+    scores: ArrayLike | jm.ScoreTable,
+    labels: ArrayLike | None = None,
+    *,
+    fp_cost: float = 1.0,
+    fn_cost: float = 1.0,
+    names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The cost of deciding at each threshold, with the cheapest threshold marked.
+
+    Draws a step line for each model. Its right end, past the highest score, is the cost of
+    flagging nothing.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
+        `[rows]` or `[models, rows]` in place of all that is of items.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      fp_cost: what a false positive costs; not negative.
+      fn_cost: what a false negative costs.
+      names: one a model, for the legend.
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.cost([.1, .4, .35, .8], [0, 0, 1, 1], fp_cost=100, fn_cost=1000)
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['cheapest: 100 at 0.35']
+    """
+    scores, names = models_or_table(scores, names)
+    items = {"labels": labels, "weights": weights, "where": where}
+    curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items))
+    ax = new_axes() if ax is None else ax
+    for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
+        thresholds = _on_axis(np.asarray(curve.thresholds))
+        best = int(np.argmin(curve.cost))
+        decision = f"at {curve.thresholds[best]:.4g}" if best else "by flagging nothing"
+        label = legend_text(name, f"cheapest: {curve.cost[best]:.6g} {decision}")
+        style = look(i)
+        # A threshold's cost holds down to the next lower score.
+        x, y = thresholds[::-1], curve.cost[::-1]
+        ax.plot(x, y, drawstyle="steps-pre", label=label, **style)
+        ax.plot(thresholds[best], curve.cost[best], "o", color=style["color"], markersize=8)
+    ax.set_ylim(bottom=0)
+    ax.set(xlabel="Threshold", ylabel="Total cost")
+    return finish(ax)
+
+
+def _on_axis(thresholds: HostArray) -> HostArray:
+    """Infinite ones, such as that of flagging nothing, a little past the other thresholds."""
+    finite = thresholds[np.isfinite(thresholds)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    room = 0.05 * (high - low or 1.0)
+    return np.clip(thresholds, low - room, high + room)

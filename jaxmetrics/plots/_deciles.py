@@ -1,0 +1,106 @@
+"""Values by how frequent labels are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics import _checks
+from jaxmetrics._types import ArrayLike, FloatArray
+from jaxmetrics.plots._inputs import names_of
+from jaxmetrics.plots._style import (
+    COLOURS,
+    HATCHES,
+    bars,
+    finish,
+    level_text,
+    mark_missing,
+    new_axes,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROOM = 0.8  # of a decile's place on the axis, for its bars
+
+
+def deciles(
+    values: ArrayLike | jm.Interval,
+    *,
+    names: Sequence[str] | None = None,
+    metric: str = "Value",
+    ax: Axes | None = None,
+) -> Axes:
+    """Bars of a metric by decile of labels, from the most frequent labels to the rarest.
+
+    Draws a bar for each model and decile, and the limits of an interval. A decile without a value
+    has a cross in place of a bar. Groups 0 to 9 are shown as deciles 1 to 10.
+
+    Args:
+      values: `[10]`, or `[models, 10]` for bars of each, by group of `jm.extreme.label_deciles`,
+        such as the metrics of `jm.extreme` return; or an Interval of these.
+      names: one a model, for the legend.
+      metric: what the values are, for the vertical axis.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> from jaxmetrics import plots
+      >>> groups = jm.extreme.label_deciles([1, 6, 2, 0, 1])
+      >>> of_groups = {"groups": groups, "num_groups": 10}
+      >>> values = jm.extreme.ndcg_at_k([[1, 2, 4]], [[1, 4]], k=3, **of_groups)
+      >>> ax = plots.deciles(values, metric="nDCG at 3")
+      >>> print([float(bar.get_x() + bar.get_width() / 2) for bar in ax.patches])
+      [1.0, 10.0]
+    """
+    if isinstance(values, jm.Interval):
+        height, low, high = (_by_model(x) for x in (values.estimate, values.low, values.high))
+    else:
+        height = _by_model(values)
+        low = high = height
+    names = names_of("model", names, len(height))
+    ax = new_axes() if ax is None else ax
+    width = ROOM / len(height)
+    # Ten on the left, as the axis is turned, and the first model on the left of each.
+    at = np.arange(1, 11) + (ROOM - width) / 2 - width * np.arange(len(height))[:, None]
+    there = np.isfinite(height)
+    for i, name in enumerate(names):
+        shown = there[i]
+        style: dict[str, Any] = {
+            "color": COLOURS[i % len(COLOURS)],
+            "hatch": HATCHES[i % len(HATCHES)],
+            "edgecolor": "white",
+            "linewidth": 0.5,
+        }
+        ax.bar(at[i, shown], height[i, shown], width, label=name or "_unnamed", **style)
+        if isinstance(values, jm.Interval):
+            x = np.stack([at[i, shown]] * 2)
+            bars(ax, x, np.stack([low[i, shown], high[i, shown]]), "black")
+    if isinstance(values, jm.Interval):
+        ax.plot([], [], color="black", linewidth=1.2, label=f"{level_text(values)} interval")
+    mark_missing(ax, at[~there], "x", label="no value")
+    ax.set_ylim(bottom=0)
+    ax.set(xticks=range(1, 11), xlim=(10.6, 0.4))
+    ax.set(xlabel="Decile of labels, 10 is the most frequent", ylabel=metric)
+    finish(ax)
+    ax.grid(visible=False, axis="x")
+    return ax
+
+
+def _by_model(values: ArrayLike) -> FloatArray:
+    array = np.asarray(_checks.as_array("values", values)).astype(np.float64)
+    if array.ndim not in (1, 2) or array.shape[-1] != 10:
+        raise ValueError(
+            f"values must be [10] or [models, 10], one a decile, got {list(array.shape)}: "
+            "compute them with groups=label_deciles(counts), num_groups=10"
+        )
+    return np.atleast_2d(array)

@@ -1,0 +1,133 @@
+"""Detection error trade-off curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics._types import ArrayLike, FloatArray, HostArray
+from jaxmetrics.plots._inputs import each, models_or_table
+from jaxmetrics.plots._style import GREY, finish, legend_text, look, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+# Rates that may have a tick, those to be preferred first.
+TICKS: tuple[float, ...] = (0.5, 0.05, 0.2, 0.8, 0.95, 0.01, 0.99, 0.001, 0.999, 1e-4, 1e-5, 1e-6)
+TICKS += (0.1, 0.9, 0.02, 0.98, 0.3, 0.7, 0.4, 0.6, 0.005, 0.002)
+APART = 0.11  # of an axis, between two of its ticks at least
+# Nearer to 0 and 1 all deviates are the same, as those of 0 and 1 are infinite.
+CLOSEST = 1e-12
+
+
+def det(
+    scores: ArrayLike | jm.ScoreTable,
+    labels: ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """DET curves: false negative against false positive rates, on normal-deviate scales.
+
+    Draws a line for each model, and chance. Scores that are normal in each class have a straight
+    line. The legend has the equal error rate, where the two rates are the same. The axes are in
+    rates: `ax.set(xlim=(0.001, 0.1))` enlarges a part.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
+        `[rows]` or `[models, rows]` in place of all that is of items.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      names: one a model, for the legend.
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes, from the lowest rate that is not 0. Where a rate is 0, the line leaves them.
+      Nothing is drawn of a model whose curve is NaN.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.det([.1, .4, .35, .8], [0, 0, 1, 1], names=["model"])
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['model, EER 0.500', 'chance']
+
+    Reference: A. Martin et al., "The DET curve in assessment of detection task performance",
+    Eurospeech 1997.
+    """
+    scores, names = models_or_table(scores, names)
+    curves = each(jm.det_curve(scores, labels, weights=weights, where=where))
+    ax = new_axes() if ax is None else ax
+    ax.set_xscale("function", functions=(_deviate, _rate))
+    ax.set_yscale("function", functions=(_deviate, _rate))
+    for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
+        # Straight between the points of the curve, as the ROC curve is.
+        equal = np.interp(0, curve.fnr - curve.fpr, curve.fpr)
+        ax.plot(*_joined(curve), label=legend_text(name, f"EER {equal:.3f}"), **look(i))
+    ends = np.array([CLOSEST, 1 - CLOSEST])
+    ax.plot(ends, ends[::-1], color=GREY, linewidth=1, label="chance")
+    # Where one of the rates is 0 or 1 the curve is on its way out.
+    rates = np.concatenate([np.stack([curve.fpr, curve.fnr]) for curve in curves], axis=1)
+    inside = rates[:, np.all((rates > 0) & (rates < 1), axis=0)].astype(np.float64)
+    ax.set(xlim=_limits(inside[0]), ylim=_limits(inside[1]))
+    _set_ticks(ax.xaxis, ax.get_xlim())
+    _set_ticks(ax.yaxis, ax.get_ylim())
+    ax.set(xlabel="False positive rate", ylabel="False negative rate")
+    return finish(ax, within="upper right")
+
+
+def _deviate(rate: HostArray) -> HostArray:
+    from scipy.special import ndtri  # type: ignore[import-untyped]  # SciPy is there for JAX
+
+    deviate: HostArray = ndtri(np.clip(rate, CLOSEST, 1 - CLOSEST))
+    return deviate
+
+
+def _rate(deviate: HostArray) -> HostArray:
+    from scipy.special import ndtr
+
+    rate: HostArray = ndtr(deviate)
+    return rate
+
+
+def _joined(curve: jm.DetCurve) -> FloatArray:
+    """The curve `[2, points]`, with more points where scores tie and both rates change much.
+
+    A straight line between two rates is none between their deviates.
+    """
+    rates = np.stack([curve.fpr, curve.fnr]).astype(np.float64)
+    far = np.all(np.abs(np.diff(_deviate(rates))) > 0.1, axis=0)
+    between = _rate(np.linspace(-7, 7, 99))
+    index = np.arange(rates.shape[1])
+    at = np.sort(np.concatenate([index, np.add.outer(np.flatnonzero(far), between).ravel()]))
+    return np.stack([np.interp(at, index, x) for x in rates])
+
+
+def _limits(rates: FloatArray) -> tuple[float, float]:
+    """From the lowest rate to the highest, and .6 at least, with a little room."""
+    ends = np.array([rates.min(initial=0.05), rates.max(initial=0.6)])
+    low, high = _rate(_deviate(np.clip(ends, 1e-6, 1 - 1e-6)) + np.array([-0.1, 0.1])).tolist()
+    return low, high
+
+
+def _set_ticks(axis: Axis, limits: tuple[float, float]) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+
+    low, high = _deviate(np.array(limits))
+    ticks: list[float] = []
+    for rate, deviate in zip(TICKS, _deviate(np.array(TICKS)), strict=True):
+        gap = np.abs(deviate - _deviate(np.array(ticks))).min(initial=np.inf)
+        if low <= deviate <= high and gap > APART * (high - low):
+            ticks.append(rate)
+    axis.set_major_locator(FixedLocator(sorted(ticks)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -1,0 +1,85 @@
+"""How scores are distributed in each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics import _checks
+from jaxmetrics._types import ArrayLike
+from jaxmetrics.plots._inputs import models_or_table, names_of
+from jaxmetrics.plots._style import COLOURS, HATCHES, finish, legend_text, look, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_rows = jm.table_metric(lambda table: table)
+
+
+def score_distributions(
+    scores: ArrayLike | jm.ScoreTable,
+    labels: ArrayLike | None = None,
+    *,
+    names: Sequence[str] = ("negative", "positive"),
+    n_bins: int = 40,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The distribution of a model's scores in each class, with the means in the legend.
+
+    Draws a histogram of each class over the same bins. Each has an area of 1, however rare the
+    class is. `ax.set_yscale("log")` shows what is flat beside a peak.
+
+    Args:
+      scores: `[n]`, of one model; or a ScoreTable `[rows]` in place of all that is of items.
+      labels: `[n]`, bool or 0 and 1.
+      names: of the negative and of the positive class, for the legend.
+      n_bins: how many bins there are from the lowest score to the highest.
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes. Infinite scores are out of it, and count in the areas. Nothing is drawn of a class
+      without items, and of scores of which a valid one is NaN.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.score_distributions([.1, .4, .35, .8], [0, 0, 1, 1], n_bins=5)
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['negative, mean 0.25', 'positive, mean 0.575']
+    """
+    from matplotlib.colors import to_rgba
+
+    _checks.check_count("n_bins", n_bins)
+    names = names_of("class", names, 2)
+    source, models = models_or_table(scores, None)
+    if len(models) > 1:
+        raise ValueError(
+            f"scores must be of one model, got {len(models)}: draw each into an Axes of its own"
+        )
+    found = _rows(source, labels, weights=weights, where=where)
+    thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
+    there = thresholds[positives + negatives > 0]
+    edges = np.histogram_bin_edges(there[np.isfinite(there)], n_bins)
+    ax = new_axes() if ax is None else ax
+    for i, (name, weight) in enumerate(zip(names, (negatives, positives), strict=True)):
+        held = weight > 0
+        with np.errstate(invalid="ignore"):  # without items of the class, NaN
+            mean = np.sum(thresholds[held] * weight[held]) / weight.sum()
+            shares = np.histogram(thresholds, edges, weights=weight)[0] / weight.sum()
+        density = shares / np.diff(edges)
+        colour = COLOURS[i]
+        text = legend_text(name, f"mean {mean:.3g}")
+        area = ax.stairs(density, edges, fill=True, hatch=HATCHES[i])
+        area.set(facecolor=to_rgba(colour, 0.25), edgecolor=to_rgba(colour, 0.6))
+        ax.stairs(density, edges, baseline=None, label=text, **look(i))
+    ax.set(xlabel="Score", ylabel="Density in each class")
+    return finish(ax)

@@ -1,0 +1,220 @@
+"""Models beside each other with their intervals: of the metric, and of differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics._types import ArrayLike, FloatArray, HostArray
+from jaxmetrics.plots._inputs import names_of
+from jaxmetrics.plots._style import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    bars,
+    finish,
+    level_text,
+    mark_missing,
+    new_axes,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROOM = 0.7  # of a model's row, for its metrics
+IN_SET, NOT_IN_SET = "not told from the best", "worse than the best"
+
+
+def forest(
+    intervals: jm.Interval | Sequence[jm.Interval],
+    *,
+    names: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+    best_set: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Forest plot: the estimate and the interval of each model, a row each.
+
+    Several metrics have a marker and a colour each. With a best set, models in it have full
+    markers, others empty ones. What is not defined has a cross at the left.
+
+    Args:
+      intervals: what `confidence_interval` returns, `[models]`, or several of these, one a metric.
+      names: one a model, for the rows.
+      metrics: what to call each metric, one for each Interval.
+      best_set: `[models]` bool, as `compare` gives it; `[metrics, models]` for several metrics.
+      ax: where to draw; a new figure of pyplot's by default, as high as the rows need.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> from jaxmetrics import plots
+      >>> labels = [0, 0, 0, 1, 1, 1] * 20
+      >>> scores = [[.1, .2, .4, .3, .5, .6] * 20, [.2, .1, .5, .4, .3, .6] * 20]
+      >>> interval = jm.confidence_interval(jm.roc_auc, scores, labels)
+      >>> ax = plots.forest(interval, names=["new", "old"], metrics=["AUC"])
+      >>> print([label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel())
+      ['new', 'old'] AUC
+
+    Reference: S. Lewis and M. Clarke, "Forest plots: trying to see the wood and the trees",
+    BMJ 322, 2001.
+    """
+    several = [intervals] if isinstance(intervals, jm.Interval) else list(intervals)
+    values = _values(several)  # [3, metrics, models]
+    n_metrics, n_models = values.shape[1:]
+    names = names_of("model", names, n_models)
+    called = names_of("metric", metrics, n_metrics)
+    members = None if best_set is None else _members(best_set, values.shape[1:])
+    ax = new_axes(1.2 + 0.24 * n_models * (1 + n_metrics) / 2) if ax is None else ax
+    steps = ROOM * ((np.arange(n_metrics) + 0.5) / n_metrics - 0.5)
+    for j in range(n_metrics):
+        style = {"color": COLOURS[j % len(COLOURS)], "marker": MARKERS[j % len(MARKERS)]}
+        label = called[j] if n_metrics > 1 else None
+        member = None if members is None else members[j]
+        _draw(ax, values[:, j], np.arange(n_models) + steps[j], member, style, label)
+    at = np.arange(n_models) + steps[:, None]
+    _finish_rows(ax, names, at[np.isnan(values[0])], marked=best_set is not None)
+    ax.plot([], [], color=GREY, linewidth=1.2, label=f"{level_text(several[0])} interval")
+    ax.set_xlabel(called[0] if n_metrics == 1 and called[0] else "Estimate")
+    return finish(ax)
+
+
+def differences(
+    comparison: jm.Comparison,
+    *,
+    names: Sequence[str] | None = None,
+    metric: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Pairwise comparison: the difference of each model from the best, with its interval.
+
+    Draws a row for each model, the best one at 0. The intervals hold for all pairs at once; one
+    that does not reach 0 is of a model that differs. Models in the best set have full markers,
+    others empty ones. A comparison with a reference shows differences from that.
+
+    Args:
+      comparison: what `compare` returns.
+      names: one a model, for the rows.
+      metric: what is compared, for the axis.
+      ax: where to draw; a new figure of pyplot's by default, as high as the rows need.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> from jaxmetrics import plots
+      >>> labels = [0, 0, 1, 1, 1, 0, 1, 0]
+      >>> scores = [[.1, .4, .35, .8, .7, .2, .9, .3], [.6, .4, .5, .3, .7, .2, .1, .8]]
+      >>> result = jm.compare(jm.roc_auc, scores, labels)
+      >>> ax = plots.differences(result, names=["new", "old"], metric="AUC")
+      >>> print(ax.get_xlabel())
+      Difference in AUC
+      from new
+
+    Reference: J. C. Hsu, "Multiple Comparisons: Theory and Methods", 1996, chapter 4.
+    """
+    if not isinstance(comparison, jm.Comparison):
+        raise TypeError(
+            f"comparison must be a Comparison, got {type(comparison).__name__}: pass what "
+            "compare(metric, scores, labels) returns"
+        )
+    estimate = np.asarray(comparison.estimate)
+    names = names_of("model", names, len(estimate))
+    limits = (
+        comparison.difference,
+        comparison.simultaneous_low,
+        comparison.simultaneous_high,
+    )
+    values = np.stack([np.asarray(x, np.float64) for x in limits])
+    origin, pairs = "the reference", "comparisons"
+    if values.ndim == 3:
+        best = int(np.argmax(np.where(np.isnan(estimate), -np.inf, estimate)))
+        values, origin, pairs = values[:, :, best], names[best], "pairs"
+    ax = new_axes(1.4 + 0.24 * len(names)) if ax is None else ax
+    ax.axvline(0, color=GREY, linewidth=1)
+    members = _members(comparison.best_set, (1, len(names)))
+    style = {"color": COLOURS[0], "marker": MARKERS[0]}
+    _draw(ax, values, np.arange(len(names)), members[0], style, None)
+    _finish_rows(ax, names, np.flatnonzero(np.isnan(values[0])), marked=True)
+    interval = f"{level_text(comparison)} interval, for all {pairs} at once"
+    ax.plot([], [], color=GREY, linewidth=1.2, label=interval)
+    ax.set_xlabel(f"Difference{f' in {metric}' if metric else ''}\nfrom {origin or 'the best'}")
+    return finish(ax)
+
+
+def _values(intervals: list[jm.Interval]) -> FloatArray:
+    """Estimates and limits, `[3, metrics, models]`."""
+    odd = [type(x).__name__ for x in intervals if not isinstance(x, jm.Interval)]
+    if odd or not intervals:
+        raise TypeError(
+            f"intervals must be an Interval or several, got {odd[0] if odd else 'none'}: pass what "
+            "confidence_interval(metric, scores, labels) returns"
+        )
+    shapes = [list(shape) for shape in sorted({np.shape(x.estimate) for x in intervals})]
+    if len(shapes) > 1 or len(shapes[0]) > 1:
+        raise ValueError(
+            f"intervals must be [models], the same of all metrics, got {shapes}: for "
+            " a metric with several limits write jax.tree.map(lambda x: x[:, i], interval)"
+        )
+    if len({x.confidence_level for x in intervals}) > 1:
+        raise ValueError("intervals must have one confidence_level: compute them with the same")
+    values = [[x.estimate, x.low, x.high] for x in intervals]
+    array = np.array([[np.atleast_1d(x) for x in value] for value in values], np.float64)
+    return np.moveaxis(array, 1, 0)
+
+
+def _members(best_set: ArrayLike, shape: tuple[int, ...]) -> HostArray:
+    """Who is in the best set, `[metrics, models]`."""
+    members = np.atleast_2d(np.asarray(best_set))
+    if members.dtype != bool or members.shape != shape:
+        wanted = list(shape) if shape[0] > 1 else [shape[1]]
+        raise ValueError(
+            f"best_set must be bool {wanted}, as compare(...).best_set is, got {members.dtype} "
+            f"{list(np.shape(best_set))}"
+        )
+    return members
+
+
+def _draw(
+    ax: Axes,
+    values: FloatArray,
+    at: HostArray,
+    members: HostArray | None,
+    style: dict[str, Any],
+    label: str | None,
+) -> None:
+    """Estimates and limits `[3, models]` at these heights; without members all markers are full."""
+    there = ~np.isnan(values[0])
+    centre, low, high = values[:, there]
+    at, colour = at[there], style["color"]
+    full = np.ones(len(at), bool) if members is None else members[there]
+    bars(ax, np.stack([low, high]), np.stack([at, at]), colour)
+    ax.plot(centre[full], at[full], linestyle="none", markersize=6, **style)
+    if not full.all():
+        empty = style | {"markerfacecolor": "white", "markeredgewidth": 1.3}
+        ax.plot(centre[~full], at[~full], linestyle="none", markersize=6, **empty)
+    if label:
+        ax.plot([], [], linewidth=1.2, markersize=6, label=label, **style)
+
+
+def _finish_rows(ax: Axes, names: Sequence[str], missing: HostArray, *, marked: bool) -> None:
+    """The first model on top, and what the marks mean."""
+    if marked:
+        mark: dict[str, Any] = {"color": GREY, "marker": "o", "linestyle": "none", "markersize": 6}
+        ax.plot([], [], label=IN_SET, **mark)
+        ax.plot([], [], label=NOT_IN_SET, markerfacecolor="white", **mark)
+    mark_missing(ax, missing, "y", label="no value")
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)

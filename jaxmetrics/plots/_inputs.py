@@ -1,0 +1,75 @@
+"""Models, their names, and what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics import _checks
+from jaxmetrics._types import ArrayLike
+
+Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.CostCurve)
+
+
+def models(
+    scores: ArrayLike, names: Sequence[str] | None, shape: str = "[n]"
+) -> tuple[Any, Sequence[str]]:
+    """Scores `[models, *shape]`, and what to call the models; a name may be empty."""
+    array = _checks.as_array("scores", scores)
+    axes = shape.count(",") + 1
+    if array.ndim not in (axes, axes + 1):
+        raise ValueError(
+            f"scores must be {shape} or [models, {shape[1:]}, got {list(array.shape)}: "
+            f"write scores.reshape(-1, *scores.shape[-{axes}:])"
+        )
+    array = array[None] if array.ndim == axes else array
+    return array, names_of("model", names, len(array))
+
+
+def models_or_table(
+    scores: ArrayLike | jm.ScoreTable, names: Sequence[str] | None
+) -> tuple[Any, Sequence[str]]:
+    """Scores `[models, n]` or a table `[models, rows]`, and what to call the models."""
+    if not isinstance(scores, jm.ScoreTable):
+        return models(scores, names)
+    shape = np.broadcast_shapes(*(np.shape(x) for x in scores))
+    if len(shape) not in (1, 2):
+        raise ValueError(f"a ScoreTable must be [rows] or [models, rows], got {list(shape)}")
+    columns: list[Any] = [np.atleast_2d(np.broadcast_to(x, shape)) for x in scores]
+    return jm.ScoreTable(*columns), names_of("model", names, len(columns[0]))
+
+
+def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
+    """What to call n things of a kind; one has no name by default."""
+    if names is None:
+        return [""] if n == 1 else [f"{kind} {i}" for i in range(n)]
+    if isinstance(names, str) or len(names) != n:
+        raise ValueError(f"names must be {n}, one a {kind}, got {names!r}")
+    return names
+
+
+def rows(
+    name: str, arrays: Sequence[ArrayLike], names: Sequence[str], ndim: int
+) -> list[tuple[Any, ...]]:
+    """For each model its part of the arrays `[models, ...]`; one model may have no such axis.
+
+    `ndim` is how many axes follow it.
+    """
+    found = [np.asarray(array) for array in arrays]
+    found = [row[None] if row.ndim == ndim else row for row in found]
+    for row in found:
+        if row.ndim != ndim + 1 or len(row) != len(names):
+            raise ValueError(
+                f"{name} must be of {len(names)} models, as scores are, got {list(row.shape)}: "
+                "compute it from the same scores"
+            )
+    return list(zip(*found, strict=True))
+
+
+def each(curves: Curve) -> list[Curve]:
+    """The curves `[models, points]` one by one, without the points that a plot does not need."""
+    by_model = zip(*(np.asarray(x) for x in curves), strict=True)
+    return [jm.drop_intermediate(type(curves)(*row)) for row in by_model]

@@ -1,0 +1,67 @@
+"""Precision-recall curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics._types import ArrayLike
+from jaxmetrics.plots._inputs import each, models_or_table
+from jaxmetrics.plots._style import GREY, finish, legend_text, look, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def precision_recall(
+    scores: ArrayLike | jm.ScoreTable,
+    labels: ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Precision-recall curves, with the average precision of each in the legend.
+
+    Draws a step line for each model, whose area is the average precision, and the share of
+    positives, which is the precision of chance.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
+        `[rows]` or `[models, rows]` in place of all that is of items.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      names: one a model, for the legend.
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.precision_recall([.1, .4, .35, .8], [0, 0, 1, 1], names=["model"])
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['model, AP 0.833', 'chance']
+    """
+    scores, names = models_or_table(scores, names)
+    items = {"labels": labels, "weights": weights, "where": where}
+    areas = jm.average_precision(scores, **items)
+    curves = jm.precision_recall_curve(scores, **items)
+    ax = new_axes() if ax is None else ax
+    for i, (curve, name, area) in enumerate(zip(each(curves), names, areas, strict=True)):
+        label = legend_text(name, f"AP {area:.3f}")
+        ax.plot(curve.recall, curve.precision, drawstyle="steps-post", label=label, **look(i))
+    # The lowest threshold flags everything; models differ there if their labels do.
+    shares = np.unique(np.asarray(curves.precision)[..., 0])
+    for i, share in enumerate(shares):
+        ax.axhline(share, color=GREY, linewidth=1, label="_again" if i else "chance")
+    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel="Recall", ylabel="Precision")
+    return finish(ax, within="lower left")

@@ -1,0 +1,90 @@
+"""nDCG of ranked lists by how far one reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics import _checks
+from jaxmetrics._types import ArrayLike
+from jaxmetrics.plots._inputs import models, rows
+from jaxmetrics.plots._style import GREY, band_label, finish, legend_text, look, new_axes, shade
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def ndcg_at_k(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    max_k: int = 20,
+    gain: str | Callable[[Any], Any] = "linear",
+    where: ArrayLike | None = None,
+    segments: ArrayLike | None = None,
+    interval: jm.Interval | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """nDCG of the first k documents, mean over queries, with the last value in the legend.
+
+    Draws a line for each model, from k = 1 to `max_k`. An interval shades what lies between the
+    limits of each k by itself. Queries without relevant documents are left out.
+
+    Args:
+      scores: `[queries, docs]`, or `[models, queries, docs]` for a line each, higher is better;
+        with segments `[n]` or `[models, n]`.
+      labels: `[queries, docs]` or `[n]`, grades of relevance, not negative.
+      names: one a model, for the legend.
+      max_k: the last k, at least 1.
+      gain: as that of `ndcg`.
+      where: as labels, bool, False for documents to leave out.
+      segments: `[n]`, the query of each document, from 0, in any order.
+      interval: what `bootstrap_mean` gives for these means, `[models, max_k]`; one model may have
+        no such axis.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.ndcg_at_k([.1, .4, .35, .8], [0, 3, 1, 0], segments=[0, 0, 1, 1], max_k=2)
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['nDCG@2 0.815']
+    """
+    _checks.check_count("max_k", max_k)
+    shape = "[queries, docs]" if segments is None else "[n]"
+    scores, names = models(scores, names, shape)
+    ks = np.arange(1, max_k + 1)
+    options: dict[str, Any] = {"where": where, "segments": segments, "gain": gain}
+    values = jm.ndcg(scores, labels, k=tuple(ks.tolist()), empty=np.nan, **options)
+    means = np.nanmean(np.asarray(values), axis=1)
+    texts = [f"{line[-1]:.3f}" for line in means]
+    if interval is not None:
+        limits = rows("interval", (interval.low, interval.high), names, 1)
+        if len(limits[0][0]) != max_k:
+            raise ValueError(
+                f"interval must have a value for each k from 1 to {max_k}, got "
+                f"{len(limits[0][0])}: compute it of ndcg(..., k=tuple(range(1, {max_k + 1})))"
+            )
+        texts = [
+            f"{text} [{low[-1]:.3f}, {high[-1]:.3f}]"
+            for text, (low, high) in zip(texts, limits, strict=True)
+        ]
+    ax = new_axes() if ax is None else ax
+    for i, (line, name, text) in enumerate(zip(means, names, texts, strict=True)):
+        ax.plot(ks, line, label=legend_text(name, f"nDCG@{max_k} {text}"), **look(i))
+    if interval is not None:
+        for i, (low, high) in enumerate(limits):
+            shade(ax, ks, low, high, look(i)["color"])
+        shade(ax, [], [], [], GREY, label=band_label(interval))
+    ax.locator_params(axis="x", integer=True)
+    ax.set(xlabel="First k documents", ylabel="Mean nDCG of queries")
+    return finish(ax)

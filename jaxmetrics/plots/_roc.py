@@ -1,0 +1,157 @@
+"""ROC curves, whole and with a window enlarged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import jaxmetrics as jm
+from jaxmetrics._types import ArrayLike
+from jaxmetrics.plots._inputs import each, models_or_table, rows
+from jaxmetrics.plots._style import (
+    GREY,
+    band_label,
+    finish,
+    legend_text,
+    look,
+    new_axes,
+    shade,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def roc(
+    scores: ArrayLike | jm.ScoreTable,
+    labels: ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    max_fpr: float | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    band: jm.RocBand | None = None,
+    interval: jm.Interval | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """ROC curves, with the area under each in the legend.
+
+    Draws true against false positive rates, a line for each model, and the diagonal of chance.
+    With `max_fpr`, only the window from 0 to it, and the legend has the partial area on McClish's
+    scale instead. A band shades what lies between the limits of each point by itself.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
+        `[rows]` or `[models, rows]` in place of all that is of items.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      names: one a model, for the legend.
+      max_fpr: where the horizontal axis ends, in (0, 1].
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      band: what `roc_band` returns for these models; its points are joined by straight lines, so
+        they should lie close together where the curve bends, and within the window.
+      interval: what `confidence_interval` returns for the area in the legend, to be shown there.
+      ax: where to draw; a new figure of pyplot's by default.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> ax = plots.roc([.1, .4, .35, .8], [0, 0, 1, 1], names=["model"])
+      >>> print(ax.get_legend_handles_labels()[1])
+      ['model, AUC 0.750', 'chance']
+    """
+    scores, names = models_or_table(scores, names)
+    items = {"labels": labels, "weights": weights, "where": where}
+    what, end = ("AUC", 1.0) if max_fpr is None else ("partial AUC", max_fpr)
+    if interval is not None:
+        limits = rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
+        areas = [f"{area:.3f} [{low:.3f}, {high:.3f}]" for area, low, high in limits]
+    elif max_fpr is None:
+        areas = [f"{area:.3f}" for area in jm.roc_auc(scores, **items)]
+    else:
+        partial = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
+        areas = [f"{area:.3f}" for area in partial]
+    ax = new_axes() if ax is None else ax
+    curves = each(jm.roc_curve(scores, **items))
+    for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):
+        ax.plot(curve.fpr, curve.tpr, label=legend_text(name, f"{what} {area}"), **look(i))
+    if band is not None:
+        for i, (low, high) in enumerate(rows("band", (band.low, band.high), names, 1)):
+            shade(ax, band.fpr, low, high, look(i)["color"])
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
+    if band is not None:
+        shade(ax, [], [], [], GREY, label=band_label(band))
+    # A little room, so that lines along the edges are seen.
+    ax.set(xlim=(-0.01 * end, end if end < 1 else 1.01), ylim=(-0.01, 1.01))
+    ax.set(xlabel="False positive rate", ylabel="True positive rate")
+    return finish(ax)
+
+
+def roc_with_window(
+    scores: ArrayLike | jm.ScoreTable,
+    labels: ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    max_fpr: float,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    band: jm.RocBand | None = None,
+    intervals: tuple[jm.Interval | None, jm.Interval | None] = (None, None),
+) -> Figure:
+    """ROC curves twice: whole, and with the false positive rates that matter enlarged.
+
+    The left panel draws the whole curves and shades the window; the right panel is the window.
+    The figure is not one of pyplot's: it needs no display, and nothing has to be closed.
+
+    Args:
+      scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
+        `[rows]` or `[models, rows]` in place of all that is of items.
+      labels: `[n]` or `[models, n]`, bool or 0 and 1.
+      names: one a model, for the legends.
+      max_fpr: where the window ends, in (0, 1].
+      weights: as labels, not negative.
+      where: as labels, bool, False for items to leave out.
+      band: what `roc_band` returns for these models, at points that lie close together from 0 to 1
+        and closer from 0 to `max_fpr`.
+      intervals: of the area and of the partial area on McClish's scale, for the legends.
+
+    Returns:
+      The Figure; `figure.savefig("roc.png", dpi=150)` writes it.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Example:
+      >>> from jaxmetrics import plots
+      >>> figure = plots.roc_with_window([.1, .4, .35, .8], [0, 0, 1, 1], max_fpr=0.5)
+      >>> print([ax.get_title() for ax in figure.axes])
+      ['Whole curve', 'False positive rates up to 50 %']
+    """
+    from matplotlib.figure import Figure
+
+    scores, names = models_or_table(scores, names)
+    figure = Figure(figsize=(10, 4.9 + 0.24 * len(names)), layout="constrained")
+    whole, window = figure.subplots(1, 2)
+    for ax, end, interval in ((whole, None, intervals[0]), (window, max_fpr, intervals[1])):
+        roc(
+            scores,
+            labels,
+            names=names,
+            max_fpr=end,
+            weights=weights,
+            where=where,
+            band=band,
+            interval=interval,
+            ax=ax,
+        )
+    whole.axvspan(0, max_fpr, color=GREY, alpha=0.2, linewidth=0)
+    whole.set_title("Whole curve")
+    window.locator_params(axis="x", nbins=6)  # small rates have long tick labels
+    window.set_title(f"False positive rates up to {100 * max_fpr:g} %")
+    return figure

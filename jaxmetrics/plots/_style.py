@@ -1,0 +1,109 @@
+"""What all plots look like: colours, line styles, legends and marks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+import jaxmetrics as jm
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Seven and four have no common divisor, so 28 lines differ.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", "-.", (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+HATCHES = ("", "////", "....", "xxxx")
+GREY = "#767676"
+
+
+def new_axes(height: float = 4.8) -> Axes:
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(6.4, height), layout="constrained")[1]
+
+
+def look(i: int) -> dict[str, Any]:
+    """The line of model i."""
+    style, colour = STYLES[i % len(STYLES)], COLOURS[i % len(COLOURS)]
+    return {"color": colour, "linestyle": style, "linewidth": 1.8}
+
+
+def legend_text(name: str, value: str) -> str:
+    return f"{name}, {value}" if name else value
+
+
+def level_text(limits: jm.RocBand | jm.Interval | jm.Comparison) -> str:
+    return f"{100 * limits.confidence_level:g} %"
+
+
+def band_label(limits: jm.RocBand | jm.Interval) -> str:
+    return f"{level_text(limits)} pointwise band"
+
+
+def shade(ax: Axes, x: Any, low: Any, high: Any, colour: str, label: str | None = None) -> None:
+    """A light area with thin edges, which stay apart where areas overlap."""
+    from matplotlib.colors import to_rgba
+
+    faint, edge = to_rgba(colour, 0.13), to_rgba(colour, 0.5)
+    ax.fill_between(x, low, high, facecolor=faint, edgecolor=edge, linewidth=0.7, label=label)
+
+
+def bars(ax: Axes, x: Any, y: Any, colour: str) -> None:
+    """Error bars, from `x[0], y[0]` to `x[1], y[1]`, `[2, bars]` each."""
+    ax.plot(x, y, color=colour, linewidth=1.2, solid_capstyle="butt")
+
+
+def mark_missing(ax: Axes, at: Any, axis: Literal["x", "y"], *, label: str) -> None:
+    """A cross at the near edge, at these places of an axis, for values that are not defined."""
+    if not len(at):
+        return
+    edge = np.full(len(at), 0.025)
+    across = ax.get_xaxis_transform() if axis == "x" else ax.get_yaxis_transform()
+    x, y = (at, edge) if axis == "x" else (edge, at)
+    cross: dict[str, Any] = {"marker": "x", "color": GREY, "markersize": 5, "linestyle": "none"}
+    ax.plot(x, y, transform=across, label=label, **cross)
+
+
+def finish(ax: Axes, *, within: Literal["best", "lower left", "upper right"] = "best") -> Axes:
+    """The grid, and the legend: below the axes if the figure's layout makes room for it there.
+
+    What is drawn may be anywhere within them; the legend is put there for want of room.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize="small")
+    handles, labels = ax.get_legend_handles_labels()
+    # Bars, whose handles are tuples, come last otherwise.
+    order = sorted(range(len(handles)), key=lambda i: not isinstance(handles[i], tuple))
+    handles, labels = [handles[i] for i in order], [labels[i] for i in order]
+    if not handles:
+        return ax
+    if ax.figure.get_layout_engine() is None:
+        ax.legend(handles, labels, loc=within, framealpha=0.9, fontsize="small")
+        return ax
+    points = 34 + 14 * ax.get_xlabel().count("\n")
+    below = ax.transAxes + ScaledTranslation(0, -points / 72, ax.figure.dpi_scale_trans)
+    ax.legend(
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=below,
+        ncols=_columns(ax, labels),
+        frameon=False,
+        fontsize="small",
+        borderaxespad=0,
+    )
+    return ax
+
+
+def _columns(ax: Axes, labels: list[str]) -> int:
+    """How many columns of a legend are as wide as the axes, about; 0.07 inches a letter."""
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    widest = 0.6 + 0.07 * max(map(len, labels))
+    return min(len(labels), max(1, int(inches / widest)))
