@@ -5,6 +5,7 @@ Its packages come with the `report` extra, and are imported when a command needs
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from jaxmetrics._report import Evaluation, Settings, Tell
 
-EXTRA = ("click", "matplotlib", "pandas", "pyarrow", "rich", "sklearn")
+EXTRA = ("click", "jinja2", "matplotlib", "pandas", "pyarrow", "rich", "sklearn")
 
 PATIENCE = 1.0  # seconds until progress is shown
 
@@ -36,8 +37,8 @@ HELP = "Metrics of classifiers (AUC, partial AUC, recall at an FPR) and of ranki
 DEMO_HELP = """Train three classifiers on real data and compare them.
 
 The data are scikit-learn's handwritten digits, the question is whether one is an 8. Prints
-the metrics with confidence intervals and a comparison of the classifiers, and writes roc.png,
-metrics.json and metrics.csv.
+the metrics with confidence intervals and a comparison of the classifiers, and writes a report
+(report.html), its figures, metrics.json and metrics.csv.
 
 \b
 Example:
@@ -62,7 +63,7 @@ precision at the largest; reciprocal ranks; and the share of pairs in the right 
 Examples:
   jaxmetrics evaluate orders.csv --label fraud --score old --score new
   jaxmetrics evaluate orders.parquet --label fraud --score new \\
-      --max-fpr 0.005 --amount total --output report
+      --max-fpr 0.005 --amount total --slice country --fn-cost 100 --output report
   jaxmetrics evaluate visits.csv --label outcome --positive yes --score risk \\
       --cluster patient --json
   jaxmetrics evaluate year.parquet --label fraud --score new --stream
@@ -83,7 +84,9 @@ def demo(
     """Report on three classifiers of scikit-learn's digits."""
     from jaxmetrics import _report
 
-    settings = _report.Settings(max_fpr, n_resamples, confidence_level, seed)
+    settings = _report.Settings(
+        max_fpr, n_resamples, confidence_level, seed, command=_command_line()
+    )
     _report.check_settings(settings)
     _report.make_directory(output)
     with _progress() as tell:
@@ -104,6 +107,9 @@ def evaluate(
     group: str | None,
     k: tuple[int, ...],
     gain: str | None,
+    slices: tuple[str, ...],
+    fp_cost: float | None,
+    fn_cost: float | None,
     n_resamples: int,
     confidence_level: float,
     seed: int,
@@ -123,6 +129,9 @@ def evaluate(
         cluster=cluster,
         k=k,
         gain=gain,
+        slice=slices,
+        fp_cost=fp_cost,
+        fn_cost=fn_cost,
     )
     settings = _report.Settings(
         MAX_FPR if max_fpr is None else max_fpr,
@@ -131,17 +140,22 @@ def evaluate(
         seed,
         k or (K,),
         gain or GAINS[0],
+        1.0 if fp_cost is None else fp_cost,
+        1.0 if fn_cost is None else fn_cost,
+        _command_line(),
     )
     _report.check_settings(settings)
     evaluate: Callable[..., Evaluation]
     if stream or (group is None and _report.is_too_large(file)):
         _report.refuse_with_stream(
-            amount=amount, weight=weight, cluster=cluster, group=group, output=output
+            amount=amount, weight=weight, cluster=cluster, group=group, slice=slices or None
         )
+        if output is not None:
+            _report.make_directory(output)
         evaluate = partial(
             _report.evaluate_stream, file, label=label, scores=score, positive=positive
         )
-        _show(evaluate, settings, as_json, None)
+        _show(evaluate, settings, as_json, output)
         return
     with _progress() as tell:
         tell(f"Reading {file.name}")
@@ -154,6 +168,7 @@ def evaluate(
                 weight=weight,
                 amount=amount,
                 cluster=cluster,
+                slices=slices,
             )
             evaluate = partial(_report.evaluate, problem)
         else:
@@ -176,7 +191,7 @@ def _show(
     from jaxmetrics import _report
 
     with _progress() as tell:
-        evaluation = evaluate(settings, tell, with_band=output is not None)
+        evaluation = evaluate(settings, tell, with_figures=output is not None)
     if as_json:
         click.echo(_report.json_of(_report.report(settings, evaluation)))
     else:
@@ -191,9 +206,19 @@ def _show(
     if output is not None:
         with _progress() as tell:
             tell("Drawing")
-            _report.save(settings, evaluation, output)
-        written = f"{evaluation.figure}, metrics.json and metrics.csv"
-        click.echo(f"Wrote {written} to {output}", err=as_json)
+            _report.save(settings, evaluation, output, tell)
+        figures = ", ".join(drawing.name for drawing in evaluation.drawings)
+        click.echo(
+            f"Wrote report.html, metrics.json, metrics.csv and figures ({figures}) to {output}",
+            err=as_json,
+        )
+
+
+def _command_line() -> str:
+    """As it was typed, for the report."""
+    import click
+
+    return str(click.get_current_context().find_root().obj or "")
 
 
 @contextmanager
@@ -292,8 +317,17 @@ def commands() -> click.Group:
                 type=click.Choice(GAINS),
                 help=f"Of nDCG: the grade, or 2^grade - 1; {GAINS[0]} if not given.",
             ),
+            option(
+                "--slice",
+                "slices",
+                multiple=True,
+                metavar="COLUMN",
+                help="Also metrics of the items of each of its values; may be repeated.",
+            ),
+            option("--fp-cost", type=float, help="Of a false positive, for thresholds; 1."),
+            option("--fn-cost", type=float, help="Of a false negative, for thresholds; 1."),
             *inference("Of the resampling."),
-            option("--output", type=folder, help="Where to write a plot and the metrics."),
+            option("--output", type=folder, help="Where to write the report."),
             option("--json", "as_json", **json_flag),
             option(
                 "--stream",
@@ -310,4 +344,4 @@ def main() -> None:
     if any(find_spec(name) is None for name in EXTRA):
         sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics[report]'\n")
         sys.exit(2)
-    commands()(prog_name="jaxmetrics")
+    commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))

@@ -19,7 +19,7 @@ from sklearn import metrics as sk
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
-from jaxmetrics._report import _evaluation, _tables
+from jaxmetrics._report import _cells, _evaluation
 
 pytestmark = pytest.mark.xdist_group("cli")  # what is compiled once serves all
 
@@ -409,7 +409,8 @@ def test_demo_compares_three_classifiers(demo):
 def test_output_writes_the_files(demo):
     result, output = demo
     report = json.loads(result.stdout)
-    assert {path.name for path in output.iterdir()} == {"roc.png", "metrics.json", "metrics.csv"}
+    names = {path.name for path in output.iterdir()}
+    assert {"report.html", "roc.png", "roc.svg", "metrics.json", "metrics.csv"} < names
     assert (output / "roc.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((output / "metrics.json").read_text()) == report
     check_csv(pd.read_csv(output / "metrics.csv"), report)
@@ -419,8 +420,9 @@ def test_many_models_are_drawn_without_bands(folder, monkeypatch):
     problem = _report.problem_of_file(folder / "data.csv", label="y", scores=NAMES)
     monkeypatch.setattr(_evaluation, "MOST_BANDS", 2)
     settings = _report.Settings(0.02, n_resamples=40)
-    evaluation = _report.evaluate(problem, settings, lambda *_: None, with_band=True)
-    assert [len(ax.collections) for ax in evaluation.draw().axes] == [0, 0]
+    evaluation = _report.evaluate(problem, settings, lambda *_: None, with_figures=True)
+    (roc,) = (x.draw() for x in evaluation.drawings if x.name == "roc")
+    assert [len(ax.collections) for ax in roc.axes] == [0, 0]
     assert any("no bands" in note for note in evaluation.warnings)
 
 
@@ -429,12 +431,12 @@ def test_many_models_are_drawn_without_bands(folder, monkeypatch):
     [(0.97722, 4, ".9772"), (1.0, 3, "1.000"), (-0.0211, 3, "-.021"), (-1e-9, 3, ".000")],
 )
 def test_numbers_are_printed_without_the_zero_before_the_point(value, digits, text):
-    assert _tables._fixed(value, digits) == text
+    assert _cells.fixed(value, digits) == text
 
 
 def test_narrow_intervals_have_more_digits():
     for width, digits in ((0.3, 3), (0.004, 4), (0.0002, 5), (1e-12, 3), (np.nan, 3)):
-        assert _tables._digits(np.array([width, 0.5])) == digits
+        assert _cells.digits_of(np.array([width, 0.5])) == digits
 
 
 def test_what_is_too_wide_for_a_terminal_is_several_tables():
@@ -442,7 +444,7 @@ def test_what_is_too_wide_for_a_terminal_is_several_tables():
     interval = jm.Interval(values, values - 0.125, values + 0.125, values, "wald", 0.95)
     measures = [_evaluation.Measure("m", f"metric {i}", interval) for i in range(8)]
     evaluation = _evaluation.Evaluation(
-        ("a", "b" * 60), {}, (), "the title", "", tuple(measures), (), "", lambda: None
+        ("a", "b" * 60), {}, (), "the title", "", tuple(measures), (), ()
     )
     for width, n_tables in ((200, 1), (80, 3)):
         console = Console(width=width, file=io.StringIO())

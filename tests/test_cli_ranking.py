@@ -201,10 +201,14 @@ def test_models_are_compared_by_paired_resamples(report, resampled):
 def test_output_writes_the_files(written, report):
     result, output = written
     assert result.exit_code == 0
-    assert "Wrote ranking.png, metrics.json and metrics.csv" in result.stdout
-    names = {"ranking.png", "metrics.json", "metrics.csv"}
+    assert "metrics.csv and figures (ranking) to" in " ".join(result.stdout.split())
+    names = {"report.html", "ranking.png", "ranking.svg", "metrics.json", "metrics.csv"}
     assert {path.name for path in output.iterdir()} == names
     assert (output / "ranking.png").read_bytes().startswith(b"\x89PNG")
+    page = (output / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 1
+    assert " queries (" in page[: page.index("<style>")]
+    assert page.index("is highest, at") < page.index("<table")
     frame = pd.read_csv(output / "metrics.csv", dtype={"k": "Int64"})
     assert "max_fpr" not in frame
     for name in NAMES:
@@ -285,8 +289,8 @@ def test_many_models_are_drawn_without_bands(folder, monkeypatch):
         _report.Settings(n_resamples=200, k=(*range(1, 21),)),
     )
     queries = _report.queries_of_file(file, group="q", label="grade", scores=NAMES, gain="linear")
-    evaluation = _report.evaluate_queries(queries, settings, lambda *_: None, with_band=True)
-    (ax,) = evaluation.draw().axes
+    evaluation = _report.evaluate_queries(queries, settings, lambda *_: None, with_figures=True)
+    (ax,) = evaluation.drawings[0].draw().axes
     assert len(ax.get_lines()) == 2
     assert not ax.collections
     assert any("ranking.png has no bands" in note for note in evaluation.warnings)

@@ -111,11 +111,21 @@ def test_interrupted_it_says_how_far_it_came(folder, monkeypatch):
     assert "of data.csv" in result.output
 
 
+def test_output_writes_the_report(folder, tmp_path):
+    """Whose curves are those of the bins."""
+    result = run("evaluate", folder / "data.csv", *ALL, "--output", tmp_path)
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "models were read in batches, and are not compared" in page
+    assert "in batches, into 65,536 bins of scores" in page
+    assert page.count("<svg") == len(list(tmp_path.glob("*.svg"))) == 5
+
+
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
         (None, (*ALL, "--cluster", "a"), "--cluster does not go with --stream"),
-        (None, (*ALL, "--output", "report"), "write --json > metrics.json"),
+        (None, (*ALL, "--slice", "a"), "--slice does not go with --stream"),
         (None, ("--label", "answer", *ALL[2:]), "say which is positive"),
         (None, ("--label", "a", *ALL[4:]), "must be binary"),
         (None, ("--label", "y", "--score", "c", "--stream"), "has no column 'c'"),

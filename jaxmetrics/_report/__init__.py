@@ -11,6 +11,7 @@ from jaxmetrics._report._problem import Problem, problem_of_file
 from jaxmetrics._report._queries import Queries, queries_of_file
 from jaxmetrics._report._ranking import evaluate_queries
 from jaxmetrics._report._settings import (
+    InputError,
     Settings,
     Tell,
     check_settings,
@@ -23,6 +24,7 @@ from jaxmetrics._report._tables import tables_of
 
 __all__ = [
     "Evaluation",
+    "InputError",
     "Problem",
     "Queries",
     "Settings",

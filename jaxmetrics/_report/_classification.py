@@ -9,125 +9,151 @@ from typing import Any
 
 import jax
 import numpy as np
+import pandas
 
 import jaxmetrics as jm
-from jaxmetrics import plots
-from jaxmetrics._report import _evaluation
-from jaxmetrics._report._evaluation import Evaluation, Measure, carry_out, note_of_bands, percent
+from jaxmetrics._report import _figures
+from jaxmetrics._report._evaluation import (
+    Evaluation,
+    Measure,
+    carry_out,
+    has_bands,
+    note_of_bands,
+    percent,
+)
+from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings, Tell
+from jaxmetrics._report._slices import intervals_of, slices_of
 from jaxmetrics._types import FloatArray
 
-FPR_LIMITS = (0.01, 0.05)
+BY_AMOUNT = "amount_recall_at_fpr"
+BAND_RESAMPLES = 400  # of precision
 
 
 def evaluate(
-    problem: Problem, settings: Settings, tell: Tell, *, with_band: bool = False
+    problem: Problem, settings: Settings, tell: Tell, *, with_figures: bool = False
 ) -> Evaluation:
     """Every metric of every model with intervals, and the models compared."""
-    max_fpr, names = settings.max_fpr, problem.names
-    limits = sorted({*FPR_LIMITS, max_fpr})
+    names = problem.names
+    metrics = classification_metrics(settings.max_fpr)
+    recalls = [x for x in metrics if x.name == "recall_at_fpr"]
     common: dict[str, Any] = {
-        "confidence_level": settings.confidence_level,
         "key": jax.random.key(settings.seed),
         "n_resamples": settings.n_resamples,
         "clusters": problem.clusters,
         "weights": problem.weights,
     }
 
-    def of(call: Callable[..., Any], metric: Any, **options: Any) -> Callable[..., Any]:
-        return partial(call, metric, problem.scores, problem.labels, **common, **options)
-
-    recalls = partial(jm.recall_at_fpr, max_fpr=limits)
-    compared: dict[str, Callable[..., Any]] = {
-        "AUC": jm.roc_auc,
-        "partial AUC": partial(jm.partial_auc, max_fpr=max_fpr, scale="mcclish"),
-        "recall": partial(jm.recall_at_fpr, max_fpr=max_fpr),
-    }
-    work = {
-        "AUC": of(jm.confidence_interval, compared["AUC"]),
-        "partial AUC": of(jm.confidence_interval, compared["partial AUC"]),
-        "recall": of(jm.confidence_interval, recalls),
-        "average precision": of(jm.confidence_interval, jm.average_precision),
+    given = (problem.scores, problem.labels)
+    by_metric = {"confidence_level": settings.confidence_level, **common}
+    # Recalls share their resamples.
+    at_all = partial(jm.recall_at_fpr, max_fpr=[x.max_fpr for x in recalls])
+    work: dict[str, Callable[..., Any]] = {
+        x.name: partial(
+            jm.confidence_interval, at_all if x in recalls else x.function, *given, **by_metric
+        )
+        for x in metrics
     }
     if problem.amounts is not None:
-        work["recall by amount"] = of(jm.confidence_interval, recalls, amounts=problem.amounts)
+        work[BY_AMOUNT] = partial(
+            jm.confidence_interval, at_all, *given, amounts=problem.amounts, **by_metric
+        )
     if len(names) > 1:
-        for name, metric in compared.items():
-            work[f"comparison by {name}"] = of(jm.compare, metric)
-    if with_band and len(names) <= _evaluation.MOST_BANDS:
-        curve = partial(jm.roc_band, problem.scores, problem.labels, **common)
-        work["bands"] = partial(curve, fpr=_grid(max_fpr))
+        for x in metrics:
+            if x.compared:
+                work[f"comparison by {x.name}"] = partial(
+                    jm.compare, x.function, *given, **by_metric
+                )
+    banded = with_figures and has_bands(names)
+    if banded:
+        grid = _figures.fpr_grid(settings.max_fpr)
+        work["band of ROC curves"] = partial(jm.roc_band, *given, fpr=grid, **by_metric)
+        work["band of precision"] = partial(
+            _precision_band, given, common, settings.confidence_level
+        )
+    for column in problem.slices:
+        work[f"slices by {column.name}"] = partial(intervals_of, column, *given, settings, **common)
 
     found, notes = carry_out(work, settings, tell)
     found = jax.tree.map(np.asarray, found)
     # Resamples lack a class only where clusters are drawn, which are of either class or both, so
     # that the library's advice to draw each class by itself is of no use here.
     notes = [note.partition(": stratify=")[0] for note in notes]
-    if with_band and "bands" not in work:
+    if with_figures and not banded:
         notes.append(note_of_bands("roc.png"))
 
-    def measure(name: str, heading: str, what: str, limit: float | None = None) -> Measure:
-        versus = found.get(f"comparison by {what}")
-        return Measure(name, heading, found[what], versus, limit)
+    def measure(x: Metric, what: str) -> Measure:
+        interval = found[what]
+        if x in recalls:
+            interval = jax.tree.map(lambda y: y[:, recalls.index(x)], interval)
+        versus = found.get(f"comparison by {what}") if x.compared else None
+        return Measure(what, x.heading, interval, versus, x.max_fpr)
 
-    def of_limits(name: str, what: str) -> list[Measure]:
-        measures = []
-        for j, limit in enumerate(limits):
-            interval = jax.tree.map(lambda x, j=j: x[:, j], found[what])
-            versus = found.get(f"comparison by {what}") if limit == max_fpr else None
-            heading = f"Recall\nat\n{percent(limit)} FPR"
-            measures.append(Measure(name, heading, interval, versus, limit))
-        return measures
-
-    heading = f"Partial\nAUC to\n{percent(max_fpr)} FPR"
-    measures = [
-        measure("roc_auc", "AUC", "AUC"),
-        measure("partial_auc", heading, "partial AUC", max_fpr),
-        *of_limits("recall_at_fpr", "recall"),
-        measure("average_precision", "Average\nprecision", "average precision"),
-    ]
+    measures = [measure(x, x.name) for x in metrics]
     if problem.amounts is not None:
-        measures += of_limits("amount_recall_at_fpr", "recall by amount")
-    whole, window = measures[:2]
+        measures += [measure(x, BY_AMOUNT) for x in recalls]
+    slices = tuple(
+        slices_of(x, problem.labels, settings, found[f"slices by {x.name}"]) for x in problem.slices
+    )
+    with jax.enable_x64(True):
+        table = jm.score_table(*given, weights=problem.weights)
+    drawings = _figures.drawings_of(
+        table,
+        names,
+        settings,
+        measures,
+        band=found.get("band of ROC curves"),
+        precision_band=found.get("band of precision"),
+        slices=slices,
+    )
     return Evaluation(
         names,
-        _facts(problem, max_fpr),
+        _facts(problem, settings),
         ("max_fpr",),
         _title(problem),
         _about(problem),
         tuple(measures),
         tuple(dict.fromkeys(notes)),
-        "roc.png",
-        partial(
-            plots.roc_with_window,
-            problem.scores,
-            problem.labels,
-            names=names,
-            max_fpr=max_fpr,
-            weights=problem.weights,
-            band=found.get("bands"),
-            intervals=(whole.interval, window.interval),
-        ),
+        drawings,
+        slices,
     )
 
 
-def _grid(max_fpr: float) -> FloatArray:
-    """False positive rates of a plot: of the whole curve, and closer within the window."""
-    grid = np.concatenate([np.linspace(0, end, 101) for end in (1, max_fpr)])
-    return np.unique([max_fpr / 1000, *grid[grid > 0]])
+def _precision_band(
+    given: tuple[Any, Any],
+    options: dict[str, Any],
+    level: float,
+    progress: Callable[[int], None],
+) -> jm.Interval:
+    """By percentiles of few resamples, as every item of each counts, not just its runs."""
+    n_resamples = min(options["n_resamples"], BAND_RESAMPLES)
+    options = {**options, "n_resamples": n_resamples, "progress": progress}
+    replicates = jm.bootstrap(_figures.precision_on_curve, *given, **options)
+    return replicates.interval(confidence_level=level)
 
 
-def _facts(problem: Problem, max_fpr: float) -> dict[str, Any]:
+def _facts(problem: Problem, settings: Settings) -> dict[str, Any]:
+    labels, scores = problem.labels, problem.scores
     return {
         "file": problem.source,
         "label": problem.label,
-        "n_items": len(problem.labels),
-        "n_positive": int(problem.labels.sum()),
+        "n_items": len(labels),
+        "n_positive": int(labels.sum()),
+        "n_tied": {name: _n_tied(row) for name, row in zip(problem.names, scores, strict=True)},
+        "n_duplicates": int(pandas.DataFrame([labels, *scores]).T.duplicated().sum()),
         "cluster": problem.cluster,
         "n_clusters": _n_clusters(problem),
-        "max_fpr": max_fpr,
+        "max_fpr": settings.max_fpr,
+        "fp_cost": settings.fp_cost,
+        "fn_cost": settings.fn_cost,
     }
+
+
+def _n_tied(scores: FloatArray) -> int:
+    """Items that share their score with another."""
+    counts = np.unique(scores, return_counts=True)[1]
+    return int(counts[counts > 1].sum())
 
 
 def _n_clusters(problem: Problem) -> int | None:
@@ -143,7 +169,6 @@ def _title(problem: Problem) -> str:
 
 
 def _about(problem: Problem) -> str:
-    scale = "; partial AUC on McClish's scale, .5 for chance"
     if problem.clusters is None:
-        return scale
-    return f" for {_n_clusters(problem):,} clusters ({problem.cluster}){scale}"
+        return ABOUT
+    return f" for {_n_clusters(problem):,} clusters ({problem.cluster}){ABOUT}"

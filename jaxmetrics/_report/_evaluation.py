@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
@@ -32,6 +32,30 @@ class Measure(NamedTuple):
     n_queries: int | None = None  # that count
     bounds: jm.streaming.Bounds | None = None  # [models], between which a binned value must be
 
+    @property
+    def title(self) -> str:
+        """The heading in one line."""
+        return " ".join(self.heading.split())
+
+
+class Slices(NamedTuple):
+    """Metrics of the items that have one value of a column, for each of its values."""
+
+    column: str
+    values: tuple[str, ...]
+    n_items: tuple[int, ...]
+    n_positive: tuple[int, ...]
+    measures: tuple[Measure, ...]  # whose intervals are [slices, models]
+
+
+class Drawing(NamedTuple):
+    """A figure of the report."""
+
+    name: str  # of its files
+    title: str
+    about: str
+    draw: Callable[[], Figure]
+
 
 class Evaluation(NamedTuple):
     """All that is reported of a problem."""
@@ -43,8 +67,8 @@ class Evaluation(NamedTuple):
     about: str  # the intervals
     measures: tuple[Measure, ...]
     warnings: tuple[str, ...]
-    figure: str  # the name of its file
-    draw: Callable[[], Figure]
+    drawings: tuple[Drawing, ...]
+    slices: tuple[Slices, ...] = ()
 
 
 def carry_out(
@@ -58,7 +82,7 @@ def carry_out(
     with jax.enable_x64(True), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for i, (name, call) in enumerate(work.items()):
-            what, done = f"Evaluating: {name}", i / len(work)
+            what, done = f"Evaluating: {name.replace('_', ' ')}", i / len(work)
             tell(what, done)
 
             def progress(n: int, what: str = what, done: float = done) -> None:
@@ -67,6 +91,11 @@ def carry_out(
             found[name] = call(progress=progress)
     notes = [str(warning.message) for warning in caught if warning.category is UserWarning]
     return found, notes
+
+
+def has_bands(names: Sequence[str]) -> bool:
+    """Whether bands would be told apart."""
+    return len(names) <= MOST_BANDS
 
 
 def note_of_bands(figure: str) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 import pandas
 
 import jaxmetrics as jm
-from jaxmetrics._report._evaluation import Evaluation, Measure
-from jaxmetrics._report._settings import Settings
+from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
+from jaxmetrics._report._page import page_of
+from jaxmetrics._report._settings import Settings, Tell
 
 COLUMNS = [
     *("model", "minus", "value", "low", "high", "standard_error", "method"),
@@ -38,6 +39,8 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
         "seed": settings.seed,
         "models": models,
         "comparison": comparison or None,
+        "slices": {part.column: _slices(part, evaluation.names) for part in evaluation.slices}
+        or None,
         "warnings": list(evaluation.warnings),
         "versions": {
             "python": platform.python_version(),
@@ -68,6 +71,27 @@ def _estimate(measure: Measure, i: int) -> dict[str, Any]:
         low, high = measure.bounds
         estimate |= {"certain_low": _number(low[i]), "certain_high": _number(high[i])}
     return estimate if measure.n_queries is None else {**estimate, "n_queries": measure.n_queries}
+
+
+def _slices(slices: Slices, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        value: {
+            "n_items": slices.n_items[i],
+            "n_positive": slices.n_positive[i],
+            "models": {
+                name: {
+                    measure.name: {
+                        "value": _number(measure.interval.estimate[i, j]),
+                        "simultaneous_low": _number(measure.interval.low[i, j]),
+                        "simultaneous_high": _number(measure.interval.high[i, j]),
+                    }
+                    for measure in slices.measures
+                }
+                for j, name in enumerate(names)
+            },
+        }
+        for i, value in enumerate(slices.values)
+    }
 
 
 def _comparison(comparison: jm.Comparison, names: Sequence[str]) -> dict[str, Any]:
@@ -121,9 +145,18 @@ def json_of(report: dict[str, Any]) -> str:
     return json.dumps(report, indent=2, allow_nan=False)
 
 
-def save(settings: Settings, evaluation: Evaluation, directory: Path) -> None:
-    """Write the figure, metrics.json and metrics.csv."""
-    evaluation.draw().savefig(directory / evaluation.figure, dpi=150)
-    text = json_of(report(settings, evaluation))
-    (directory / "metrics.json").write_text(text + "\n", encoding="utf-8")
-    frame_of(evaluation).to_csv(directory / "metrics.csv", index=False)
+def save(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
+    """Write the report, the numbers and the figures."""
+    numbers = report(settings, evaluation)
+    texts = {
+        "report.html": page_of(settings, evaluation, numbers["versions"]),
+        "metrics.json": json_of(numbers) + "\n",
+        "metrics.csv": frame_of(evaluation).to_csv(index=False),
+    }
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    for i, drawing in enumerate(evaluation.drawings):
+        tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
+        figure = drawing.draw()
+        for ending in ("png", "svg"):
+            figure.savefig(directory / f"{drawing.name}.{ending}", dpi=150)

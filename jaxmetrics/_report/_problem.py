@@ -18,6 +18,7 @@ from jaxmetrics._report._columns import (
 )
 from jaxmetrics._report._files import read_columns
 from jaxmetrics._report._settings import InputError
+from jaxmetrics._report._slices import Column, column_of
 from jaxmetrics._types import FloatArray
 
 
@@ -33,6 +34,7 @@ class Problem(NamedTuple):
     amounts: FloatArray | None = None  # [n]
     cluster: str | None = None
     clusters: npt.NDArray[np.int64] | None = None  # [n]
+    slices: tuple[Column, ...] = ()
 
 
 def problem_of_file(
@@ -44,10 +46,11 @@ def problem_of_file(
     weight: str | None = None,
     amount: str | None = None,
     cluster: str | None = None,
+    slices: Sequence[str] = (),
 ) -> Problem:
     """The columns of a file, checked, so that every metric of them is defined."""
     refuse_twice([label, *scores])
-    extra = [name for name in (weight, amount, cluster) if name is not None]
+    extra = [name for name in (weight, amount, cluster, *slices) if name is not None]
     frame = read_columns(path, [label, *scores, *extra])
     labels = labels_of(label, frame[label], positive)
     weights = amounts = clusters = None
@@ -69,6 +72,7 @@ def problem_of_file(
             "--cluster out",
         )
     rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
+    columns = tuple(column_of(name, frame[name]) for name in dict.fromkeys(slices))
     return Problem(
-        str(path), label, tuple(scores), rows, labels, weights, amounts, cluster, clusters
+        str(path), label, tuple(scores), rows, labels, weights, amounts, cluster, clusters, columns
     )

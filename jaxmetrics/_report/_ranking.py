@@ -12,8 +12,15 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
-from jaxmetrics._report import _evaluation
-from jaxmetrics._report._evaluation import Evaluation, Measure, carry_out, note_of_bands, percent
+from jaxmetrics._report._evaluation import (
+    Drawing,
+    Evaluation,
+    Measure,
+    carry_out,
+    has_bands,
+    note_of_bands,
+    percent,
+)
 from jaxmetrics._report._queries import HIGHEST_GRADE, Queries
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics.inference._comparison import comparison_of_replicates
@@ -38,11 +45,11 @@ FEW_QUERIES = 20
 
 
 def evaluate_queries(
-    queries: Queries, settings: Settings, tell: Tell, *, with_band: bool = False
+    queries: Queries, settings: Settings, tell: Tell, *, with_figures: bool = False
 ) -> Evaluation:
     """Every metric of every model with intervals over queries, and the models compared."""
     ks, highest = tuple(sorted(set(settings.k))), float(queries.grades.max())
-    drawn = with_band and len(queries.names) <= _evaluation.MOST_BANDS
+    drawn = with_figures and has_bands(queries.names)
     depths = tuple(sorted({*ks, *(PLACES if drawn else ())}))
     deepest = ks[-1:]
     # A metric, and the k of which it has a value; those of nDCG are also drawn.
@@ -64,18 +71,16 @@ def evaluate_queries(
     if highest > HIGHEST_GRADE:
         del metrics["expected_reciprocal_rank"]
     work = {
-        name.replace("_", " "): partial(
-            _measures, name, metric, queries, settings, columns, (*ks, None)
-        )
+        name: partial(_measures, name, metric, queries, settings, columns, (*ks, None))
         for name, (metric, columns) in metrics.items()
     }
     found, notes = carry_out(work, settings, tell)
     band = None
     if drawn:
-        intervals = [x.interval for x in found["ndcg at k"] if x.k in PLACES]
+        intervals = [x.interval for x in found["ndcg_at_k"] if x.k in PLACES]
         band = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *intervals)
     notes += _notes(queries, highest)
-    if with_band and not drawn:
+    if with_figures and not drawn:
         notes.append(note_of_bands("ranking.png"))
     return Evaluation(
         queries.names,
@@ -85,8 +90,14 @@ def evaluate_queries(
         f" for means over queries; nDCG with {settings.gain} gain",
         tuple(x for part in found.values() for x in part if x.k in (*ks, None)),
         tuple(notes),
-        "ranking.png",
-        partial(_draw, queries, settings, band),
+        (
+            Drawing(
+                "ranking",
+                f"nDCG of the first 1 to {len(PLACES)} places",
+                "Means over queries.",
+                partial(_draw, queries, settings, band),
+            ),
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -21,14 +22,17 @@ WITH_GROUP = {
     "weight": "--weight does not go with --group, where every query counts the same: leave it out",
     "cluster": "--cluster does not go with --group, by which whole queries are resampled: leave it "
     "out",
+    "slice": "--slice does not go with --group: evaluate a file of each part",
+    "fp_cost": "--fp-cost does not go with --group, where no false positives are counted: leave it "
+    "out",
+    "fn_cost": "--fn-cost does not go with --group, where no negatives are counted: leave it out",
 }
 WITH_STREAM = {
     "amount": "--amount does not go with --stream, whose bins hold counts: leave one out",
     "weight": "--weight does not go with --stream, as intervals need single weights: leave one out",
     "cluster": "--cluster does not go with --stream, which keeps no ids: leave one out",
     "group": "--group does not go with --stream, as a query needs all its items: leave one out",
-    "output": "--output does not go with --stream, which has no scores to draw: leave it out and "
-    "write --json > metrics.json",
+    "slice": "--slice does not go with --stream, whose bins are of all items: leave one out",
 }
 WITHOUT_GROUP = {
     name: f"--{name} is for rankings: also write --group and the column of query ids, or leave "
@@ -52,11 +56,14 @@ class Settings(NamedTuple):
     seed: int = 0
     k: tuple[int, ...] = (10,)  # of rankings, as is the gain
     gain: str = "linear"
+    fp_cost: float = 1.0
+    fn_cost: float = 1.0
+    command: str = ""  # that made the report
 
 
 def check_settings(settings: Settings) -> None:
     """Refuse what is not a fraction, a count or a seed."""
-    max_fpr, n_resamples, level, seed, k, _ = settings
+    max_fpr, n_resamples, level, seed, k = settings[:5]
     if not 0 < max_fpr <= 1:
         raise InputError(
             f"--max-fpr must be above 0 and at most 1, got {max_fpr:g}: "
@@ -75,6 +82,12 @@ def check_settings(settings: Settings) -> None:
         )
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must be from 0 to {2**32 - 1}, got {seed}: write 0 or 1")
+    for name, cost in (("fp", settings.fp_cost), ("fn", settings.fn_cost)):
+        if not 0 <= cost < math.inf:
+            raise InputError(
+                f"--{name}-cost must be finite and not negative, got {cost:g}: write what one "
+                "costs, as in 100"
+            )
     if min(k) < 1:
         raise InputError(f"--k must be at least 1, got {min(k)}: write 10 for the first 10")
 

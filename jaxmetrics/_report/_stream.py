@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,10 +16,11 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import jaxmetrics as jm
-from jaxmetrics._report._classification import FPR_LIMITS
 from jaxmetrics._report._columns import labels_of, numbers_of, refuse_twice
 from jaxmetrics._report._evaluation import Evaluation, Measure, percent
+from jaxmetrics._report._figures import drawings_of
 from jaxmetrics._report._files import check_columns
+from jaxmetrics._report._metrics import ABOUT, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings, Tell
 
 STREAMED = (".csv", ".csv.gz", ".parquet")
@@ -50,10 +50,10 @@ def evaluate_stream(
     label: str,
     scores: Sequence[str],
     positive: str | None,
-    with_band: bool = False,
+    with_figures: bool = False,
 ) -> Evaluation:
     """Every metric of every model with certain bounds and intervals, from one reading of a file."""
-    del with_band
+    del with_figures  # they cost nothing until they are drawn
     refuse_twice([label, *scores])
     bins = jm.streaming.float16_bins()
     state = jm.streaming.init(bins, (len(scores),))
@@ -85,7 +85,13 @@ def evaluate_stream(
             f"label {label!r} has only one class in {n_items:,} rows: both positives and negatives "
             "are needed"
         )
-    return _evaluation(state, bins, settings, tell, path, label, tuple(scores), n_items, n_positive)
+    facts = {
+        "file": str(path),
+        "label": label,
+        "n_items": n_items,
+        "n_positive": n_positive,
+    }
+    return _evaluation(state, bins, settings, tell, facts, tuple(scores))
 
 
 def _updated(
@@ -150,36 +156,14 @@ def _evaluation(
     bins: jm.streaming.Bins,
     settings: Settings,
     tell: Tell,
-    path: Path,
-    label: str,
+    facts: dict[str, Any],
     names: tuple[str, ...],
-    n_items: int,
-    n_positive: int,
 ) -> Evaluation:
-    max_fpr = settings.max_fpr
-    work: list[tuple[str, str, Callable[..., Any], float | None]] = [
-        ("roc_auc", "AUC", jm.roc_auc, None),
-        (
-            "partial_auc",
-            f"Partial\nAUC to\n{percent(max_fpr)} FPR",
-            partial(jm.partial_auc, max_fpr=max_fpr, scale="mcclish"),
-            max_fpr,
-        ),
-        *(
-            (
-                "recall_at_fpr",
-                f"Recall\nat\n{percent(limit)} FPR",
-                partial(jm.recall_at_fpr, max_fpr=limit),
-                limit,
-            )
-            for limit in sorted({*FPR_LIMITS, max_fpr})
-        ),
-        ("average_precision", "Average\nprecision", jm.average_precision, None),
-    ]
     measures = []
+    metrics = classification_metrics(settings.max_fpr)
     with jax.enable_x64(True):
-        for i, (name, heading, metric, limit) in enumerate(work):
-            tell(f"Evaluating: {heading.splitlines()[0]}", i / len(work))
+        for i, (name, heading, metric, limit, _) in enumerate(metrics):
+            tell(f"Evaluating: {name.replace('_', ' ')}", i / len(metrics))
             bounds = jm.streaming.bounds(metric, state, bins=bins)
             interval = jm.streaming.interval(
                 metric,
@@ -191,27 +175,16 @@ def _evaluation(
             )
             interval, bounds = jax.tree.map(np.asarray, (interval, bounds))
             measures.append(Measure(name, heading, interval, None, limit, bounds=bounds))
+        table = jm.streaming.table(state, bins=bins)
+    n_items, n_positive = facts["n_items"], facts["n_positive"]
     return Evaluation(
         names,
-        {
-            "file": str(path),
-            "label": label,
-            "n_items": n_items,
-            "n_positive": n_positive,
-            "streamed": True,
-            "max_fpr": max_fpr,
-        },
+        {**facts, "streamed": True, "max_fpr": settings.max_fpr},
         ("max_fpr",),
-        f"{path.name}, {label}: {n_items:,} items, {n_positive:,} positive "
+        f"{Path(facts['file']).name}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "
         f"({percent(n_positive / n_items)}), read in batches",
-        "; below, between which the value of these items must be; partial AUC on McClish's scale, "
-        ".5 for chance",
+        f"; below, between which the value of these items must be{ABOUT}",
         tuple(measures),
         (),
-        "",
-        _no_figure,
+        drawings_of(table, names, settings, measures),
     )
-
-
-def _no_figure() -> NoReturn:
-    raise InputError("a file that is read in batches has no figure: leave --output out")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from jaxmetrics._report._cells import Cell, difference_cells, value_cells
 from jaxmetrics._report._evaluation import Evaluation, Measure
-from jaxmetrics._types import FloatArray
 
 
 def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
@@ -28,24 +26,24 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
     if len(names) > 1:
         about += "; * best of its column"
     counted = [x for x in measures if not x.name.startswith("amount")]
-    columns = [_Column(x.heading, _value_cells(x), _queries(x)) for x in counted]
+    columns = [_Column(x.heading, value_cells(x), _queries(x)) for x in counted]
     tables = _tables(evaluation.title, about, names, columns, console)
     if by_amount := [x for x in measures if x.name.startswith("amount")]:
-        columns = [_Column(x.heading, _value_cells(x)) for x in by_amount]
+        columns = [_Column(x.heading, value_cells(x)) for x in by_amount]
         tables += _tables("By amount", "", names, columns, console)
     if compared := [x for x in measures if x.comparison is not None]:
         about = (
             f"{level} intervals and p-values hold for all pairs of models of a column at once; "
             f"the best is, with {level} confidence, among those marked +"
         )
-        columns = [_Column(x.heading, _difference_cells(x)) for x in compared]
+        columns = [_Column(x.heading, difference_cells(x)) for x in compared]
         tables += _tables("Difference from the best", about, names, columns, console)
     return tables
 
 
 class _Column(NamedTuple):
     heading: str
-    cells: list[Text]  # one a model
+    cells: list[Cell]  # one a model
     queries: str | None = None  # how many count
 
 
@@ -92,7 +90,7 @@ def _table(
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
     for name, *row in zip(names, *(column.cells for column in columns), strict=True):
-        table.add_row(Text(name), *row)
+        table.add_row(Text(name), *map(_text, row))
     if any(column.queries for column in columns):
         table.add_section()
         table.add_row("queries", *(column.queries for column in columns), style="dim")
@@ -103,61 +101,11 @@ def _queries(measure: Measure) -> str | None:
     return None if measure.n_queries is None else f"{measure.n_queries:,} "
 
 
-def _value_cells(measure: Measure) -> list[Text]:
-    """Values, the best of several marked, above their intervals."""
-    interval: Any = measure.interval
-    digits = _digits(interval.high - interval.low)
-    best = (interval.estimate == np.max(interval.estimate)) & (len(interval.estimate) > 1)
-    rows = zip(interval.estimate, interval.low, interval.high, best, strict=True)
-    cells = [
-        _cell(_fixed(value, digits), low, high, digits, "*" if mark else " ")
-        for value, low, high, mark in rows
-    ]
-    if measure.bounds is not None:
-        for cell, low, high in zip(cells, *measure.bounds, strict=True):
-            cell.append(f"\n{_fixed(low, 5)} to {_fixed(high, 5)}", "dim")
-    return cells
-
-
-def _difference_cells(measure: Measure) -> list[Text]:
-    """Differences from the best, above their intervals; a p-value beside each."""
-    found: Any = measure.comparison
-    if np.isnan(found.estimate).any():
-        return [Text("-  ") for _ in found.estimate]
-    best = int(np.argmax(found.estimate))
-    lows, highs = found.simultaneous_low[:, best], found.simultaneous_high[:, best]
-    digits = _digits(highs - lows)
-    cells = []
-    for i, marked in enumerate(found.best_set):
-        difference = _fixed(found.difference[i, best], digits)
-        what = f"{difference}, {_p_value(found.simultaneous_p_value[i, best])}"
-        mark = " +" if marked else "  "
-        if i == best:
-            cells.append(Text(f"best{mark}", "bold green"))
-        else:
-            cells.append(_cell(what, lows[i], highs[i], digits, mark))
-    return cells
-
-
-def _cell(value: str, low: float, high: float, digits: int, mark: str) -> Text:
-    first = Text(f"{value}{mark}", "bold green" if mark.strip() else "")
-    if value == "-":
-        return first
-    return Text.assemble(first, f"\n[{_fixed(low, digits)}, {_fixed(high, digits)}]")
-
-
-def _digits(widths: FloatArray) -> int:
-    """So many that the narrowest interval has two digits that differ, from 3 to 6."""
-    widths = widths[widths > 1e-6]  # neither NaN nor 0 but for rounding
-    return int(np.clip(1 - np.floor(np.log10(widths.min(initial=1))), 3, 6))
-
-
-def _fixed(value: float, digits: int) -> str:
-    """Without the zero before the point; a dash where undefined."""
-    return "-" if math.isnan(value) else f"{value:z.{digits}f}".replace("0.", ".", 1)
-
-
-def _p_value(p: float) -> str:
-    if math.isnan(p):
-        return "p = -"
-    return "p < .001" if p < 0.001 else f"p = {_fixed(p, 3)}"
+def _text(cell: Cell) -> Text:
+    """The value above its interval, and that above its bounds."""
+    lines = [Text(f"{cell.value}{cell.mark}", "bold green" if cell.best else "")]
+    if cell.interval is not None:
+        lines.append(Text("[{}, {}]".format(*cell.interval)))
+    if cell.bounds is not None:
+        lines.append(Text("{} to {}".format(*cell.bounds), "dim"))
+    return Text("\n").join(lines)

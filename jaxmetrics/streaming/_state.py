@@ -108,7 +108,7 @@ def update(
 
     Reference: that of `jaxmetrics.streaming.init`.
     """
-    check_state(state, bins)
+    check_state(state, bins, wait=False)
     items = _checks.check_items(scores, labels, weights, where)
     if weights is not None and not is_weighted(state):
         raise TypeError("the state has no weights: write init(bins, weighted=True)")
@@ -282,17 +282,25 @@ def check_bins(bins: Bins) -> None:
         )
 
 
-def check_state(state: State, bins: Bins) -> None:
-    """Refuse a state that is not one of these bins."""
+def check_state(state: State, bins: Bins, *, wait: bool = True) -> None:
+    """Refuse a state that is not one of these bins.
+
+    Without `wait`, one that a device is still at work on is looked at the next time.
+    """
     check_bins(bins)
     _check_is_state(state)
     found = state.digits.shape[-2] - _EXTRA
     if found != bins.n:
         raise ValueError(f"the state has {found} bins, and bins has {bins.n}: use those of init")
-    if is_concrete(state.digits):
+    if is_concrete(state.digits) and (wait or _is_ready(state.digits)):
         seen, stamp = _origin(state)
         if np.any(seen * np.uint32(bins.fingerprint) != stamp):
             raise ValueError("the state is of other bins, or merged from such: use those of init")
+
+
+def _is_ready(array: Array) -> bool:
+    ready = getattr(array, "is_ready", None)  # NumPy's has none
+    return ready is None or bool(ready())
 
 
 def _origin(state: State) -> tuple[HostArray, HostArray]:

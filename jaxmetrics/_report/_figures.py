@@ -1,0 +1,193 @@
+"""The figures of classifiers, of their score tables, whether of items or of bins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics import plots
+from jaxmetrics._report._evaluation import Drawing, Measure, Slices
+from jaxmetrics._report._settings import Settings
+from jaxmetrics._types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# At which precision has a band.
+RECALLS = np.linspace(0.01, 1, 100)
+_COLUMNS = 3  # of panels
+
+
+@jm.table_metric
+def precision_on_curve(table: jm.ScoreTable, *, recalls: Any = RECALLS) -> Any:
+    """Precision at the highest threshold that reaches each recall, `[recalls]`."""
+    tps, fps = jnp.cumsum(table.positives), jnp.cumsum(table.negatives)
+    slack = 2.0**-40  # of recalls that are equal but for rounding
+    at = jnp.searchsorted(tps, jnp.asarray(recalls) * tps[-1] * (1 - slack))
+    return tps[at] / (tps[at] + fps[at])
+
+
+def fpr_grid(max_fpr: float) -> FloatArray:
+    """False positive rates of a band: of the whole curve, and closer within the window."""
+    grid = np.concatenate([np.linspace(0, end, 101) for end in (1, max_fpr)])
+    return np.unique([max_fpr / 1000, *grid[grid > 0]])
+
+
+def drawings_of(
+    table: jm.ScoreTable,
+    names: Sequence[str],
+    settings: Settings,
+    measures: Sequence[Measure],
+    *,
+    band: jm.RocBand | None = None,
+    precision_band: jm.Interval | None = None,
+    slices: Sequence[Slices] = (),
+) -> tuple[Drawing, ...]:
+    """What is drawn of models, whose tables are `[models, rows]`."""
+    by_name = {measure.name: measure for measure in measures}
+    level = f"{100 * settings.confidence_level:g} %"
+    pointwise = f" Shaded, {level} limits of each point by itself." if band is not None else ""
+    costs = f"{settings.fp_cost:g} a false positive and {settings.fn_cost:g} a false negative"
+    found = [
+        Drawing(
+            "intervals",
+            "Values with their intervals",
+            f"{level} confidence intervals, of which a filled mark is in the set that holds the "
+            "best model."
+            if _best_set(measures) is not None
+            else f"{level} confidence intervals.",
+            partial(_draw_intervals, names, measures),
+        ),
+        Drawing(
+            "roc",
+            "ROC curves",
+            "Right, the false positive rates of the window enlarged; its partial AUC is on "
+            f"McClish's scale, .5 for chance.{pointwise}",
+            partial(
+                plots.roc_with_window,
+                table,
+                names=names,
+                max_fpr=settings.max_fpr,
+                band=band,
+                intervals=(by_name["roc_auc"].interval, by_name["partial_auc"].interval),
+            ),
+        ),
+        Drawing(
+            "precision_recall",
+            "Precision and recall",
+            f"The line of chance is the share of positives.{pointwise}",
+            partial(_draw_precision, table, names, precision_band),
+        ),
+        Drawing(
+            "scores",
+            "Scores by class",
+            "The share of each class, by score; the less the two overlap the better.",
+            partial(_draw_scores, table, names),
+        ),
+        Drawing(
+            "cost",
+            "Cost of each threshold",
+            f"At {costs}; marked, the threshold of least cost. Other costs: --fp-cost, --fn-cost.",
+            partial(_draw_cost, table, names, settings),
+        ),
+    ]
+    found += [
+        Drawing(
+            f"slices_{i}" if len(slices) > 1 else "slices",
+            f"By {part.column}",
+            f"Intervals hold, with {level} confidence, for all of a panel at once.",
+            partial(_draw_slices, part, names),
+        )
+        for i, part in enumerate(slices)
+    ]
+    return tuple(found)
+
+
+def _best_set(measures: Sequence[Measure]) -> FloatArray | None:
+    compared = [x.comparison.best_set for x in measures if x.comparison is not None]
+    return np.stack(compared) if compared else None
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure:
+    """A panel for each metric by which models are compared; of one model, each metric a row."""
+    chosen = [x for x in measures if x.comparison is not None]
+    if not chosen:
+        chosen = [x for x in measures if not x.name.startswith("amount")]
+    columns = min(len(chosen), _COLUMNS)
+    rows = -(-len(chosen) // columns)
+    figure = _figure(10, rows * (1.4 + 0.3 * len(names)))
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, measure in zip(panels, chosen, strict=False):
+        best = None if measure.comparison is None else measure.comparison.best_set
+        plots.forest(measure.interval, names=names, metrics=[measure.title], best_set=best, ax=ax)
+    for ax in panels[len(chosen) :]:
+        ax.set_axis_off()
+    return figure
+
+
+def _draw_precision(table: jm.ScoreTable, names: Sequence[str], band: jm.Interval | None) -> Figure:
+    figure = _figure(6.4, 4.8)
+    ax = plots.precision_recall(table, names=names, ax=figure.subplots())
+    if band is not None:
+        for i, line in enumerate(ax.get_lines()[: len(names)]):
+            colour: Any = line.get_color()
+            ax.fill_between(
+                RECALLS, band.low[i], band.high[i], color=colour, alpha=0.15, linewidth=0
+            )
+    return figure
+
+
+def _panels(n: int, draw: Callable[[int, Axes], Any]) -> Figure:
+    columns = min(n, _COLUMNS)
+    rows = -(-n // columns)
+    figure = _figure(3.4 * columns, 3 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for i in range(n):
+        draw(i, panels[i])
+    for ax in panels[n:]:
+        ax.set_axis_off()
+    return figure
+
+
+def _draw_scores(table: jm.ScoreTable, names: Sequence[str]) -> Figure:
+    def draw(i: int, ax: Axes) -> None:
+        plots.score_distributions(jax.tree.map(lambda x: x[i], table), ax=ax)
+        ax.set_title(names[i], fontsize="medium")
+
+    return _panels(len(names), draw)
+
+
+def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -> Figure:
+    """A panel a model, as scales of scores differ."""
+
+    def draw(i: int, ax: Axes) -> None:
+        one = jax.tree.map(lambda x: x[i], table)
+        plots.cost(one, fp_cost=settings.fp_cost, fn_cost=settings.fn_cost, ax=ax)
+        ax.set_title(names[i], fontsize="medium")
+
+    return _panels(len(names), draw)
+
+
+def _draw_slices(slices: Slices, names: Sequence[str]) -> Figure:
+    """A panel a metric, in which slices are rows and models marks."""
+    figure = _figure(10, 1.8 + 0.22 * len(slices.values) * (1 + len(names)) / 2)
+    for ax, measure in zip(figure.subplots(1, len(slices.measures)), slices.measures, strict=True):
+        by_model = [
+            jax.tree.map(lambda x, i=i: x[:, i], measure.interval) for i in range(len(names))
+        ]
+        plots.forest(by_model, names=slices.values, metrics=names, ax=ax)
+        ax.set_xlabel(measure.title)
+    return figure

@@ -1,0 +1,87 @@
+"""The answer in sentences: which models cannot be told from the best, by which metric, how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._report._cells import digits_of, fixed, p_value
+from jaxmetrics._report._evaluation import Evaluation, Measure
+
+
+class Finding(NamedTuple):
+    """What a metric says: a short answer, and how sure it is."""
+
+    metric: str
+    answer: str
+    detail: str
+
+
+def findings_of(evaluation: Evaluation) -> list[Finding]:
+    """One for each metric by which models are compared; or, of one model, for each metric."""
+    compared = [x for x in evaluation.measures if x.comparison is not None]
+    if compared:
+        return [_of_comparison(x, evaluation.names) for x in compared]
+    return [_of_values(x, evaluation.names) for x in evaluation.measures]
+
+
+def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
+    parts = [
+        f"{name} {value}" if len(names) > 1 else value
+        for name, value in zip(names, map(_value, *_columns(measure)), strict=True)
+    ]
+    level = f"{100 * measure.interval.confidence_level:g} % confidence intervals"
+    detail = f"in brackets, {level}"
+    if measure.bounds is not None:
+        detail += "; models were read in batches, and are not compared with each other"
+    return Finding(_called(measure), "; ".join(parts), detail if len(names) > 1 else level)
+
+
+def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
+    found: Any = measure.comparison
+    if np.isnan(found.estimate).any():
+        return Finding(_called(measure), "undefined", "so that models cannot be compared")
+    best = int(np.argmax(found.estimate))
+    level = f"{100 * found.confidence_level:g} %"
+    others = [i for i in range(len(names)) if i != best]
+    equal = [names[i] for i in others if found.best_set[i]]
+    worse = [i for i in others if not found.best_set[i]]
+    value = _value(*(x[best] for x in _columns(measure)))
+    answer = f"{names[best]} is highest, at {value}"
+    if equal:
+        answer += f"; {_listed(equal)} cannot be told from the best"
+    else:
+        answer += ", and better than all others" if len(others) > 1 else ", and better"
+    digits = digits_of((found.simultaneous_high - found.simultaneous_low)[:, best])
+    details = [
+        f"{names[i]} is lower by {fixed(found.difference[best, i], digits)} "
+        f"[{fixed(found.simultaneous_low[best, i], digits)}, "
+        f"{fixed(found.simultaneous_high[best, i], digits)}], "
+        f"{p_value(found.simultaneous_p_value[best, i])}"
+        for i in worse
+    ]
+    sure = f"with {level} confidence, for all pairs of models at once"
+    return Finding(_called(measure), answer, "; ".join([*details, sure]))
+
+
+def _columns(measure: Measure) -> tuple[Any, Any, Any, Any]:
+    interval: Any = measure.interval
+    digits = digits_of(interval.high - interval.low)
+    return interval.estimate, interval.low, interval.high, [digits] * len(interval.estimate)
+
+
+def _value(value: float, low: float, high: float, digits: int) -> str:
+    if np.isnan(value):
+        return "undefined"
+    return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
+
+
+def _called(measure: Measure) -> str:
+    amount = " by amount" if measure.name.startswith("amount") else ""
+    return measure.title + amount
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,201 @@
+"""The evaluation as one page of HTML that needs nothing else: figures are drawn into it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._report._cells import Cell, digits_of, fixed, p_value, value_cells
+from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, Slices, percent
+from jaxmetrics._report._findings import findings_of
+from jaxmetrics._report._settings import Settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Colours of a figure that stand for those of the page, which may be light or dark.
+_INK, _PAPER = "#010203", "#fdfefd"
+
+
+class _Table(NamedTuple):
+    """Rows of cells under headings."""
+
+    title: str
+    corner: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    about: str = ""
+
+
+def page_of(settings: Settings, evaluation: Evaluation, versions: dict[str, str]) -> str:
+    """The report of an evaluation."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    template = environment.from_string(
+        files("jaxmetrics._report").joinpath("page.html.jinja").read_text(encoding="utf-8")
+    )
+    return template.render(
+        title=evaluation.title,
+        findings=findings_of(evaluation),
+        tables=list(_tables(evaluation)),
+        pairs=[_pairs(x, evaluation.names) for x in evaluation.measures if x.comparison],
+        drawings=[(x, _svg(x, i)) for i, x in enumerate(evaluation.drawings)],
+        slices=[
+            table for part in evaluation.slices for table in _of_slices(part, evaluation.names)
+        ],
+        facts=list(_facts(evaluation.facts)),
+        warnings=evaluation.warnings,
+        settings=settings,
+        level=percent(settings.confidence_level),
+        versions=versions,
+        date=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def _tables(evaluation: Evaluation) -> Iterator[_Table]:
+    """Values, and values by amount."""
+    names = evaluation.names
+    by_amount = [x for x in evaluation.measures if x.name.startswith("amount")]
+    counted = [x for x in evaluation.measures if x not in by_amount]
+    several = "; * marks the best of a column" if len(names) > 1 else ""
+    about = (
+        f"In brackets, {percent(counted[0].interval.confidence_level)} confidence "
+        f"intervals{evaluation.about}{several}."
+    )
+    yield _of_models("Values", about, names, counted)
+    if by_amount:
+        yield _of_models("Values by amount", "", names, by_amount)
+
+
+def _of_models(title: str, about: str, names: Sequence[str], measures: list[Measure]) -> _Table:
+    columns = [value_cells(x) for x in measures]
+    rows = tuple(zip(names, zip(*columns, strict=True), strict=True))
+    if any(x.n_queries is not None for x in measures):
+        counts = tuple(Cell("" if x.n_queries is None else f"{x.n_queries:,}") for x in measures)
+        rows = (*rows, ("queries", counts))
+    headings = tuple(x.heading for x in measures)
+    return _Table(title, "Model", headings, rows, about)
+
+
+def _pairs(measure: Measure, names: Sequence[str]) -> _Table:
+    """Row minus column, of all pairs; those that may be the best are marked."""
+    found: Any = measure.comparison
+    digits = digits_of(found.simultaneous_high - found.simultaneous_low)
+
+    def cell(i: int, j: int) -> Cell:
+        if i == j or np.isnan(found.difference[i, j]):
+            return Cell("")
+        p = found.simultaneous_p_value[i, j]
+        limits = (found.simultaneous_low[i, j], found.simultaneous_high[i, j])
+        low, high = (fixed(x, digits) for x in limits)
+        clear = limits[0] > 0 or limits[1] < 0
+        return Cell(f"{fixed(found.difference[i, j], digits)}, {p_value(p)}", (low, high), clear)
+
+    n = len(names)
+    rows = tuple(
+        (f"{name} +" if found.best_set[i] else name, tuple(cell(i, j) for j in range(n)))
+        for i, name in enumerate(names)
+    )
+    equality = ""
+    if n > 2:
+        equality = f" That all are equal: {p_value(float(found.chi2_p_value))}."
+    return _Table(
+        measure.title,
+        "Row minus column",
+        tuple(names),
+        rows,
+        f"Bold, where 0 is not in the interval.{equality}",
+    )
+
+
+def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
+    for measure in slices.measures:
+        interval: Any = measure.interval
+        digits = digits_of((interval.high - interval.low).ravel())
+
+        def cell(i: int, j: int, interval: Any = interval, digits: int = digits) -> Cell:
+            value, low, high = (x[i, j] for x in (interval.estimate, interval.low, interval.high))
+            if np.isnan(value):
+                return Cell("-")
+            return Cell(fixed(value, digits), (fixed(low, digits), fixed(high, digits)))
+
+        rows = tuple(
+            (
+                value,
+                (
+                    Cell(f"{slices.n_items[i]:,}"),
+                    Cell(f"{slices.n_positive[i]:,}"),
+                    *(cell(i, j) for j in range(len(names))),
+                ),
+            )
+            for i, value in enumerate(slices.values)
+        )
+        level = percent(1 - (1 - interval.confidence_level) * len(slices.values))
+        yield _Table(
+            f"{measure.title}, by {slices.column}",
+            slices.column,
+            ("items", "positive", *names),
+            rows,
+            f"Intervals hold for all rows of a column at once, with {level} confidence; a dash is "
+            "where a class is absent.",
+        )
+
+
+def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is known of the data, in words."""
+    n = facts["n_items"]
+
+    def of_all(count: int) -> str:
+        return f"{count:,} ({percent(count / n)})"
+
+    yield "File", facts["file"]
+    yield "Label", facts["label"]
+    yield "Rows", f"{n:,}"
+    for name, called in (("n_positive", "Positive"), ("n_relevant", "Relevant")):
+        if name in facts:
+            yield called, of_all(facts[name])
+    if "n_queries" in facts:
+        yield "Queries", f"{facts['n_queries']:,}, by {facts['group']}"
+    if facts.get("cluster") is not None:
+        yield "Clusters", f"{facts['n_clusters']:,}, by {facts['cluster']}"
+    for name, count in facts.get("n_tied", {}).items():
+        yield f"Tied scores, {name}", of_all(count)
+    if "n_duplicates" in facts:
+        yield "Duplicate rows of label and scores", of_all(facts["n_duplicates"])
+    yield "Missing or NaN", "none, as they are refused"
+    if facts.get("streamed"):
+        yield "Read", "in batches, into 65,536 bins of scores"
+
+
+def _svg(drawing: Drawing, number: int) -> str:
+    """The figure, in the colours of the page."""
+    from matplotlib import rc_context
+
+    text = io.StringIO()
+    with page_colours(), rc_context({"svg.hashsalt": str(number), "svg.fonttype": "path"}):
+        figure: Figure = drawing.draw()
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    return svg.replace(_INK, "currentColor").replace(_PAPER, "var(--paper)")
+
+
+@contextmanager
+def page_colours() -> Iterator[None]:
+    """Matplotlib draws with ink and paper for black and white."""
+    from matplotlib import rc_context
+
+    ink = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+    paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
+    colours: dict[Any, str] = {**dict.fromkeys(ink, _INK), **dict.fromkeys(paper, _PAPER)}
+    with rc_context(colours):
+        yield

@@ -1,0 +1,100 @@
+"""The metrics of parts of the data: of the items that have one value of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import pandas
+
+import jaxmetrics as jm
+from jaxmetrics._report._evaluation import Measure, Slices
+from jaxmetrics._report._metrics import Metric, classification_metrics
+from jaxmetrics._report._settings import InputError, Settings
+
+MOST_VALUES = 20
+_PARTS = 5  # of a column of more numbers
+
+
+class Column(NamedTuple):
+    """A column by which items are told apart."""
+
+    name: str
+    values: tuple[str, ...]
+    codes: npt.NDArray[np.intp]  # [n], the value of each item
+
+
+def column_of(name: str, column: Any) -> Column:
+    """Its values in order, what is missing among them; more numbers than a few as fifths."""
+    numeric = pandas.api.types.is_numeric_dtype(column)
+    if numeric and column.nunique() > MOST_VALUES:
+        column = pandas.qcut(column.astype(float), _PARTS, duplicates="drop", precision=3)
+        column = column.cat.rename_categories(lambda x: f"{x.left:g} to {x.right:g}")
+    elif not isinstance(column.dtype, pandas.CategoricalDtype):
+        column = column.astype("category")
+    column = column.cat.remove_unused_categories()
+    codes = np.asarray(column.cat.codes, np.intp)
+    values = [str(x) for x in column.cat.categories]
+    if len(values) > MOST_VALUES:
+        raise InputError(
+            f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: pass a "
+            "column of fewer groups"
+        )
+    if (codes < 0).any():
+        codes, values = np.where(codes < 0, len(values), codes), [*values, "missing"]
+    return Column(name, tuple(values), codes)
+
+
+def intervals_of(
+    column: Column,
+    scores: Any,
+    labels: Any,
+    settings: Settings,
+    *,
+    progress: Callable[[int], None],
+    **options: Any,
+) -> list[jm.Interval]:
+    """AUC and partial AUC `[slices, models]`, with intervals that hold for all slices at once.
+
+    By Bonferroni: each interval has the level 1 - (1 - level) / slices.
+    """
+    n = len(column.values)
+    level = 1 - (1 - settings.confidence_level) / n
+    found = []
+    for i in range(n):
+        where = column.codes == i  # of one shape, so that metrics are compiled once
+        found.append(
+            [
+                jm.confidence_interval(
+                    x.function, scores, labels, where=where, confidence_level=level, **options
+                )
+                for x in _metrics(settings)
+            ]
+        )
+        progress(settings.n_resamples * (i + 1) // n)
+    return [
+        jax.tree.map(lambda *x: np.stack(x), *intervals) for intervals in zip(*found, strict=True)
+    ]
+
+
+def slices_of(
+    column: Column, labels: Any, settings: Settings, intervals: Sequence[jm.Interval]
+) -> Slices:
+    """The slices of a column, and what is known of each."""
+    n = len(column.values)
+    counts = [np.bincount(column.codes[some], minlength=n) for some in (slice(None), labels)]
+    n_items, n_positive = (tuple(int(x) for x in count) for count in counts)
+    measures = tuple(
+        Measure(x.name, x.heading, interval, max_fpr=x.max_fpr)
+        for x, interval in zip(_metrics(settings), intervals, strict=True)
+    )
+    return Slices(column.name, column.values, n_items, n_positive, measures)
+
+
+def _metrics(settings: Settings) -> list[Metric]:
+    """Those whose intervals are closed forms."""
+    metrics = classification_metrics(settings.max_fpr)
+    return [x for x in metrics if x.name in ("roc_auc", "partial_auc")]
