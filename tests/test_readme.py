@@ -1,17 +1,15 @@
 """The code of the README runs."""
 
-import re
 from pathlib import Path
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+import documents
+
+README = Path(__file__).parents[1] / "README.md"
 
 
 def test_python_blocks():
-    namespace = {}
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), namespace)
-    assert len(blocks) == 6
+    namespace = documents.run(README)
+    assert len(documents.blocks(README)) == 6
     assert namespace["curve"].tpr.shape == (20, 10_001)
     assert namespace["flat"].shape == (2, 500)
     assert namespace["interval"].low.shape == (20,)
@@ -24,4 +22,4 @@ def test_commands():
         "python -m pip install -e '.[report]' && jaxmetrics demo",
         "python -m pip install -e '.[test]' && python -m pytest",
     ):
-        assert f"\n{command}\n" in README
+        assert f"\n{command}\n" in README.read_text(encoding="utf-8")

@@ -1,0 +1,81 @@
+"""The site: `python -m sphinx -W docs docs/_build` writes it to docs/_build/index.html."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import jaxmetrics
+
+project = "jaxmetrics"
+author = "The jaxmetrics developers"
+project_copyright = "the jaxmetrics developers, Apache-2.0"
+version = release = jaxmetrics.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+]
+exclude_patterns = ["_build"]
+
+html_theme = "furo"
+html_title = "jaxmetrics"
+html_copy_source = False
+html_show_sphinx = False
+
+myst_enable_extensions = ["amsmath", "dollarmath"]
+myst_heading_anchors = 3
+
+# What docstrings have in backquotes is code, and a link where it is a public name.
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+
+
+def as_markup(app: Sphinx, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are written to be read as they are; what reStructuredText would misread:
+
+    bars, which are of absolute values, and indented lines under a line of text, which are a list.
+    """
+    result: list[str] = []
+    listed = False
+    for before, line in pairwise(["", *lines]):
+        indented = line.startswith(" ")
+        if indented and not before.startswith(" "):
+            listed = bool(before) and not re.fullmatch(r"\w+:", before)
+            result += [""] * listed
+        elif listed and line and not indented:
+            listed = False
+            result += [""] * bool(before)
+        starts = listed and indented and not line.startswith(" " * 3)
+        result.append(("| " if starts else "") + line.replace("|", r"\|"))
+    lines[:] = result
+
+
+class CommandHelp(SphinxDirective):
+    """What a command of `jaxmetrics` prints with --help."""
+
+    optional_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        from click.testing import CliRunner
+
+        from jaxmetrics.cli import commands
+
+        asked = [*self.arguments, "--help"]
+        text = CliRunner().invoke(commands(), asked, prog_name="jaxmetrics").output
+        return [nodes.literal_block(text, text, language="text")]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-docstring", as_markup, priority=400)  # before napoleon
+    app.add_directive("command-help", CommandHelp)

@@ -1,0 +1,76 @@
+"""The site: its code runs, it has all public names, and it builds without a warning."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import documents
+import pytest
+
+import jaxmetrics
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts and documents.blocks(p))
+OPTIONAL = ("torch", "torchmetrics")  # which the test extra does not bring
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_code(page):
+    try:
+        documents.run(page)
+    except ModuleNotFoundError as error:
+        if error.name not in OPTIONAL:
+            raise
+        pytest.skip(f"needs {error.name}")
+
+
+def test_examples_are_shown():
+    text = (DOCS / "examples.md").read_text(encoding="utf-8")
+    files = [f for f in (DOCS.parent / "examples").iterdir() if f.suffix in (".py", ".png")]
+    assert [f.name for f in files if f" ../examples/{f.name}\n" not in text] == []
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    for name in ("sphinx", "furo", "myst_parser"):
+        pytest.importorskip(name, reason="the extra docs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", DOCS, folder]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    return folder
+
+
+def test_builds_without_warnings(site):
+    assert (site / "index.html").stat().st_size > 5000
+
+
+def _public_modules():
+    """The modules without an underscore in their path that say what is public."""
+    found = pkgutil.walk_packages(jaxmetrics.__path__, "jaxmetrics.")
+    names = [m.name for m in found if "._" not in m.name]
+    modules = [jaxmetrics, *map(importlib.import_module, names)]
+    return [m for m in modules if hasattr(m, "__all__")]
+
+
+def test_each_public_name_is_there_once(site):
+    """Under one of its names, as what `jaxmetrics.inference` has is also in `jaxmetrics`."""
+    from sphinx.util.inventory import InventoryFile
+
+    with (site / "objects.inv").open("rb") as file:
+        inventory = InventoryFile.load(file, "", lambda base, path: path)
+    documented = {
+        name
+        for kind in ("function", "class", "data", "module")
+        for name in inventory.get(f"py:{kind}", {})
+    }
+    names = {}
+    for module in _public_modules():
+        for name in module.__all__:
+            names.setdefault(id(getattr(module, name)), []).append(f"{module.__name__}.{name}")
+    assert len(names) > 120
+    counts = {tuple(group): len(documented.intersection(group)) for group in names.values()}
+    assert {group: count for group, count in counts.items() if count != 1} == {}
