@@ -29,7 +29,7 @@ features, target = load_breast_cancer(return_X_y=True)
 labels = target == 0  # malignant
 models = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
-    "random forest": RandomForestClassifier(200, random_state=0),
+    "random forest": RandomForestClassifier(random_state=0),
     "naive Bayes": GaussianNB(),
     "decision tree": DecisionTreeClassifier(max_depth=3, random_state=0),
 }
@@ -55,7 +55,7 @@ for (name, metric), ax in zip(metrics.items(), figure.subplots(1, 3, sharey=True
         print("  {:20} {:.3f}  {:.3f} to {:.3f}".format(model, *numbers))
     errors = np.abs(np.stack([found.low, found.high]) - found.estimate)
     ax.errorbar(found.estimate, rows, xerr=errors, fmt="o", color="#0072b2", capsize=3)
-    ax.set(title=name, yticks=rows, yticklabels=models, ylim=(-0.5, len(models) - 0.5))
+    ax.set(title=f"{name}, 95 %", yticks=rows, yticklabels=models, ylim=(-0.5, len(models) - 0.5))
     ax.grid(axis="x", alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
 

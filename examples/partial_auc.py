@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import jaxmetrics as jm
 from jaxmetrics import plots
@@ -31,11 +30,8 @@ print(f"{'':22}{'AUC':>8}{f'to {MAX_FPR}':>8}{'two-way':>9}")
 for row in zip(models, auc, partial, two_way, strict=True):
     print("{:22}{:8.4f}{:8.4f}{:9.4f}".format(*row))
 
-figure = Figure(figsize=(6.4, 5), layout="constrained")
-ax = plots.roc(scores, labels, names=list(models), ax=figure.subplots())
-ax.axvline(MAX_FPR, color="black", linestyle=":", linewidth=1)
-ax.annotate(f"max_fpr = {MAX_FPR}", (MAX_FPR, 0.95), (MAX_FPR + 0.02, 0.95))
-ax.set_title("One AUC, three models")
+figure = plots.roc_with_window(scores, labels, names=list(models), max_fpr=MAX_FPR)
+figure.suptitle("One AUC, three models")
 path = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".png"))
 figure.savefig(path, dpi=120)
 print(f"drew {path.name}")

@@ -1,28 +1,36 @@
-"""One evaluation by two processes, as by two hosts: each counts its own data, one sum merges them.
+"""One evaluation by two processes, as by two hosts: each counts its own data, and states merge.
 
-Started without arguments it starts both on this machine; on hosts of your own, give each its
-number, how many there are, and the address of the first.
+The merged state has the AUC of all data; the mean of the processes' AUCs is something else where
+their data differ, as here, where the second has fewer positives and higher scores. Without a number
+it starts both on this machine; on hosts of your own, give each its number, how many there are, and
+the address of the first.
 
-    python examples/two_processes.py [PROCESS PROCESSES ADDRESS:PORT]
+    python examples/two_processes.py [figure.png [PROCESS PROCESSES ADDRESS:PORT]]
 """
 
 import socket
 import subprocess
 import sys
+from functools import reduce
+from operator import itemgetter
+from pathlib import Path
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.experimental.multihost_utils import process_allgather
+from matplotlib.figure import Figure
 
 import jaxmetrics as jm
 
+bins = jm.streaming.float16_bins()
 
-def start():
+
+def start(path):
     """Two processes of this script; what the first prints."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    commands = [[sys.executable, __file__, str(i), "2", address] for i in range(2)]
+    commands = [[sys.executable, __file__, path, str(i), "2", address] for i in range(2)]
     workers = [subprocess.Popen(x, stdout=subprocess.PIPE, text=True) for x in commands]
     printed = [worker.communicate()[0] for worker in workers]
     print(printed[0], end="")
@@ -30,43 +38,42 @@ def start():
         raise SystemExit("a process failed")
 
 
-def evaluate(process, processes, address):
+def evaluate(path, process, processes, address):
     jax.config.update("jax_cpu_collectives_implementation", "gloo")  # of no effect on GPUs
     jax.distributed.initialize(address, processes, process)
-    bins = jm.streaming.float16_bins()
-
     rng = np.random.default_rng(process)  # as if each read files of its own
     state = jm.streaming.init(bins)
     for _ in range(5):
-        labels = rng.random(100_000) < 0.05
-        scores = (rng.normal(size=len(labels)) + 1.5 * labels).astype(np.float32)
+        labels = rng.random(40_000) < 0.05 / (1 + 4 * process)
+        scores = (rng.normal(size=len(labels)) + 1.5 * labels + process).astype(np.float32)
         state = jm.streaming.update(state, scores, labels, bins=bins)
-    print(f"process {process}: {jm.streaming.n_items(state):,} items")
-
-    mesh = jax.make_mesh((jax.device_count(),), ("all",), axis_types=(AxisType.Auto,))
-    split = NamedSharding(mesh, PartitionSpec("all"))
-    first, *others = jax.local_devices()
-    parts = [jax.device_put(state, first)]
-    parts += [jax.device_put(jm.streaming.init(bins), device) for device in others]
-
-    def of_all(*digits):  # one leaf, in which each device holds a state
-        shape = (jax.device_count(), *digits[0].shape)
-        return jax.make_array_from_single_device_arrays(shape, split, [x[None] for x in digits])
-
-    merge = jax.jit(
-        lambda state: jax.tree.map(lambda x: x.sum(0), state),
-        out_shardings=NamedSharding(mesh, PartitionSpec()),
-    )
-    whole = merge(jax.tree.map(of_all, *parts))
-    whole = jax.tree.map(lambda x: x.addressable_data(0), whole)
-    interval = jm.streaming.interval(jm.roc_auc, whole, bins=bins)
-    print(f"all: {jm.streaming.n_items(whole):,} items", end=", ")
-    print(f"AUC {interval.estimate:.4f}, 95 % {interval.low:.4f} to {interval.high:.4f}")
+    stacked = process_allgather(state)
+    if process == 0:
+        report(path, [jax.tree.map(itemgetter(i), stacked) for i in range(processes)])
     jax.distributed.shutdown()
 
 
+def report(path, states):
+    ax = Figure(figsize=(6.4, 2.2), layout="constrained").subplots()
+    found = {f"process {i}": state for i, state in enumerate(states)}
+    found["all"] = reduce(jm.streaming.merge, states)
+    for row, (name, state) in enumerate(found.items()):
+        area = jm.streaming.interval(jm.roc_auc, state, bins=bins)
+        low, high = jm.streaming.bounds(jm.roc_auc, state, bins=bins)
+        print(f"{name}: {jm.streaming.n_items(state):,} items, AUC {area.estimate:.4f}", end=", ")
+        print(f"surely {low:.5f} to {high:.5f}, 95 % {area.low:.4f} to {area.high:.4f}")
+        ax.plot([area.low, area.high], [row, row], color="#56B4E9", linewidth=3)
+        ax.plot([low, high], [row, row], color="#0072B2", linewidth=14, solid_capstyle="butt")
+    mean = np.mean([jm.roc_auc(jm.streaming.table(state, bins=bins)) for state in states])
+    print(f"mean of the processes {mean:.4f}, which is not the AUC of all")
+    ax.plot(mean, len(states), "D", color="#D55E00", markerfacecolor="white")
+    ax.set(yticks=range(len(found)), yticklabels=found, ylim=(len(states) + 0.5, -0.5))
+    ax.set(xlabel="AUC", title="Bounds and 95 % interval; diamond: mean of the processes")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.figure.savefig(path, dpi=120)
+    print(f"drew {Path(path).name}")
+
+
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        evaluate(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
-    else:
-        start()
+    path, *worker = sys.argv[1:] or [str(Path(__file__).with_suffix(".png"))]
+    evaluate(path, *map(int, worker[:2]), worker[2]) if worker else start(path)
