@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from jax import lax
 from jaxmetrics import _checks, _numerics, _sorting
 from jaxmetrics._items import at_hand, at_least_one, on_host, one_id_at_least
 from jaxmetrics._keywords import REQUIRED, keywords
-from jaxmetrics._types import Array, ArrayLike, Items, ListMetric
+from jaxmetrics._types import Array, ArrayLike, Items, ListMetric, P
 
 Places = int | tuple[int, ...] | None
 
@@ -217,7 +217,9 @@ def _gather(values: Any, order: Any) -> Any:
 # Evaluation.
 
 
-def list_metric(*, ideal: bool = False, graded: bool = False) -> Callable[..., ListMetric]:
+def list_metric(
+    *, ideal: bool = False, graded: bool = False
+) -> Callable[[Callable[Concatenate[Lists, P], tuple[Array, Any]]], ListMetric[P]]:
     """Makes a function of Lists a metric of scores and labels.
 
     `function(lists, *, option=default, ...)` returns its value for each list and whether that is
@@ -230,7 +232,9 @@ def list_metric(*, ideal: bool = False, graded: bool = False) -> Callable[..., L
       graded: whether labels must not be negative.
     """
 
-    def decorate(function: Callable[..., tuple[Array, Any]]) -> ListMetric:
+    def decorate(
+        function: Callable[Concatenate[Lists, P], tuple[Array, Any]],
+    ) -> ListMetric[P]:
         options = keywords(
             function,
             {"scores": REQUIRED, "labels": REQUIRED},
@@ -267,7 +271,7 @@ def list_metric(*, ideal: bool = False, graded: bool = False) -> Callable[..., L
 
         public: Any = metric
         public.__signature__ = options.signature
-        found: ListMetric = public
+        found: ListMetric[P] = public
         return found
 
     return decorate

@@ -159,7 +159,6 @@ def double_program(*static: int) -> Callable[[Callable[..., R]], Callable[..., R
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
-        @functools.partial(jax.jit, static_argnums=static)
         def run(*arguments: Any) -> Any:
             constants = {i: arguments[i] for i in static}
             varied = [x for i, x in enumerate(arguments) if i not in constants]
@@ -173,10 +172,13 @@ def double_program(*static: int) -> Callable[[Callable[..., R]], Callable[..., R
 
             return in_double(compute)(*leaves)
 
+        run.__name__ = function.__name__  # by which profilers and logs call the program
+        compiled = jax.jit(run, static_argnums=static)
+
         @functools.wraps(function)
         def call(*arguments: Any) -> R:
             with double_precision():
-                result: R = run(*arguments)
+                result: R = compiled(*arguments)
             return result
 
         return call

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, Concatenate, Literal, NamedTuple, Protocol, overload
 
 import jax.numpy as jnp
 from jax import lax
@@ -14,7 +15,7 @@ from jaxmetrics._metric import library_metric
 from jaxmetrics._numerics import rates, slack
 from jaxmetrics._quantile import weighted_quantile
 from jaxmetrics._table import ScoreTable
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._types import Array, ArrayLike, P
 
 
 class AtThreshold(NamedTuple):
@@ -22,6 +23,33 @@ class AtThreshold(NamedTuple):
 
     value: Array
     threshold: Array
+
+
+class _WithThreshold(Protocol[P]):
+    """A metric whose value comes with its threshold where that is asked for."""
+
+    @property
+    def table_function(self) -> Callable[..., Array]:
+        """As that of TableMetric."""
+
+    @overload
+    def __call__(
+        self, *items: ArrayLike, return_threshold: Literal[True], **options: Any
+    ) -> AtThreshold: ...
+
+    @overload
+    def __call__(self, table: ScoreTable, /, *args: P.args, **options: P.kwargs) -> Array: ...
+
+    @overload
+    def __call__(self, scores: ArrayLike, labels: ArrayLike, **options: Any) -> Array: ...
+
+
+def _metric_with_threshold(
+    function: Callable[Concatenate[ScoreTable, P], Array | AtThreshold],
+) -> _WithThreshold[P]:
+    metric: Any = library_metric(function)
+    found: _WithThreshold[P] = metric
+    return found
 
 
 @partial(library_metric, amounts=True)
@@ -179,7 +207,7 @@ def _quantile(table: ScoreTable, max_fpr: ArrayLike, method: str) -> Array:
     )
 
 
-@library_metric
+@_metric_with_threshold
 def precision_at_recall(
     table: ScoreTable, *, min_recall: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -217,7 +245,7 @@ def precision_at_recall(
     return _best(points, min_recall, slack(table.positives), return_threshold, lowest=True)
 
 
-@library_metric
+@_metric_with_threshold
 def recall_at_precision(
     table: ScoreTable, *, min_precision: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -255,7 +283,7 @@ def recall_at_precision(
     return _best(points, min_precision, slack(table.positives), return_threshold)
 
 
-@library_metric
+@_metric_with_threshold
 def sensitivity_at_specificity(
     table: ScoreTable, *, min_specificity: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -293,7 +321,7 @@ def sensitivity_at_specificity(
     return _best(points, min_specificity, slack(table.negatives), return_threshold)
 
 
-@library_metric
+@_metric_with_threshold
 def specificity_at_sensitivity(
     table: ScoreTable, *, min_sensitivity: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:

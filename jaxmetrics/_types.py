@@ -46,28 +46,56 @@ class TableMetric(Protocol[P, R_co]):
     @overload
     def __call__(self, table: ScoreTable, /, *args: P.args, **options: P.kwargs) -> R_co: ...
 
+    # A ParamSpec cannot be joined with keywords, so that options beside weights, a mask or amounts
+    # are checked when the metric is called, not before.
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *args: P.args, **options: P.kwargs
+    ) -> R_co: ...
+
     @overload
     def __call__(
         self,
         scores: ArrayLike,
         labels: ArrayLike,
         *,
-        weights: ArrayLike | None = None,
+        weights: ArrayLike,
         where: ArrayLike | None = None,
         **options: Any,
     ) -> R_co: ...
 
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike, **options: Any
+    ) -> R_co: ...
 
-class ListMetric(Protocol):
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *, amounts: ArrayLike, **options: Any
+    ) -> R_co: ...
+
+
+class ListMetric(Protocol[P]):
     """A metric of ranked lists: rows of documents, or segments of flat items."""
 
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *args: P.args, **options: P.kwargs
+    ) -> Array: ...
+
+    @overload
     def __call__(
         self,
         scores: ArrayLike,
         labels: ArrayLike,
         *,
-        where: ArrayLike | None = None,
-        segments: ArrayLike | None = None,
+        segments: ArrayLike,
         num_segments: int | None = None,
+        where: ArrayLike | None = None,
         **options: Any,
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike, **options: Any
     ) -> Array: ...

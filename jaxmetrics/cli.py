@@ -342,6 +342,6 @@ def commands() -> click.Group:
 def main() -> None:
     """Run the command, or say what is not installed."""
     if any(find_spec(name) is None for name in EXTRA):
-        sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics[report]'\n")
+        sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics-exact[report]'\n")
         sys.exit(2)
     commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))

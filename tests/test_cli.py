@@ -573,7 +573,7 @@ def test_without_the_extra_one_sentence():
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
-    assert "pip install 'jaxmetrics[report]'" in result.stderr
+    assert "pip install 'jaxmetrics-exact[report]'" in result.stderr
 
 
 def test_importing_the_library_does_not_import_the_extra():

@@ -159,18 +159,20 @@ def test_sums_of_leaves_are_merges(rng):
     states = [filled(UNIFORM, scores[i::8], labels[i::8], weights=weights[i::8]) for i in range(8)]
     whole = filled(UNIFORM, scores, labels, weights=weights)
     summed = jax.tree.map(lambda *x: sum(x), *states)
+    by_numpy = jax.tree.map(lambda *x: np.stack(x).sum(0), *states)
+    assert by_numpy.digits.dtype == np.int64
     merged = states[0]
     for state in states[1:]:
         merged = S.merge(merged, state)
     assert_array_equal(merged.digits, whole.digits)
     expected = S.table(whole, bins=UNIFORM)
-    for state in (summed, merged):
+    for state in (summed, by_numpy, merged):
         for a, b in zip(S.table(state, bins=UNIFORM), expected, strict=True):
             assert_array_equal(a, b)
-    again = S.update(summed, scores, labels, bins=UNIFORM, weights=weights)
-    assert_array_equal(
-        again.digits, S.merge(whole, filled(UNIFORM, scores, labels, weights=weights)).digits
-    )
+    twice = S.merge(whole, filled(UNIFORM, scores, labels, weights=weights))
+    for state in (by_numpy, summed):
+        again = S.update(state, scores, labels, bins=UNIFORM, weights=weights)
+        assert_array_equal(again.digits, twice.digits)
 
 
 @EVERY_BINS

@@ -72,10 +72,14 @@ def evaluate(
         work["band of precision"] = partial(
             _precision_band, given, common, settings.confidence_level
         )
-    for column in problem.slices:
-        work[f"slices by {column.name}"] = partial(intervals_of, column, *given, settings, **common)
-
     found, notes = carry_out(work, settings, tell)
+    by_slice = {
+        f"slices by {x.name}": partial(intervals_of, x, *given, settings, **common)
+        for x in problem.slices
+    }
+    for name, call in by_slice.items():  # one after the other, so that a note says which it is of
+        part, more = carry_out({name: call}, settings, tell)
+        found, notes = {**found, **part}, [*notes, *more]
     found = jax.tree.map(np.asarray, found)
     # Resamples lack a class only where clusters are drawn, which are of either class or both, so
     # that the library's advice to draw each class by itself is of no use here.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
@@ -76,21 +77,29 @@ def carry_out(
 ) -> tuple[dict[str, Found], list[str]]:
     """What each piece of work returns, in double precision, and what it warns of.
 
-    Each is passed a function `progress`, to be told how many resamples are ready.
+    Each is passed a function `progress`, to be told how many resamples are ready. Two pieces at a
+    time, as most of it is compiling, which takes one processor.
     """
-    found = {}
-    with jax.enable_x64(True), warnings.catch_warnings(record=True) as caught:
+    shares = dict.fromkeys(work, 0.0)
+
+    def run(name: str) -> Found:
+        what = f"Evaluating: {name.replace('_', ' ')}"
+
+        def progress(n: int) -> None:
+            shares[name] = n / settings.n_resamples
+            tell(what, sum(shares.values()) / len(work))
+
+        progress(0)
+        with jax.enable_x64(True):
+            result = work[name](progress=progress)
+        progress(settings.n_resamples)
+        return result
+
+    with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(2) as workers:
         warnings.simplefilter("always")
-        for i, (name, call) in enumerate(work.items()):
-            what, done = f"Evaluating: {name.replace('_', ' ')}", i / len(work)
-            tell(what, done)
-
-            def progress(n: int, what: str = what, done: float = done) -> None:
-                tell(what, done + n / settings.n_resamples / len(work))
-
-            found[name] = call(progress=progress)
+        found = dict(zip(work, workers.map(run, work), strict=True))
     notes = [str(warning.message) for warning in caught if warning.category is UserWarning]
-    return found, notes
+    return found, sorted(notes)  # as threads may warn in any order
 
 
 def has_bands(names: Sequence[str]) -> bool:

@@ -44,7 +44,8 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
         "warnings": list(evaluation.warnings),
         "versions": {
             "python": platform.python_version(),
-            **{name: version(name) for name in ("jaxmetrics", "jax", "numpy", "scikit-learn")},
+            "jaxmetrics": jm.__version__,
+            **{name: version(name) for name in ("jax", "numpy", "scikit-learn")},
         },
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -31,8 +32,12 @@ def column_of(name: str, column: Any) -> Column:
     """Its values in order, what is missing among them; more numbers than a few as fifths."""
     numeric = pandas.api.types.is_numeric_dtype(column)
     if numeric and column.nunique() > MOST_VALUES:
-        column = pandas.qcut(column.astype(float), _PARTS, duplicates="drop", precision=3)
-        column = column.cat.rename_categories(lambda x: f"{x.left:g} to {x.right:g}")
+        edges = np.unique(column.quantile(np.arange(1, _PARTS) / _PARTS))
+        parts = np.searchsorted(edges, column)
+        ends = column.groupby(parts).agg(["min", "max"]).dropna().to_numpy()
+        values = [f"{low:g} to {high:g}" for low, high in ends]
+        codes = np.where(column.isna(), -1, np.unique(parts, return_inverse=True)[1])
+        column = pandas.Series(pandas.Categorical.from_codes(codes, values))
     elif not isinstance(column.dtype, pandas.CategoricalDtype):
         column = column.astype("category")
     column = column.cat.remove_unused_categories()
@@ -64,16 +69,19 @@ def intervals_of(
     n = len(column.values)
     level = 1 - (1 - settings.confidence_level) / n
     found = []
-    for i in range(n):
+    for i, value in enumerate(column.values):
         where = column.codes == i  # of one shape, so that metrics are compiled once
-        found.append(
-            [
-                jm.confidence_interval(
-                    x.function, scores, labels, where=where, confidence_level=level, **options
-                )
-                for x in _metrics(settings)
-            ]
-        )
+        with warnings.catch_warnings(record=True) as caught:
+            found.append(
+                [
+                    jm.confidence_interval(
+                        x.function, scores, labels, where=where, confidence_level=level, **options
+                    )
+                    for x in _metrics(settings)
+                ]
+            )
+        for warning in caught:
+            warnings.warn(f"{column.name} {value}: {warning.message}", stacklevel=1)
         progress(settings.n_resamples * (i + 1) // n)
     return [
         jax.tree.map(lambda *x: np.stack(x), *intervals) for intervals in zip(*found, strict=True)

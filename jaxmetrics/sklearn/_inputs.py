@@ -17,7 +17,8 @@ try:
     from sklearn.utils.multiclass import type_of_target
 except ImportError as error:
     raise ImportError(
-        "jaxmetrics.sklearn checks its inputs with scikit-learn: pip install 'jaxmetrics[report]'"
+        "jaxmetrics.sklearn checks its inputs with scikit-learn: "
+        "pip install 'jaxmetrics-exact[report]'"
     ) from error
 
 __all__ = [

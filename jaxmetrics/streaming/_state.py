@@ -305,7 +305,8 @@ def _is_ready(array: Array) -> bool:
 
 def _origin(state: State) -> tuple[HostArray, HostArray]:
     """The number of items, and that times the fingerprint of the bins, modulo 2^32."""
-    columns = np.asarray(state.digits[..., -_EXTRA + ORIGIN, :]).view(np.uint32)
+    # Also of states that NumPy has added up, in 64 bits.
+    columns = np.asarray(state.digits[..., -_EXTRA + ORIGIN, :]).astype(np.uint32)
     columns = columns.reshape(-1, *columns.shape[-2:])
     one = _one(columns.shape[-1])
     seen = columns[..., 0, one] + (columns[..., 0, one + 1] << np.uint32(_counts.BITS))
