@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
     from jaxmetrics._report import Evaluation, Settings, Tell
 
-EXTRA = ("click", "jinja2", "matplotlib", "pandas", "pyarrow", "rich", "sklearn")
+EXTRA = (
+    "click",
+    "filelock",
+    "jinja2",
+    "matplotlib",
+    "pandas",
+    "platformdirs",
+    "pyarrow",
+    "rich",
+    "sklearn",
+)
 
 PATIENCE = 1.0  # seconds until progress is shown
 
@@ -339,9 +349,30 @@ def commands() -> click.Group:
     return click.version_option(jaxmetrics.__version__)(group)
 
 
+def _keep_programs() -> None:
+    """What JAX compiles is kept in the user's cache folder, so that the next call need not wait.
+
+    Unless the user has told JAX of another folder. The size makes JAX lock it, by filelock.
+    """
+    import jax
+    import platformdirs
+
+    if jax.config.values["jax_compilation_cache_dir"] is not None:
+        return
+    folder = platformdirs.user_cache_path("jaxmetrics")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a home that cannot be written to
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_compilation_cache_max_size", 2**28)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
 def main() -> None:
     """Run the command, or say what is not installed."""
     if any(find_spec(name) is None for name in EXTRA):
         sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics-exact[report]'\n")
         sys.exit(2)
+    _keep_programs()
     commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))

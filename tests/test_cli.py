@@ -4,6 +4,7 @@ against each other, every error."""
 import copy
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -574,6 +575,24 @@ def test_without_the_extra_one_sentence():
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
     assert "pip install 'jaxmetrics-exact[report]'" in result.stderr
+
+
+@pytest.mark.parametrize("chosen", [None, "elsewhere"])
+def test_programs_are_kept_in_the_users_cache_folder(tmp_path, chosen):
+    """Unless JAX is told of another folder."""
+    code = (
+        "import jax, jaxmetrics.cli; jaxmetrics.cli._keep_programs(); "
+        "print(jax.config.jax_compilation_cache_dir)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    if chosen is not None:
+        environment["JAX_COMPILATION_CACHE_DIR"] = chosen
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    expected = tmp_path / "jaxmetrics" if chosen is None else chosen
+    assert result.stdout.strip() == str(expected)
 
 
 def test_importing_the_library_does_not_import_the_extra():
