@@ -14,6 +14,7 @@ import sklearn.metrics
 import jaxmetrics as jm
 from benchmarks.processes import bytes_at_peak, fresh
 from benchmarks.rivals import MAX_FPR, RIVALS, sklearn_calls
+from benchmarks.tables import Row
 from benchmarks.timing import milliseconds, time_in_turn
 
 METRICS = {
@@ -21,7 +22,6 @@ METRICS = {
     "partial_auc": partial(jm.partial_auc, max_fpr=MAX_FPR, scale="mcclish"),
     "recall_at_fpr": partial(jm.recall_at_fpr, max_fpr=MAX_FPR),
 }
-Row = dict[str, str]
 
 
 def data(shape: tuple[int, ...], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -13,9 +13,9 @@ import numpy as np
 import sklearn.metrics
 
 import jaxmetrics as jm
+from benchmarks.tables import Row
 from benchmarks.timing import milliseconds, time_in_turn
 
-Row = dict[str, str]
 KS = (1, 5, 10)
 TEN = (
     *(partial(metric, k=KS) for metric in (jm.dcg, jm.ndcg, jm.precision_at_k, jm.recall_at_k)),

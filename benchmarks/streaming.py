@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -15,6 +13,7 @@ import numpy as np
 import jaxmetrics as jm
 from benchmarks.exact import Row, data
 from benchmarks.processes import bytes_at_peak, fresh
+from benchmarks.rivals.streams import streams
 from benchmarks.timing import milliseconds, time_in_turn
 from jaxmetrics._report._demonstration import digits_problem
 
@@ -50,33 +49,7 @@ def updates(runs: int) -> Iterator[Row]:
 
 
 def _rivals(scores: np.ndarray, labels: np.ndarray) -> dict[str, Callable[[], Any]]:
-    calls: dict[str, Callable[[], Any]] = {}
-    if find_spec("torchmetrics"):
-        import torch
-        from torchmetrics.classification import BinaryAUROC
-
-        metric = BinaryAUROC(thresholds=200)
-        tensors = torch.from_numpy(scores), torch.from_numpy(labels).long()
-        calls["torchmetrics"] = partial(metric.update, *tensors)
-    if find_spec("metrax"):
-        import metrax
-
-        on_device = jnp.asarray(scores), jnp.asarray(labels, jnp.int32)
-        of_batch = jax.jit(metrax.AUCROC.from_model_output)
-        merge = jax.jit(lambda a, b: a.merge(b))
-        total = [of_batch(*on_device)]
-
-        def add() -> Any:
-            total[0] = merge(total[0], of_batch(*on_device))
-            return total[0]
-
-        calls["metrax"] = add
-    if find_spec("keras"):
-        import keras
-
-        auc = keras.metrics.AUC()
-        calls["Keras"] = partial(auc.update_state, labels, scores)
-    return calls
+    return {name: stream.update for name, stream in streams(scores, labels).items()}
 
 
 def stream(n: int) -> Iterator[Row]:

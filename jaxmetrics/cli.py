@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 EXTRA = (
     "click",
-    "filelock",
     "jinja2",
     "matplotlib",
     "pandas",
