@@ -16,6 +16,7 @@ import jaxmetrics as jm
 from benchmarks.exact import Row
 from benchmarks.processes import fresh, peak_so_far
 from benchmarks.rivals import sklearn_calls
+from benchmarks.rivals.intervals import auc_of_samples
 from benchmarks.timing import Timing, milliseconds, time_in_turn
 
 
@@ -106,16 +107,10 @@ def loop(work: Work, scores: np.ndarray, labels: np.ndarray, runs: int) -> Timin
 
 def scipy_bootstrap(scores: np.ndarray, labels: np.ndarray, n_resamples: int) -> float:
     """Seconds of scipy.stats.bootstrap, vectorised over resamples in batches, by Mann-Whitney."""
-
-    def auc(positives: np.ndarray, negatives: np.ndarray, axis: int = -1) -> np.ndarray:
-        n1, n0 = positives.shape[axis], negatives.shape[axis]
-        ranks = scipy.stats.rankdata(np.concatenate([positives, negatives], axis), axis=axis)
-        return (ranks[..., :n1].sum(axis) - n1 * (n1 + 1) / 2) / (n1 * n0)
-
     start = time.perf_counter()
     scipy.stats.bootstrap(
         (scores[labels], scores[~labels]),
-        auc,
+        auc_of_samples,
         n_resamples=n_resamples,
         batch=100,
         vectorized=True,

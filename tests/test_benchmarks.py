@@ -27,5 +27,10 @@ def test_every_row_is_printed():
         "first call",
         "peak memory",
         "error",
+        "interval of roc_auc",
+        "update of a binned state",
+        "Faster than ours",
+        "its certain bounds",
+        "Signatures",
     ):
         assert words in printed

@@ -1,0 +1,138 @@
+"""The sections of the benchmarks: what each measures, and of what size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from benchmarks import (
+    abilities,
+    by_size,
+    exact,
+    hard_predictions,
+    label_sets,
+    losses,
+    ranking,
+    resampling,
+    streaming,
+)
+from benchmarks.tables import Table
+
+
+class Options(NamedTuple):
+    """Sizes are divided by `scale`, and rows have so many timed rounds at most."""
+
+    quick: bool = False
+    runs: int = 11
+    figure: str | None = None
+
+    @property
+    def scale(self) -> int:
+        return 1000 if self.quick else 1
+
+
+def _sizes(options: Options) -> Iterator[Table]:
+    runs = min(options.runs, 7)
+    settings = by_size.Settings([10**power for power in range(3, 8)], runs, limit=20, budget=10)
+    if options.quick:
+        settings = by_size.Settings([1000, 10_000], runs, limit=1, budget=1, of_memory=("roc_auc",))
+    yield from by_size.tables(settings, options.figure)
+
+
+def _exact(options: Options) -> Iterator[Table]:
+    scale, runs = options.scale, options.runs
+    rows = (
+        *exact.one_model(1_000_000 // scale, runs),
+        *exact.many_models(100, 10_000 // min(scale, 100), runs),
+        *exact.small_and_eager(runs),
+    )
+    yield Table("Ratios are rivals' times over ours, in one run: median (range).", rows)
+
+
+def _bootstrap(options: Options) -> Iterator[Table]:
+    scale, runs = options.scale, options.runs
+    yield Table(
+        "Error bars. A loop over resamples is timed for a few and its time multiplied.",
+        [*resampling.warm(scale, min(runs, 5)), *resampling.closed_forms(scale, runs)],
+    )
+    yield Table("Error bars, in a process of its own.", resampling.first_calls(scale, min(runs, 3)))
+
+
+def _lists(options: Options) -> Iterator[Table]:
+    scale, runs = options.scale, options.runs
+    yield Table(
+        "Ranked lists. Ratios are rivals' times over those of ours by itself, in one run.",
+        [
+            *ranking.rows(10_000 // scale, 100, min(runs, 5)),
+            *ranking.segments(1_000_000 // scale, 10_000 // scale, min(runs, 3)),
+        ],
+    )
+
+
+def _predictions(options: Options) -> Iterator[Table]:
+    n, classes = 10_000_000 // options.scale, 1000 // min(options.scale, 100)
+    yield Table(
+        "Hard predictions.", hard_predictions.many_classes(n, classes, min(options.runs, 5))
+    )
+
+
+def _label_sets(options: Options) -> Iterator[Table]:
+    n = 100_000 // options.scale
+    yield Table(
+        "Label sets by decile. A loop over lists and sets of Python is timed for a few instances.",
+        [*label_sets.by_decile(n, min(options.runs, 5)), *label_sets.peak_memory(n)],
+    )
+
+
+def _losses(options: Options) -> Iterator[Table]:
+    scale, runs = options.scale, options.runs
+    yield Table(
+        "Losses, value and gradient in jit, against all pairs written out.",
+        [
+            *losses.squared_hinge(10_000 // min(scale, 100), min(runs, 5)),
+            *losses.bounded(100_000 // min(scale, 100), min(runs, 3)),
+            *losses.training_step(4096 // min(scale, 8), runs),
+            *losses.peak_memory(scale),
+        ],
+    )
+
+
+def _streams(options: Options) -> Iterator[Table]:
+    yield Table(
+        "Streams. Rivals have 200 thresholds.",
+        [
+            *streaming.updates(min(options.runs, 5)),
+            *streaming.widths(),
+            *streaming.stream(1_000_000_000 // options.scale),
+        ],
+    )
+
+
+def _processes(options: Options) -> Iterator[Table]:
+    scale = options.scale
+    yield Table(
+        "In a process of its own, and against scikit-learn in float64.",
+        [
+            *exact.first_calls(1_000_000 // scale, min(options.runs, 5)),
+            *exact.peak_memory(10_000_000 // scale),
+            *exact.error(10_000_000 // scale),
+        ],
+    )
+
+
+def _abilities(options: Options) -> Iterator[Table]:
+    yield from abilities.tables()
+
+
+SECTIONS: dict[str, Callable[[Options], Iterator[Table]]] = {
+    "sizes": _sizes,
+    "abilities": _abilities,
+    "exact": _exact,
+    "bootstrap": _bootstrap,
+    "lists": _lists,
+    "predictions": _predictions,
+    "label-sets": _label_sets,
+    "losses": _losses,
+    "streams": _streams,
+    "processes": _processes,
+}

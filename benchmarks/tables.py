@@ -1,0 +1,55 @@
+"""Tables in Markdown on standard output, and on standard error what is being measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import jax
+from rich.console import Console
+
+from benchmarks.rivals.packages import versions
+
+Row = dict[str, str]
+_status = Console(stderr=True).status("")
+
+
+class Table(NamedTuple):
+    """Rows may be a generator, which measures as it goes."""
+
+    title: str
+    rows: Iterable[Row]
+
+
+def progress(text: str) -> None:
+    """What comes next, shown by a spinner that goes when the table is printed."""
+    _status.update(text)
+    _status.start()
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    device = jax.devices()[0]
+    python = f"Python {platform.python_version()}"
+    return ", ".join([device.device_kind, f"{os.cpu_count()} cores", python, *versions()])
+
+
+def show(table: Table) -> None:
+    """Rows as a Markdown table; a cell that a row does not have is left blank."""
+    progress(table.title)
+    rows = []
+    for row in table.rows:
+        rows.append(row)
+        progress(f"{table.title} Done: {next(iter(row.values()))}")
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    lines = [columns, *([row.get(column, "") for column in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    lines.insert(1, ["-" * width for width in widths])
+    _status.stop()
+    print(table.title + "\n")
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print(f"| {' | '.join(cells)} |")
+    print(flush=True)
