@@ -50,7 +50,8 @@ class Lists(NamedTuple):
       labels: as given.
       valid: whether an item counts.
       segment: the list of an item, `num_segments` of one that does not count; None of one list.
-      by_score: the items in order of list and score; of one list those that are needed.
+      by_score: the items in order of list and score, where a metric asks for it; of one list those
+        that are needed.
       falling: the keys of the labels in order of list and label, where a metric asks for them.
       num_segments: how many lists; None of one list.
     """
@@ -59,7 +60,7 @@ class Lists(NamedTuple):
     labels: Array
     valid: Array
     segment: Array | None
-    by_score: Array
+    by_score: Any
     falling: Any
     num_segments: int | None = None
 
@@ -77,6 +78,33 @@ class Lists(NamedTuple):
         opens = (segment != _before(segment)) | (place == 0)
         first = lax.cummax(jnp.where(opens, place, 0))
         return Ranking(item, place - first, valid, tied & ~opens, segment)
+
+    def rank_of_first(self, chosen: Array) -> Array:
+        """The rank from 0 of the first of some items in each list, which has one: no sort.
+
+        `[]`, or `[num_segments]`.
+        """
+        n = len(self.keys)
+        index = jnp.arange(n, dtype=jnp.int32)
+        last = ~self.keys.dtype.type(0)
+        best = self._each(self._least(jnp.where(chosen & self.valid, self.keys, last)))
+        at_best = chosen & self.valid & (self.keys == best)
+        first = self._each(self._least(jnp.where(at_best, index, n)))
+        before = (self.keys < best) | ((self.keys == best) & (index < first))
+        return self.total(before.astype(jnp.int32))
+
+    def _least(self, values: Array) -> Array:
+        """The smallest of each list."""
+        if self.segment is None:
+            return jnp.min(values)
+        return jax.ops.segment_min(values, self.segment, self.num_segments)
+
+    def _each(self, of_lists: Array) -> Array:
+        """What is known of a list, for each of its items; anything where an item does not count."""
+        if self.segment is None:
+            return of_lists
+        found: Array = of_lists.at[self.segment].get(mode="clip")
+        return found
 
     def falling_labels(self, ranking: Ranking) -> Array:
         """At the places of a ranking, the labels of each list in their own order."""
@@ -218,7 +246,7 @@ def _gather(values: Any, order: Any) -> Any:
 
 
 def list_metric(
-    *, ideal: bool = False, graded: bool = False
+    *, ordered: bool = True, ideal: bool = False, graded: bool = False
 ) -> Callable[[Callable[Concatenate[Lists, P], tuple[Array, Any]]], ListMetric[P]]:
     """Makes a function of Lists a metric of scores and labels.
 
@@ -228,6 +256,7 @@ def list_metric(
     where it is undefined and where a valid score or label is NaN. Options are constants.
 
     Args:
+      ordered: whether it asks for the order by score.
       ideal: whether it asks for the labels in falling order.
       graded: whether labels must not be negative.
     """
@@ -262,10 +291,12 @@ def list_metric(
             constants = tuple(sorted(chosen.items()))
             sorts = ideal and not callable(chosen.get("gain"))
             with _numerics.double_precision():
-                orders = _orders_now(items, segment, count, chosen.get("k"), sorts)
+                orders = None
+                if ordered:
+                    orders = _orders_now(items, segment, count, chosen.get("k"), sorts)
             dtype = np.dtype(_numerics.default_float())
             value: Array = _evaluate(
-                items, segment, orders, function, constants, count, sorts, dtype
+                items, segment, orders, function, constants, count, ordered, sorts, dtype
             )
             return value
 
@@ -324,7 +355,7 @@ def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:
     return library.where(inside, segment, num_segments).astype(np.int32)
 
 
-@_numerics.double_program(3, 4, 5, 6, 7)
+@_numerics.double_program(3, 4, 5, 6, 7, 8)
 def _evaluate(
     items: Items,
     segment: Any,
@@ -332,12 +363,15 @@ def _evaluate(
     function: Callable[..., Any],
     options: tuple[tuple[str, Any], ...],
     num_segments: int | None,
+    ordered: bool,
     ideal: bool,
     dtype: Any,
 ) -> Any:
     items, segment, orders = jax.tree.map(jnp.asarray, (items, segment, orders))
     k = dict(options).get("k")
-    if orders is None:
+    if not ordered:
+        orders = None, None
+    elif orders is None:
         orders = _orders(items, segment, num_segments, k, ideal)
     valid = jnp.ones(1, bool) if items.where is None else items.where
     if segment is not None:

@@ -162,7 +162,7 @@ def average_precision_at_k(
     return jnp.where(n_relevant > 0, divide(found, below, 0.0), empty), False
 
 
-@list_metric()
+@list_metric(ordered=False)
 def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
     """Reciprocal rank: 1 over the rank of the first relevant document.
 
@@ -184,7 +184,7 @@ def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
       TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
         not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN. Time O(n log n), memory O(n).
+    NaN where a valid score or label is NaN. Time and memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -193,12 +193,11 @@ def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
 
     Reference: E. M. Voorhees, "The TREC-8 question answering track report", TREC 1999.
     """
-    ranking, relevance = _relevance(lists, k)
-    is_first = (relevance > 0) & (running(relevance, ranking.rank == 0) == 1)
-    return lists.total_at(ranking, is_first.astype(jnp.float64) / (ranking.rank + 1), k), False
+    rank, found = _first_relevant(lists, k)
+    return jnp.where(found, 1 / (rank + 1), 0.0), False
 
 
-@list_metric()
+@list_metric(ordered=False)
 def hit_rate_at_k(lists: Lists, *, k: Places) -> tuple[Array, bool]:
     """Hit rate at k: whether there is a relevant document among the first k.
 
@@ -220,7 +219,7 @@ def hit_rate_at_k(lists: Lists, *, k: Places) -> tuple[Array, bool]:
       TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
         not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN. Time O(n log n), memory O(n).
+    NaN where a valid score or label is NaN. Time and memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -230,8 +229,14 @@ def hit_rate_at_k(lists: Lists, *, k: Places) -> tuple[Array, bool]:
     Reference: M. Deshpande and G. Karypis, "Item-based top-N recommendation algorithms", ACM TOIS
     22, 2004.
     """
-    ranking, relevance = _relevance(lists, k)
-    return (lists.total_at(ranking, relevance, k) > 0).astype(jnp.float64), False
+    return _first_relevant(lists, k)[1].astype(jnp.float64), False
+
+
+def _first_relevant(lists: Lists, k: Places) -> tuple[Array, Array]:
+    """The rank from 0 of the first relevant document, and whether there is one up to k."""
+    relevance = relevant(lists)
+    rank, found = lists.rank_of_first(relevance > 0), lists.total(relevance) > 0
+    return rank, found if k is None else found & (rank < _each(k, lists))
 
 
 def _relevance(lists: Lists, k: Places) -> tuple[Ranking, Array]:
