@@ -9,7 +9,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 def test_python_blocks():
     namespace = documents.run(README)
-    assert len(documents.blocks(README)) == 6
+    assert len(documents.blocks(README)) == 7
     assert namespace["curve"].tpr.shape == (20, 10_001)
     assert namespace["flat"].shape == (2, 500)
     assert namespace["interval"].low.shape == (20,)
