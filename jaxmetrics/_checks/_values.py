@@ -44,10 +44,12 @@ def number(
         below = host < high if open_high else host <= high
         if not is_concrete(array):
             return jnp.where(above & below, array, jnp.nan)  # what is not allowed is undefined
-        if not np.all(above & below):
-            percent = high == 1.0 and bool(np.any(host > 1))
+        outside = host[~(above & below)]
+        if outside.size:
+            given = f"{outside[0]:g} among {host.size} values" if host.ndim else f"{value}"
+            percent = high == 1.0 and bool(np.any(outside > 1))
             hint = ": write fractions, 0.01 for 1 per cent" if percent else ""
-            raise ValueError(f"{name} must be in {interval}, got {value}{hint}")
+            raise ValueError(f"{name} must be in {interval}, got {given}{hint}")
         return array
 
     return check
