@@ -59,8 +59,8 @@ panels = {
     "Minus the best, all pairs at once": (difference, low, high),
 }
 groups = (
-    ("cannot be told from the best", member, {"fmt": "o", "color": "#0072B2"}),
-    ("worse than the best", ~member, {"fmt": "D", "color": "#D55E00", "mfc": "white"}),
+    ("in the set of the best", member, {"fmt": "o", "color": "#0072B2"}),
+    ("not in the set of the best", ~member, {"fmt": "D", "color": "#D55E00", "mfc": "white"}),
 )
 row = np.argsort(order)
 for ax, (title, limits) in zip(figure.subplots(1, 2, sharey=True), panels.items(), strict=True):

@@ -155,7 +155,8 @@ def evaluate(
     )
     _report.check_settings(settings)
     evaluate: Callable[..., Evaluation]
-    if stream or (group is None and _report.is_too_large(file)):
+    whole = any((weight, amount, cluster, group, slices))  # which batches cannot do
+    if stream or (not whole and _report.is_too_large(file)):
         _report.refuse_with_stream(
             amount=amount, weight=weight, cluster=cluster, group=group, slice=slices or None
         )

@@ -125,6 +125,7 @@ def test_output_writes_the_report(folder, tmp_path):
     ("change", "options", "words"),
     [
         (None, (*ALL, "--cluster", "a"), "--cluster does not go with --stream"),
+        (None, ("--label", "y", "--score", "a", "--positive", "2", "--stream"), "no value '2'"),
         (None, (*ALL, "--slice", "a"), "--slice does not go with --stream"),
         (None, ("--label", "answer", *ALL[2:]), "say which is positive"),
         (None, ("--label", "a", *ALL[4:]), "must be binary"),
@@ -154,3 +155,32 @@ def test_a_truncated_file(folder, tmp_path):
         assert result.exit_code == 2
         assert "cannot be read" in result.output
     assert "after 0 rows, 0% of odd.csv" in result.output
+
+
+def test_scores_may_begin_with_whole_numbers(tmp_path, monkeypatch):
+    """In the first block of a CSV file, from which types would be guessed."""
+    monkeypatch.setattr(_stream, "_BLOCK", 200)
+    n = 200
+    frame = pd.DataFrame({"y": np.arange(n) % 2, "a": np.where(np.arange(n) < 100, 1, 0.5)})
+    frame.astype({"a": object}).to_csv(tmp_path / "sorted.csv", index=False)
+    report = evaluated(
+        tmp_path / "sorted.csv", "--label", "y", "--score", "a", "--stream", "--n-resamples", "100"
+    )
+    assert report["models"]["a"]["roc_auc"]["value"] == 0.5
+
+
+@pytest.mark.parametrize(("positive", "n"), [("True", 60), ("False", 140)])
+def test_labels_may_be_true_and_false(tmp_path, positive, n):
+    frame = pd.DataFrame({"y": np.arange(200) % 10 < 3, "a": np.arange(200) / 200})
+    frame.to_parquet(tmp_path / "flags.parquet")
+    report = evaluated(
+        *(tmp_path / "flags.parquet", "--label", "y", "--score", "a", "--positive", positive),
+        *("--stream", "--n-resamples", "100"),
+    )
+    assert report["n_positive"] == n
+
+
+def test_arrays_are_not_read_in_batches(folder):
+    result = run("evaluate", folder / "data.npz", *ALL)
+    assert result.exit_code == 2
+    assert "cannot be read in batches: leave --stream out" in " ".join(result.output.split())

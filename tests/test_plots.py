@@ -519,8 +519,8 @@ def test_forest_has_a_row_for_each_model(ax):
     (cross,) = (line for line in ax.get_lines() if line.get_marker() == "x")
     np.testing.assert_array_equal(cross.get_ydata(), [1])
     assert legend(ax) == [
-        "not told from the best",
-        "worse than the best",
+        "in the set of the best",
+        "not in the set of the best",
         "no value",
         "95 % interval",
     ]
@@ -594,3 +594,15 @@ def test_differences_from_a_reference(ax):
     assert "no value" in legend(ax)
     with pytest.raises(TypeError, match="comparison must be a Comparison, got ndarray"):
         plots.differences(difference)
+
+
+def test_scores_that_are_one_but_for_rounding_are_drawn():
+    for scores in ([0.3, 0.1 + 0.2], [1e17, 1e17], [5.0, 5.0]):
+        ax = plots.score_distributions(scores, [0, 1])
+        low, high = ax.get_xlim()
+        assert low < scores[0] < high
+
+
+def test_names_may_begin_with_an_underscore():  # which Matplotlib leaves out of legends
+    ax = plots.roc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], names=["_new"])
+    assert ax.get_legend_handles_labels()[1][0] == " _new, AUC 0.750"

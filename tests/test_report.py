@@ -1,5 +1,6 @@
 """The report that --output writes: one page, its figures and numbers, also by slice."""
 
+import html
 import json
 import re
 import shutil
@@ -84,15 +85,44 @@ def test_names_are_taken_literally(page):
 
 
 def test_the_page_has_every_number_of_the_tables(page, output):
+    """In the row of its model and the column of its metric."""
     report = json.loads((output / "metrics.json").read_text())
-    cells = re.findall(r"<td>(.*?)</td>", page)
-    for model in report["models"].values():
-        for name in ("roc_auc", "partial_auc", "average_precision"):
-            value = f"{model[name]['value']:.3f}".removeprefix("0")
-            assert any(cell.removeprefix("<strong>").startswith(value[:4]) for cell in cells)
+    table = page[page.index('id="values"') : page.index('id="pairs"')]
+    rows = re.findall(r"<tr><th scope=.row.>(.*?)</th>(.*?)</tr>", table, re.DOTALL)
+    for (name, model), (heading, row) in zip(report["models"].items(), rows, strict=True):
+        assert heading == html.escape(name)
+        cells = re.findall(r"<td>(?:<strong>)?([.\d]+)\*?(?:</strong>)?<small>", row)
+        recalls = [model["recall_at_fpr"][limit] for limit in ("0.01", "0.05", "0.1")]
+        found = [model["roc_auc"], model["partial_auc"], *recalls, model["average_precision"]]
+        for cell, estimate in zip(cells, found, strict=True):
+            digits = len(cell.partition(".")[2])
+            assert float(cell) == pytest.approx(estimate["value"], abs=0.51 * 10**-digits)
     assert "At 1 a false positive and 7 a false negative" in page
     assert page.count("jaxmetrics evaluate data.csv --score") == 1
     assert f"jax {report['versions']['jax']}" in page
+
+
+def test_the_thresholds_of_least_cost(data, output, page):
+    report = json.loads((output / "metrics.json").read_text())
+    for name in NAMES:
+        found = report["least_cost"][name]
+        scores, labels = data[name].to_numpy(), data["y"].to_numpy()
+        exact = jm.min_cost_threshold(scores, labels, fn_cost=7)
+        assert found["threshold"] == pytest.approx(float(exact), rel=1e-6)
+        flagged = scores >= found["threshold"]
+        assert found["cost"] == np.sum(flagged & (labels == 0)) + 7 * np.sum(~flagged & labels)
+    assert page.count("Threshold of least cost") == 2
+
+
+def test_the_numbers_of_slices_are_in_the_csv(output):
+    report = json.loads((output / "metrics.json").read_text())
+    frame = pd.read_csv(output / "metrics.csv")
+    rows = frame[frame["slice"] == "country = north"]
+    assert len(rows) == 4
+    for _, row in rows.iterrows():
+        found = report["slices"]["country"]["north"]["models"][row["model"]][row["metric"]]
+        assert row["value"] == pytest.approx(found["value"])
+        assert row["simultaneous_low"] == pytest.approx(found["simultaneous_low"])
 
 
 def test_facts_of_the_data(data, output, page):
@@ -140,6 +170,10 @@ def test_columns_of_many_numbers_are_cut_in_fifths():
     assert len(column.values) == 5
     assert (np.bincount(column.codes) == 20).all()
     assert column.values[:2] == ("0 to 9.5", "10 to 19.5")
+    times = _slices.column_of("time", pd.Series(1_700_000_000 + np.arange(100)))
+    assert times.values[0] == "1700000000 to 1700000019"
+    none = _slices.column_of("c", pd.Series(["missing", "a", None]))
+    assert none.values == ("a", "missing", "(missing)")
     few = _slices.column_of("age", pd.Series([3, 1, None, 3]))
     assert few.values == ("1.0", "3.0", "missing")
     assert few.codes.tolist() == [1, 0, 2, 1]
@@ -169,13 +203,16 @@ def test_findings_say_who_is_best_and_who_cannot_be_told_from_it():
     found = _findings_of([0.5, 0.7, 0.8], [False, False, True], difference)
     assert found.metric == "Area under"
     assert found.answer == "z is highest, at .800 [.700, .900], and better than all others"
-    assert found.detail.startswith("x is lower by .300 [.250, .350], p = .020; y is lower by .100")
-    assert found.detail.endswith("with 90 % confidence, for all pairs of models at once")
+    assert found.detail.startswith("With 90 % confidence, for all pairs of models at once; x is ")
+    assert "; x is lower by .300 [.250, .350], p = .020; y is lower by .100" in found.detail
     found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference)
     assert found.answer.endswith("; x and y cannot be told from the best")
     found = _findings_of([0.8, 0.7], [True, False], [[0, 0.1], [-0.1, 0]])
     assert found.answer == "x is highest, at .800 [.700, .900], and better"
     assert "y is lower by .100 [.050, .150]" in found.detail
+    # In the set, which is one-sided, but not outside of the two-sided interval.
+    found = _findings_of([0.8, 0.77], [True, False], [[0, 0.03], [-0.03, 0]])
+    assert found.answer.endswith(", and alone in the set that holds the best")
     found = _findings_of([0.8, np.nan], [True, True], [[0, np.nan], [np.nan, 0]])
     assert found.answer == "undefined"
 

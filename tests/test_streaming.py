@@ -483,6 +483,32 @@ def test_in_jit_scan_and_a_batch(rng):
     assert (low <= value).all() & (value <= high).all()
 
 
+def test_a_stream_of_ten_million_rows():
+    """Made on the fly; the memory is that of a tenth of them, and the bounds hold the exact AUC."""
+    bins = BINS["float16"]
+
+    def batch(key):
+        chance, noise = jax.random.split(key)
+        labels = jax.random.bernoulli(chance, 0.1, (100_000,))
+        return jax.nn.sigmoid(jax.random.normal(noise, labels.shape) + labels - 2), labels
+
+    @jax.jit
+    def run(keys):
+        def step(state, key):
+            return S.update(state, *batch(key), bins=bins), None
+
+        return jax.lax.scan(step, S.init(bins), keys)[0]
+
+    keys = jax.random.split(jax.random.key(0), 100)
+    state = run(keys)
+    scores, labels = (np.asarray(x).ravel() for x in jax.lax.map(batch, keys))
+    low, high = S.bounds(jm.roc_auc, state, bins=bins)
+    assert S.n_items(state) == len(labels) == 10_000_000
+    assert low <= jm.roc_auc(scores, labels) <= high < low + 1e-3
+    whole, tenth = (run.lower(x).compile().memory_analysis() for x in (keys, keys[:10]))
+    assert whole.temp_size_in_bytes == tenth.temp_size_in_bytes < 20_000_000
+
+
 def test_update_is_compiled_once_and_takes_the_memory_of_the_state(rng):
     scores, labels = sample(rng, 333)
     before = _update._cache_size()

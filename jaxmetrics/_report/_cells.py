@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +79,7 @@ def digits_of(widths: FloatArray) -> int:
 
 def fixed(value: float, digits: int) -> str:
     """Without the zero before the point; a dash where undefined."""
-    return "-" if math.isnan(value) else f"{value:z.{digits}f}".replace("0.", ".", 1)
+    return "-" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:z.{digits}f}")
 
 
 def p_value(p: float) -> str:

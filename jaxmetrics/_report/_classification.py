@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pandas
 import jaxmetrics as jm
 from jaxmetrics._report import _figures
 from jaxmetrics._report._evaluation import (
+    Drawing,
     Evaluation,
     Measure,
     carry_out,
@@ -21,7 +22,7 @@ from jaxmetrics._report._evaluation import (
     note_of_bands,
     percent,
 )
-from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics
+from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, least_cost
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._slices import intervals_of, slices_of
@@ -100,20 +101,24 @@ def evaluate(
     slices = tuple(
         slices_of(x, problem.labels, settings, found[f"slices by {x.name}"]) for x in problem.slices
     )
-    with jax.enable_x64(True):
-        table = jm.score_table(*given, weights=problem.weights)
-    drawings = _figures.drawings_of(
-        table,
-        names,
-        settings,
-        measures,
-        band=found.get("band of ROC curves"),
-        precision_band=found.get("band of precision"),
-        slices=slices,
-    )
+    facts = _facts(problem, settings)
+    drawings: tuple[Drawing, ...] = ()
+    if with_figures:
+        with jax.enable_x64(True):
+            table = jm.score_table(*given, weights=problem.weights)
+            facts["least_cost"] = least_cost(table, names, settings)
+        drawings = _figures.drawings_of(
+            table,
+            names,
+            settings,
+            measures,
+            band=found.get("band of ROC curves"),
+            precision_band=found.get("band of precision"),
+            slices=slices,
+        )
     return Evaluation(
         names,
-        _facts(problem, settings),
+        facts,
         ("max_fpr",),
         _title(problem),
         _about(problem),
@@ -145,13 +150,19 @@ def _facts(problem: Problem, settings: Settings) -> dict[str, Any]:
         "n_items": len(labels),
         "n_positive": int(labels.sum()),
         "n_tied": {name: _n_tied(row) for name, row in zip(problem.names, scores, strict=True)},
-        "n_duplicates": int(pandas.DataFrame([labels, *scores]).T.duplicated().sum()),
+        "n_duplicates": _n_duplicates([labels, *scores]),
+        "n_infinite": int(np.isinf(scores).sum()),
         "cluster": problem.cluster,
         "n_clusters": _n_clusters(problem),
         "max_fpr": settings.max_fpr,
         "fp_cost": settings.fp_cost,
         "fn_cost": settings.fn_cost,
     }
+
+
+def _n_duplicates(columns: Sequence[Any]) -> int:
+    """Rows that were there before."""
+    return int(pandas.DataFrame(dict(enumerate(columns))).duplicated().sum())
 
 
 def _n_tied(scores: FloatArray) -> int:

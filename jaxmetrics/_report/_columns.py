@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,8 +48,7 @@ def labels_of(name: str, column: Any, positive: str | None) -> npt.NDArray[np.bo
             f"label {name!r} has the values {values[0]} and {values[1]}: say which is positive, "
             f"as in --positive {shlex.quote(str(values[1]))}"
         )
-    number = pandas.to_numeric(positive, errors="coerce")  # "1" is also 1.0 and True
-    chosen = [value for value in values if str(value) == positive or value == number]
+    chosen = positives_of(values, positive)
     if not chosen:
         raise InputError(
             f"label {name!r} has no value {positive!r}: pass one of its two as --positive, "
@@ -58,9 +57,19 @@ def labels_of(name: str, column: Any, positive: str | None) -> npt.NDArray[np.bo
     return np.asarray(column == chosen[0], bool)
 
 
+def positives_of(values: Iterable[Any], positive: str | None) -> list[Any]:
+    """Those of the values that are the one that the user calls positive, 1 if that is not said."""
+    if positive is None:
+        return [value for value in values if value == 1]
+    number = pandas.to_numeric(positive, errors="coerce")  # "1" is also 1.0 and True
+    return [value for value in values if str(value) == positive or value == number]
+
+
 def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     """A column of numbers as float64."""
     _refuse_missing(role, name, column)
+    if pandas.api.types.is_datetime64_any_dtype(column):
+        raise InputError(f"{role} {name!r} must hold numbers but has dates: pass another column")
     numbers = pandas.to_numeric(column, errors="coerce")
     odd = column[numbers.isna() | np.iscomplexobj(numbers)]
     if len(odd):

@@ -34,6 +34,11 @@ class Measure(NamedTuple):
     bounds: jm.streaming.Bounds | None = None  # [models], between which a binned value must be
 
     @property
+    def by_amount(self) -> bool:
+        """Whether positives count by their amounts."""
+        return self.name.startswith("amount")
+
+    @property
     def title(self) -> str:
         """The heading in one line."""
         return " ".join(self.heading.split())
@@ -110,6 +115,11 @@ def has_bands(names: Sequence[str]) -> bool:
 def note_of_bands(figure: str) -> str:
     """Why a figure has none."""
     return f"{figure} has no bands, as those of more than {MOST_BANDS} hide each other"
+
+
+def level_text(level: float) -> str:
+    """A confidence level, for a sentence."""
+    return f"{100 * level:g} %"
 
 
 def percent(share: float) -> str:

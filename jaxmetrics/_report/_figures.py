@@ -12,9 +12,10 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
-from jaxmetrics._report._evaluation import Drawing, Measure, Slices
+from jaxmetrics._report._evaluation import Drawing, Measure, Slices, level_text
 from jaxmetrics._report._settings import Settings
 from jaxmetrics._types import FloatArray
+from jaxmetrics.plots._style import look, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,17 +53,18 @@ def drawings_of(
 ) -> tuple[Drawing, ...]:
     """What is drawn of models, whose tables are `[models, rows]`."""
     by_name = {measure.name: measure for measure in measures}
-    level = f"{100 * settings.confidence_level:g} %"
+    level = level_text(settings.confidence_level)
+    # Or Matplotlib would read what is between two dollars as a formula.
+    names = [name.replace("$", r"\$") for name in names]
     pointwise = f" Shaded, {level} limits of each point by itself." if band is not None else ""
     costs = f"{settings.fp_cost:g} a false positive and {settings.fn_cost:g} a false negative"
+    compared = any(x.comparison is not None for x in measures)
+    in_set = ", of which a filled mark is in the set that holds the best model" if compared else ""
     found = [
         Drawing(
             "intervals",
             "Values with their intervals",
-            f"{level} confidence intervals, of which a filled mark is in the set that holds the "
-            "best model."
-            if _best_set(measures) is not None
-            else f"{level} confidence intervals.",
+            f"{level} confidence intervals{in_set}.",
             partial(_draw_intervals, names, measures),
         ),
         Drawing(
@@ -110,11 +112,6 @@ def drawings_of(
     return tuple(found)
 
 
-def _best_set(measures: Sequence[Measure]) -> FloatArray | None:
-    compared = [x.comparison.best_set for x in measures if x.comparison is not None]
-    return np.stack(compared) if compared else None
-
-
 def _figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
@@ -122,10 +119,10 @@ def _figure(width: float, height: float) -> Figure:
 
 
 def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure:
-    """A panel for each metric by which models are compared; of one model, each metric a row."""
+    """A panel for each metric by which models are compared; of one model, for each metric."""
     chosen = [x for x in measures if x.comparison is not None]
     if not chosen:
-        chosen = [x for x in measures if not x.name.startswith("amount")]
+        chosen = [x for x in measures if not x.by_amount]
     columns = min(len(chosen), _COLUMNS)
     rows = -(-len(chosen) // columns)
     figure = _figure(10, rows * (1.4 + 0.3 * len(names)))
@@ -142,11 +139,8 @@ def _draw_precision(table: jm.ScoreTable, names: Sequence[str], band: jm.Interva
     figure = _figure(6.4, 4.8)
     ax = plots.precision_recall(table, names=names, ax=figure.subplots())
     if band is not None:
-        for i, line in enumerate(ax.get_lines()[: len(names)]):
-            colour: Any = line.get_color()
-            ax.fill_between(
-                RECALLS, band.low[i], band.high[i], color=colour, alpha=0.15, linewidth=0
-            )
+        for i in range(len(names)):
+            shade(ax, RECALLS, band.low[i], band.high[i], look(i)["color"])
     return figure
 
 
@@ -183,11 +177,12 @@ def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -
 
 def _draw_slices(slices: Slices, names: Sequence[str]) -> Figure:
     """A panel a metric, in which slices are rows and models marks."""
+    values = [value.replace("$", r"\$") for value in slices.values]
     figure = _figure(10, 1.8 + 0.22 * len(slices.values) * (1 + len(names)) / 2)
     for ax, measure in zip(figure.subplots(1, len(slices.measures)), slices.measures, strict=True):
         by_model = [
             jax.tree.map(lambda x, i=i: x[:, i], measure.interval) for i in range(len(names))
         ]
-        plots.forest(by_model, names=slices.values, metrics=names, ax=ax)
+        plots.forest(by_model, names=values, metrics=names, ax=ax)
         ax.set_xlabel(measure.title)
     return figure

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._report._cells import digits_of, fixed, p_value
-from jaxmetrics._report._evaluation import Evaluation, Measure
+from jaxmetrics._report._evaluation import Evaluation, Measure, level_text
 
 
 class Finding(NamedTuple):
@@ -32,19 +32,19 @@ def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
         f"{name} {value}" if len(names) > 1 else value
         for name, value in zip(names, map(_value, *_columns(measure)), strict=True)
     ]
-    level = f"{100 * measure.interval.confidence_level:g} % confidence intervals"
-    detail = f"in brackets, {level}"
+    level = f"{level_text(measure.interval.confidence_level)} confidence intervals"
+    detail = f"In brackets, {level}"
     if measure.bounds is not None:
         detail += "; models were read in batches, and are not compared with each other"
-    return Finding(_called(measure), "; ".join(parts), detail if len(names) > 1 else level)
+    return Finding(_called(measure), "; ".join(parts), detail)
 
 
 def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     found: Any = measure.comparison
     if np.isnan(found.estimate).any():
-        return Finding(_called(measure), "undefined", "so that models cannot be compared")
+        return Finding(_called(measure), "undefined", "Models cannot be compared by it")
     best = int(np.argmax(found.estimate))
-    level = f"{100 * found.confidence_level:g} %"
+    level = level_text(found.confidence_level)
     others = [i for i in range(len(names)) if i != best]
     equal = [names[i] for i in others if found.best_set[i]]
     worse = [i for i in others if not found.best_set[i]]
@@ -52,8 +52,10 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     answer = f"{names[best]} is highest, at {value}"
     if equal:
         answer += f"; {_listed(equal)} cannot be told from the best"
-    else:
+    elif all(found.simultaneous_low[best, i] > 0 for i in others):
         answer += ", and better than all others" if len(others) > 1 else ", and better"
+    else:  # the set is found by one-sided limits, which are closer
+        answer += ", and alone in the set that holds the best"
     digits = digits_of((found.simultaneous_high - found.simultaneous_low)[:, best])
     details = [
         f"{names[i]} is lower by {fixed(found.difference[best, i], digits)} "
@@ -62,8 +64,11 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
         f"{p_value(found.simultaneous_p_value[best, i])}"
         for i in worse
     ]
-    sure = f"with {level} confidence, for all pairs of models at once"
-    return Finding(_called(measure), answer, "; ".join([*details, sure]))
+    return Finding(
+        _called(measure),
+        answer,
+        "; ".join([f"With {level} confidence, for all pairs of models at once", *details]),
+    )
 
 
 def _columns(measure: Measure) -> tuple[Any, Any, Any, Any]:
@@ -79,8 +84,7 @@ def _value(value: float, low: float, high: float, digits: int) -> str:
 
 
 def _called(measure: Measure) -> str:
-    amount = " by amount" if measure.name.startswith("amount") else ""
-    return measure.title + amount
+    return measure.title + (" by amount" if measure.by_amount else "")
 
 
 def _listed(names: Sequence[str]) -> str:

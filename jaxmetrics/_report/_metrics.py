@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import jaxmetrics as jm
 from jaxmetrics._report._evaluation import percent
+from jaxmetrics._report._settings import Settings
 
 FPR_LIMITS = (0.01, 0.05)
 
@@ -52,3 +55,17 @@ def classification_metrics(max_fpr: float) -> tuple[Metric, ...]:
 
 
 ABOUT = "; partial AUC on McClish's scale, .5 for chance"
+
+
+def least_cost(
+    table: jm.ScoreTable, names: Sequence[str], settings: Settings
+) -> dict[str, dict[str, float | None]]:
+    """The threshold of least cost of each model, None if that flags nothing, and its cost."""
+    curve = jm.cost_curve(table, fp_cost=settings.fp_cost, fn_cost=settings.fn_cost)
+    costs, thresholds = np.asarray(curve.cost), np.asarray(curve.thresholds)
+    found = {}
+    for name, cost, threshold in zip(names, costs, thresholds, strict=True):
+        best = int(np.argmin(cost))
+        at = float(threshold[best]) if np.isfinite(threshold[best]) else None
+        found[name] = {"threshold": at, "cost": float(cost[best])}
+    return found

@@ -18,7 +18,8 @@ from jaxmetrics._report._page import page_of
 from jaxmetrics._report._settings import Settings, Tell
 
 COLUMNS = [
-    *("model", "minus", "value", "low", "high", "standard_error", "method"),
+    *("slice", "model", "minus", "value", "low", "high", "standard_error", "method"),
+    *("certain_low", "certain_high"),
     *("p_value", "simultaneous_low", "simultaneous_high", "simultaneous_p_value"),
 ]
 
@@ -80,18 +81,20 @@ def _slices(slices: Slices, names: Sequence[str]) -> dict[str, Any]:
             "n_items": slices.n_items[i],
             "n_positive": slices.n_positive[i],
             "models": {
-                name: {
-                    measure.name: {
-                        "value": _number(measure.interval.estimate[i, j]),
-                        "simultaneous_low": _number(measure.interval.low[i, j]),
-                        "simultaneous_high": _number(measure.interval.high[i, j]),
-                    }
-                    for measure in slices.measures
-                }
+                name: {x.name: _of_slice(x.interval, i, j) for x in slices.measures}
                 for j, name in enumerate(names)
             },
         }
         for i, value in enumerate(slices.values)
+    }
+
+
+def _of_slice(interval: jm.Interval, i: int, j: int) -> dict[str, Any]:
+    return {
+        "value": _number(interval.estimate[i, j]),
+        "simultaneous_low": _number(interval.low[i, j]),
+        "simultaneous_high": _number(interval.high[i, j]),
+        "method": interval.method,
     }
 
 
@@ -125,8 +128,8 @@ def _number(value: Any) -> float | None:
 
 
 def frame_of(evaluation: Evaluation) -> Any:
-    """A pandas DataFrame of a row an estimate; then a row a difference of one model `minus` one."""
-    values, differences = [], []
+    """A pandas DataFrame: a row an estimate, a difference (`minus` another), a slice's value."""
+    values, differences, of_slices = [], [], []
     for measure in evaluation.measures:
         columns = {key: getattr(measure, key) for key in evaluation.columns}
         metric = {"metric": measure.name, **columns}
@@ -135,7 +138,20 @@ def frame_of(evaluation: Evaluation) -> Any:
         if measure.comparison is not None:
             found = _comparison(measure.comparison, evaluation.names)["differences"]
             differences += [{**metric, **difference} for difference in found]
-    rows = [*values, *differences]
+    for part in evaluation.slices:
+        for measure in part.measures:
+            metric = {"metric": measure.name, "max_fpr": measure.max_fpr}
+            of_slices += [
+                {
+                    **metric,
+                    "slice": f"{part.column} = {value}",
+                    "model": name,
+                    **_of_slice(measure.interval, i, j),
+                }
+                for i, value in enumerate(part.values)
+                for j, name in enumerate(evaluation.names)
+            ]
+    rows = [*values, *differences, *of_slices]
     frame = pandas.DataFrame(rows, columns=["metric", *evaluation.columns, *COLUMNS])
     # Whole numbers stay so where some are missing.
     return frame.astype({"k": "Int64"} if "k" in frame else {})

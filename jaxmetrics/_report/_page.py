@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._report._cells import Cell, digits_of, fixed, p_value, value_cells
-from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, Slices, percent
+from jaxmetrics._report._evaluation import (
+    Drawing,
+    Evaluation,
+    Measure,
+    Slices,
+    level_text,
+    percent,
+)
 from jaxmetrics._report._findings import findings_of
 from jaxmetrics._report._settings import Settings
 
@@ -21,6 +29,9 @@ if TYPE_CHECKING:
 
 # Colours of a figure that stand for those of the page, which may be light or dark.
 _INK, _PAPER = "#010203", "#fdfefd"
+_BLACK_AND_WHITE = (("#000000", "currentColor"), ("#ffffff", "var(--paper)"))
+# Names of parts, the same in every figure, which nothing refers to.
+_IDS = r' id="(figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|legend)_\d+"'
 
 
 class _Table(NamedTuple):
@@ -55,7 +66,7 @@ def page_of(settings: Settings, evaluation: Evaluation, versions: dict[str, str]
         facts=list(_facts(evaluation.facts)),
         warnings=evaluation.warnings,
         settings=settings,
-        level=percent(settings.confidence_level),
+        level=level_text(settings.confidence_level),
         versions=versions,
         date=datetime.now(UTC).date().isoformat(),
     )
@@ -64,11 +75,11 @@ def page_of(settings: Settings, evaluation: Evaluation, versions: dict[str, str]
 def _tables(evaluation: Evaluation) -> Iterator[_Table]:
     """Values, and values by amount."""
     names = evaluation.names
-    by_amount = [x for x in evaluation.measures if x.name.startswith("amount")]
-    counted = [x for x in evaluation.measures if x not in by_amount]
+    by_amount = [x for x in evaluation.measures if x.by_amount]
+    counted = [x for x in evaluation.measures if not x.by_amount]
     several = "; * marks the best of a column" if len(names) > 1 else ""
     about = (
-        f"In brackets, {percent(counted[0].interval.confidence_level)} confidence "
+        f"In brackets, {level_text(counted[0].interval.confidence_level)} confidence "
         f"intervals{evaluation.about}{several}."
     )
     yield _of_models("Values", about, names, counted)
@@ -139,7 +150,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
             )
             for i, value in enumerate(slices.values)
         )
-        level = percent(1 - (1 - interval.confidence_level) * len(slices.values))
+        level = level_text(1 - (1 - interval.confidence_level) * len(slices.values))
         yield _Table(
             f"{measure.title}, by {slices.column}",
             slices.column,
@@ -169,9 +180,14 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Clusters", f"{facts['n_clusters']:,}, by {facts['cluster']}"
     for name, count in facts.get("n_tied", {}).items():
         yield f"Tied scores, {name}", of_all(count)
+    for name, best in facts.get("least_cost", {}).items():
+        at = "flagging nothing" if best["threshold"] is None else f"{best['threshold']:.6g}"
+        yield f"Threshold of least cost, {name}", f"{at}, which costs {best['cost']:,.6g}"
     if "n_duplicates" in facts:
         yield "Duplicate rows of label and scores", of_all(facts["n_duplicates"])
-    yield "Missing or NaN", "none, as they are refused"
+    yield "Missing or NaN labels and scores", "none, as they are refused"
+    if facts.get("n_infinite"):
+        yield "Infinite scores", f"{facts['n_infinite']:,}"
     if facts.get("streamed"):
         yield "Read", "in batches, into 65,536 bins of scores"
 
@@ -186,7 +202,10 @@ def _svg(drawing: Drawing, number: int) -> str:
         figure.savefig(text, format="svg", metadata={"Date": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
-    return svg.replace(_INK, "currentColor").replace(_PAPER, "var(--paper)")
+    svg = re.sub(_IDS, "", svg)
+    for drawn, shown in ((_INK, "currentColor"), (_PAPER, "var(--paper)"), *_BLACK_AND_WHITE):
+        svg = svg.replace(drawn, shown)
+    return svg
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import jaxmetrics as jm
 from jaxmetrics._report._evaluation import Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
+from jaxmetrics._types import FloatArray
 
 MOST_VALUES = 20
 _PARTS = 5  # of a column of more numbers
@@ -35,7 +36,7 @@ def column_of(name: str, column: Any) -> Column:
         edges = np.unique(column.quantile(np.arange(1, _PARTS) / _PARTS))
         parts = np.searchsorted(edges, column)
         ends = column.groupby(parts).agg(["min", "max"]).dropna().to_numpy()
-        values = [f"{low:g} to {high:g}" for low, high in ends]
+        values = _ranges(ends)
         codes = np.where(column.isna(), -1, np.unique(parts, return_inverse=True)[1])
         column = pandas.Series(pandas.Categorical.from_codes(codes, values))
     elif not isinstance(column.dtype, pandas.CategoricalDtype):
@@ -49,8 +50,18 @@ def column_of(name: str, column: Any) -> Column:
             "column of fewer groups"
         )
     if (codes < 0).any():
-        codes, values = np.where(codes < 0, len(values), codes), [*values, "missing"]
+        rest = "missing" if "missing" not in values else "(missing)"
+        codes, values = np.where(codes < 0, len(values), codes), [*values, rest]
     return Column(name, tuple(values), codes)
+
+
+def _ranges(ends: FloatArray) -> list[str]:
+    """From the lowest to the highest number of each, with digits that tell them apart."""
+    for digits in range(6, 18):
+        found = [f"{low:.{digits}g} to {high:.{digits}g}" for low, high in ends]
+        if len(set(found)) == len(found):
+            break
+    return found
 
 
 def intervals_of(
@@ -81,7 +92,8 @@ def intervals_of(
                 ]
             )
         for warning in caught:
-            warnings.warn(f"{column.name} {value}: {warning.message}", stacklevel=1)
+            if warning.category is UserWarning:
+                warnings.warn(f"{column.name} {value}: {warning.message}", stacklevel=1)
         progress(settings.n_resamples * (i + 1) // n)
     return [
         jax.tree.map(lambda *x: np.stack(x), *intervals) for intervals in zip(*found, strict=True)

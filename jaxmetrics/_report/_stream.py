@@ -16,11 +16,11 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import jaxmetrics as jm
-from jaxmetrics._report._columns import labels_of, numbers_of, refuse_twice
+from jaxmetrics._report._columns import labels_of, numbers_of, positives_of, refuse_twice
 from jaxmetrics._report._evaluation import Evaluation, Measure, percent
 from jaxmetrics._report._figures import drawings_of
 from jaxmetrics._report._files import check_columns
-from jaxmetrics._report._metrics import ABOUT, classification_metrics
+from jaxmetrics._report._metrics import ABOUT, classification_metrics, least_cost
 from jaxmetrics._report._settings import InputError, Settings, Tell
 
 STREAMED = (".csv", ".csv.gz", ".parquet")
@@ -37,6 +37,8 @@ class Interrupted(InputError):
 def is_too_large(path: Path) -> bool:
     """Whether a file is not to be read at once: its columns would take most of the memory."""
     if not path.is_file() or not path.name.lower().endswith(STREAMED):
+        return False
+    if not hasattr(os, "sysconf"):  # on Windows
         return False
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return path.stat().st_size > memory / 4
@@ -60,6 +62,11 @@ def evaluate_stream(
     n_items, n_positive, share = 0, 0, 0.0
     values: set[Any] = set()
     check_columns(path, [label, *scores])
+    if not path.name.lower().endswith(STREAMED):
+        raise InputError(
+            f"{path.name} cannot be read in batches: leave --stream out, or convert it to one of "
+            f"{', '.join(STREAMED)}"
+        )
     tell(f"Reading {path.name}", share)
     read = _parquet if path.name.lower().endswith(".parquet") else _csv
 
@@ -67,7 +74,7 @@ def evaluate_stream(
         return f"after {n_items:,} rows, {share:.0%} of {path.name}"
 
     try:
-        for batch, done in read(path, [label, *scores]):
+        for batch, done in read(path, label, scores):
             frame = batch.to_pandas()
             labels = _labels(label, frame[label], positive, values)
             rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
@@ -80,6 +87,8 @@ def evaluate_stream(
     except (pyarrow.ArrowException, OSError, EOFError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise InputError(f"{path.name} cannot be read further, {so_far()}: {reason}") from None
+    if len(values) == 2 and not n_positive:
+        labels_of(label, pandas.Series(sorted(values)), positive)  # which says what it has
     if not 0 < n_positive < n_items:
         raise InputError(
             f"label {label!r} has only one class in {n_items:,} rows: both positives and negatives "
@@ -122,14 +131,10 @@ def _labels(
     if len(values) > 2 or (positive is None and not values <= {0, 1}):
         both = [*values, *({0, 1} - values if len(values) == 1 else ())]
         labels_of(name, pandas.Series(both), positive)
-    if positive is None:
-        return np.asarray(column == 1, bool)
-    if not numeric:
-        return np.asarray(column == positive, bool)
-    return np.asarray(column == pandas.to_numeric(positive, errors="coerce"), bool)
+    return np.asarray(column.isin(positives_of(values, positive)), bool)
 
 
-def _csv(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
+def _csv(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
     size = path.stat().st_size
     with path.open("rb") as raw:
         packed = path.name.lower().endswith(".gz")
@@ -137,17 +142,21 @@ def _csv(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
         reader = pyarrow.csv.open_csv(
             source,
             read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-            convert_options=pyarrow.csv.ConvertOptions(include_columns=names),
+            convert_options=pyarrow.csv.ConvertOptions(
+                include_columns=[label, *scores],
+                # Or the first rows would decide, in which scores may be whole numbers.
+                column_types=dict.fromkeys(scores, pyarrow.float64()),
+            ),
         )
         for batch in reader:
             yield batch, min(raw.tell() / size, 1.0)
 
 
-def _parquet(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
+def _parquet(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
     # Without read-ahead, which would hold all columns of a row group.
     with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
         done, total = 0, max(file.metadata.num_rows, 1)
-        for batch in file.iter_batches(batch_size=2 * _ROWS, columns=names):
+        for batch in file.iter_batches(batch_size=2 * _ROWS, columns=[label, *scores]):
             done += len(batch)
             yield batch, done / total
 
@@ -177,10 +186,18 @@ def _evaluation(
             interval, bounds = jax.tree.map(np.asarray, (interval, bounds))
             measures.append(Measure(name, heading, interval, None, limit, bounds=bounds))
         table = jm.streaming.table(state, bins=bins)
+        costs = least_cost(table, names, settings)
     n_items, n_positive = facts["n_items"], facts["n_positive"]
     return Evaluation(
         names,
-        {**facts, "streamed": True, "max_fpr": settings.max_fpr},
+        {
+            **facts,
+            "streamed": True,
+            "max_fpr": settings.max_fpr,
+            "fp_cost": settings.fp_cost,
+            "fn_cost": settings.fn_cost,
+            "least_cost": costs,
+        },
         ("max_fpr",),
         f"{Path(facts['file']).name}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "
         f"({percent(n_positive / n_items)}), read in batches",

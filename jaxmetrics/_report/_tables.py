@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxmetrics._report._cells import Cell, difference_cells, value_cells
-from jaxmetrics._report._evaluation import Evaluation, Measure
+from jaxmetrics._report._evaluation import Evaluation, Measure, level_text
 
 
 def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
@@ -21,14 +21,14 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
     What is too wide for the console is several tables, one below the other.
     """
     names, measures = evaluation.names, evaluation.measures
-    level = f"{100 * measures[0].interval.confidence_level:g} %"
+    level = level_text(measures[0].interval.confidence_level)
     about = f"In brackets, {level} confidence intervals{evaluation.about}"
     if len(names) > 1:
         about += "; * best of its column"
-    counted = [x for x in measures if not x.name.startswith("amount")]
+    counted = [x for x in measures if not x.by_amount]
     columns = [_Column(x.heading, value_cells(x), _queries(x)) for x in counted]
     tables = _tables(evaluation.title, about, names, columns, console)
-    if by_amount := [x for x in measures if x.name.startswith("amount")]:
+    if by_amount := [x for x in measures if x.by_amount]:
         columns = [_Column(x.heading, value_cells(x)) for x in by_amount]
         tables += _tables("By amount", "", names, columns, console)
     if compared := [x for x in measures if x.comparison is not None]:

@@ -62,7 +62,7 @@ def cost(
     for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
         thresholds = _on_axis(np.asarray(curve.thresholds))
         best = int(np.argmin(curve.cost))
-        decision = f"at {curve.thresholds[best]:.4g}" if best else "by flagging nothing"
+        decision = f"at {curve.thresholds[best]:.6g}" if best else "by flagging nothing"
         label = legend_text(name, f"cheapest: {curve.cost[best]:.6g} {decision}")
         style = look(i)
         # A threshold's cost holds down to the next lower score.

@@ -81,7 +81,7 @@ def deciles(
             "edgecolor": "white",
             "linewidth": 0.5,
         }
-        ax.bar(at[i, shown], height[i, shown], width, label=name or "_unnamed", **style)
+        ax.bar(at[i, shown], height[i, shown], width, label=shown(name) or "_unnamed", **style)
         if isinstance(values, jm.Interval):
             x = np.stack([at[i, shown]] * 2)
             bars(ax, x, np.stack([low[i, shown], high[i, shown]]), "black")

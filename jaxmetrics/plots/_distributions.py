@@ -9,7 +9,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import _checks
-from jaxmetrics._types import ArrayLike
+from jaxmetrics._types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import models_or_table, names_of
 from jaxmetrics.plots._style import COLOURS, HATCHES, finish, legend_text, look, new_axes
 
@@ -68,7 +68,7 @@ def score_distributions(
     found = _rows(source, labels, weights=weights, where=where)
     thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
     there = thresholds[positives + negatives > 0]
-    edges = np.histogram_bin_edges(there[np.isfinite(there)], n_bins)
+    edges = _edges(there[np.isfinite(there)], n_bins)
     ax = new_axes() if ax is None else ax
     for i, (name, weight) in enumerate(zip(names, (negatives, positives), strict=True)):
         held = weight > 0
@@ -83,3 +83,11 @@ def score_distributions(
         ax.stairs(density, edges, baseline=None, label=text, **look(i))
     ax.set(xlabel="Score", ylabel="Density in each class")
     return finish(ax)
+
+
+def _edges(scores: HostArray, n_bins: int) -> HostArray:
+    """Of bins from the lowest score to the highest, or beyond, where rounding is all between."""
+    low, high = (scores.min(), scores.max()) if scores.size else (0.0, 1.0)
+    finest = 4 * n_bins * np.spacing(max(abs(low), abs(high)))
+    room = max(finest, 0.5) if low == high else max(finest - (high - low), 0.0)
+    return np.linspace(low - room, high + room, n_bins + 1)

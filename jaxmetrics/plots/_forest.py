@@ -19,13 +19,14 @@ from jaxmetrics.plots._style import (
     level_text,
     mark_missing,
     new_axes,
+    shown,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROOM = 0.7  # of a model's row, for its metrics
-IN_SET, NOT_IN_SET = "not told from the best", "worse than the best"
+IN_SET, NOT_IN_SET = "in the set of the best", "not in the set of the best"
 
 
 def forest(
@@ -76,8 +77,9 @@ def forest(
     ax = new_axes(1.2 + 0.24 * n_models * (1 + n_metrics) / 2) if ax is None else ax
     steps = ROOM * ((np.arange(n_metrics) + 0.5) / n_metrics - 0.5)
     for j in range(n_metrics):
-        style = {"color": COLOURS[j % len(COLOURS)], "marker": MARKERS[j % len(MARKERS)]}
-        label = called[j] if n_metrics > 1 else None
+        marker = MARKERS[(j + j // len(COLOURS)) % len(MARKERS)]  # so that 49 differ
+        style = {"color": COLOURS[j % len(COLOURS)], "marker": marker}
+        label = shown(called[j]) if n_metrics > 1 else None
         member = None if members is None else members[j]
         _draw(ax, values[:, j], np.arange(n_models) + steps[j], member, style, label)
     at = np.arange(n_models) + steps[:, None]

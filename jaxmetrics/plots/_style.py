@@ -32,7 +32,12 @@ def look(i: int) -> dict[str, Any]:
 
 
 def legend_text(name: str, value: str) -> str:
-    return f"{name}, {value}" if name else value
+    return f"{shown(name)}, {value}" if name else value
+
+
+def shown(name: str) -> str:
+    """A name that legends have too: they leave out what begins with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def level_text(limits: jm.RocBand | jm.Interval | jm.Comparison) -> str:

@@ -120,7 +120,7 @@ def replicates(
         rows = _rows_of(positives + negatives > 0)
         levels = tuple(x[rows] for x in levels_of(bins))
         generator = np.random.default_rng(seed)
-        at_once = max(_AT_ONCE // len(rows), 1)
+        at_once = min(max(_AT_ONCE // len(rows), 1), n_resamples + 1)
         parts = []
         for first in range(0, n_resamples + 1, at_once):
             size = min(at_once, n_resamples + 1 - first)

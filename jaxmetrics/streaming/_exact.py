@@ -45,7 +45,8 @@ def exact(
     Args:
       metric: as for `bounds`, with one value.
       batches: a function that returns the batches from the first on, each `(scores, labels)` or
-        `(scores, labels, weights)` of `[n]`; it is called once a pass.
+        `(scores, labels, weights)` of `[n]`; it is called once a pass,
+        and once to see the dtype of the first.
       memory_items: how many items may be in memory besides a batch; fewer make more passes.
       ignore_nan: leave items without a score out, instead of a value that is NaN.
 

@@ -21,6 +21,7 @@ from jaxmetrics.inference._bootstrap import result_of
 from jaxmetrics.inference._confidence import chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._influence import as_default
 from jaxmetrics.inference._interval import Interval, limits_of_replicates
+from jaxmetrics.inference._random import words_of
 from jaxmetrics.inference._rules import Moments
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._bootstrap import replicates
@@ -207,15 +208,12 @@ def _of_recall(
 ) -> Interval:
     if np.ndim(options["max_fpr"]):
         raise ValueError("max_fpr must be one limit: take one at a time")
-    seed = key
-    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        seed = jax.random.key_data(key)
     static, arrays = static_options(options)
     numbers = _recall(
         state.digits,
         levels_of(bins),
         arrays,
-        seed,
+        words_of(key),
         jnp.asarray(level),
         static,
         n_resamples,
@@ -236,7 +234,7 @@ def _recall(
     n_resamples: int,
     ignore_nan: bool,
 ) -> tuple[Array, ...]:
-    key = jax.random.wrap_key_data(seed)
+    key = jax.random.wrap_key_data(seed, impl="threefry2x32")
     limit = jnp.asarray(options["max_fpr"], jnp.float64)
 
     def of_one(positives: Array, negatives: Array, undefined: Array) -> tuple[Array, ...]:
