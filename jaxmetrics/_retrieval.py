@@ -235,7 +235,8 @@ def hit_rate_at_k(lists: Lists, *, k: Places) -> tuple[Array, bool]:
 def _first_relevant(lists: Lists, k: Places) -> tuple[Array, Array]:
     """The rank from 0 of the first relevant document, and whether there is one up to k."""
     relevance = relevant(lists)
-    rank, found = lists.rank_of_first(relevance > 0), lists.total(relevance) > 0
+    rank = lists.rank_of_first(relevance > 0).astype(jnp.float64)
+    found = lists.total(relevance) > 0
     return rank, found if k is None else found & (rank < _each(k, lists))
 
 

@@ -278,7 +278,7 @@ def test_the_order_of_instances_has_no_effect():
     same(found, expected)
 
 
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("grouped", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_an_accelerator_finds_the_same(grouped):
     """All comparisons at once, also of ids that eager calls refuse, are what the walk finds."""
     rng = np.random.default_rng(6)
