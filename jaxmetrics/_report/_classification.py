@@ -38,34 +38,23 @@ def evaluate(
     """Every metric of every model with intervals, and the models compared."""
     names = problem.names
     metrics = classification_metrics(settings.max_fpr)
-    recalls = [x for x in metrics if x.name == "recall_at_fpr"]
     common: dict[str, Any] = {
         "key": jax.random.key(settings.seed),
         "n_resamples": settings.n_resamples,
         "clusters": problem.clusters,
         "weights": problem.weights,
     }
-
     given = (problem.scores, problem.labels)
     by_metric = {"confidence_level": settings.confidence_level, **common}
-    # Recalls share their resamples.
-    at_all = partial(jm.recall_at_fpr, max_fpr=[x.max_fpr for x in recalls])
+    measured = partial(_measured, given, by_metric, len(names) > 1)
     work: dict[str, Callable[..., Any]] = {
-        x.name: partial(
-            jm.confidence_interval, at_all if x in recalls else x.function, *given, **by_metric
-        )
-        for x in metrics
+        name: partial(measured, [x for x in metrics if x.name == name])
+        for name in dict.fromkeys(x.name for x in metrics)
     }
     if problem.amounts is not None:
-        work[BY_AMOUNT] = partial(
-            jm.confidence_interval, at_all, *given, amounts=problem.amounts, **by_metric
-        )
-    if len(names) > 1:
-        for x in metrics:
-            if x.compared:
-                work[f"comparison by {x.name}"] = partial(
-                    jm.compare, x.function, *given, **by_metric
-                )
+        recalls = [x for x in metrics if x.name == "recall_at_fpr"]
+        by_amount = [x._replace(name=BY_AMOUNT, compared=False) for x in recalls]
+        work[BY_AMOUNT] = partial(measured, by_amount, amounts=problem.amounts)
     banded = with_figures and has_bands(names)
     if banded:
         grid = _figures.fpr_grid(settings.max_fpr)
@@ -74,30 +63,16 @@ def evaluate(
             _precision_band, given, common, settings.confidence_level
         )
     found, notes = carry_out(work, settings, tell)
-    by_slice = {
-        f"slices by {x.name}": partial(intervals_of, x, *given, settings, **common)
-        for x in problem.slices
-    }
-    for name, call in by_slice.items():  # one after the other, so that a note says which it is of
-        part, more = carry_out({name: call}, settings, tell)
+    for x in problem.slices:  # one after the other, so that a note says which it is of
+        call = partial(intervals_of, x, *given, settings, **common)
+        part, more = carry_out({f"slices by {x.name}": call}, settings, tell)
         found, notes = {**found, **part}, [*notes, *more]
-    found = jax.tree.map(np.asarray, found)
     # Resamples lack a class only where clusters are drawn, which are of either class or both, so
     # that the library's advice to draw each class by itself is of no use here.
     notes = [note.partition(": stratify=")[0] for note in notes]
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png"))
-
-    def measure(x: Metric, what: str) -> Measure:
-        interval = found[what]
-        if x in recalls:
-            interval = jax.tree.map(lambda y: y[:, recalls.index(x)], interval)
-        versus = found.get(f"comparison by {what}") if x.compared else None
-        return Measure(what, x.heading, interval, versus, x.max_fpr)
-
-    measures = [measure(x, x.name) for x in metrics]
-    if problem.amounts is not None:
-        measures += [measure(x, BY_AMOUNT) for x in recalls]
+    measures = [measure for name in work if not name.startswith("band") for measure in found[name]]
     slices = tuple(
         slices_of(x, problem.labels, settings, found[f"slices by {x.name}"]) for x in problem.slices
     )
@@ -129,6 +104,25 @@ def evaluate(
     )
 
 
+def _measured(
+    given: tuple[Any, Any],
+    options: dict[str, Any],
+    several: bool,
+    metrics: Sequence[Metric],
+    progress: Callable[[int], None],
+    amounts: Any = None,
+) -> list[Measure]:
+    """Metrics of one name, one after the other, as they share what is compiled."""
+    options = {**options, "progress": progress}
+    measures = []
+    for x in metrics:
+        interval = jm.confidence_interval(x.function, *given, amounts=amounts, **options)
+        versus = jm.compare(x.function, *given, **options) if several and x.compared else None
+        interval, versus = jax.tree.map(np.asarray, (interval, versus))
+        measures.append(Measure(x.name, x.heading, interval, versus, x.max_fpr))
+    return measures
+
+
 def _precision_band(
     given: tuple[Any, Any],
     options: dict[str, Any],
@@ -139,7 +133,8 @@ def _precision_band(
     n_resamples = min(options["n_resamples"], BAND_RESAMPLES)
     options = {**options, "n_resamples": n_resamples, "progress": progress}
     replicates = jm.bootstrap(_figures.precision_on_curve, *given, **options)
-    return replicates.interval(confidence_level=level)
+    interval: jm.Interval = jax.tree.map(np.asarray, replicates.interval(confidence_level=level))
+    return interval
 
 
 def _facts(problem: Problem, settings: Settings) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pandas
 
 import jaxmetrics as jm
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
-from jaxmetrics._report._page import page_of
+from jaxmetrics._report._page import page_colours, page_of
 from jaxmetrics._report._settings import Settings, Tell
 
 COLUMNS = [
@@ -164,16 +164,20 @@ def json_of(report: dict[str, Any]) -> str:
 
 def save(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
     """Write the report, the numbers and the figures."""
+    figures = []
+    for i, drawing in enumerate(evaluation.drawings):
+        tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
+        svg = directory / f"{drawing.name}.svg"
+        with page_colours():
+            figure = drawing.draw()
+            figure.savefig(svg, metadata={"Date": None})
+            figure.savefig(directory / f"{drawing.name}.png", dpi=150)
+        figures.append(svg.read_text(encoding="utf-8"))
     numbers = report(settings, evaluation)
     texts = {
-        "report.html": page_of(settings, evaluation, numbers["versions"]),
+        "report.html": page_of(settings, evaluation, figures, numbers["versions"]),
         "metrics.json": json_of(numbers) + "\n",
         "metrics.csv": frame_of(evaluation).to_csv(index=False),
     }
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")
-    for i, drawing in enumerate(evaluation.drawings):
-        tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
-        figure = drawing.draw()
-        for ending in ("png", "svg"):
-            figure.savefig(directory / f"{drawing.name}.{ending}", dpi=150)

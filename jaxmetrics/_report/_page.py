@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._report._cells import Cell, digits_of, fixed, p_value, value_cells
 from jaxmetrics._report._evaluation import (
-    Drawing,
     Evaluation,
     Measure,
     Slices,
@@ -24,10 +22,7 @@ from jaxmetrics._report._evaluation import (
 from jaxmetrics._report._findings import findings_of
 from jaxmetrics._report._settings import Settings
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-# Colours of a figure that stand for those of the page, which may be light or dark.
+# Black and white of a figure, but for the last bit, which stand for the colours of the page.
 _INK, _PAPER = "#010203", "#fdfefd"
 _BLACK_AND_WHITE = (("#000000", "currentColor"), ("#ffffff", "var(--paper)"))
 # Names of parts, the same in every figure, which nothing refers to.
@@ -44,8 +39,10 @@ class _Table(NamedTuple):
     about: str = ""
 
 
-def page_of(settings: Settings, evaluation: Evaluation, versions: dict[str, str]) -> str:
-    """The report of an evaluation."""
+def page_of(
+    settings: Settings, evaluation: Evaluation, figures: Sequence[str], versions: dict[str, str]
+) -> str:
+    """The report of an evaluation, with its figures in SVG, of `page_colours`."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -59,7 +56,7 @@ def page_of(settings: Settings, evaluation: Evaluation, versions: dict[str, str]
         findings=findings_of(evaluation),
         tables=list(_tables(evaluation)),
         pairs=[_pairs(x, evaluation.names) for x in evaluation.measures if x.comparison],
-        drawings=[(x, _svg(x, i)) for i, x in enumerate(evaluation.drawings)],
+        drawings=list(zip(evaluation.drawings, map(_themed, figures), strict=True)),
         slices=[
             table for part in evaluation.slices for table in _of_slices(part, evaluation.names)
         ],
@@ -192,17 +189,9 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Read", "in batches, into 65,536 bins of scores"
 
 
-def _svg(drawing: Drawing, number: int) -> str:
+def _themed(svg: str) -> str:
     """The figure, in the colours of the page."""
-    from matplotlib import rc_context
-
-    text = io.StringIO()
-    with page_colours(), rc_context({"svg.hashsalt": str(number), "svg.fonttype": "path"}):
-        figure: Figure = drawing.draw()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    svg = text.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(_IDS, "", svg)
+    svg = re.sub(_IDS, "", svg[svg.index("<svg") :])
     for drawn, shown in ((_INK, "currentColor"), (_PAPER, "var(--paper)"), *_BLACK_AND_WHITE):
         svg = svg.replace(drawn, shown)
     return svg
@@ -210,11 +199,12 @@ def _svg(drawing: Drawing, number: int) -> str:
 
 @contextmanager
 def page_colours() -> Iterator[None]:
-    """Matplotlib draws with ink and paper for black and white."""
+    """Matplotlib draws with what stands for ink and paper."""
     from matplotlib import rc_context
 
+    fixed: dict[Any, str] = {"svg.fonttype": "path", "svg.hashsalt": "jaxmetrics"}
     ink = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
     paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
     colours: dict[Any, str] = {**dict.fromkeys(ink, _INK), **dict.fromkeys(paper, _PAPER)}
-    with rc_context(colours):
+    with rc_context({**colours, **fixed}):
         yield

@@ -56,12 +56,12 @@ def column_of(name: str, column: Any) -> Column:
 
 
 def _ranges(ends: FloatArray) -> list[str]:
-    """From the lowest to the highest number of each, with digits that tell them apart."""
+    """From the lowest to the highest number of each, with digits that tell all of them apart."""
     for digits in range(6, 18):
-        found = [f"{low:.{digits}g} to {high:.{digits}g}" for low, high in ends]
-        if len(set(found)) == len(found):
+        texts = [[f"{end:.{digits}g}" for end in part] for part in ends]
+        if len({text for part in texts for text in part}) == len(np.unique(ends)):
             break
-    return found
+    return [" to ".join(part) for part in texts]
 
 
 def intervals_of(

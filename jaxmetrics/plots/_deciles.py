@@ -19,6 +19,7 @@ from jaxmetrics.plots._style import (
     level_text,
     mark_missing,
     new_axes,
+    shown,
 )
 
 if TYPE_CHECKING:
@@ -74,17 +75,17 @@ def deciles(
     at = np.arange(1, 11) + (ROOM - width) / 2 - width * np.arange(len(height))[:, None]
     there = np.isfinite(height)
     for i, name in enumerate(names):
-        shown = there[i]
+        defined = there[i]
         style: dict[str, Any] = {
             "color": COLOURS[i % len(COLOURS)],
             "hatch": HATCHES[i % len(HATCHES)],
             "edgecolor": "white",
             "linewidth": 0.5,
         }
-        ax.bar(at[i, shown], height[i, shown], width, label=shown(name) or "_unnamed", **style)
+        ax.bar(at[i, defined], height[i, defined], width, label=shown(name) or "_unnamed", **style)
         if isinstance(values, jm.Interval):
-            x = np.stack([at[i, shown]] * 2)
-            bars(ax, x, np.stack([low[i, shown], high[i, shown]]), "black")
+            x = np.stack([at[i, defined]] * 2)
+            bars(ax, x, np.stack([low[i, defined], high[i, defined]]), "black")
     if isinstance(values, jm.Interval):
         ax.plot([], [], color="black", linewidth=1.2, label=f"{level_text(values)} interval")
     mark_missing(ax, at[~there], "x", label="no value")
