@@ -117,11 +117,6 @@ def note_of_bands(figure: str) -> str:
     return f"{figure} has no bands, as those of more than {MOST_BANDS} hide each other"
 
 
-def level_text(level: float) -> str:
-    """A confidence level, for a sentence."""
-    return f"{100 * level:g} %"
-
-
 def percent(share: float) -> str:
     """For a title or a heading."""
     return f"{100 * share:.3g} %"

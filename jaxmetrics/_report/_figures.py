@@ -12,10 +12,10 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
-from jaxmetrics._report._evaluation import Drawing, Measure, Slices, level_text
+from jaxmetrics._report._evaluation import Drawing, Measure, Slices
 from jaxmetrics._report._settings import Settings
 from jaxmetrics._types import FloatArray
-from jaxmetrics.plots._style import look, shade
+from jaxmetrics.plots._style import look, percent_text, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def drawings_of(
 ) -> tuple[Drawing, ...]:
     """What is drawn of models, whose tables are `[models, rows]`."""
     by_name = {measure.name: measure for measure in measures}
-    level = level_text(settings.confidence_level)
+    level = percent_text(settings.confidence_level)
     # Or Matplotlib would read what is between two dollars as a formula.
     names = [name.replace("$", r"\$") for name in names]
     pointwise = f" Shaded, {level} limits of each point by itself." if band is not None else ""

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._report._cells import digits_of, fixed, p_value
-from jaxmetrics._report._evaluation import Evaluation, Measure, level_text
+from jaxmetrics._report._evaluation import Evaluation, Measure
+from jaxmetrics.plots._style import percent_text
 
 
 class Finding(NamedTuple):
@@ -32,7 +33,7 @@ def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
         f"{name} {value}" if len(names) > 1 else value
         for name, value in zip(names, map(_value, *_columns(measure)), strict=True)
     ]
-    level = f"{level_text(measure.interval.confidence_level)} confidence intervals"
+    level = f"{percent_text(measure.interval.confidence_level)} confidence intervals"
     detail = f"In brackets, {level}"
     if measure.bounds is not None:
         detail += "; models were read in batches, and are not compared with each other"
@@ -44,7 +45,7 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     if np.isnan(found.estimate).any():
         return Finding(_called(measure), "undefined", "Models cannot be compared by it")
     best = int(np.argmax(found.estimate))
-    level = level_text(found.confidence_level)
+    level = percent_text(found.confidence_level)
     others = [i for i in range(len(names)) if i != best]
     equal = [names[i] for i in others if found.best_set[i]]
     worse = [i for i in others if not found.best_set[i]]

@@ -16,11 +16,11 @@ from jaxmetrics._report._evaluation import (
     Evaluation,
     Measure,
     Slices,
-    level_text,
     percent,
 )
 from jaxmetrics._report._findings import findings_of
 from jaxmetrics._report._settings import Settings
+from jaxmetrics.plots._style import percent_text
 
 # Black and white of a figure, but for the last bit, which stand for the colours of the page.
 _INK, _PAPER = "#010203", "#fdfefd"
@@ -63,7 +63,7 @@ def page_of(
         facts=list(_facts(evaluation.facts)),
         warnings=evaluation.warnings,
         settings=settings,
-        level=level_text(settings.confidence_level),
+        level=percent_text(settings.confidence_level),
         versions=versions,
         date=datetime.now(UTC).date().isoformat(),
     )
@@ -76,7 +76,7 @@ def _tables(evaluation: Evaluation) -> Iterator[_Table]:
     counted = [x for x in evaluation.measures if not x.by_amount]
     several = "; * marks the best of a column" if len(names) > 1 else ""
     about = (
-        f"In brackets, {level_text(counted[0].interval.confidence_level)} confidence "
+        f"In brackets, {percent_text(counted[0].interval.confidence_level)} confidence "
         f"intervals{evaluation.about}{several}."
     )
     yield _of_models("Values", about, names, counted)
@@ -147,7 +147,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
             )
             for i, value in enumerate(slices.values)
         )
-        level = level_text(1 - (1 - interval.confidence_level) * len(slices.values))
+        level = percent_text(1 - (1 - interval.confidence_level) * len(slices.values))
         yield _Table(
             f"{measure.title}, by {slices.column}",
             slices.column,

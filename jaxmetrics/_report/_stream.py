@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 import jaxmetrics as jm
 from jaxmetrics._report._columns import labels_of, numbers_of, positives_of, refuse_twice
-from jaxmetrics._report._evaluation import Evaluation, Measure, percent
+from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, percent
 from jaxmetrics._report._figures import drawings_of
 from jaxmetrics._report._files import check_columns
 from jaxmetrics._report._metrics import ABOUT, classification_metrics, least_cost
@@ -55,7 +55,6 @@ def evaluate_stream(
     with_figures: bool = False,
 ) -> Evaluation:
     """Every metric of every model with certain bounds and intervals, from one reading of a file."""
-    del with_figures  # they cost nothing until they are drawn
     refuse_twice([label, *scores])
     bins = jm.streaming.float16_bins()
     state = jm.streaming.init(bins, (len(scores),))
@@ -100,7 +99,7 @@ def evaluate_stream(
         "n_items": n_items,
         "n_positive": n_positive,
     }
-    return _evaluation(state, bins, settings, tell, facts, tuple(scores))
+    return _evaluation(state, bins, settings, tell, facts, tuple(scores), with_figures)
 
 
 def _updated(
@@ -168,8 +167,10 @@ def _evaluation(
     tell: Tell,
     facts: dict[str, Any],
     names: tuple[str, ...],
+    with_figures: bool,
 ) -> Evaluation:
     measures = []
+    drawings: tuple[Drawing, ...] = ()
     metrics = classification_metrics(settings.max_fpr)
     with jax.enable_x64(True):
         for i, (name, heading, metric, limit, _) in enumerate(metrics):
@@ -185,8 +186,10 @@ def _evaluation(
             )
             interval, bounds = jax.tree.map(np.asarray, (interval, bounds))
             measures.append(Measure(name, heading, interval, None, limit, bounds=bounds))
-        table = jm.streaming.table(state, bins=bins)
-        costs = least_cost(table, names, settings)
+        if with_figures:
+            table = jm.streaming.table(state, bins=bins)
+            facts = {**facts, "least_cost": least_cost(table, names, settings)}
+            drawings = drawings_of(table, names, settings, measures)
     n_items, n_positive = facts["n_items"], facts["n_positive"]
     return Evaluation(
         names,
@@ -196,7 +199,6 @@ def _evaluation(
             "max_fpr": settings.max_fpr,
             "fp_cost": settings.fp_cost,
             "fn_cost": settings.fn_cost,
-            "least_cost": costs,
         },
         ("max_fpr",),
         f"{Path(facts['file']).name}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "
@@ -204,5 +206,5 @@ def _evaluation(
         f"; below, between which the value of these items must be{ABOUT}",
         tuple(measures),
         (),
-        drawings_of(table, names, settings, measures),
+        drawings,
     )

@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxmetrics._report._cells import Cell, difference_cells, value_cells
-from jaxmetrics._report._evaluation import Evaluation, Measure, level_text
+from jaxmetrics._report._evaluation import Evaluation, Measure
+from jaxmetrics.plots._style import percent_text
 
 
 def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
@@ -21,7 +22,7 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
     What is too wide for the console is several tables, one below the other.
     """
     names, measures = evaluation.names, evaluation.measures
-    level = level_text(measures[0].interval.confidence_level)
+    level = percent_text(measures[0].interval.confidence_level)
     about = f"In brackets, {level} confidence intervals{evaluation.about}"
     if len(names) > 1:
         about += "; * best of its column"

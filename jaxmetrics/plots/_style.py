@@ -41,7 +41,12 @@ def shown(name: str) -> str:
 
 
 def level_text(limits: jm.RocBand | jm.Interval | jm.Comparison) -> str:
-    return f"{100 * limits.confidence_level:g} %"
+    return percent_text(limits.confidence_level)
+
+
+def percent_text(level: float) -> str:
+    """A confidence level."""
+    return f"{100 * level:g} %"
 
 
 def band_label(limits: jm.RocBand | jm.Interval) -> str:

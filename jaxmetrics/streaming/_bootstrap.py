@@ -115,10 +115,10 @@ def replicates(
     batch, n = undefined.shape, counts[0].shape[-1]
     counts = [x.reshape(-1, n) for x in counts]
     seeds = np.random.SeedSequence(np.asarray(words_of(key)).tolist()).spawn(len(counts[0]))
-    found = []
+    found, levels = [], levels_of(bins)
     for positives, negatives, bad, seed in zip(*counts, undefined.ravel(), seeds, strict=True):
         rows = _rows_of(positives + negatives > 0)
-        levels = tuple(x[rows] for x in levels_of(bins))
+        ends = tuple(x[rows] for x in levels)
         generator = np.random.default_rng(seed)
         at_once = min(max(_AT_ONCE // len(rows), 1), n_resamples + 1)
         parts = []
@@ -129,7 +129,7 @@ def replicates(
                 _drawn(generator, x[rows], size, first == 0, at_once)
                 for x in (positives, negatives)
             ]
-            values = _values(*drawn, levels, bad, arrays, of_bins, function, static)
+            values = _values(*drawn, ends, bad, arrays, of_bins, function, static)
             parts.append(jax.tree.map(lambda x, size=size: np.asarray(x)[:size], values))
         found.append(jax.tree.map(lambda *x: np.concatenate(x), *parts))
     values = jax.tree.map(lambda *x: np.stack(x, axis=1), *found)
