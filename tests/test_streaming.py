@@ -531,10 +531,11 @@ def test_a_restored_state_goes_on(rng):
 # Bad input.
 
 
-def test_states_of_other_bins_are_refused(rng):
+def test_states_of_other_bins_are_refused(rng, monkeypatch):
     scores, labels = sample(rng)
     other = S.uniform_bins(20, 0.0, 2.0)
-    state = filled(UNIFORM, scores, labels)
+    # An update does not wait for the one before, and looks at a state that is there.
+    state = jax.block_until_ready(filled(UNIFORM, scores, labels))
     with pytest.raises(ValueError, match="the state has 20 bins, and bins has 5"):
         S.table(state, bins=BINS["edges"])
     with pytest.raises(ValueError, match="the state is of other bins"):
@@ -544,6 +545,11 @@ def test_states_of_other_bins_are_refused(rng):
     mixed = jax.tree.map(jnp.add, state, filled(other, scores, labels))
     with pytest.raises(ValueError, match="or merged from such"):
         S.bounds(jm.roc_auc, mixed, bins=UNIFORM)
+    monkeypatch.setattr(S._state, "_is_ready", lambda array: False)
+    unseen = S.update(filled(UNIFORM, scores, labels), scores, labels, bins=other)
+    for read in (S.table, partial(S.bounds, jm.roc_auc)):
+        with pytest.raises(ValueError, match="or merged from such"):
+            read(unseen, bins=UNIFORM)
     with pytest.raises(ValueError, match=r"5 bins, batch .*, without weights and 20 bins"):
         S.merge(S.init(BINS["edges"]), state)
     with pytest.raises(ValueError, match=r"without weights and 20 bins, batch .*, with weights"):

@@ -93,6 +93,9 @@ def update(
       TypeError, ValueError: an input is not what it should be, shapes do not fit, or the state is
         of other bins.
 
+    A device that is still at work on the state is not waited for: other bins of as many are then
+    refused by a later update, by `merge` or, at the latest, by what reads the state.
+
     An item whose score is NaN is counted apart, and so are, traced, one whose label or weight is
     not what it should be: `table` and `bounds` are then NaN unless told to ignore them. Compiled
     once a shape. Time O(n + bins), memory O(n).
