@@ -5,10 +5,11 @@ import pytest
 
 # Before JAX starts: several devices, also where there is only a processor.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
-# What one process has compiled serves the others, the commands that tests start and the next run.
-# A size makes JAX lock the folder, which it else does not do.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".jax_cache"))
-os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(2**30))
+# What is compiled serves the commands that tests start and the next run. Each worker has a folder,
+# as JAX locks none that may grow, and looks at all that is in one that may not each time it writes.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(
+    Path(__file__).parents[1] / ".jax_cache" / os.environ.get("PYTEST_XDIST_WORKER", "main")
+)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 import jax

@@ -286,6 +286,14 @@ def test_names_must_be_one_a_model(problem, names):
         plots.roc(*problem, names=names)
 
 
+@pytest.mark.parametrize(
+    "draw", [*CURVES, plots.calibration, plots.score_distributions], ids=lambda f: f.__name__
+)
+def test_scores_must_have_the_models_of_labels(draw):
+    with pytest.raises(ValueError, match=r"a row for each model .* got 1 for 2: write jnp"):
+        draw([0.5, 0.25], [[0, 1], [1, 0]])
+
+
 def test_scores_have_at_most_two_axes():
     with pytest.raises(ValueError, match=r"\[models, n\], got \[1, 1, 2\]"):
         plots.roc(np.zeros((1, 1, 2)), [0, 1])
@@ -408,8 +416,6 @@ def test_what_calibration_refuses(probabilities):
         plots.calibration([0.5, 0.5], [0, 1], strategy="even")
     with pytest.raises(ValueError, match="n_bins must be at least 1"):
         plots.calibration([0.5, 0.5], [0, 1], n_bins=0)
-    with pytest.raises(ValueError, match=r"a row for each model .* got \[1, 2\] for \[2, 2\]"):
-        plots.calibration([[0.5, 0.5]], [[0, 1], [0, 1]])
 
 
 def test_score_distributions_are_densities_of_each_class(problem, ax):

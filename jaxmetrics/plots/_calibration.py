@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics import _checks, _numerics
 from jaxmetrics._types import Array, ArrayLike, FloatArray
 from jaxmetrics.inference import _rules
-from jaxmetrics.plots._inputs import models
+from jaxmetrics.plots._inputs import check_rows, models
 from jaxmetrics.plots._style import (
     GREY,
     MARKERS,
@@ -92,7 +92,7 @@ def calibration(
     _checks.check_choice("strategy", strategy, ("quantile", "uniform"))
     level = _checks.check_level(confidence_level)
     scores, names = models(scores, names)
-    found = _of_models(scores, labels, weights, where, n_bins, strategy)
+    found = _of_models(scores, names, labels, weights, where, n_bins, strategy)
     shares, draws = (np.stack([getattr(x, field) for x in found]) for field in ("share", "draws"))
     low, high = (np.asarray(x) for x in _wilson(shares, draws, level))
     ax = new_axes() if ax is None else ax
@@ -115,6 +115,7 @@ def calibration(
 
 def _of_models(
     scores: ArrayLike,
+    names: Sequence[str],
     labels: ArrayLike,
     weights: ArrayLike | None,
     where: ArrayLike | None,
@@ -130,12 +131,7 @@ def _of_models(
         ones if items.where is None else items.where,
     )
     arrays = np.broadcast_arrays(*(np.asarray(x).astype(np.float64) for x in given))
-    shape = items.scores.shape
-    if arrays[0].shape != shape:
-        raise ValueError(
-            f"scores must have a row for each model that labels, weights and where have, got "
-            f"{list(shape)} for {list(arrays[0].shape)}"
-        )
+    check_rows(len(arrays[0]), names)
     found = []
     for score, label, weight, valid in zip(*arrays, strict=True):
         counts = (valid > 0) & (weight > 0)

@@ -57,7 +57,7 @@ def cost(
     """
     scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
-    curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items))
+    curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items), names)
     ax = new_axes() if ax is None else ax
     for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
         thresholds = _on_axis(np.asarray(curve.thresholds))

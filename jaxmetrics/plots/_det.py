@@ -65,7 +65,7 @@ def det(
     Eurospeech 1997.
     """
     scores, names = models_or_table(scores, names)
-    curves = each(jm.det_curve(scores, labels, weights=weights, where=where))
+    curves = each(jm.det_curve(scores, labels, weights=weights, where=where), names)
     ax = new_axes() if ax is None else ax
     ax.set_xscale("function", functions=(_deviate, _rate))
     ax.set_yscale("function", functions=(_deviate, _rate))

@@ -10,7 +10,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics import _checks
 from jaxmetrics._types import ArrayLike, HostArray
-from jaxmetrics.plots._inputs import models_or_table, names_of
+from jaxmetrics.plots._inputs import check_rows, models_or_table, names_of
 from jaxmetrics.plots._style import COLOURS, HATCHES, finish, legend_text, look, new_axes
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def score_distributions(
             f"scores must be of one model, got {len(models)}: draw each into an Axes of its own"
         )
     found = _rows(source, labels, weights=weights, where=where)
+    check_rows(max(len(x) for x in found), models)
     thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
     there = thresholds[positives + negatives > 0]
     edges = _edges(there[np.isfinite(there)], n_bins)

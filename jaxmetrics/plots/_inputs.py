@@ -69,7 +69,17 @@ def rows(
     return list(zip(*found, strict=True))
 
 
-def each(curves: Curve) -> list[Curve]:
+def check_rows(n: int, names: Sequence[str]) -> None:
+    """Refuse labels, weights or where of n models with scores of another number."""
+    if n != len(names):
+        raise ValueError(
+            f"scores must have a row for each model that labels, weights and where have, got "
+            f"{len(names)} for {n}: write jnp.broadcast_to(scores, ({n}, scores.shape[-1]))"
+        )
+
+
+def each(curves: Curve, names: Sequence[str]) -> list[Curve]:
     """The curves `[models, points]` one by one, without the points that a plot does not need."""
-    by_model = zip(*(np.asarray(x) for x in curves), strict=True)
+    by_model = list(zip(*(np.asarray(x) for x in curves), strict=True))
+    check_rows(len(by_model), names)
     return [jm.drop_intermediate(type(curves)(*row)) for row in by_model]

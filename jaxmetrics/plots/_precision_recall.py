@@ -55,8 +55,9 @@ def precision_recall(
     items = {"labels": labels, "weights": weights, "where": where}
     areas = jm.average_precision(scores, **items)
     curves = jm.precision_recall_curve(scores, **items)
+    by_model = zip(each(curves, names), names, areas, strict=True)
     ax = new_axes() if ax is None else ax
-    for i, (curve, name, area) in enumerate(zip(each(curves), names, areas, strict=True)):
+    for i, (curve, name, area) in enumerate(by_model):
         label = legend_text(name, f"AP {area:.3f}")
         ax.plot(curve.recall, curve.precision, drawstyle="steps-post", label=label, **look(i))
     # The lowest threshold flags everything; models differ there if their labels do.

@@ -77,8 +77,8 @@ def roc(
     else:
         partial = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
         areas = [f"{area:.3f}" for area in partial]
+    curves = each(jm.roc_curve(scores, **items), names)
     ax = new_axes() if ax is None else ax
-    curves = each(jm.roc_curve(scores, **items))
     for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):
         ax.plot(curve.fpr, curve.tpr, label=legend_text(name, f"{what} {area}"), **look(i))
     if band is not None:
