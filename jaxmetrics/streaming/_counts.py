@@ -13,16 +13,16 @@ nothing there. Sums of squares have a fifth digit, and reach 2^63.
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from jaxmetrics._types import Array
+from jaxmetrics._types import Array, HostArray
 
 BITS = 16
 DIGITS_OF_COUNTS = 2
 DIGITS_OF_WEIGHTS = 4
 DIGITS_OF_SQUARES = 5
 _UNIT = 2.0**-32  # of weights
-_MASK = (1 << BITS) - 1
 _ROOM = 1 << (31 - BITS - 1)  # digits that can be added to one, before carries are taken on
 
 
@@ -41,13 +41,18 @@ def digits_of(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> Array:
 
 def carried(digits: Array) -> Array:
     """The same sums `[..., digits]`, with each digit but the highest below its base."""
-    columns = []
-    carry = jnp.zeros(digits.shape[:-1], jnp.int32)
-    for i in range(digits.shape[-1] - 1):
-        total = digits[..., i] + carry
-        columns.append(total & _MASK)
-        carry = total >> BITS
-    return jnp.stack([*columns, digits[..., -1] + carry], axis=-1)
+    n = digits.shape[-1]
+    for i in range(n - 1):
+        place: HostArray = np.zeros(n, np.int32)
+        place[i : i + 2] = -1 << BITS, 1
+        digits = digits + (digits[..., i : i + 1] >> BITS) * place
+    return digits
+
+
+def counted(sums: Array, slots: Array) -> Array:
+    """`sums` `[slots, digits]` of counts and 1 at each of `slots` `[n]`, those that there are."""
+    lowest = sums.reshape(-1).at[slots * DIGITS_OF_COUNTS].add(1, mode="drop")
+    return carried(lowest.reshape(sums.shape))
 
 
 def added(sums: Array, slots: Array, digits: Array) -> Array:
@@ -56,7 +61,7 @@ def added(sums: Array, slots: Array, digits: Array) -> Array:
     Of so few items at a time that a digit has room for them, with carries in between.
     """
     n = len(slots)
-    if n <= _ROOM or digits.shape[-1] == DIGITS_OF_COUNTS:
+    if n <= _ROOM:
         return carried(sums.at[slots].add(digits, mode="drop"))
     fill = -n % _ROOM
     slots = jnp.pad(slots, (0, fill), constant_values=len(sums)).reshape(-1, _ROOM)

@@ -128,44 +128,40 @@ def _update(state: State, items: Items, bins: Bins) -> State:
     undefined = _numerics.is_nan(scores)
     if labels.dtype != bool:
         undefined = undefined | ((labels != 0) & (labels != 1))
-    if items.weights is None:
-        adds = jnp.asarray(_ones(n_digits))
-    else:
+    adds = None
+    if items.weights is not None:
         weight = jnp.asarray(items.weights)
         weight = weight.astype(jnp.promote_types(weight.dtype, jnp.float32))
         allowed = (weight >= 0) & (weight < jnp.inf)
         undefined = undefined | ~allowed
         adds = _counts.digits_of(jnp.where(allowed, weight, 1))
+    elif n_digits == _counts.DIGITS_OF_WEIGHTS:
+        adds = jnp.zeros(n_digits, jnp.int32).at[_one(n_digits)].set(1)
     index = jnp.where(undefined, bins.n + UNDEFINED, bin_of(bins, scores.astype(jnp.float32)))
     columns = bins.n + _EXTRA
     slot = index + jnp.where(labels == 1, columns, 0)
     valid = jnp.ones(1, bool) if items.where is None else items.where
     slot = jnp.where(valid, slot, 2 * columns)  # which there is none of
 
-    def of_row(digits: Array, slot: Array, valid: Array, adds: Array) -> Array:
+    def of_row(digits: Array, slot: Array, valid: Array, adds: Array | None) -> Array:
         flat = digits.reshape(-1, n_digits)
         seen = jnp.sum(valid, dtype=jnp.int32)
         mark = columns + bins.n + ORIGIN, 0
         stamp = flat[mark] + seen * np.int32(bins.fingerprint)  # modulo 2^32
         flat = flat.at[mark].set(0).at[bins.n + ORIGIN, _one(n_digits)].add(seen)
-        return _counts.added(flat, slot, adds).at[mark].set(stamp).reshape(digits.shape)
+        sums = _counts.counted(flat, slot) if adds is None else _counts.added(flat, slot, adds)
+        return sums.at[mark].set(stamp).reshape(digits.shape)
 
     batch = slot.shape[:-1]
     shape = (*batch, scores.shape[-1])
     slot, valid = (jnp.broadcast_to(x, shape) for x in (slot, valid))
-    adds = jnp.broadcast_to(adds, (*shape, n_digits))
+    adds = None if adds is None else jnp.broadcast_to(adds, (*shape, n_digits))
     return State(_numerics.over_batch(of_row, len(batch))(state.digits, slot, valid, adds))
 
 
 def _one(n_digits: int) -> int:
     """The digit whose unit is 1."""
     return 0 if n_digits == _counts.DIGITS_OF_COUNTS else _counts.DIGITS_OF_WEIGHTS // 2
-
-
-def _ones(n_digits: int) -> HostArray:
-    """The digits of 1."""
-    digits: HostArray = np.eye(n_digits, dtype=np.int32)[_one(n_digits)]
-    return digits
 
 
 def merge(a: State, b: State) -> State:
@@ -308,12 +304,16 @@ def _is_ready(array: Array) -> bool:
 
 def _origin(state: State) -> tuple[HostArray, HostArray]:
     """The number of items, and that times the fingerprint of the bins, modulo 2^32."""
-    # Also of states that NumPy has added up, in 64 bits.
-    columns = np.asarray(state.digits[..., -_EXTRA + ORIGIN, :]).astype(np.uint32)
+    columns = np.asarray(_origins(state.digits)).view(np.uint32)
     columns = columns.reshape(-1, *columns.shape[-2:])
     one = _one(columns.shape[-1])
     seen = columns[..., 0, one] + (columns[..., 0, one + 1] << np.uint32(_counts.BITS))
     return seen, columns[..., 1, 0]
+
+
+@jax.jit
+def _origins(digits: Array) -> Array:
+    return digits[..., -_EXTRA + ORIGIN, :].astype(jnp.int32)
 
 
 def _check_is_state(state: State) -> None:
