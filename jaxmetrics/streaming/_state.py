@@ -18,7 +18,8 @@ from jaxmetrics.streaming._batch import check_batch, check_batch_shape
 from jaxmetrics.streaming._bins import Bins, bin_of
 
 # Behind the bins of a class: what has no bin, and what tells how the state came about, which is
-# the number of items and, modulo 2^32, that times the fingerprint of the bins.
+# the number of items and, modulo 2^32, that times the fingerprint of the bins, in the digit that
+# nothing is carried from.
 UNDEFINED, ORIGIN = 0, 1
 _EXTRA = 2
 
@@ -144,13 +145,13 @@ def _update(state: State, items: Items, bins: Bins) -> State:
     slot = jnp.where(valid, slot, 2 * columns)  # which there is none of
 
     def of_row(digits: Array, slot: Array, valid: Array, adds: Array | None) -> Array:
-        flat = digits.reshape(-1, n_digits)
         seen = jnp.sum(valid, dtype=jnp.int32)
-        mark = columns + bins.n + ORIGIN, 0
-        stamp = flat[mark] + seen * np.int32(bins.fingerprint)  # modulo 2^32
-        flat = flat.at[mark].set(0).at[bins.n + ORIGIN, _one(n_digits)].add(seen)
+        stamp = seen * np.int32(bins.fingerprint)  # modulo 2^32
+        origin = np.array([0, 1]), bins.n + ORIGIN, np.array([_one(n_digits), n_digits - 1])
+        digits = digits.at[origin].add(jnp.stack([seen, stamp]))
+        flat = digits.reshape(-1, n_digits)
         sums = _counts.counted(flat, slot) if adds is None else _counts.added(flat, slot, adds)
-        return sums.at[mark].set(stamp).reshape(digits.shape)
+        return sums.reshape(digits.shape)
 
     batch = slot.shape[:-1]
     shape = (*batch, scores.shape[-1])
@@ -210,9 +211,7 @@ def merge(a: State, b: State) -> State:
 
 @jax.jit
 def _merged(a: Array, b: Array) -> Array:
-    mark = (..., 1, a.shape[-2] - _EXTRA + ORIGIN, slice(None))
-    total = a + b
-    return _counts.carried(total).at[mark].set(total[mark])
+    return _counts.carried(a + b)
 
 
 def n_items(state: State) -> HostOrDeviceArray:
@@ -308,7 +307,7 @@ def _origin(state: State) -> tuple[HostArray, HostArray]:
     columns = columns.reshape(-1, *columns.shape[-2:])
     one = _one(columns.shape[-1])
     seen = columns[..., 0, one] + (columns[..., 0, one + 1] << np.uint32(_counts.BITS))
-    return seen, columns[..., 1, 0]
+    return seen, columns[..., 1, -1]
 
 
 @jax.jit
