@@ -100,7 +100,8 @@ def demo(
     _report.make_directory(output)
     with _progress() as tell:
         problem = _report.digits_problem(seed, tell)
-    _show(partial(_report.evaluate, problem), settings, as_json, output)
+    with _compiled_quickly():
+        _show(partial(_report.evaluate, problem), settings, as_json, output)
 
 
 def evaluate(
@@ -222,6 +223,20 @@ def _show(
             f"Wrote report.html, metrics.json, metrics.csv and figures ({figures}) to {output}",
             err=as_json,
         )
+
+
+@contextmanager
+def _compiled_quickly() -> Iterator[None]:
+    """For work of so few items that to optimise its programs takes longer than it saves."""
+    import jax
+
+    option = "jax_disable_most_optimizations"
+    before = jax.config.values[option]
+    jax.config.update(option, True)
+    try:
+        yield
+    finally:
+        jax.config.update(option, before)
 
 
 def _command_line() -> str:

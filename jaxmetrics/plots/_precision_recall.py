@@ -53,7 +53,7 @@ def precision_recall(
     """
     scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
-    areas = jm.average_precision(scores, **items)
+    areas = np.asarray(jm.average_precision(scores, **items))
     curves = jm.precision_recall_curve(scores, **items)
     by_model = zip(each(curves, names), names, areas, strict=True)
     ax = new_axes() if ax is None else ax

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import jaxmetrics as jm
 from jaxmetrics._types import ArrayLike
 from jaxmetrics.plots._inputs import each, models_or_table, rows
@@ -73,10 +75,10 @@ def roc(
         limits = rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
         areas = [f"{area:.3f} [{low:.3f}, {high:.3f}]" for area, low, high in limits]
     elif max_fpr is None:
-        areas = [f"{area:.3f}" for area in jm.roc_auc(scores, **items)]
+        areas = [f"{area:.3f}" for area in np.asarray(jm.roc_auc(scores, **items))]
     else:
         partial = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
-        areas = [f"{area:.3f}" for area in partial]
+        areas = [f"{area:.3f}" for area in np.asarray(partial)]
     curves = each(jm.roc_curve(scores, **items), names)
     ax = new_axes() if ax is None else ax
     for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):

@@ -57,6 +57,7 @@ def shade(ax: Axes, x: Any, low: Any, high: Any, colour: str, label: str | None 
     """A light area with thin edges, which stay apart where areas overlap."""
     from matplotlib.colors import to_rgba
 
+    x, low, high = (np.asarray(values) for values in (x, low, high))  # JAX's are slow to iterate
     faint, edge = to_rgba(colour, 0.13), to_rgba(colour, 0.5)
     ax.fill_between(x, low, high, facecolor=faint, edgecolor=edge, linewidth=0.7, label=label)
 
