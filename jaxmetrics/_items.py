@@ -28,17 +28,26 @@ def one_id_at_least(ids: Any) -> Any:
     return np.zeros((*ids.shape[:-1], 1), np.int32)
 
 
+@jax.jit
+def _nothing() -> Array:
+    return jnp.zeros(())
+
+
+def is_compiling() -> bool:
+    """Whether a program is being traced, even if none of its inputs are looked at."""
+    return not is_concrete(_nothing())
+
+
 def at_hand(items: Items) -> Items:
     """With NumPy's arrays, not copied, of those in the memory of the CPU that computes."""
-    compiling = not is_concrete(jnp.zeros(()))
-    if compiling or jax.default_backend() != "cpu":
+    if is_compiling() or jax.default_backend() != "cpu":
         return items  # as they would become constants of the program, or be sent to a device
     return Items(*map(near, items))
 
 
 def on_host(*arrays: Any) -> bool:
     """Whether NumPy is to sort: it is allowed to work now, and all arrays are its own."""
-    ready = is_concrete(jnp.zeros(())) and jax.default_backend() == "cpu"
+    ready = not is_compiling() and jax.default_backend() == "cpu"
     return ready and all(x is None or isinstance(x, np.ndarray) for x in arrays)
 
 

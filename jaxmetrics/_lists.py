@@ -316,7 +316,8 @@ def _orders_now(
     ids = None if segment is None else at_hand(Items(segment, segment)).scores
     if not on_host(host.scores, host.labels, host.where, ids):
         return None
-    if segment is None:  # of which the rows are sorted in threads
+    # Rows are sorted in threads themselves, and for few items it takes longer to start one.
+    if segment is None or segment.size <= _sorting.MANY:
         return _orders(host, ids, num_segments, k, ideal)
     with ThreadPoolExecutor(2) as workers:
 

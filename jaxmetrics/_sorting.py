@@ -21,7 +21,7 @@ from jax import lax
 from jaxmetrics._numerics import namespace
 from jaxmetrics._types import Array, HostArray
 
-_MANY = 1 << 17  # words from which threads are worth their start
+MANY = 1 << 17  # words from which threads are worth their start
 
 
 def descending_keys(scores: Any) -> Any:
@@ -131,7 +131,7 @@ def sort(keys: Any) -> Any:
 def _sort_rows(words: HostArray) -> None:
     """In place; the rows of a batch in threads."""
     rows = words.reshape(-1, words.shape[-1])
-    if len(rows) > 1 and words.size > _MANY:
+    if len(rows) > 1 and words.size > MANY:
         parts = np.array_split(rows, os.cpu_count() or 1)  # views
         with ThreadPoolExecutor(len(parts)) as workers:
             list(workers.map(lambda part: part.sort(axis=-1), parts))

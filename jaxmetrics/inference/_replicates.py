@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics import _checks, _numerics
-from jaxmetrics._items import at_hand, at_least_one
+from jaxmetrics._items import at_hand, at_least_one, is_compiling
 from jaxmetrics._types import Array, Items
 from jaxmetrics.inference import _resampling
 from jaxmetrics.inference._draws import Draws, Sampler, draw, in_turn, rates_of
@@ -164,7 +164,7 @@ def mean_replicates(items: Items, settings: Settings) -> Replicates:
 
 
 def _is_traced(*trees: Any) -> bool:
-    return not all(map(_checks.is_concrete, (*jax.tree.leaves(trees), jnp.zeros(()))))
+    return is_compiling() or not all(map(_checks.is_concrete, jax.tree.leaves(trees)))
 
 
 def _lanes(prepared: Prepared, plan: Plan, settings: Settings) -> int:
