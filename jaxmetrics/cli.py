@@ -367,7 +367,8 @@ def commands() -> click.Group:
 def _keep_programs() -> None:
     """What JAX compiles is kept in the user's cache folder, so that the next call need not wait.
 
-    Unless the user has told JAX of another folder. The size makes JAX lock it, by filelock.
+    Unless the user has told JAX of another folder. The size makes JAX lock it, by filelock, and
+    look at all that is in it at each write: this one holds some hundred programs.
     """
     import jax
     import platformdirs
@@ -380,7 +381,7 @@ def _keep_programs() -> None:
     except OSError:  # a home that cannot be written to
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_compilation_cache_max_size", 2**28)
+    jax.config.update("jax_compilation_cache_max_size", 2**25)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 

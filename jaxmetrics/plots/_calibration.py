@@ -92,7 +92,8 @@ def calibration(
     _checks.check_choice("strategy", strategy, ("quantile", "uniform"))
     level = _checks.check_level(confidence_level)
     scores, names = models(scores, names)
-    found = _of_models(scores, names, labels, weights, where, n_bins, strategy)
+    found = _of_models(scores, labels, weights, where, n_bins, strategy)
+    check_rows(len(found), names)
     shares, draws = (np.stack([getattr(x, field) for x in found]) for field in ("share", "draws"))
     low, high = (np.asarray(x) for x in _wilson(shares, draws, level))
     ax = new_axes() if ax is None else ax
@@ -115,7 +116,6 @@ def calibration(
 
 def _of_models(
     scores: ArrayLike,
-    names: Sequence[str],
     labels: ArrayLike,
     weights: ArrayLike | None,
     where: ArrayLike | None,
@@ -131,7 +131,6 @@ def _of_models(
         ones if items.where is None else items.where,
     )
     arrays = np.broadcast_arrays(*(np.asarray(x).astype(np.float64) for x in given))
-    check_rows(len(arrays[0]), names)
     found = []
     for score, label, weight, valid in zip(*arrays, strict=True):
         counts = (valid > 0) & (weight > 0)

@@ -74,11 +74,12 @@ def roc(
     if interval is not None:
         limits = rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
         areas = [f"{area:.3f} [{low:.3f}, {high:.3f}]" for area, low, high in limits]
-    elif max_fpr is None:
-        areas = [f"{area:.3f}" for area in np.asarray(jm.roc_auc(scores, **items))]
     else:
-        partial = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
-        areas = [f"{area:.3f}" for area in np.asarray(partial)]
+        if max_fpr is None:
+            found = jm.roc_auc(scores, **items)
+        else:
+            found = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
+        areas = [f"{area:.3f}" for area in np.asarray(found)]
     curves = each(jm.roc_curve(scores, **items), names)
     ax = new_axes() if ax is None else ax
     for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):

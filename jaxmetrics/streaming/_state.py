@@ -137,7 +137,7 @@ def _update(state: State, items: Items, bins: Bins) -> State:
         undefined = undefined | ~allowed
         adds = _counts.digits_of(jnp.where(allowed, weight, 1))
     elif n_digits == _counts.DIGITS_OF_WEIGHTS:
-        adds = jnp.zeros(n_digits, jnp.int32).at[_one(n_digits)].set(1)
+        adds = _counts.digits_of(jnp.ones(()))
     index = jnp.where(undefined, bins.n + UNDEFINED, bin_of(bins, scores.astype(jnp.float32)))
     columns = bins.n + _EXTRA
     slot = index + jnp.where(labels == 1, columns, 0)
