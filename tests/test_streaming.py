@@ -528,6 +528,15 @@ def test_a_restored_state_goes_on(rng):
     assert_array_equal(state.digits, filled(UNIFORM, scores, labels).digits)
 
 
+def test_items_without_weights_have_a_weight_of_1(rng):
+    scores, labels = sample(rng)
+    found = [
+        S.update(S.init(UNIFORM, weighted=True), scores, labels, bins=UNIFORM, weights=given)
+        for given in (None, np.ones(labels.shape[-1]))
+    ]
+    np.testing.assert_array_equal(*(x.digits for x in found))
+
+
 # Bad input.
 
 
