@@ -27,7 +27,7 @@ import numpy as np
 from scipy import integrate, stats
 
 import jaxmetrics as jm
-from jaxmetrics import _checks
+from jaxmetrics._base import checks
 from jaxmetrics.inference import _confidence
 
 LEVEL = 0.95
@@ -282,7 +282,7 @@ def resampled_limits(
     They are those of `jm.confidence_interval` with this key, but from one bootstrap for all.
     """
     metric = METRICS[name]
-    items = _checks.check_items(scores, labels)
+    items = checks.check_items(scores, labels)
     result = jm.bootstrap(metric, scores, labels, key=key, n_resamples=n_resamples)
     found = {}
     for method in METHODS[name]:

@@ -3,9 +3,7 @@
 from jaxmetrics import extreme as extreme
 from jaxmetrics import losses as losses
 from jaxmetrics import streaming as streaming
-from jaxmetrics._area import average_precision, partial_auc, roc_auc, roc_auc_sampled
-from jaxmetrics._averaging import multilabel, one_vs_one, one_vs_rest
-from jaxmetrics._confusion import (
+from jaxmetrics._predictions.confusion import (
     accuracy,
     balanced_accuracy,
     confusion_matrix,
@@ -15,7 +13,19 @@ from jaxmetrics._confusion import (
     recall,
     specificity,
 )
-from jaxmetrics._curves import (
+from jaxmetrics._ranking.gain import dcg, expected_reciprocal_rank, ndcg, rank_biased_precision
+from jaxmetrics._ranking.pairs import ordered_pair_accuracy
+from jaxmetrics._ranking.retrieval import (
+    average_precision_at_k,
+    hit_rate_at_k,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank,
+)
+from jaxmetrics._ranking.segments import segment_partial_auc, segment_roc_auc
+from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, roc_auc_sampled
+from jaxmetrics._roc.averaging import multilabel, one_vs_one, one_vs_rest
+from jaxmetrics._roc.curves import (
     CostCurve,
     DetCurve,
     PrecisionRecallCurve,
@@ -26,19 +36,9 @@ from jaxmetrics._curves import (
     precision_recall_curve,
     roc_curve,
 )
-from jaxmetrics._gain import dcg, expected_reciprocal_rank, ndcg, rank_biased_precision
-from jaxmetrics._metric import table_metric
-from jaxmetrics._pairs import ordered_pair_accuracy
-from jaxmetrics._retrieval import (
-    average_precision_at_k,
-    hit_rate_at_k,
-    precision_at_k,
-    recall_at_k,
-    reciprocal_rank,
-)
-from jaxmetrics._segments import segment_partial_auc, segment_roc_auc
-from jaxmetrics._table import ScoreTable, score_table
-from jaxmetrics._threshold import (
+from jaxmetrics._roc.metric import table_metric
+from jaxmetrics._roc.table import ScoreTable, score_table
+from jaxmetrics._roc.thresholds import (
     AtThreshold,
     min_cost_threshold,
     precision_at_recall,

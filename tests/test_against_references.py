@@ -6,7 +6,7 @@ import sklearn.metrics as sk
 from registry import sample
 
 import jaxmetrics as jm
-from jaxmetrics._checks import QUANTILE_METHODS
+from jaxmetrics._base.checks import QUANTILE_METHODS
 
 pytestmark = pytest.mark.usefixtures("x64")
 

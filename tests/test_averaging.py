@@ -50,7 +50,7 @@ def test_one_vs_one(problem, average):
 @pytest.mark.parametrize("turns", [pytest.param(1, marks=pytest.mark.slow), 3, 100])
 def test_one_vs_one_by_pairs_in_turns(problem, turns, monkeypatch):
     scores, labels, weights = problem
-    monkeypatch.setattr("jaxmetrics._averaging._PAIR_WEIGHTS", CLASSES**2 * N // turns)
+    monkeypatch.setattr("jaxmetrics._roc.averaging._PAIR_WEIGHTS", CLASSES**2 * N // turns)
     metric = partial(jm.partial_auc, max_fpr=[0.2, 0.5])
     expected = []
     for a in range(CLASSES):

@@ -12,7 +12,8 @@ import pytest
 from registry import youden
 
 import jaxmetrics as jm
-from jaxmetrics.inference import _replicates, _resampling
+from jaxmetrics.inference._bootstrap import replicates as _replicates
+from jaxmetrics.inference._bootstrap import units as _units
 
 # Most tests share shapes and programs; a worker of its own compiles each once.
 pytestmark = pytest.mark.xdist_group("bootstrap")
@@ -413,7 +414,7 @@ def test_a_head_that_is_too_short_is_made_whole(monkeypatch):
         return result
 
     monkeypatch.setattr(_replicates, "_collect", watched)
-    monkeypatch.setattr(_resampling, "SPARE", 0.0)
+    monkeypatch.setattr(_units, "SPARE", 0.0)
     got = replicates(partial(jm.partial_auc, max_fpr=[0.1, 0.05]), scores, labels)
     # Up to 1 there is no head.
     whole = replicates(partial(jm.partial_auc, max_fpr=[0.1, 1.0]), scores, labels)

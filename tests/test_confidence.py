@@ -10,8 +10,8 @@ import pytest
 from scipy import special, stats
 
 import jaxmetrics as jm
-from jaxmetrics import _numerics
-from jaxmetrics.inference import _rules
+from jaxmetrics._base import numerics
+from jaxmetrics.inference._intervals import rules
 
 # With xdist's --dist loadgroup one worker compiles each program once.
 pytestmark = [
@@ -55,7 +55,7 @@ def limits(interval):
 
 
 def by_rule(rule, *args):
-    with _numerics.double_precision():
+    with numerics.double_precision():
         return np.stack(jax.jit(rule)(*args))
 
 
@@ -77,8 +77,8 @@ def test_auto_of_the_auc(data):
     assert interval.method == "closed form"
     assert interval.confidence_level == 0.95
     estimate, variances, sizes = moments(parts)
-    found = _rules.Moments(estimate, tuple(variances), tuple(sizes))
-    close(limits(interval), by_rule(_rules.auc, found, 0.95))
+    found = rules.Moments(estimate, tuple(variances), tuple(sizes))
+    close(limits(interval), by_rule(rules.auc, found, 0.95))
     close(interval.standard_error, np.sqrt(np.sum(np.array(variances) / sizes)))
     close(interval.estimate, estimate)
 
@@ -90,10 +90,10 @@ def test_auto_of_a_partial_area(data):
     interval = jm.confidence_interval(metric, scores, labels, confidence_level=0.9)
     phi = np.asarray(jm.influence(metric, scores, labels), float)
     _, variances, sizes = moments((phi[~labels], phi[labels]))
-    found = _rules.Moments(float(interval.estimate), tuple(variances), tuple(sizes))
+    found = rules.Moments(float(interval.estimate), tuple(variances), tuple(sizes))
     thresholds = np.unique(scores)[::-1][:, None]
     fpr, tpr = (np.mean(scores[labels == c] >= thresholds, axis=1) for c in (False, True))
-    expected = by_rule(_rules.partial_auc, found, 0.9, LIMIT, np.interp(LIMIT, fpr, tpr))
+    expected = by_rule(rules.partial_auc, found, 0.9, LIMIT, np.interp(LIMIT, fpr, tpr))
     assert interval.method == "closed form"
     close(limits(interval), expected)
 
@@ -182,8 +182,8 @@ def test_batch_and_masks(data, rng):
     assert found.low.shape == found.standard_error.shape == (2,)
     for i in range(2):
         estimate, variances, sizes = moments(placements(models[i][where], labels[where]))
-        alone = _rules.Moments(estimate, tuple(variances), tuple(sizes))
-        close(limits(found)[:, i], by_rule(_rules.auc, alone, 0.95))
+        alone = rules.Moments(estimate, tuple(variances), tuple(sizes))
+        close(limits(found)[:, i], by_rule(rules.auc, alone, 0.95))
 
 
 def test_closed_forms_in_jit(data):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from jaxmetrics import _numerics
-from jaxmetrics.inference import _distributions, _rules
+from jaxmetrics._base import numerics
+from jaxmetrics.inference._intervals import distributions, rules
 
 PROBABILITIES = np.concatenate([10.0 ** -np.arange(1, 6.1, 0.5), [0.2, 0.3, 0.45, 0.499]])
 PROBABILITIES = np.unique(np.concatenate([PROBABILITIES, 1 - PROBABILITIES]))
@@ -18,24 +18,24 @@ DFS = np.concatenate([[0.5, 0.8], np.logspace(0, 9, 37), [2, 999.9, 1000, 1000.1
 
 def doubled(function, *args):
     """The result of `function`, compiled, on the host."""
-    with _numerics.double_precision():
+    with numerics.double_precision():
         return jax.tree.map(np.asarray, jax.jit(function)(*args))
 
 
 def moments(estimate, variances, sizes):
-    return _rules.Moments(estimate, variances, sizes)
+    return rules.Moments(estimate, variances, sizes)
 
 
 def partial_auc(sample, level, max_fpr=0.1, tpr=None):
     if tpr is None:
         tpr = jnp.minimum(1, jnp.asarray(sample.estimate, jnp.float64) * 1.2)
-    return _rules.partial_auc(sample, level, max_fpr, tpr)
+    return rules.partial_auc(sample, level, max_fpr, tpr)
 
 
 RULES = {
-    "wald": _rules.wald,
-    "logit_t": _rules.logit_t,
-    "auc": _rules.auc,
+    "wald": rules.wald,
+    "logit_t": rules.logit_t,
+    "auc": rules.auc,
     "partial_auc": partial_auc,
 }
 each_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
@@ -62,45 +62,45 @@ def many_samples(rng, size=400, smallest=1):
 def test_t_quantile():
     p, df = np.meshgrid(PROBABILITIES, DFS)
     expected = np.where(np.isinf(df), special.ndtri(p), stats.t.ppf(p, df))
-    np.testing.assert_allclose(doubled(_distributions.t_quantile, p, df), expected, rtol=1e-10)
+    np.testing.assert_allclose(doubled(distributions.t_quantile, p, df), expected, rtol=1e-10)
 
 
 def test_t_quantile_near_the_median():
     # By the density there: SciPy has four digits.
     near, df = 1e-6, np.array([1.0, 4.0, 30.0, 1e5])
     density = np.exp(special.gammaln((df + 1) / 2) - special.gammaln(df / 2)) / np.sqrt(df * np.pi)
-    got = doubled(_distributions.t_quantile, 0.5 + near, df)
+    got = doubled(distributions.t_quantile, 0.5 + near, df)
     np.testing.assert_allclose(got, near / density, rtol=1e-9)
-    assert doubled(_distributions.t_quantile, 0.5, 7.5) == 0
+    assert doubled(distributions.t_quantile, 0.5, 7.5) == 0
 
 
 def test_t_quantile_at_the_ends():
-    got = doubled(_distributions.t_quantile, [[0.0], [1.0]], [0.5, 7.0, 1e4, np.inf])
+    got = doubled(distributions.t_quantile, [[0.0], [1.0]], [0.5, 7.0, 1e4, np.inf])
     np.testing.assert_array_equal(got, [[-np.inf] * 4, [np.inf] * 4])
 
 
 def test_t_quantile_and_p_value_are_inverse():
     p, df = np.meshgrid(PROBABILITIES[PROBABILITIES < 0.5], DFS)
-    t = doubled(_distributions.t_quantile, p, df)
-    np.testing.assert_allclose(doubled(_distributions.t_two_sided, t, df), 2 * p, rtol=1e-9)
+    t = doubled(distributions.t_quantile, p, df)
+    np.testing.assert_allclose(doubled(distributions.t_two_sided, t, df), 2 * p, rtol=1e-9)
 
 
 def test_t_two_sided():
     t, df = np.meshgrid([0, 1e-4, 0.3, 0.999, 1, 1.96, 5, 12], DFS)
     expected = np.where(np.isinf(df), 2 * stats.norm.sf(t), 2 * stats.t.sf(t, df))
     for sign in (1, -1):
-        got = doubled(_distributions.t_two_sided, sign * t, df)
+        got = doubled(distributions.t_two_sided, sign * t, df)
         np.testing.assert_allclose(got, expected, rtol=1e-10)
-    at_infinity = doubled(_distributions.t_two_sided, np.inf, DFS)
+    at_infinity = doubled(distributions.t_two_sided, np.inf, DFS)
     np.testing.assert_array_equal(at_infinity, 0)
 
 
 def test_other_tails():
     x, df = np.meshgrid([0, 0.1, 3, 40, 300], [1, 2, 7, 100])
-    got = doubled(_distributions.chi2_survival, x, df)
+    got = doubled(distributions.chi2_survival, x, df)
     np.testing.assert_allclose(got, stats.chi2.sf(x, df), rtol=1e-10)
-    assert doubled(_distributions.chi2_survival, -1e-18, 3) == 1  # rounding below 0
-    got = doubled(_distributions.normal_quantile, PROBABILITIES)
+    assert doubled(distributions.chi2_survival, -1e-18, 3) == 1  # rounding below 0
+    got = doubled(distributions.normal_quantile, PROBABILITIES)
     np.testing.assert_allclose(got, special.ndtri(PROBABILITIES), rtol=1e-13)
 
 
@@ -112,8 +112,8 @@ def test_values():
     second = moments(0.95, (0.012, 0.0096), (3000, 30))
     third = moments(0.55, (0.6, 0.15), (20, 20))
     limits = [
-        doubled(_rules.auc, first, 0.95),
-        doubled(_rules.auc, second, 0.95),
+        doubled(rules.auc, first, 0.95),
+        doubled(rules.auc, second, 0.95),
         doubled(partial_auc, third, 0.95, 0.1, 0.7),
     ]
     expected = [(0.79999628, 0.95504976), (0.87762552, 0.97789672), (0.15551941, 0.84482996)]
@@ -121,14 +121,14 @@ def test_values():
 
 
 def test_wald_is_the_textbooks():
-    low, high = doubled(_rules.wald, moments(0.9, (0.03, 0.02), (180, 20)), 0.9)
+    low, high = doubled(rules.wald, moments(0.9, (0.03, 0.02), (180, 20)), 0.9)
     error = np.sqrt(0.03 / 180 + 0.02 / 20)
     np.testing.assert_allclose([low, high], stats.norm.interval(0.9, 0.9, error), rtol=1e-12)
-    assert doubled(_rules.wald, moments(0.97, (0.03, 0.02), (180, 20)), 0.9)[1] > 1
+    assert doubled(rules.wald, moments(0.97, (0.03, 0.02), (180, 20)), 0.9)[1] > 1
 
 
 def test_logit_t_is_welchs_on_the_logit_scale():
-    low, high = doubled(_rules.logit_t, moments(0.8, (0.06, 0.04), (15, 9)), 0.95)
+    low, high = doubled(rules.logit_t, moments(0.8, (0.06, 0.04), (15, 9)), 0.95)
     # Welch's degrees of freedom are those of a difference of two means.
     parts = np.array([0.06 / 15, 0.04 / 9])
     df = parts.sum() ** 2 / np.sum(parts**2 / [14, 8])
@@ -140,15 +140,15 @@ def test_logit_t_is_welchs_on_the_logit_scale():
 def test_wilson():
     for k, n in [(0, 5), (3, 10), (10, 10), (499, 500)]:
         expected = stats.binomtest(k, n).proportion_ci(0.9, method="wilson")
-        np.testing.assert_allclose(doubled(_rules.wilson, k / n, n, 0.9), expected, atol=1e-14)
-    low, high = doubled(_rules.wilson, 0.3, 7.25, 0.95)
+        np.testing.assert_allclose(doubled(rules.wilson, k / n, n, 0.9), expected, atol=1e-14)
+    low, high = doubled(rules.wilson, 0.3, 7.25, 0.95)
     z = special.ndtri(0.975)
     for p in (low, high):  # the definition
         np.testing.assert_allclose(abs(0.3 - p), z * np.sqrt(p * (1 - p) / 7.25), rtol=1e-12)
-    np.testing.assert_array_equal(doubled(_rules.wilson, 0.3, 0, 0.95), [0, 1])
+    np.testing.assert_array_equal(doubled(rules.wilson, 0.3, 0, 0.95), [0, 1])
     single = np.float32(0.3)
-    expected = doubled(_rules.wilson, float(single), 9, 0.95)
-    got = doubled(_rules.wilson, single, np.float32(9), 0.95)
+    expected = doubled(rules.wilson, float(single), 9, 0.95)
+    got = doubled(rules.wilson, single, np.float32(9), 0.95)
     np.testing.assert_allclose(got, expected, rtol=1e-14)
 
 
@@ -158,7 +158,7 @@ def test_shape_of_the_beta():
         np.testing.assert_allclose(law.var(), rho * mean * (1 - mean))
         skewness, kurtosis = law.stats("sk")
         expected = skewness, kurtosis + 3 - 1 - skewness**2
-        np.testing.assert_allclose(doubled(_rules._beta_shape, mean, rho), expected, atol=1e-12)
+        np.testing.assert_allclose(doubled(rules._beta_shape, mean, rho), expected, atol=1e-12)
 
 
 def test_variance_of_a_power_law():
@@ -168,13 +168,13 @@ def test_variance_of_a_power_law():
     u = (np.arange(10**6) + 0.5) / 10**6
     height = area * (1 + h)
     influence = np.where(u < t, height * (1 - (u / t) ** h) / t, 0)
-    got = doubled(_rules._power_law_variance, area, t)
+    got = doubled(rules._power_law_variance, area, t)
     np.testing.assert_allclose(got, np.var(influence), rtol=1e-4)
 
 
 def test_bias_of_few_negatives():
     def bias(*args):
-        return doubled(_rules._window_bias, *args)
+        return doubled(rules._window_bias, *args)
 
     assert bias(0.6, 10.0, 1.0, 1.0) == 0  # the whole curve has none
     assert bias(0.02, 1.0, 0.1, 1.0) == 0.01  # half of the area
@@ -185,7 +185,7 @@ def test_bias_of_few_negatives():
 # ---- ends
 
 
-@pytest.mark.parametrize("rule", [_rules.logit_t, _rules.auc, partial_auc])
+@pytest.mark.parametrize("rule", [rules.logit_t, rules.auc, partial_auc])
 @pytest.mark.parametrize("sizes", [(20, 180), (180, 20), (5, 5)])
 def test_ends(rule, sizes):
     low, high = doubled(rule, moments(1.0, (0.0, 0.0), sizes), 0.95)
@@ -201,10 +201,10 @@ def test_ends(rule, sizes):
 
 
 def test_end_of_logit_t_is_that_of_clopper_and_pearson():
-    low, _ = doubled(_rules.logit_t, moments(1.0, (0.0, 0.0), (300, 25)), 0.9)
+    low, _ = doubled(rules.logit_t, moments(1.0, (0.0, 0.0), (300, 25)), 0.9)
     exact = stats.binomtest(25, 25).proportion_ci(0.9).low
     np.testing.assert_allclose(low, exact, rtol=1e-12)
-    _, high = doubled(_rules.logit_t, moments(0.0, (0.0, 0.0), (300, 25)), 0.9)
+    _, high = doubled(rules.logit_t, moments(0.0, (0.0, 0.0), (300, 25)), 0.9)
     np.testing.assert_allclose(high, 1 - exact, rtol=1e-12)
 
 
@@ -212,13 +212,13 @@ def test_estimates_that_do_not_vary():
     def limits(rule, estimate):
         return doubled(rule, moments(estimate, (0.0, 0.0), (30, 30)), 0.95)
 
-    np.testing.assert_array_equal(limits(_rules.logit_t, 0.5), [0, 1])
-    low, high = limits(_rules.logit_t, 0.95)
+    np.testing.assert_array_equal(limits(rules.logit_t, 0.5), [0, 1])
+    low, high = limits(rules.logit_t, 0.95)
     assert high == 1
     np.testing.assert_allclose(low, 0.025 ** (1 / 30))
-    low, high = limits(_rules.auc, 0.5)
+    low, high = limits(rules.auc, 0.5)
     assert low < 0.5 < high
-    np.testing.assert_array_equal(limits(_rules.wald, 0.5), [0.5, 0.5])
+    np.testing.assert_array_equal(limits(rules.wald, 0.5), [0.5, 0.5])
 
 
 @each_rule
@@ -237,7 +237,7 @@ def test_finite_and_around_the_estimate(rule, rng):
         low, high = doubled(rule, sample, level)
         assert np.all(np.isfinite(low) & np.isfinite(high))
         assert np.all((low <= sample.estimate) & (sample.estimate <= high))
-        if rule is not _rules.wald:
+        if rule is not rules.wald:
             assert np.all((low >= 0) & (high <= 1))
 
 
@@ -274,7 +274,7 @@ def test_no_limits_where_the_height_of_the_curve_is_not_known():
 # ---- invariances
 
 
-@pytest.mark.parametrize("rule", [_rules.wald, _rules.logit_t, _rules.auc])
+@pytest.mark.parametrize("rule", [rules.wald, rules.logit_t, rules.auc])
 def test_reversed_scores_mirror_the_limits(rule, rng):
     sample = many_samples(rng)
     mirrored = moments(1 - sample.estimate, sample.variances[::-1], sample.sizes[::-1])
@@ -311,13 +311,13 @@ def test_jit_vmap_and_modes(rule, mode, batched, rng):
     in_float64 = jax.tree.unflatten(tree, [leaf.astype(np.float64) for leaf in leaves])
     expected = doubled(rule, in_float64, level)
 
-    @_numerics.in_double
+    @numerics.in_double
     def flat(*inputs):
         return rule(jax.tree.unflatten(tree, inputs[:-1]), inputs[-1])
 
     function = jax.vmap(flat, in_axes=(0,) * len(leaves) + (None,)) if batched else flat
     with jax.enable_x64(mode):
-        inputs = [jnp.asarray(value, _numerics.default_float()) for value in (*leaves, level)]
+        inputs = [jnp.asarray(value, numerics.default_float()) for value in (*leaves, level)]
         for got, wanted in zip(jax.jit(function)(*inputs), expected, strict=True):
             assert got.dtype == np.float64
             np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-15)
@@ -345,10 +345,10 @@ def test_coverage(rng):
         (of_negatives.var(-1, ddof=1), of_positives.var(-1, ddof=1)),
         (n0, n1),
     )
-    low, high = doubled(_rules.auc, sample, 0.95)
+    low, high = doubled(rules.auc, sample, 0.95)
     assert 0.93 < np.mean((low <= area) & (area <= high)) < 0.96
     below, above = np.mean(area < low), np.mean(area > high)
     assert min(below, above) > 0.01
     assert max(below, above) < 0.045
-    low, high = doubled(_rules.wald, sample, 0.95)
+    low, high = doubled(rules.wald, sample, 0.95)
     assert np.mean((low <= area) & (area <= high)) < 0.93  # what the rule is for

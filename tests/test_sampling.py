@@ -10,8 +10,10 @@ from jax.extend.random import threefry_2x32
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics import _numerics
-from jaxmetrics.inference import _draws, _random, _replicates
+from jaxmetrics._base import numerics
+from jaxmetrics.inference._bootstrap import draws as _draws
+from jaxmetrics.inference._bootstrap import random as _random
+from jaxmetrics.inference._bootstrap import replicates as _replicates
 
 # All tests of counts share the shapes, and a worker of its own compiles each kind once.
 pytestmark = pytest.mark.xdist_group("sampling")
@@ -23,7 +25,7 @@ N_RESAMPLES = 6000
 
 def doubled(function, *args):
     """The result of `function`, compiled, on the host."""
-    with _numerics.double_precision():
+    with numerics.double_precision():
         return jax.tree.map(np.asarray, jax.jit(function)(*args))
 
 

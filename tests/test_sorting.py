@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxmetrics as jm
-from jaxmetrics import _sorting
+from jaxmetrics._base import sorting
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -32,11 +32,11 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 def test_keys_of_floats(dtype):
     scores = jnp.asarray(np.array(SPECIAL), dtype)
     host = np.asarray(scores).astype(np.float64)
-    keys = np.asarray(_sorting.descending_keys(scores))
+    keys = np.asarray(sorting.descending_keys(scores))
     for i, a in enumerate(host):
         for j, b in enumerate(host):
             assert (keys[i] < keys[j], keys[i] == keys[j]) == (a > b, a == b), (a, b)
-    back = np.asarray(_sorting.scores_of_keys(jnp.asarray(keys), scores))
+    back = np.asarray(sorting.scores_of_keys(jnp.asarray(keys), scores))
     normal = (np.abs(host) > 1e-30) | (host == 0)  # the CPU may flush subnormal float32
     np.testing.assert_array_equal(back[normal], host[normal])
 
@@ -45,9 +45,9 @@ def test_keys_of_floats(dtype):
 def test_keys_of_integers(dtype):
     limits = np.iinfo(dtype)
     host = np.array([limits.min, limits.min + 1, 0, 1, limits.max - 1, limits.max], dtype)
-    keys = np.asarray(_sorting.descending_keys(jnp.asarray(host)))
+    keys = np.asarray(sorting.descending_keys(jnp.asarray(host)))
     assert (np.argsort(keys, kind="stable") == np.argsort(-host.astype(object))).all()
-    back = np.asarray(_sorting.scores_of_keys(jnp.asarray(keys), jnp.asarray(host)))
+    back = np.asarray(sorting.scores_of_keys(jnp.asarray(keys), jnp.asarray(host)))
     np.testing.assert_array_equal(back, host.astype(np.float64))
 
 
@@ -58,8 +58,8 @@ def test_every_sort_carries_its_payload(bits, shape, rng):
     keys = rng.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
     keys[..., ::3] = keys[..., :1]
     payload = np.broadcast_to(np.arange(shape[-1], dtype="uint32"), shape)
-    branches = [_sorting.sort_by_key, _sorting._sort_pairs]
-    branches.append(_sorting._sort_packed if bits == 32 else _sorting._sort_in_halves)
+    branches = [sorting.sort_by_key, sorting._sort_pairs]
+    branches.append(sorting._sort_packed if bits == 32 else sorting._sort_in_halves)
     for sort in branches:
         ordered, carried = map(np.asarray, sort(jnp.asarray(keys), jnp.asarray(payload)))
         np.testing.assert_array_equal(ordered, np.sort(keys, axis=-1))
@@ -105,7 +105,7 @@ def test_a_batch_that_shares_its_scores():
     shared = np.broadcast_to(scores, (3, 100_000))
     expected = [jm.roc_auc(scores, row) for row in labels]
     np.testing.assert_array_equal(jm.roc_auc(shared, labels), expected)
-    keys, _ = _sorting.sort_by_key(
-        *np.broadcast_arrays(_sorting.descending_keys(shared), np.uint32(1))
+    keys, _ = sorting.sort_by_key(
+        *np.broadcast_arrays(sorting.descending_keys(shared), np.uint32(1))
     )
     assert (np.diff(keys.astype(np.int64), axis=-1) >= 0).all()

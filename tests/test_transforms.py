@@ -9,7 +9,7 @@ import pytest
 from registry import BY_NAME, CURVES, EVERY_METRIC, sample
 
 import jaxmetrics as jm
-from jaxmetrics._table import _evaluate
+from jaxmetrics._roc.table import _evaluate
 
 
 def close(a, b, rtol=1e-6):

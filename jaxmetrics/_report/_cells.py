@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._evaluation import Measure
-from jaxmetrics._types import FloatArray
 
 
 class Cell(NamedTuple):

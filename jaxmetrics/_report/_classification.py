@@ -12,6 +12,7 @@ import numpy as np
 import pandas
 
 import jaxmetrics as jm
+from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report import _figures
 from jaxmetrics._report._evaluation import (
     Drawing,
@@ -26,7 +27,6 @@ from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, l
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._slices import intervals_of, slices_of
-from jaxmetrics._types import FloatArray
 
 BY_AMOUNT = "amount_recall_at_fpr"
 BAND_RESAMPLES = 400  # of precision

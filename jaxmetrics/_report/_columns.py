@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas
 
+from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._files import listed
 from jaxmetrics._report._settings import InputError
-from jaxmetrics._types import FloatArray
 
 
 def refuse_twice(names: Sequence[str]) -> None:

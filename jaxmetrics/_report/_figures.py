@@ -12,9 +12,9 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._evaluation import Drawing, Measure, Slices
 from jaxmetrics._report._settings import Settings
-from jaxmetrics._types import FloatArray
 from jaxmetrics.plots._style import look, percent_text, shade
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._columns import (
     ids_of,
     labels_of,
@@ -19,7 +20,6 @@ from jaxmetrics._report._columns import (
 from jaxmetrics._report._files import read_columns
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._slices import Column, column_of
-from jaxmetrics._types import FloatArray
 
 
 class Problem(NamedTuple):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._columns import ids_of, nonnegative_of, numbers_of, refuse_twice
 from jaxmetrics._report._files import read_columns
 from jaxmetrics._report._settings import InputError
-from jaxmetrics._types import FloatArray
 
 # The highest grade that 2^grade is taken of. Above, the rest of a scale would not count.
 HIGHEST_GRADE = 50

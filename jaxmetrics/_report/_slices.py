@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pandas
 
 import jaxmetrics as jm
+from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._evaluation import Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
-from jaxmetrics._types import FloatArray
 
 MOST_VALUES = 20
 _PARTS = 5  # of a column of more numbers

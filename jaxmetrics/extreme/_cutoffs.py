@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._inputs import Lists, check_cutoffs, check_lists
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, shaped
 
@@ -158,7 +158,7 @@ def ndcg_at_k(
     ACM Transactions on Information Systems 20, 2002.
     """
     lists = check_lists(predicted, relevant, groups, num_groups)
-    _checks.check_flag("truncate_ideal", truncate_ideal)
+    checks.check_flag("truncate_ideal", truncate_ideal)
     return _at_cutoffs(_ndcg_truncated if truncate_ideal else _ndcg, lists, k, reduce)
 
 
@@ -172,7 +172,7 @@ def _at_cutoffs(instance: Instance, lists: Lists, k: Any, reduce: str | None) ->
     check_reduce(reduce, ("mean",))
     # Of all labels, places after the last cutoff have no part in it.
     found = match(lists, max(cutoffs) if lists.groups is None else None)
-    dtype = _numerics.default_float()
+    dtype = numerics.default_float()
     options = (instance, lists.shape, lists.predicted.shape[-1], reduce, dtype)
     values = _values(found, cutoff_array(cutoffs), *options)
     result: Array = shaped(values, lists, one=one)
@@ -187,10 +187,10 @@ def cutoff_array(cutoffs: tuple[int, ...]) -> Any:
 def check_reduce(reduce: str | None, allowed: tuple[str, ...]) -> None:
     """Refuse what is neither None nor one of the words."""
     if reduce is not None:
-        _checks.check_choice("reduce", reduce, allowed)
+        checks.check_choice("reduce", reduce, allowed)
 
 
-@_numerics.double_program(2, 3, 4, 5, 6)
+@numerics.double_program(2, 3, 4, 5, 6)
 def _values(
     found: Matches,
     cutoffs: Array,

@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._checks import as_array, check_count, is_concrete
-from jaxmetrics._numerics import double_precision
-from jaxmetrics._types import ArrayLike, HostArray, HostOrDeviceArray
+from jaxmetrics._base.checks import as_array, check_count, is_concrete
+from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 _CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
 

@@ -7,8 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._inputs import check_constant, check_label_counts
 
 
@@ -46,11 +46,11 @@ def label_deciles(label_counts: ArrayLike, *, by: str = "occurrences") -> Array:
     classification", Machine Learning 108, 2019, for why frequent and rare labels are told apart.
     """
     counts = check_label_counts(label_counts)
-    _checks.check_choice("by", by, ("occurrences", "labels"))
+    checks.check_choice("by", by, ("occurrences", "labels"))
     return _deciles(counts, by)
 
 
-@_numerics.double_program(1)
+@numerics.double_program(1)
 def _deciles(counts: Array, by: str) -> Array:
     counts = jnp.maximum(counts.astype(jnp.int64), 0)
     order = jnp.argsort(-counts, stable=True)
@@ -94,7 +94,7 @@ def propensities(
     recommendation, tagging, ranking and other missing label applications", KDD 2016.
     """
     counts = check_label_counts(label_counts)
-    _checks.check_count("n_instances", n_instances)
+    checks.check_count("n_instances", n_instances)
     if n_instances < 3:
         raise ValueError(
             f"n_instances must be at least 3, got {n_instances}: the formula takes "
@@ -102,10 +102,10 @@ def propensities(
         )
     a, b = check_constant("a", a), check_constant("b", b)
     constants = np.array([(np.log(n_instances) - 1) * (b + 1) ** a, a, b])
-    return _propensities(counts, constants, _numerics.default_float())
+    return _propensities(counts, constants, numerics.default_float())
 
 
-@_numerics.double_program(2)
+@numerics.double_program(2)
 def _propensities(counts: Array, constants: Array, dtype: Any) -> Array:
     scale, a, b = constants
     odds = scale * (jnp.maximum(counts, 0) + b) ** -a

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics import _numerics
-from jaxmetrics._items import at_hand
-from jaxmetrics._types import Array, Items
+from jaxmetrics._base import numerics
+from jaxmetrics._base.items import at_hand
+from jaxmetrics._base.types import Array, Items
 from jaxmetrics.extreme._inputs import Lists
 
 R = TypeVar("R")
@@ -88,7 +88,7 @@ def in_chunks(work: Callable[[Any, Any], R], predicted: Any, relevant: Any) -> R
 
 def rows_of(ids: Any, shape: tuple[int, ...]) -> Any:
     """`[rows, columns]`, of which there is at least one, and rows of it for each of the batch."""
-    library = _numerics.namespace(ids)
+    library = numerics.namespace(ids)
     if not ids.shape[-1]:
         ids = library.full((*ids.shape[:-1], 1), -1, ids.dtype)
     return library.broadcast_to(ids, (*shape, ids.shape[-1])).reshape(-1, ids.shape[-1])
@@ -99,7 +99,7 @@ def _filled(ids: Any, rows: int) -> Any:
     return np.pad(ids, ((0, rows - len(ids)), (0, 0)), constant_values=-1)
 
 
-@_numerics.double_program(3, 4, 5)
+@numerics.double_program(3, 4, 5)
 def _match(
     predicted: Array,
     relevant: Array,

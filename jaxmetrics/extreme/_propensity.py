@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics import _numerics
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, cutoff_array, discounts
 from jaxmetrics.extreme._inputs import check_cutoffs, check_lists, check_propensities
 from jaxmetrics.extreme._matching import Matches, by_group, match, over_columns, rows_of, shaped
@@ -150,13 +150,13 @@ def _at_cutoffs(
     check_reduce(reduce, ("mean",))
     found = match(lists, max(cutoffs) if lists.groups is None else None)
     ids = rows_of(lists.relevant, lists.shape)
-    dtype = _numerics.default_float()
+    dtype = numerics.default_float()
     arrays = (found, ids, known, cutoff_array(cutoffs))
     places = lists.predicted.shape[-1] if discounted else None
     return shaped(_ratios(*arrays, lists.shape, reduce, places, dtype), lists, one=one)
 
 
-@_numerics.double_program(4, 5, 6, 7)
+@numerics.double_program(4, 5, 6, 7)
 def _ratios(
     found: Matches,
     ids: Array,
@@ -199,7 +199,7 @@ def _ratios(
         had = jnp.where(jnp.isnan(most), jnp.nan, gained(found.positions, had_gains))
         if reduce is not None:
             return (jnp.sum(had, -1) / jnp.sum(most, -1)).astype(dtype)
-        values = _numerics.divide(had, most, jnp.nan)
+        values = numerics.divide(had, most, jnp.nan)
         return RatioOfSums(values.astype(dtype), most.astype(dtype))
 
     return lax.map(at, cutoffs)

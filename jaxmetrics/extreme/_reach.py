@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, mean_of_counted
 from jaxmetrics.extreme._inputs import check_lists
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, over_columns, shaped
@@ -62,7 +62,7 @@ def k_for_recall(
     Reference: G. Salton and M. J. McGill, "Introduction to modern information retrieval", 1983, for
     recall as a function of how much is retrieved.
     """
-    limits = _checks.check_options({"min_recall": min_recall})["min_recall"]
+    limits = checks.check_options({"min_recall": min_recall})["min_recall"]
     check_reduce(reduce, ("median", "mean"))
     lists = check_lists(predicted, relevant, groups, num_groups, n_labels)
     if n_labels is None:
@@ -70,13 +70,13 @@ def k_for_recall(
             raise TypeError("n_labels is missing: write n_labels=..., how many labels there are")
         n_labels = len(lists.groups)
     several = limits.reshape(-1)
-    options = (lists.shape, n_labels, reduce, _numerics.default_float())
+    options = (lists.shape, n_labels, reduce, numerics.default_float())
     values = _reached(match(lists), several, *options)
     result: Array = shaped(values, lists, one=not limits.ndim)
     return result
 
 
-@_numerics.double_program(2, 3, 4, 5)
+@numerics.double_program(2, 3, 4, 5)
 def _reached(
     found: Matches,
     limits: Array,

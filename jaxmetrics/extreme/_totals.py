@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics import _numerics
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import cutoff_array
 from jaxmetrics.extreme._inputs import check_cutoffs, check_lists
 from jaxmetrics.extreme._matching import (
@@ -81,12 +81,12 @@ def prediction_proportions_at_k(
         return _listed(ids, lists.groups, *static)
 
     listed = in_chunks(work, rows, np.zeros((len(rows), 0), np.int32))
-    values = _shares(listed, place, shape, _numerics.default_float())
+    values = _shares(listed, place, shape, numerics.default_float())
     result: Array = shaped(values, lists, one=one)
     return result
 
 
-@_numerics.double_program(2, 3)
+@numerics.double_program(2, 3)
 def _listed(predicted: Array, groups: Array, ends: tuple[int, ...], num_groups: int) -> Array:
     """`[ends, num_groups, rows]`, how many of each group are among the first so many places."""
     table = group_table(groups, num_groups)
@@ -122,7 +122,7 @@ def _listed(predicted: Array, groups: Array, ends: tuple[int, ...], num_groups: 
     return listed
 
 
-@_numerics.double_program(2, 3)
+@numerics.double_program(2, 3)
 def _shares(listed: Array, place: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     total = jnp.sum(listed.reshape(*listed.shape[:2], *shape), axis=-1)
     shares = total / jnp.sum(total, axis=1, keepdims=True)
@@ -178,12 +178,12 @@ def positive_coverage_at_k(
     found = match(whole, max(cutoffs))
     ids = rows_of(lists.relevant, lists.shape)
     arrays = (found, ids, lists.groups, cutoff_array(cutoffs))
-    options = (lists.shape, lists.num_groups, _numerics.default_float())
+    options = (lists.shape, lists.num_groups, numerics.default_float())
     result: Array = shaped(_coverage(*arrays, *options), lists, one=one)
     return result
 
 
-@_numerics.double_program(4, 5, 6)
+@numerics.double_program(4, 5, 6)
 def _coverage(
     found: Matches,
     ids: Array,

@@ -1,7 +1,7 @@
 """Error bars: influence, resampling, intervals and the comparison of models."""
 
 from jaxmetrics.inference._bands import RocBand, roc_band
-from jaxmetrics.inference._bootstrap import BootstrapResult, bootstrap, bootstrap_mean
+from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, bootstrap, bootstrap_mean
 from jaxmetrics.inference._comparison import (
     Comparison,
     PermutationTest,
@@ -9,8 +9,8 @@ from jaxmetrics.inference._comparison import (
     permutation_test,
 )
 from jaxmetrics.inference._confidence import confidence_interval
-from jaxmetrics.inference._influence import covariance, influence, standard_error
-from jaxmetrics.inference._interval import Interval
+from jaxmetrics.inference._influence.influence import covariance, influence, standard_error
+from jaxmetrics.inference._intervals.interval import Interval
 
 __all__ = [
     "BootstrapResult",

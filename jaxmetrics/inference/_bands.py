@@ -12,13 +12,13 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import ndtr
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._threshold import recall_at_fpr
-from jaxmetrics._types import Array, ArrayLike
-from jaxmetrics.inference import _rules
-from jaxmetrics.inference._bootstrap import MEMORY_BUDGET, check_settings, resampled
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics.inference._bootstrap.bootstrap import MEMORY_BUDGET, check_settings, resampled
 from jaxmetrics.inference._confidence import count_positives
-from jaxmetrics.inference._influence import as_default
+from jaxmetrics.inference._influence.influence import as_default
+from jaxmetrics.inference._intervals import rules
 
 
 @functools.partial(
@@ -106,9 +106,9 @@ def roc_band(
     2014, for regions; J. L. Montiel Olea and M. Plagborg-Moller, "Simultaneous confidence bands:
     theory, implementation, and an application to SVARs", Journal of Applied Econometrics 34, 2019.
     """
-    items = _checks.check_items(scores, labels, weights, where)
-    level = _checks.check_level(confidence_level)
-    grid = np.arange(1, 101) / 100 if fpr is None else _checks.check_grid("fpr", fpr)
+    items = checks.check_items(scores, labels, weights, where)
+    level = checks.check_level(confidence_level)
+    grid = np.arange(1, 101) / 100 if fpr is None else checks.check_grid("fpr", fpr)
     settings = check_settings(
         items,
         key,
@@ -123,19 +123,19 @@ def roc_band(
     positives = count_positives(items, settings.clusters, found.estimate.ndim - 1)[..., None]
     limits = _limits(found.estimate, found.replicates, positives, level)
     low, high, joint_low, joint_high = map(as_default, limits)
-    points = jnp.asarray(grid, _numerics.default_float())
+    points = jnp.asarray(grid, numerics.default_float())
     return RocBand(points, found.estimate, low, high, joint_low, joint_high, level)
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _limits(
     tpr: Array, replicates: Array, positives: Array, level: Array
 ) -> tuple[Array, Array, Array, Array]:
     tpr, replicates = tpr.astype(jnp.float64), replicates.astype(jnp.float64)
     variance = jnp.nanvar(replicates, axis=0, ddof=1)
-    n = _rules.effective_size(tpr, variance, positives.astype(jnp.float64))
+    n = rules.effective_size(tpr, variance, positives.astype(jnp.float64))
     # Points at which no resample differs say nothing of how far others stray.
-    z = _numerics.divide(jnp.abs(replicates - tpr), jnp.sqrt(variance), 0.0)
+    z = numerics.divide(jnp.abs(replicates - tpr), jnp.sqrt(variance), 0.0)
     critical = jnp.nanquantile(jnp.max(z, axis=-1), level, axis=0)
     joint = jnp.maximum(2 * ndtr(critical) - 1, level)[..., None]
     axis = tpr.ndim - 1
@@ -144,4 +144,4 @@ def _limits(
         low, high = lax.cummax(low, axis=axis), lax.cummin(high, axis=axis, reverse=True)
         return jnp.where(jnp.isnan(tpr), jnp.nan, low), jnp.where(jnp.isnan(tpr), jnp.nan, high)
 
-    return *rising(*_rules.wilson(tpr, n, level)), *rising(*_rules.wilson(tpr, n, joint))
+    return *rising(*rules.wilson(tpr, n, level)), *rising(*rules.wilson(tpr, n, joint))

@@ -12,22 +12,22 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import ndtr
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._metric import resolve, traits
-from jaxmetrics._table import evaluate
-from jaxmetrics._types import Array, ArrayLike, Items
-from jaxmetrics.inference._bootstrap import (
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._roc.metric import resolve, traits
+from jaxmetrics._roc.order import in_order, starts
+from jaxmetrics._roc.table import evaluate
+from jaxmetrics.inference._bootstrap.bootstrap import (
     MEMORY_BUDGET,
     BootstrapResult,
     check_amounts,
     check_settings,
     resampled,
 )
-from jaxmetrics.inference._distributions import chi2_survival, normal_quantile
-from jaxmetrics.inference._gradient import Metric
-from jaxmetrics.inference._influence import as_default, estimate_and_covariance
-from jaxmetrics.inference._order import in_order, starts
-from jaxmetrics.inference._replicates import swap_replicates
+from jaxmetrics.inference._bootstrap.replicates import swap_replicates
+from jaxmetrics.inference._influence.gradient import Metric
+from jaxmetrics.inference._influence.influence import as_default, estimate_and_covariance
+from jaxmetrics.inference._intervals.distributions import chi2_survival, normal_quantile
 
 # Normal vectors by which the largest of several deviations is simulated, and how many at a time.
 N_DRAWS, N_AT_A_TIME = 100_096, 256
@@ -177,14 +177,14 @@ def compare(
     "Simultaneous inference in general parametric models", Biometrical Journal 50, 2008; J. C. Hsu,
     "Multiple Comparisons: Theory and Methods", 1996, chapter 4.
     """
-    items = _checks.check_items(scores, labels, weights, where, amounts)
-    level = _checks.check_level(confidence_level)
+    items = checks.check_items(scores, labels, weights, where, amounts)
+    level = checks.check_level(confidence_level)
     check_amounts(metric, items)
-    n_models = _checks.check_models(items)
+    n_models = checks.check_models(items)
     if reference is not None:
-        _checks.check_index("reference", reference, n_models)
+        checks.check_index("reference", reference, n_models)
     if traits(metric).smooth:
-        ids = None if clusters is None else _checks.check_clusters(clusters, items)
+        ids = None if clusters is None else checks.check_clusters(clusters, items)
         estimate, covariance = estimate_and_covariance(metric, items, ids)
     else:
         settings = check_settings(
@@ -225,7 +225,7 @@ def _comparison(
     return Comparison(**numbers, best_set=best_set, confidence_level=confidence_level)
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _covariance_of(replicates: Array) -> Array:
     """The covariance `[models, models]` of replicates `[n_resamples, models]` that are defined."""
     replicates = replicates.astype(jnp.float64)
@@ -236,7 +236,7 @@ def _covariance_of(replicates: Array) -> Array:
     return centred.T @ centred / (count - 1)
 
 
-@_numerics.double_program(4)
+@numerics.double_program(4)
 def _compared(
     estimate: Array, covariance: Array, bits: Array, level: Array, reference: int | None
 ) -> tuple[Array, dict[str, Array]]:
@@ -249,7 +249,7 @@ def _compared(
     scale = jnp.maximum(variances, 1e-12 * estimate**2)
     scale = jnp.maximum(scale[:, None], scale[None, :])
     error = jnp.sqrt(jnp.where(variance > 1e-12 * scale, variance, 0 * variance))
-    z = _numerics.divide(difference, error, jnp.where(difference == 0, 0.0, jnp.nan))
+    z = numerics.divide(difference, error, jnp.where(difference == 0, 0.0, jnp.nan))
     largest, above = _largest(covariance, error, bits, reference)
     margin = normal_quantile((1 + level) / 2) * error
     wide = jnp.quantile(largest, level) * error
@@ -288,7 +288,7 @@ def _largest(
         shape = (N_AT_A_TIME, len(covariance))
         normal = jax.random.normal(jax.random.fold_in(key, number), shape, jnp.float32)
         models = normal.astype(jnp.float64) @ factor.T
-        z = _numerics.divide(models[:, :, None] - models[:, None, :], error, 0.0)
+        z = numerics.divide(models[:, :, None] - models[:, None, :], error, 0.0)
         compared = z if reference is None else z[:, :, reference : reference + 1]
         others = jnp.where(jnp.eye(len(error), dtype=bool), -jnp.inf, -z)
         return jnp.max(jnp.abs(compared), axis=(1, 2)), jnp.max(others, axis=2)
@@ -358,8 +358,8 @@ def permutation_test(
     A. I. Bandos, H. E. Rockette and D. Gur, "A permutation test sensitive to differences in areas
     for comparing ROC curves from a paired design", Statistics in Medicine 24, 2005.
     """
-    items = _checks.check_items(scores, labels, None, where)
-    n_models = _checks.check_models(items)
+    items = checks.check_items(scores, labels, None, where)
+    n_models = checks.check_models(items)
     settings = check_settings(items, key, n_resamples, memory_budget=memory_budget)
     flat = items._replace(
         labels=jnp.asarray(items.labels).reshape(-1),
@@ -379,11 +379,11 @@ def permutation_test(
             difference[a, b], difference[b, a] = swapped[0], -swapped[0]
             p = jnp.where(jnp.isnan(swapped[0]), jnp.nan, jnp.mean(extreme))
             p_value[a, b] = p_value[b, a] = p
-    dtype = _numerics.default_float()
+    dtype = numerics.default_float()
     return PermutationTest(estimate, *(jnp.asarray(x, dtype) for x in (difference, p_value)))
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _ranks(items: Items) -> tuple[Array, ...]:
     """Of each model, minus twice the rank of each item from the top, ties averaged."""
     items = jax.tree.map(jnp.asarray, items)

@@ -10,13 +10,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._area import partial_auc, roc_auc, scaled
-from jaxmetrics._metric import resolve, traits
-from jaxmetrics._threshold import recall_at_fpr
-from jaxmetrics._types import Array, ArrayLike, Items
-from jaxmetrics.inference import _rules
-from jaxmetrics.inference._bootstrap import (
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._roc.areas import partial_auc, roc_auc, scaled
+from jaxmetrics._roc.metric import resolve, traits
+from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics.inference._bootstrap.bootstrap import (
     MEMORY_BUDGET,
     BootstrapResult,
     check_amounts,
@@ -24,16 +23,17 @@ from jaxmetrics.inference._bootstrap import (
     resampled,
     wald_limits,
 )
-from jaxmetrics.inference._gradient import Metric
-from jaxmetrics.inference._influence import (
+from jaxmetrics.inference._influence.gradient import Metric
+from jaxmetrics.inference._influence.influence import (
     Clusters,
     acceleration,
     as_default,
     estimate_and_error,
     moments_of,
 )
-from jaxmetrics.inference._interval import Interval
-from jaxmetrics.inference._rules import Moments
+from jaxmetrics.inference._intervals import rules
+from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.rules import Moments
 
 METHODS = ("auto", "logit", "wald", "percentile", "basic", "bca", "wilson")
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
@@ -106,11 +106,11 @@ def confidence_interval(
     JASA 82, 1987, for bca; E. B. Wilson, "Probable inference, the law of succession, and
     statistical inference", JASA 22, 1927.
     """
-    items = _checks.check_items(scores, labels, weights, where, amounts)
-    level = _checks.check_level(confidence_level)
-    _checks.check_choice("method", method, METHODS)
+    items = checks.check_items(scores, labels, weights, where, amounts)
+    level = checks.check_level(confidence_level)
+    checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
-    ids = None if clusters is None else _checks.check_clusters(clusters, items)
+    ids = None if clusters is None else checks.check_clusters(clusters, items)
     chosen = chosen_method(metric, ids) if method == "auto" else method
     if method == "wilson" and _function(metric) is not recall_at_fpr.table_function:
         raise ValueError("method='wilson' is for recall_at_fpr, a share: write method='auto'")
@@ -148,7 +148,7 @@ def chosen_method(metric: Metric, ids: Clusters | None) -> str:
         return "closed form"
     if function is partial_auc.table_function:
         from_zero = all(
-            _checks.is_concrete(options[name]) and not np.any(np.asarray(options[name]))
+            checks.is_concrete(options[name]) and not np.any(np.asarray(options[name]))
             for name in ("min_fpr", "min_tpr")
         )
         if from_zero and ids is None:
@@ -164,7 +164,7 @@ def chosen_method(metric: Metric, ids: Clusters | None) -> str:
 
 def _warn_of_few(metric: Metric, items: Items, ids: Clusters | None, method: str) -> None:
     """Say that there are too few items for the method, and what that does to its coverage."""
-    if not all(_checks.is_concrete(x) for x in (items.labels, items.where) if x is not None):
+    if not all(checks.is_concrete(x) for x in (items.labels, items.where) if x is not None):
         return
     fewest, name, coverage = _FEWEST[method]
     labels = np.asarray(items.labels) == 1
@@ -259,7 +259,7 @@ def limits_of_form(
     return _limits(moments, slope, form.window, level, form.rule, form.scale)
 
 
-@_numerics.double_program(4, 5)
+@numerics.double_program(4, 5)
 def _limits(
     moments: Moments,
     slope: Array | None,
@@ -268,16 +268,16 @@ def _limits(
     rule: str,
     scale: str,
 ) -> tuple[Array, Array, Array, Array]:
-    error = _rules.standard_error(moments)
+    error = rules.standard_error(moments)
     if window is None:
-        low, high = {"auc": _rules.auc, "logit": _rules.logit_t}[rule](moments, level)
+        low, high = {"auc": rules.auc, "logit": rules.logit_t}[rule](moments, level)
         return moments.estimate, low, high, error
     limit = window["max_fpr"]
     if slope is None:
-        low, high = _rules.logit_t(moments, level)
+        low, high = rules.logit_t(moments, level)
     else:
         # Of area / limit, the estimate, the derivative is (height - estimate) / limit.
-        low, high = _rules.partial_auc(moments, level, limit, limit * slope + moments.estimate)
+        low, high = rules.partial_auc(moments, level, limit, limit * slope + moments.estimate)
     largest = (limit - window["min_fpr"]) * (1 - window["min_tpr"])
 
     def of_share(share: Array) -> Array:
@@ -289,7 +289,7 @@ def _limits(
     return of_share(moments.estimate), of_share(low), of_share(high), error * unit
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
     """As if all K clusters were of one class, and the other class had no error."""
     sizes = jnp.full_like(estimate, k)
@@ -321,11 +321,11 @@ def count_positives(items: Items, ids: Clusters | None, ndim: int) -> Array:
     return count.reshape(count.shape + (1,) * (ndim - count.ndim)) if ndim else count.reshape(())
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> tuple[Array, Array]:
     estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
-    n = _rules.effective_size(estimate, error**2, positives.astype(jnp.float64))
-    return _rules.wilson(estimate, n, level)
+    n = rules.effective_size(estimate, error**2, positives.astype(jnp.float64))
+    return rules.wilson(estimate, n, level)
 
 
 def _acceleration(metric: Metric, items: Items, ids: Clusters | None) -> Array:

@@ -6,8 +6,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import Kernel, pair_sums, power, sigmoid, softplus, square
 from jaxmetrics.losses._rows import Row, ascending, evaluate, spread
 from jaxmetrics.losses._top_set import top_set
@@ -147,7 +147,7 @@ def surrogate_numbers(
     surrogate: str, margin: float | Array | None, temperature: float | Array | None
 ) -> dict[str, float | Array]:
     """The option that a surrogate has, by its name."""
-    _checks.check_choice("surrogate", surrogate, SURROGATES)
+    checks.check_choice("surrogate", surrogate, SURROGATES)
     if surrogate in _MARGIN:
         if temperature is not None:
             raise TypeError(f"surrogate {surrogate!r} has a margin, no temperature: write margin=")
@@ -193,7 +193,7 @@ def placed(row: Row, surrogate: str, **numbers: Array) -> Row:
 
 def _mean(surrogate: str, places: Array, positives: Array, negatives: Array) -> Array:
     sums = positives * pair_sums(kernel_of(surrogate, places.dtype), places, negatives, None)
-    return _numerics.divide(jnp.sum(sums), jnp.sum(positives) * jnp.sum(negatives), 0.0)
+    return numerics.divide(jnp.sum(sums), jnp.sum(positives) * jnp.sum(negatives), 0.0)
 
 
 def kernel_of(surrogate: str, dtype: Any) -> Kernel:

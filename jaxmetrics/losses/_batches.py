@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._items import at_least_one, one_id_at_least
-from jaxmetrics._types import Array, ArrayLike, Items
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.items import at_least_one, one_id_at_least
+from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._areas import kernel_of, placed, surrogate_numbers
 from jaxmetrics.losses._rows import Row, refused, rows
 
@@ -47,8 +47,8 @@ Step = Callable[..., tuple[Array, Array]]
 
 def empty_slots(n_slots: int) -> Array:
     """`[n_slots]`, none of which was visited."""
-    _checks.check_count("n_slots", n_slots)
-    return jnp.full(n_slots, EMPTY, _numerics.default_float())
+    checks.check_count("n_slots", n_slots)
+    return jnp.full(n_slots, EMPTY, numerics.default_float())
 
 
 def apply_step(
@@ -66,11 +66,11 @@ def apply_step(
     where: ArrayLike | None,
 ) -> tuple[Array, Array]:
     """The loss of a batch, whose gradient is for training, and the slots after it."""
-    of_pairs = _checks.check_loss_options(surrogate_numbers(surrogate, margin, temperature))
-    numbers = _checks.check_loss_options(numbers)
-    items = _checks.check_items(scores, labels, weights, where)
-    places = one_id_at_least(_checks.check_slots(index, items, len(slots)))
-    with _numerics.ordinary_promotion():
+    of_pairs = checks.check_loss_options(surrogate_numbers(surrogate, margin, temperature))
+    numbers = checks.check_loss_options(numbers)
+    items = checks.check_items(scores, labels, weights, where)
+    places = one_id_at_least(checks.check_slots(index, items, len(slots)))
+    with numerics.ordinary_promotion():
         result: tuple[Array, Array] = _apply(
             step, surrogate, at_least_one(items), of_pairs, numbers, places, slots
         )
@@ -94,7 +94,7 @@ def _apply(
     places = placed(row, surrogate, **of_pairs).scores
     losses = kernel_of(surrogate, dtype).at(places - places[:, None])
     positives, negatives = (
-        _numerics.divide(x, jnp.sum(x), 0.0) for x in (row.positives, row.negatives)
+        numerics.divide(x, jnp.sum(x), 0.0) for x in (row.positives, row.negatives)
     )
     pairs = Pairs(losses, positives, negatives, row)
     held = slots.at[index].get(mode="fill", fill_value=EMPTY).astype(dtype)

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._gain import GAINS, dcg
-from jaxmetrics._items import at_least_one, one_id_at_least
-from jaxmetrics._lists import in_a_segment
-from jaxmetrics._lists import order as order_of_lists
-from jaxmetrics._sorting import descending_keys
-from jaxmetrics._types import Array, ArrayLike, Items
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.items import at_least_one, one_id_at_least
+from jaxmetrics._base.sorting import descending_keys
+from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._ranking.gain import GAINS, dcg
+from jaxmetrics._ranking.lists import in_a_segment
+from jaxmetrics._ranking.lists import order as order_of_lists
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
 from jaxmetrics.losses._rows import permuted
 
@@ -65,11 +65,11 @@ def approx_ndcg_loss(
     Reference: T. Qin, T.-Y. Liu and H. Li, "A general approximation framework for direct
     optimization of information retrieval measures", Information Retrieval 13, 2010.
     """
-    _checks.check_choice("gain", gain, ("linear", "exponential"))
-    checked = _checks.check_loss_options({"temperature": temperature})
-    items, segment, count = _checks.check_lists(scores, labels, segments, num_segments, where)
-    _checks.check_grades(items.labels, items.where, None)
-    with _numerics.ordinary_promotion():
+    checks.check_choice("gain", gain, ("linear", "exponential"))
+    checked = checks.check_loss_options({"temperature": temperature})
+    items, segment, count = checks.check_lists(scores, labels, segments, num_segments, where)
+    checks.check_grades(items.labels, items.where, None)
+    with numerics.ordinary_promotion():
         value: Array = _of_rows(
             gain, count, at_least_one(items), one_id_at_least(segment), checked["temperature"]
         )
@@ -104,10 +104,10 @@ def _of_rows(
     def of_one(documents: _Documents) -> tuple[Array, Array]:
         return _dcg(documents, n_lists, temperature.astype(dtype))
 
-    found, undefined = _numerics.over_batch(of_one, len(shape) - 1)(documents)
+    found, undefined = numerics.over_batch(of_one, len(shape) - 1)(documents)
     if segments is None:
         found, undefined = found[..., 0], undefined[..., 0]
-    value = 1 - _numerics.divide(found, ideal, 1.0)
+    value = 1 - numerics.divide(found, ideal, 1.0)
     return jnp.where(undefined | jnp.isnan(temperature), jnp.nan, value)
 
 
@@ -118,7 +118,7 @@ def _dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array
         return jax.ops.segment_sum(values, segment, n_lists + 1)
 
     scores, gains, segment = documents
-    refused = _numerics.is_nan(scores) | ~(gains >= 0)
+    refused = numerics.is_nan(scores) | ~(gains >= 0)
     undefined = of_lists(refused.astype(jnp.int32), segment) > 0
     counts = ~undefined[segment] & (segment < n_lists)
     scores, gains = jnp.where(counts, scores, 0), jnp.where(counts, gains, 0)
@@ -138,7 +138,7 @@ def _dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array
     return found[:n_lists], undefined[:n_lists]
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _order(places: Array, segment: Array) -> Array:
     order: Array = order_of_lists(~descending_keys(places), None, segment)
     return order.astype(jnp.int32)

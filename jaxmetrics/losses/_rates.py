@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._numerics import divide
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
 from jaxmetrics.losses._rows import Row, ascending, evaluate, spread
 from jaxmetrics.losses._top_set import edge_set

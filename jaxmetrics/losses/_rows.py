@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics import _checks, _numerics, _sorting
-from jaxmetrics._items import at_least_one, not_allowed
-from jaxmetrics._types import Array, ArrayLike, Items
+from jaxmetrics._base import checks, numerics, sorting
+from jaxmetrics._base.items import at_least_one, not_allowed
+from jaxmetrics._base.types import Array, ArrayLike, Items
 
 
 class Row(NamedTuple):
@@ -44,9 +44,9 @@ def evaluate(
     where: ArrayLike | None,
 ) -> Array:
     """`loss(row, *constants, **numbers)` of each row of a batch, one compiled program."""
-    items = _checks.check_items(scores, labels, weights, where)
-    checked = _checks.check_loss_options(numbers)
-    with _numerics.ordinary_promotion():
+    items = checks.check_items(scores, labels, weights, where)
+    checked = checks.check_loss_options(numbers)
+    with numerics.ordinary_promotion():
         value: Array = _of_rows(loss, constants, at_least_one(items), checked)
     return value
 
@@ -66,13 +66,13 @@ def _of_rows(
     def of_one(row: Row) -> Array:
         return loss(row, *constants, **numbers)
 
-    value = _numerics.over_batch(of_one, batch.scores.ndim - 1)(batch)
+    value = numerics.over_batch(of_one, batch.scores.ndim - 1)(batch)
     return jnp.where(undefined, jnp.nan, value)
 
 
 def refused(items: Items, numbers: dict[str, Any]) -> Array:
     """`[...]`, whether a traced input is what an eager call refuses, or a valid score is NaN."""
-    nan = _numerics.is_nan(items.scores)
+    nan = numerics.is_nan(items.scores)
     undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
     for number in numbers.values():
         undefined |= jnp.isnan(number)
@@ -111,10 +111,10 @@ def order_of(row: Row) -> Array:
     return order
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _order(scores: Array, later: Array) -> Array:
     index = jnp.arange(len(scores), dtype=jnp.uint32) | (later.astype(jnp.uint32) << 31)
-    order: Array = _sorting.sort_by_key_and_payload(~_sorting.descending_keys(scores), index)[1]
+    order: Array = sorting.sort_by_key_and_payload(~sorting.descending_keys(scores), index)[1]
     return order & (2**31 - 1)
 
 
@@ -126,6 +126,6 @@ def permuted(values: Array, order: Array) -> Array:
 
 def spread(row: Row) -> Array:
     """The standard deviation of the negatives; 1 where there is none, to be divided by."""
-    shares = _numerics.divide(row.negatives, jnp.sum(row.negatives), 0.0)
+    shares = numerics.divide(row.negatives, jnp.sum(row.negatives), 0.0)
     variance = jnp.sum(shares * (row.scores - jnp.sum(shares * row.scores)) ** 2)
     return jnp.sqrt(jnp.where(variance > 0, variance, 1))

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._numerics import divide
-from jaxmetrics._types import Array
+from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.types import Array
 
 
 def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:

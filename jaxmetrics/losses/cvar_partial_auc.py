@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots
 from jaxmetrics.losses._rows import order_of, permuted
 from jaxmetrics.losses._top_set import edge_set

@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics import _checks
-from jaxmetrics._types import Array, ArrayLike
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots
 
 __all__ = ["State", "apply", "init", "objective"]
@@ -159,7 +159,7 @@ def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
 
     Reference: that of `jaxmetrics.losses.kl_partial_auc`.
     """
-    weight = jnp.asarray(_checks.check_loss_options({"kl_weight": kl_weight})["kl_weight"])
+    weight = jnp.asarray(checks.check_loss_options({"kl_weight": kl_weight})["kl_weight"])
     return weight * jnp.mean(state.log_means, where=state.log_means > EMPTY)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._types import Array, ArrayLike, FloatArray
-from jaxmetrics.inference import _rules
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike, FloatArray
+from jaxmetrics.inference._intervals import rules
 from jaxmetrics.plots._inputs import check_rows, models
 from jaxmetrics.plots._style import (
     GREY,
@@ -88,9 +88,9 @@ def calibration(
     Reference: A. Niculescu-Mizil and R. Caruana, "Predicting good probabilities with supervised
     learning", ICML 2005.
     """
-    _checks.check_count("n_bins", n_bins)
-    _checks.check_choice("strategy", strategy, ("quantile", "uniform"))
-    level = _checks.check_level(confidence_level)
+    checks.check_count("n_bins", n_bins)
+    checks.check_choice("strategy", strategy, ("quantile", "uniform"))
+    level = checks.check_level(confidence_level)
     scores, names = models(scores, names)
     found = _of_models(scores, labels, weights, where, n_bins, strategy)
     check_rows(len(found), names)
@@ -122,7 +122,7 @@ def _of_models(
     n_bins: int,
     strategy: str,
 ) -> list[_Model]:
-    items = _checks.check_items(scores, labels, weights, where)
+    items = checks.check_items(scores, labels, weights, where)
     ones = np.ones(1)
     given = (
         items.scores,
@@ -171,9 +171,9 @@ def _model(
     return _Model(scores, weights, positive, mean, share, draws)
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _wilson(share: Array, draws: Array, level: Array) -> tuple[Array, Array]:
-    return _rules.wilson(share, draws, level)
+    return rules.wilson(share, draws, level)
 
 
 def _draw_histogram(ax: Axes, found: list[_Model], end: float) -> None:

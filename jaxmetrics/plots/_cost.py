@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._types import ArrayLike, HostArray
+from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
 from jaxmetrics.plots._style import finish, legend_text, look, new_axes
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics import _checks
-from jaxmetrics._types import ArrayLike, FloatArray
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import ArrayLike, FloatArray
 from jaxmetrics.plots._inputs import names_of
 from jaxmetrics.plots._style import (
     COLOURS,
@@ -98,7 +98,7 @@ def deciles(
 
 
 def _by_model(values: ArrayLike) -> FloatArray:
-    array = np.asarray(_checks.as_array("values", values)).astype(np.float64)
+    array = np.asarray(checks.as_array("values", values)).astype(np.float64)
     if array.ndim not in (1, 2) or array.shape[-1] != 10:
         raise ValueError(
             f"values must be [10] or [models, 10], one a decile, got {list(array.shape)}: "

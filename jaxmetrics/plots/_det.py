@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
 from jaxmetrics.plots._style import GREY, finish, legend_text, look, new_axes
 

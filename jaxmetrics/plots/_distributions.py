@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics import _checks
-from jaxmetrics._types import ArrayLike, HostArray
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import check_rows, models_or_table, names_of
 from jaxmetrics.plots._style import COLOURS, HATCHES, finish, legend_text, look, new_axes
 
@@ -58,7 +58,7 @@ def score_distributions(
     """
     from matplotlib.colors import to_rgba
 
-    _checks.check_count("n_bins", n_bins)
+    checks.check_count("n_bins", n_bins)
     names = names_of("class", names, 2)
     source, models = models_or_table(scores, None)
     if len(models) > 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics.plots._inputs import names_of
 from jaxmetrics.plots._style import (
     COLOURS,

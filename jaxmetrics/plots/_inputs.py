@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics import _checks
-from jaxmetrics._types import ArrayLike
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import ArrayLike
 
 Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.CostCurve)
 
@@ -18,7 +18,7 @@ def models(
     scores: ArrayLike, names: Sequence[str] | None, shape: str = "[n]"
 ) -> tuple[Any, Sequence[str]]:
     """Scores `[models, *shape]`, and what to call the models; a name may be empty."""
-    array = _checks.as_array("scores", scores)
+    array = checks.as_array("scores", scores)
     axes = shape.count(",") + 1
     if array.ndim not in (axes, axes + 1):
         raise ValueError(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics import _checks
-from jaxmetrics._types import ArrayLike
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import models, rows
 from jaxmetrics.plots._style import GREY, band_label, finish, legend_text, look, new_axes, shade
 
@@ -59,7 +59,7 @@ def ndcg_at_k(
       >>> print(ax.get_legend_handles_labels()[1])
       ['nDCG@2 0.815']
     """
-    _checks.check_count("max_k", max_k)
+    checks.check_count("max_k", max_k)
     shape = "[queries, docs]" if segments is None else "[n]"
     scores, names = models(scores, names, shape)
     ks = np.arange(1, max_k + 1)

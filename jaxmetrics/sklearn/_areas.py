@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._area import average_precision, partial_auc, roc_auc
-from jaxmetrics._averaging import multilabel, one_vs_one
-from jaxmetrics._types import ArrayLike, FloatArray
+from jaxmetrics._base.types import ArrayLike, FloatArray
+from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
+from jaxmetrics._roc.averaging import multilabel, one_vs_one
 from jaxmetrics.sklearn._inputs import (
     check_array,
     check_consistent_length,

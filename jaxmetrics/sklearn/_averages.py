@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._counting import Outcomes
-from jaxmetrics._types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._predictions.counting import Outcomes
 from jaxmetrics.sklearn._inputs import UndefinedMetricWarning
 from jaxmetrics.sklearn._targets import Targets, checked_targets, counted, places
 

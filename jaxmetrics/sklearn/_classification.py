@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._confusion import matrix_of
-from jaxmetrics._confusion import matthews_corrcoef as _matthews_corrcoef
-from jaxmetrics._counting import Decisions
-from jaxmetrics._types import ArrayLike, HostArray
+from jaxmetrics._base.types import ArrayLike, HostArray
+from jaxmetrics._predictions.confusion import matrix_of
+from jaxmetrics._predictions.confusion import matthews_corrcoef as _matthews_corrcoef
+from jaxmetrics._predictions.counting import Decisions
 from jaxmetrics.sklearn._inputs import in_double
 from jaxmetrics.sklearn._targets import (
     Targets,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._curves import bends, changes
-from jaxmetrics._table import score_table
-from jaxmetrics._types import ArrayLike, FloatArray
+from jaxmetrics._base.types import ArrayLike, FloatArray
+from jaxmetrics._roc.curves import bends, changes
+from jaxmetrics._roc.table import score_table
 from jaxmetrics.sklearn._inputs import (
     checked_scores,
     column_or_1d,

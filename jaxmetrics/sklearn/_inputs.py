@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmetrics._types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 
 try:
     from sklearn.exceptions import UndefinedMetricWarning

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _numerics
-from jaxmetrics._area import average_precision
-from jaxmetrics._gain import dcg, ndcg
-from jaxmetrics._metric import library_metric
-from jaxmetrics._table import ScoreTable
-from jaxmetrics._types import Array, ArrayLike, FloatArray, HostArray
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array, ArrayLike, FloatArray, HostArray
+from jaxmetrics._ranking.gain import dcg, ndcg
+from jaxmetrics._roc.areas import average_precision
+from jaxmetrics._roc.metric import library_metric
+from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.sklearn._inputs import (
     UndefinedMetricWarning,
     check_array,
@@ -94,10 +94,10 @@ def label_ranking_loss(
 
 @library_metric
 def _in_wrong_order(table: ScoreTable) -> Array:
-    tps = _numerics.running_sum(table.positives)
+    tps = numerics.running_sum(table.positives)
     not_above = tps[-1] - tps + table.positives
     pairs = tps[-1] * jnp.sum(table.negatives)
-    return _numerics.divide(jnp.sum(table.negatives * not_above), pairs, 0.0)
+    return numerics.divide(jnp.sum(table.negatives * not_above), pairs, 0.0)
 
 
 def coverage_error(

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._counting import Choice, Decisions, Outcomes, outcomes_of
-from jaxmetrics._types import ArrayLike, HostArray
+from jaxmetrics._base.types import ArrayLike, HostArray
+from jaxmetrics._predictions.counting import Choice, Decisions, Outcomes, outcomes_of
 from jaxmetrics.sklearn._inputs import (
     assert_all_finite,
     check_consistent_length,

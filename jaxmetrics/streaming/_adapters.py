@@ -8,8 +8,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxmetrics import _checks
-from jaxmetrics._types import Array
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import Array
 from jaxmetrics.streaming._bins import Bins, float16_bins
 from jaxmetrics.streaming._state import State, init, merge, update
 from jaxmetrics.streaming._tables import table
@@ -107,7 +107,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
 
     Reference: The CLU authors, "Common loop utils", 2024.
     """
-    _checks.check_flag("weighted", weighted)
+    checks.check_flag("weighted", weighted)
     import flax.struct
     from clu import metrics
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics import _checks
-from jaxmetrics._checks import is_concrete
-from jaxmetrics._types import Array, ArrayLike, HostArray
+from jaxmetrics._base import checks
+from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.types import Array, ArrayLike, HostArray
 
 _MOST = 1 << 24  # bins
 
@@ -94,7 +94,7 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0) -> Bins:
     Reference: Y. Ben-Haim and E. Tom-Tov, "A streaming parallel decision tree algorithm", JMLR 11,
     2010, for histograms of streams.
     """
-    _checks.check_count("n", n)
+    checks.check_count("n", n)
     if not -np.inf < low < high < np.inf:
         raise ValueError(f"low must be below high, and both finite, got {low} and {high}")
     ends = low + (high - low) * np.arange(1, n) / n
@@ -126,7 +126,7 @@ def edges(array: ArrayLike) -> Bins:
 
     Reference: that of `jaxmetrics.streaming.uniform_bins`.
     """
-    values = _checks.as_array("array", array)
+    values = checks.as_array("array", array)
     if not is_concrete(values):
         raise TypeError("edges must be known when a program is traced: pass a NumPy array")
     host = np.asarray(values, np.float64)
@@ -161,8 +161,8 @@ def quantile_bins(scores: ArrayLike, n: int) -> Bins:
 
     Reference: that of `jaxmetrics.streaming.uniform_bins`.
     """
-    _checks.check_count("n", n)
-    values = _checks.as_array("scores", scores)
+    checks.check_count("n", n)
+    values = checks.as_array("scores", scores)
     if not is_concrete(values):
         raise TypeError("scores must be known when a program is traced: make bins beforehand")
     host = np.asarray(values, np.float32).ravel()

@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._checks import is_concrete
-from jaxmetrics._metric import resolve
-from jaxmetrics._table import static_options
-from jaxmetrics._types import Array, HostArray
-from jaxmetrics.inference._bootstrap import BootstrapResult, result_of
-from jaxmetrics.inference._random import words_of
-from jaxmetrics.inference._replicates import Replicates
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._roc.metric import resolve
+from jaxmetrics._roc.table import static_options
+from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, result_of
+from jaxmetrics.inference._bootstrap.random import words_of
+from jaxmetrics.inference._bootstrap.replicates import Replicates
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._bounds import levels_of
 from jaxmetrics.streaming._state import State, check_state, refuse_weights
@@ -76,7 +76,7 @@ def bootstrap(
     """
     check_state(state, bins)
     function, options = resolve(metric)
-    _checks.check_flag("ignore_nan", ignore_nan)
+    checks.check_flag("ignore_nan", ignore_nan)
     found = replicates(_tied_values, function, options, state, bins, key, n_resamples, ignore_nan)
     return result_of(found)
 
@@ -103,8 +103,8 @@ def replicates(
     ignore_nan: bool,
 ) -> Replicates:
     """`of_bins` of the counts, and of each resample of them; `[1 + n_resamples, ...]`."""
-    _checks.check_key(key)
-    _checks.check_count("n_resamples", n_resamples)
+    checks.check_key(key)
+    checks.check_count("n_resamples", n_resamples)
     refuse_weights(state)
     if not (is_concrete(state.digits) and is_concrete(key)):
         raise TypeError(
@@ -138,7 +138,7 @@ def replicates(
     return Replicates(values, np.broadcast_to(defined, (n_resamples + 1, *batch)))
 
 
-@_numerics.double_program(1)
+@numerics.double_program(1)
 def _columns(digits: Array, ignore_nan: bool) -> tuple[Array, Array, Array]:
     return *descending(digits), undefined_of(digits, ignore_nan)
 
@@ -163,7 +163,7 @@ def _drawn(
     return drawn
 
 
-@_numerics.double_program(5, 6, 7)
+@numerics.double_program(5, 6, 7)
 def _values(
     positives: Array,
     negatives: Array,

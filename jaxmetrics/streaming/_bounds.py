@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._area import average_precision, partial_auc, roc_auc
-from jaxmetrics._metric import resolve
-from jaxmetrics._table import ScoreTable, static_options
-from jaxmetrics._threshold import (
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
+from jaxmetrics._roc.metric import resolve
+from jaxmetrics._roc.table import ScoreTable, static_options
+from jaxmetrics._roc.thresholds import (
     precision_at_recall,
     recall_at_fpr,
     recall_at_precision,
@@ -21,7 +22,6 @@ from jaxmetrics._threshold import (
     specificity_at_sensitivity,
     threshold_at_fpr,
 )
-from jaxmetrics._types import Array, HostArray
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._state import State, check_state, is_weighted
 from jaxmetrics.streaming._tables import descending, in_bins, undefined_of
@@ -76,11 +76,11 @@ def bounds(
     area between the orders of ties.
     """
     check_state(state, bins)
-    _checks.check_flag("ignore_nan", ignore_nan)
+    checks.check_flag("ignore_nan", ignore_nan)
     function, options = resolve(metric)
     check_metric(function, options)
     static, arrays = static_options(options)
-    constants = (function, static, ignore_nan, is_weighted(state), _numerics.default_float())
+    constants = (function, static, ignore_nan, is_weighted(state), numerics.default_float())
     low, high = _bounds(state.digits, levels_of(bins), arrays, *constants)
     return Bounds(low, high)
 
@@ -124,7 +124,7 @@ _BOUNDED = tuple(
 )
 
 
-@_numerics.double_program(3, 4, 5, 6, 7)
+@numerics.double_program(3, 4, 5, 6, 7)
 def _bounds(
     digits: Array,
     levels: tuple[Array, Array],
@@ -141,7 +141,7 @@ def _bounds(
 
     columns = (*descending(digits), undefined_of(digits, ignore_nan))
     batch = columns[0].ndim - 1
-    low, _, high = jnp.moveaxis(_numerics.over_batch(of_one, batch)(*columns), batch, 0)
+    low, _, high = jnp.moveaxis(numerics.over_batch(of_one, batch)(*columns), batch, 0)
     return _outward(low, dtype, -1), _outward(high, dtype, 1)
 
 
@@ -179,8 +179,8 @@ def _least_precision(positives: Array, negatives: Array, weighted: bool) -> Arra
     """
     tps, fps = jnp.cumsum(positives), jnp.cumsum(negatives)
     before = tps - positives + fps + (0.0 if weighted else 0.5)
-    lost = fps * jnp.log1p(_numerics.divide(positives, before, 0.0))
-    return _numerics.divide(jnp.sum(positives - lost), tps[-1], 0.0)
+    lost = fps * jnp.log1p(numerics.divide(positives, before, 0.0))
+    return numerics.divide(jnp.sum(positives - lost), tps[-1], 0.0)
 
 
 def _outward(value: Array, dtype: Any, sign: int) -> Array:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._types import Array, HostArray
+from jaxmetrics._base.types import Array, HostArray
 
 BITS = 16
 DIGITS_OF_COUNTS = 2

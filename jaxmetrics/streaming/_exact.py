@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._area import average_precision, partial_auc, roc_auc
-from jaxmetrics._checks import is_concrete
-from jaxmetrics._metric import resolve
-from jaxmetrics._sorting import descending_keys, scores_of_keys
-from jaxmetrics._table import ScoreTable, evaluate
-from jaxmetrics._threshold import recall_at_fpr, threshold_at_fpr
-from jaxmetrics._types import Array, HostArray
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.sorting import descending_keys, scores_of_keys
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
+from jaxmetrics._roc.metric import resolve
+from jaxmetrics._roc.table import ScoreTable, evaluate
+from jaxmetrics._roc.thresholds import recall_at_fpr, threshold_at_fpr
 from jaxmetrics.streaming._bounds import check_metric
 
 _BITS = 16  # of a key that one pass tells apart
@@ -73,14 +73,14 @@ def exact(
     """
     function, options = resolve(metric)
     check_metric(function, options)
-    _checks.check_count("memory_items", memory_items)
-    _checks.check_flag("ignore_nan", ignore_nan)
+    checks.check_count("memory_items", memory_items)
+    checks.check_flag("ignore_nan", ignore_nan)
     limits = _limits(options)
     cells = _Cells.initial(batches)
     cells.count(batches)
     n_items, n_nan = cells.counts.sum(), cells.n_nan
     if (n_nan and not ignore_nan) or not n_items:
-        return jnp.full((), jnp.nan, _numerics.default_float())
+        return jnp.full((), jnp.nan, numerics.default_float())
     while True:
         matter = _matter(function, limits, cells) & ~cells.settled
         if not matter.any():
@@ -97,7 +97,7 @@ def exact(
         sums = np.sum(cells.precisions())
         total = np.sum(cells.positives)
         value = sums / total if total else 0.0
-        return jnp.asarray(value, _numerics.default_float())
+        return jnp.asarray(value, numerics.default_float())
     found: Array = evaluate(function, cells.table(), **options)
     return found
 
@@ -290,7 +290,7 @@ class _Cells:
         fill = 0, (1 << (len(keys) - 1).bit_length()) - len(keys)
         keys = np.pad(keys, fill, mode="edge")
         positives, negatives = np.pad(positives, fill), np.pad(negatives, fill)
-        with _numerics.double_precision():
+        with numerics.double_precision():
             thresholds = np.asarray(scores_of_keys(jnp.asarray(keys), self.like))
         return ScoreTable(thresholds, positives, negatives)  # type: ignore[arg-type]
 
@@ -305,7 +305,7 @@ def _items(
                 "a batch must be (scores, labels) or (scores, labels, weights), got "
                 f"{type(batch).__name__}: write yield scores, labels"
             )
-        items = _checks.check_items(*batch)
+        items = checks.check_items(*batch)
         scores, labels = np.asarray(items.scores), np.asarray(items.labels) == 1
         if scores.ndim != 1 or labels.ndim != 1:
             raise ValueError(f"a batch must be [n], got scores {list(scores.shape)}")
@@ -314,7 +314,7 @@ def _items(
                 f"batches must have scores of one dtype, got {like.dtype}, then {scores.dtype}"
             )
         weights = None if items.weights is None else np.asarray(items.weights, np.float64)
-        there = ~_numerics.is_nan(scores)
+        there = ~numerics.is_nan(scores)
         if weights is not None:
             n_nan = int(np.sum(~there & (weights > 0)))
             there &= weights > 0

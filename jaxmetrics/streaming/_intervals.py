@@ -10,19 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._area import average_precision, partial_auc, roc_auc
-from jaxmetrics._metric import resolve
-from jaxmetrics._table import static_options
-from jaxmetrics._threshold import recall_at_fpr
-from jaxmetrics._types import Array
-from jaxmetrics.inference import _rules
-from jaxmetrics.inference._bootstrap import result_of
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
+from jaxmetrics._roc.metric import resolve
+from jaxmetrics._roc.table import static_options
+from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics.inference._bootstrap.bootstrap import result_of
+from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._confidence import chosen_method, form_of, limits_of_form
-from jaxmetrics.inference._influence import as_default
-from jaxmetrics.inference._interval import Interval, limits_of_replicates
-from jaxmetrics.inference._random import words_of
-from jaxmetrics.inference._rules import Moments
+from jaxmetrics.inference._influence.influence import as_default
+from jaxmetrics.inference._intervals import rules
+from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates
+from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._bootstrap import replicates
 from jaxmetrics.streaming._bounds import check_metric, levels_of, values_of
@@ -87,14 +87,14 @@ def interval(
     Reference: that of `jaxmetrics.confidence_interval`.
     """
     check_state(state, bins)
-    level = _checks.check_level(confidence_level)
-    _checks.check_flag("ignore_nan", ignore_nan)
+    level = checks.check_level(confidence_level)
+    checks.check_flag("ignore_nan", ignore_nan)
     function, options = resolve(metric)
     check_metric(function, options)
     refuse_weights(state)
     if function is _RECALL:
-        _checks.check_key(key)
-        _checks.check_count("n_resamples", n_resamples)
+        checks.check_key(key)
+        checks.check_count("n_resamples", n_resamples)
         return _of_recall(state, bins, options, level, key, n_resamples, ignore_nan)
     if function not in _SMOOTH:
         return _of_replicates(function, options, state, bins, level, key, n_resamples, ignore_nan)
@@ -108,7 +108,7 @@ def interval(
     return Interval(estimate, low, high, error, form.name, level)
 
 
-@_numerics.double_program(3, 4, 5, 6)
+@numerics.double_program(3, 4, 5, 6)
 def _moments(
     digits: Array,
     levels: tuple[Array, Array],
@@ -140,8 +140,8 @@ def _moments(
 
         def of_class(slopes: Array, count: Array) -> tuple[Array, Array]:
             n = jnp.sum(count)
-            centred = slopes - _numerics.divide(slopes @ count, n, 0.0)[:, None]
-            unbiased = _numerics.divide(n, n - 1, jnp.nan)
+            centred = slopes - numerics.divide(slopes @ count, n, 0.0)[:, None]
+            unbiased = numerics.divide(n, n - 1, jnp.nan)
             return n * unbiased * (centred**2 @ count) + 0 * estimates, jnp.full(3, n)
 
         classes = of_class(by_negatives, negatives), of_class(by_positives, positives)
@@ -150,11 +150,11 @@ def _moments(
 
     columns = (*descending(digits), undefined_of(digits, ignore_nan))
     found: tuple[Moments, Array | None]
-    found = _numerics.over_batch(of_one, columns[0].ndim - 1)(*columns)
+    found = numerics.over_batch(of_one, columns[0].ndim - 1)(*columns)
     return found
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _composed(
     estimate: Array, low: Array, high: Array, error: Array
 ) -> tuple[Array, Array, Array, Array]:
@@ -223,7 +223,7 @@ def _of_recall(
     return Interval(estimate, low, high, error, "wilson", level)
 
 
-@_numerics.double_program(5, 6, 7)
+@numerics.double_program(5, 6, 7)
 def _recall(
     digits: Array,
     levels: tuple[Array, Array],
@@ -242,13 +242,13 @@ def _recall(
         ends = values_of(_RECALL, settings, positives, negatives, levels, undefined, False)
         drawn = _drawn_recalls(key, positives, negatives, limit, n_resamples)
         variances = jnp.stack([jnp.var(x, ddof=1) for x in drawn])
-        sizes = _rules.effective_size(ends[::2], variances, jnp.sum(positives))
-        low, high = _rules.wilson(ends[::2], sizes, level)
+        sizes = rules.effective_size(ends[::2], variances, jnp.sum(positives))
+        low, high = rules.wilson(ends[::2], sizes, level)
         numbers = ends[1], low[0], high[1], jnp.sqrt(jnp.max(variances))
         return tuple(jnp.where(undefined, jnp.nan, x) for x in numbers)
 
     columns = (*descending(digits), undefined_of(digits, ignore_nan))
-    return _numerics.over_batch(of_one, columns[0].ndim - 1)(*columns)
+    return numerics.over_batch(of_one, columns[0].ndim - 1)(*columns)
 
 
 def _drawn_recalls(
@@ -268,7 +268,7 @@ def _drawn_recalls(
     keys = jax.random.split(key, depth + 2)
 
     def draw(key: Array, n: Array, part: Array, whole: Array) -> Array:
-        share = jnp.clip(_numerics.divide(part, whole, 0.0), 0, 1)
+        share = jnp.clip(numerics.divide(part, whole, 0.0), 0, 1)
         drawn: Array = jax.random.binomial(key, n, share, dtype=jnp.float64)
         return drawn
 
@@ -290,4 +290,4 @@ def _drawn_recalls(
     passed = right[bin_at + all_fit]
     least = draw(keys[depth], jnp.full(n_resamples, n1), passed, n1)
     more = draw(keys[depth + 1], n1 - least, right[bin_at + 1] - passed, n1 - passed)
-    return _numerics.divide(least, n1, jnp.nan), _numerics.divide(least + more, n1, jnp.nan)
+    return numerics.divide(least, n1, jnp.nan), numerics.divide(least + more, n1, jnp.nan)

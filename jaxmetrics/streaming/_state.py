@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._checks import is_concrete
-from jaxmetrics._items import at_least_one
-from jaxmetrics._types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
 from jaxmetrics.streaming._batch import check_batch, check_batch_shape
 from jaxmetrics.streaming._bins import Bins, bin_of
@@ -113,11 +113,11 @@ def update(
     Reference: that of `jaxmetrics.streaming.init`.
     """
     check_state(state, bins, wait=False)
-    items = _checks.check_items(scores, labels, weights, where)
+    items = checks.check_items(scores, labels, weights, where)
     if weights is not None and not is_weighted(state):
         raise TypeError("the state has no weights: write init(bins, weighted=True)")
     check_batch(items, state.digits.shape[:-3])
-    with _numerics.ordinary_promotion():
+    with numerics.ordinary_promotion():
         updated: State = _update(state, at_least_one(items), bins)
     return updated
 
@@ -126,7 +126,7 @@ def update(
 def _update(state: State, items: Items, bins: Bins) -> State:
     scores, labels = jnp.asarray(items.scores), jnp.asarray(items.labels)
     n_digits = state.digits.shape[-1]
-    undefined = _numerics.is_nan(scores)
+    undefined = numerics.is_nan(scores)
     if labels.dtype != bool:
         undefined = undefined | ((labels != 0) & (labels != 1))
     adds = None
@@ -157,7 +157,7 @@ def _update(state: State, items: Items, bins: Bins) -> State:
     shape = (*batch, scores.shape[-1])
     slot, valid = (jnp.broadcast_to(x, shape) for x in (slot, valid))
     adds = None if adds is None else jnp.broadcast_to(adds, (*shape, n_digits))
-    return State(_numerics.over_batch(of_row, len(batch))(state.digits, slot, valid, adds))
+    return State(numerics.over_batch(of_row, len(batch))(state.digits, slot, valid, adds))
 
 
 def _one(n_digits: int) -> int:
@@ -240,12 +240,12 @@ def n_items(state: State) -> HostOrDeviceArray:
     _check_is_state(state)
     found = _seen(state.digits)
     if not is_concrete(found):
-        return found.astype(_numerics.default_float())
+        return found.astype(numerics.default_float())
     on_host: HostArray = np.asarray(found, np.int64)
     return on_host
 
 
-@_numerics.double_program()
+@numerics.double_program()
 def _seen(digits: Array) -> Array:
     return _counts.total_of(digits[..., 0, -_EXTRA + ORIGIN, :])
 

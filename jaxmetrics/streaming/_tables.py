@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._checks import is_concrete
-from jaxmetrics._table import ScoreTable, settled
-from jaxmetrics._types import Array
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.table import ScoreTable, settled
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._state import State, check_state, totals
 
@@ -45,15 +45,15 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
     Reference: that of `jaxmetrics.streaming.init`.
     """
     check_state(state, bins)
-    _checks.check_flag("ignore_nan", ignore_nan)
+    checks.check_flag("ignore_nan", ignore_nan)
     found: ScoreTable = _table(state.digits, bins.lower, ignore_nan)
     if is_concrete(state.digits):
         on_host: ScoreTable = jax.tree.map(np.asarray, found)
         return on_host
-    return ScoreTable(*(x.astype(_numerics.default_float()) for x in found))
+    return ScoreTable(*(x.astype(numerics.default_float()) for x in found))
 
 
-@_numerics.double_program(2)
+@numerics.double_program(2)
 def _table(digits: Array, lower: Array, ignore_nan: bool) -> ScoreTable:
     return tied(*descending(digits), jnp.flip(lower), undefined_of(digits, ignore_nan))
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics import _checks, _numerics
-from jaxmetrics._types import Array, ArrayLike
-from jaxmetrics.inference._distributions import normal_quantile
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
 from jaxmetrics.streaming._batch import check_batch, check_batch_shape
 
@@ -108,9 +108,9 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     Reference: that of `jaxmetrics.streaming.init`.
     """
     _check_is_state(state)
-    given = _checks.as_arrays({"values": values}, {"where": where})
+    given = checks.as_arrays({"values": values}, {"where": where})
     check_batch(given.values(), state.digits.shape[:-2])
-    with _numerics.ordinary_promotion():
+    with numerics.ordinary_promotion():
         updated: State = _update(state, given["values"], given.get("where"))
     return updated
 
@@ -212,18 +212,18 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
     Reference: that of `jaxmetrics.bootstrap_mean`, whose interval suits few and skewed values.
     """
     _check_is_state(state)
-    level = _checks.check_level(confidence_level)
-    found: Mean = _result(state.digits, jnp.asarray(level), _numerics.default_float())
+    level = checks.check_level(confidence_level)
+    found: Mean = _result(state.digits, jnp.asarray(level), numerics.default_float())
     return found
 
 
-@_numerics.double_program(2)
+@numerics.double_program(2)
 def _result(digits: Array, level: Array, dtype: Any) -> Mean:
     totals = jnp.moveaxis(_counts.total_of(digits), -1, 0)
     n = totals[_VALUES]
-    mean = _numerics.divide(totals[_ABOVE] - totals[_BELOW], n, jnp.nan)
+    mean = numerics.divide(totals[_ABOVE] - totals[_BELOW], n, jnp.nan)
     about_mean = jnp.maximum(totals[_SQUARES] - n * mean**2, 0)
-    error = jnp.sqrt(_numerics.divide(about_mean, n * jnp.maximum(n - 1, 0), jnp.nan))
+    error = jnp.sqrt(numerics.divide(about_mean, n * jnp.maximum(n - 1, 0), jnp.nan))
     margin = normal_quantile((1 + level) / 2) * error
     found = mean, error, mean - margin, mean + margin, n, totals[_UNDEFINED]
     return Mean(*(x.astype(dtype) for x in found))

@@ -1,0 +1,1 @@
+"""What every room needs: arrays and their checks, sorting, threads and double precision."""

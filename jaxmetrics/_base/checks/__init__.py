@@ -1,0 +1,75 @@
+"""Every check of what a caller passes, in one place, before any work.
+
+Shapes, dtypes and options are checked always. Values are checked when they are concrete; under a
+transformation they are unknown, and what is undefined comes out as NaN.
+"""
+
+from jaxmetrics._base.checks.arrays import as_array, as_arrays, is_concrete, near
+from jaxmetrics._base.checks.inference import (
+    check_clusters,
+    check_grid,
+    check_key,
+    check_level,
+    check_models,
+)
+from jaxmetrics._base.checks.items import check_classes, check_columns, check_items, check_per_item
+from jaxmetrics._base.checks.lists import (
+    check_grades,
+    check_list_options,
+    check_lists,
+    check_segments,
+)
+from jaxmetrics._base.checks.losses import check_loss_options, check_slots
+from jaxmetrics._base.checks.options import QUANTILE_METHODS, check_options
+from jaxmetrics._base.checks.predictions import (
+    check_beta,
+    check_class_filter,
+    check_class_range,
+    check_n_classes,
+    check_positive_class,
+    check_predictions,
+    check_zero_division,
+)
+from jaxmetrics._base.checks.values import (
+    check_average,
+    check_choice,
+    check_count,
+    check_flag,
+    check_index,
+)
+
+__all__ = [
+    "QUANTILE_METHODS",
+    "as_array",
+    "as_arrays",
+    "check_average",
+    "check_beta",
+    "check_choice",
+    "check_class_filter",
+    "check_class_range",
+    "check_classes",
+    "check_clusters",
+    "check_columns",
+    "check_count",
+    "check_flag",
+    "check_grades",
+    "check_grid",
+    "check_index",
+    "check_items",
+    "check_key",
+    "check_level",
+    "check_list_options",
+    "check_lists",
+    "check_loss_options",
+    "check_models",
+    "check_n_classes",
+    "check_options",
+    "check_per_item",
+    "check_positive_class",
+    "check_predictions",
+    "check_segments",
+    "check_slots",
+    "check_zero_division",
+    "is_concrete",
+    "near",
+]

@@ -1,0 +1,78 @@
+"""What inference asks for besides items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.checks.arrays import is_concrete
+from jaxmetrics._base.types import ArrayLike, HostArray, Items
+
+
+def check_level(confidence_level: float) -> float:
+    """A confidence level, which is a constant, above 0 and below 1."""
+    if isinstance(confidence_level, bool) or not isinstance(confidence_level, (int, float)):
+        raise TypeError(f"confidence_level must be a number in (0, 1), got {confidence_level!r}")
+    if not 0 < confidence_level < 1:
+        percent = 1 < confidence_level < 100
+        hint = f": write {confidence_level / 100:g} for {confidence_level:g} %" if percent else ""
+        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level}{hint}")
+    return float(confidence_level)
+
+
+def check_key(key: Any) -> None:
+    """Refuse what is not one random key of JAX's."""
+    if key is None:
+        raise TypeError("key is missing, and resampling needs one: write key=jax.random.key(0)")
+    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    raw = isinstance(key, (jax.Array, np.ndarray)) and key.dtype == np.uint32 and key.ndim == 1
+    if not (raw or (typed and not key.ndim)):
+        raise TypeError(f"key must be one JAX random key, got {key!r}: write jax.random.key(0)")
+
+
+def check_models(items: Items) -> int:
+    """How many models there are; refuses what is not `[models, n]` with shared labels."""
+    shape = items.scores.shape
+    if len(shape) != 2 or shape[0] < 2:
+        raise ValueError(
+            f"scores must be [models, n] of two models or more, got {list(shape)}: write "
+            "numpy.stack([scores_a, scores_b])"
+        )
+    for name, array in items._asdict().items():
+        if name != "scores" and array is not None and array.size != shape[1]:
+            raise ValueError(
+                f"{name} must be [n], the same for all models, got {list(array.shape)}"
+            )
+    return int(shape[0])
+
+
+def check_grid(name: str, value: ArrayLike) -> HostArray:
+    """Rates `[points]` that rise, in (0, 1], in float64."""
+    try:
+        grid = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be numbers in (0, 1], got {value!r}") from None
+    if grid.ndim != 1 or not grid.size or not (np.all(grid > 0) and np.all(grid <= 1)):
+        raise ValueError(f"{name} must be [points] in (0, 1], got {value}: 0.01 is 1 per cent")
+    if np.any(np.diff(grid) <= 0):
+        raise ValueError(f"{name} must rise from point to point: write numpy.unique({name})")
+    return grid
+
+
+def check_clusters(clusters: ArrayLike, items: Items) -> tuple[HostArray, int]:
+    """The cluster of each item as an index from 0, and how many clusters there are."""
+    if not is_concrete(clusters):
+        raise TypeError("clusters must be known when a program is traced: pass a NumPy array")
+    ids = np.asarray(clusters)
+    n = items.scores.shape[-1]
+    if ids.shape != (n,):
+        raise ValueError(
+            f"clusters must be [n], one entry for each of the {n} items, got {list(ids.shape)}"
+        )
+    if ids.dtype.kind == "f" and np.isnan(ids).any():
+        raise ValueError("clusters must not be NaN: give an item of its own cluster its own id")
+    distinct, index = np.unique(ids, return_inverse=True)
+    return index.astype(np.int32), max(len(distinct), 1)

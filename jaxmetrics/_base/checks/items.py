@@ -1,0 +1,117 @@
+"""Scores, labels, weights, masks and amounts of items."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import numpy as np
+
+from jaxmetrics._base.checks.arrays import (
+    all_concrete,
+    all_valid,
+    as_array,
+    as_arrays,
+    is_concrete,
+)
+from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
+
+
+@double_precision()  # a 64-bit array of another library stays one
+def check_items(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    amounts: ArrayLike | None = None,
+) -> Items:
+    """The inputs of a metric as arrays that fit together, or an error that says what to write."""
+    per_item = {"weights": weights, "where": where, "amounts": amounts}
+    items = Items(**as_arrays({"scores": scores, "labels": labels}, per_item))
+    _check_labels(items.labels, items.where)
+    if items.weights is not None:
+        check_weights("weights", items.weights, items.where)
+    if items.amounts is not None:  # of the positives, as only theirs count
+        check_weights("amounts", items.amounts, items.where, items.labels)
+    return items
+
+
+def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
+    if labels.dtype == bool or not all_concrete(labels, mask):
+        return
+    with jax.ensure_compile_time_eval():  # under a trace what is known is computed all the same
+        valid = (labels == 0) | (labels == 1)
+        if not all_valid(valid, mask):
+            odd = np.asarray(labels)[~np.asarray(valid)]
+            raise ValueError(
+                f"labels must be bool or 0 and 1, got {odd.flat[0]}: write labels == "
+                "positive_class (for -1 and 1, labels > 0)"
+            )
+
+
+def check_weights(
+    name: str,
+    weights: HostOrDeviceArray,
+    mask: HostOrDeviceArray | None,
+    labels: HostOrDeviceArray | None = None,
+) -> None:
+    if not all_concrete(weights, mask, labels):
+        return
+    with jax.ensure_compile_time_eval():
+        valid = (weights >= 0) & (weights < math.inf)  # False for NaN
+        if labels is not None:
+            valid = valid | (labels != 1)
+        if not all_valid(valid, mask):
+            raise ValueError(
+                f"{name} must be finite and not negative: write 0, or exclude the items with where="
+            )
+
+
+def check_per_item(
+    weights: ArrayLike | None, where: ArrayLike | None, n: int
+) -> tuple[HostOrDeviceArray | None, HostOrDeviceArray | None]:
+    """Weights and a mask of n items, which are to be shared by several columns of scores."""
+    checked: list[HostOrDeviceArray | None] = []
+    for name, value in (("weights", weights), ("where", where)):
+        array = None if value is None else as_array(name, value)
+        if array is not None and array.shape[-1:] != (n,):
+            raise ValueError(
+                f"{name} must be [..., n], one entry for each of the {n} items, got "
+                f"{list(array.shape)}"
+            )
+        checked.append(array)
+    array, mask = checked
+    if array is not None:
+        check_weights("weights", array, mask)
+    return array, mask
+
+
+def check_columns(
+    scores: tuple[int, ...], labels: tuple[int, ...], *, labels_have_columns: bool
+) -> None:
+    """Refuse scores that are not `[..., n, columns]`, or labels that do not go with them."""
+    wanted = "[..., n, labels], the same of labels" if labels_have_columns else "[..., n, classes]"
+    axes = 2 if labels_have_columns else 1
+    fits = len(scores) >= 2 and len(labels) >= axes and scores[-2:][:axes] == labels[-axes:]
+    if not fits:
+        raise ValueError(
+            f"scores must be {wanted}{'' if labels_have_columns else ', and labels [..., n]'}; "
+            f"got scores {list(scores)}, labels {list(labels)}"
+        )
+
+
+def check_classes(
+    labels: HostOrDeviceArray, n_classes: int, mask: HostOrDeviceArray | None
+) -> None:
+    """Refuse labels that are not class indices, one for each column of scores."""
+    if labels.dtype == bool or not is_concrete(labels) or not is_concrete(mask):
+        return
+
+    host = np.asarray(labels)
+    valid = np.isin(host, np.arange(n_classes))
+    if not np.all(valid if mask is None else valid | ~np.asarray(mask)):
+        raise ValueError(
+            f"labels must be class indices from 0 to {n_classes - 1}, one a column of scores; "
+            f"got {host[~valid].flat[0]}: write np.searchsorted(classes, labels)"
+        )

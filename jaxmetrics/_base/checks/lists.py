@@ -1,0 +1,154 @@
+"""Lists of documents, as rows or segments, and the options of their metrics."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.checks.arrays import all_concrete, as_array, as_arrays, check_shapes, extremes
+from jaxmetrics._base.checks.values import check_count, constant, one_of
+from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
+
+
+@double_precision()  # a 64-bit array of another library stays one
+def check_lists(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    segments: ArrayLike | None,
+    num_segments: int | None,
+    where: ArrayLike | None,
+) -> tuple[Items, HostOrDeviceArray | None, int | None]:
+    """Scores and graded labels that fit together, the list of each item and how many there are."""
+    others = {"where": where, "segments": segments}
+    arrays = as_arrays({"scores": scores, "labels": labels}, others)
+    segment = arrays.pop("segments", None)
+    items = Items(**arrays)
+    _check_finite("labels", items.labels, items.where)
+    if segment is not None:
+        return items, segment, _check_segments(segment, num_segments, items.where)
+    if num_segments is not None:
+        raise TypeError(
+            "num_segments goes with segments=: pass the list of each item as segments, or leave "
+            "num_segments out where each row is a list"
+        )
+    return items, None, None
+
+
+def check_segments(
+    segments: ArrayLike, num_segments: int | None, items: Items
+) -> tuple[HostOrDeviceArray, int]:
+    """The segment of each item, and how many segments there are."""
+    segment = as_array("segments", segments)
+    given = {"scores": items.scores, "labels": items.labels, "segments": segment}
+    check_shapes({name: array.shape for name, array in given.items()})
+    return segment, _check_segments(segment, num_segments, items.where)
+
+
+def _check_segments(
+    segment: HostOrDeviceArray, num_segments: int | None, mask: HostOrDeviceArray | None
+) -> int:
+    """How many segments there are; refuses ids that are none of them."""
+    if segment.dtype == bool or not jnp.issubdtype(segment.dtype, jnp.integer):
+        raise TypeError(
+            f"segments must be whole numbers from 0, got {segment.dtype}: write "
+            "numpy.unique(ids, return_inverse=True)[1]"
+        )
+    if num_segments is not None:
+        check_count("num_segments", num_segments)
+    if not all_concrete(segment, mask):
+        if num_segments is None:
+            raise TypeError(
+                "num_segments must be given where segments are traced: write num_segments=..., "
+                "the number of lists, which is the length of the result"
+            )
+        return int(num_segments)
+    ids = np.asarray(segment)
+    ids = ids if mask is None else ids[np.broadcast_to(np.asarray(mask), ids.shape)]
+    low, high = (int(ids.min()), int(ids.max())) if ids.size else (0, 0)
+    count = int(high + 1 if num_segments is None else num_segments)
+    if low < 0 or high >= count:
+        raise ValueError(
+            f"segments must be from 0 to num_segments - 1 = {count - 1}, got "
+            f"{low if low < 0 else high}: write num_segments={high + 1}, or number the lists with "
+            "numpy.unique(ids, return_inverse=True)[1]"
+        )
+    return count
+
+
+def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
+    if not jnp.issubdtype(values.dtype, jnp.floating) or not all_concrete(values, mask):
+        return
+    with jax.ensure_compile_time_eval():
+        low, high = extremes(values, mask)
+        if not -math.inf < low <= high < math.inf:
+            raise ValueError(
+                f"{name} must be finite, got NaN or infinity: leave items out with where="
+            )
+
+
+def check_grades(
+    labels: HostOrDeviceArray, mask: HostOrDeviceArray | None, max_grade: float | None
+) -> None:
+    """Refuse grades that are negative, or above the highest that there can be."""
+    if labels.dtype == bool or not all_concrete(labels, mask):
+        return
+    with jax.ensure_compile_time_eval():
+        low, high = extremes(labels, mask)
+        if low < 0:
+            raise ValueError(
+                "labels must not be negative, as their gain would be: write "
+                "numpy.maximum(labels, 0), or leave items that were not judged out with where="
+            )
+        if max_grade is not None and high > max_grade:
+            raise ValueError(
+                f"labels must be at most max_grade = {max_grade:g}: pass the highest grade of the "
+                "scale as max_grade"
+            )
+
+
+def _places(name: str, value: Any) -> int | tuple[int, ...] | None:
+    if value is None:
+        return None
+    alone = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not alone and not (
+        isinstance(value, (list, tuple, range, np.ndarray)) and np.ndim(value) == 1 and len(value)
+    ):
+        raise TypeError(f"{name} must be an int or several, known when tracing, got {value!r}")
+    for place in [value] if alone else value:
+        check_count(name, place)
+    return int(value) if alone else tuple(int(place) for place in value)
+
+
+def _word_or_function(words: tuple[str, ...]) -> Any:
+    def check(name: str, value: Any) -> Any:
+        return value if callable(value) else one_of(words)(name, value)
+
+    return check
+
+
+def _function_or_none(name: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function of the rank from 1, or None, got {value!r}")
+    return value
+
+
+_LIST_OPTIONS: dict[str, Any] = {
+    "k": _places,
+    "gain": _word_or_function(("linear", "exponential")),
+    "discount": _function_or_none,
+    "ties": one_of(("average", "index")),
+    "denominator": lambda name, value: value,  # each metric has its own
+    "empty": constant(-math.inf, math.inf, nan=True),
+    "max_grade": constant(0, math.inf),
+    "persistence": constant(0, 1),
+}
+
+
+def check_list_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a metric of lists, each by its name; all are constants."""
+    return {name: _LIST_OPTIONS[name](name, value) for name, value in options.items()}

@@ -1,0 +1,56 @@
+"""Numbers of losses, and the slots of the mini-batch ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.checks.arrays import all_concrete, all_valid, as_array
+from jaxmetrics._base.checks.values import number
+from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
+
+_LOSS_OPTIONS: dict[str, Any] = {
+    "max_fpr": number(0, 1, open_low=True, several=False),
+    "min_tpr": number(0, 1, open_high=True, several=False),
+    "margin": number(0, math.inf, open_low=True, open_high=True, several=False),
+    "temperature": number(0, math.inf, open_low=True, open_high=True, several=False),
+    "band": number(0, math.inf, open_high=True, several=False),
+    "kl_weight": number(0, math.inf, open_low=True, open_high=True, several=False),
+    "step_size": number(0, 1, open_low=True, several=False),
+}
+
+
+def check_loss_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of a loss, each by its name, as arrays; they may be traced."""
+    return {name: _LOSS_OPTIONS[name](name, value) for name, value in options.items()}
+
+
+def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArray:
+    """The slot of each item of a batch, which those of its positives must exist."""
+    array = as_array("index", index)
+    for name, given in items._asdict().items():
+        if given is not None and given.ndim > 1:
+            raise ValueError(
+                f"a batch is [n], got {name} {list(given.shape)}: for several models vmap the call"
+            )
+    if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"index must hold whole numbers, the slot of each item, got {array.dtype}")
+    if array.shape != items.scores.shape:
+        raise ValueError(
+            f"index must be {list(items.scores.shape)}, one slot an item, got {list(array.shape)}"
+        )
+    if all_concrete(array, items.labels, items.where):
+        with jax.ensure_compile_time_eval():
+            valid = (array >= 0) & (array < n_slots) | (items.labels == 0)
+            if not all_valid(valid, items.where):
+                counted = ~np.asarray(valid) & (True if items.where is None else items.where)
+                raise ValueError(
+                    f"index must be from 0 to n_slots - 1 = {n_slots - 1}, got "
+                    f"{np.asarray(array)[counted][0]}: write init(n_slots) with a slot for each "
+                    "positive"
+                )
+    return array

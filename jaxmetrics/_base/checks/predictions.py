@@ -1,0 +1,166 @@
+"""Hard predictions. Classes are indices from 0, so that each has its place among the counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.checks.arrays import (
+    all_concrete,
+    all_valid,
+    as_arrays,
+    is_concrete,
+)
+from jaxmetrics._base.checks.items import check_weights
+from jaxmetrics._base.checks.values import check_count, check_index, number
+from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray
+
+
+@double_precision()  # a 64-bit array of another library stays one
+def check_predictions(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> tuple[
+    HostOrDeviceArray, HostOrDeviceArray, HostOrDeviceArray | None, HostOrDeviceArray | None
+]:
+    """Whole numbers that fit together, with their weights and mask."""
+    arrays = as_arrays(
+        {"predictions": predictions, "labels": labels}, {"weights": weights, "where": where}
+    )
+    weight, mask = arrays.get("weights"), arrays.get("where")
+    if weight is not None:
+        check_weights("weights", weight, mask)
+    decided, truth = (_whole(name, arrays[name], mask) for name in ("predictions", "labels"))
+    return decided, truth, weight, mask
+
+
+def _whole(
+    name: str, array: HostOrDeviceArray, mask: HostOrDeviceArray | None
+) -> HostOrDeviceArray:
+    """As it is if of whole numbers by its type; floats become so where they are seen to be."""
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    hint = f"write {name}.argmax(-1) or {name} > threshold if they are scores"
+    if not all_concrete(array, mask):
+        raise TypeError(
+            f"{name} must be class indices, got {array.dtype}: {hint}, else {name}.astype(int)"
+        )
+    host = np.asarray(array, np.float64)
+    whole = (host == np.round(host)) & (np.abs(host) < 2**31)
+    if not all_valid(whole, None if mask is None else np.asarray(mask)):
+        raise ValueError(f"{name} must be class indices, got {host[~whole].flat[0]}: {hint}")
+    return np.where(whole, host, 0).astype(np.int32)
+
+
+def check_class_range(
+    ids: dict[str, HostOrDeviceArray],
+    mask: HostOrDeviceArray | None,
+    n_classes: int | None,
+    hint: str = "",
+) -> int | None:
+    """The highest index of a valid item, None if traced; refuses those not in range(n_classes)."""
+    highest: int | None = 1
+    for name, array in ids.items():
+        if array.dtype == bool or not array.size:
+            continue
+        if not all_concrete(array, mask):
+            highest = None
+            continue
+        with jax.ensure_compile_time_eval():
+            on_host = isinstance(array, np.ndarray) and not isinstance(mask, jax.Array)
+            valid = array if mask is None else (np if on_host else jnp).where(mask, array, 0)
+            low, high = int(valid.min()), int(valid.max())
+        if low < 0:
+            raise ValueError(
+                f"{name} must be class indices from 0, got {low}: leave items without a class out "
+                f"with where={name} >= 0"
+            )
+        if n_classes is not None and high >= n_classes:
+            raise ValueError(f"{name} must be below {n_classes}, got {high}: {hint}")
+        highest = None if highest is None else max(highest, high)
+    return highest
+
+
+def check_n_classes(
+    ids: dict[str, HostOrDeviceArray],
+    mask: HostOrDeviceArray | None,
+    n_classes: int | None,
+    classes: tuple[int, ...] | None = None,
+) -> int:
+    """How many classes there are: as given, or as found, but two at least."""
+    if n_classes is None:
+        highest = check_class_range(ids, mask, None)
+        if highest is None:
+            raise TypeError(
+                "the number of classes must be known when a program is traced: write n_classes=10"
+            )
+        return max(highest, *classes or (0,)) + 1
+    check_count("n_classes", n_classes)
+    if classes and max(classes) >= n_classes:
+        raise ValueError(f"classes must be below n_classes={n_classes}, got {max(classes)}")
+    check_class_range(ids, mask, n_classes, "n_classes= is the number of all classes")
+    return int(n_classes)
+
+
+def check_positive_class(
+    ids: dict[str, HostOrDeviceArray],
+    mask: HostOrDeviceArray | None,
+    n_classes: int | None,
+    positive_class: int,
+) -> int | None:
+    """Below what the indices of two classes, or of one against the rest, must be; None if any.
+
+    Of several classes one must be chosen, or their number be told, lest class 1 be taken of them
+    by default.
+    """
+    if isinstance(positive_class, bool) or not isinstance(positive_class, (int, np.integer)):
+        raise TypeError(f"positive_class must be an int, got {positive_class!r}")
+    if n_classes is not None:
+        check_count("n_classes", n_classes)
+        check_index("positive_class", positive_class, n_classes)
+    elif positive_class < 0:
+        raise ValueError(f"positive_class must be a class index, got {positive_class}")
+    limit = n_classes if n_classes is not None or positive_class > 1 else 2
+    hint = (
+        "for several classes write average='macro', 'micro', 'weighted' or None, or n_classes= "
+        f"for class {positive_class} against the rest"
+    )
+    check_class_range(ids, mask, limit, hint)
+    return limit
+
+
+def check_class_filter(classes: Any) -> tuple[int, ...] | None:
+    """Distinct class indices in the order that is asked for; None for all."""
+    if classes is None:
+        return None
+    if not is_concrete(classes):
+        raise TypeError("classes must be known when a program is traced: pass a tuple of ints")
+    chosen = np.asarray(classes)
+    if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
+        raise TypeError(f"classes must be a sequence of class indices, got {classes!r}")
+    if chosen.min() < 0 or len(np.unique(chosen)) < len(chosen):
+        raise ValueError(f"classes must be distinct and not negative, got {classes!r}")
+    return tuple(chosen.tolist())
+
+
+def check_zero_division(zero_division: float) -> HostOrDeviceArray:
+    """A number in [0, 1], or NaN, as an array."""
+    if isinstance(zero_division, (float, np.floating)) and math.isnan(zero_division):
+        return np.asarray(math.nan)
+    if isinstance(zero_division, (str, bool)):
+        raise TypeError(f"zero_division must be NaN or a number in [0, 1], got {zero_division!r}")
+    checked: HostOrDeviceArray = number(0, 1, several=False)("zero_division", zero_division)
+    return checked
+
+
+def check_beta(beta: float) -> HostOrDeviceArray:
+    """A number that is not negative, as an array."""
+    checked: HostOrDeviceArray = number(0, math.inf, open_high=True, several=False)("beta", beta)
+    return checked

@@ -1,0 +1,122 @@
+"""Single values: numbers in an interval, words, flags, counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.checks.arrays import is_concrete
+from jaxmetrics._base.types import HostOrDeviceArray
+
+
+def number(
+    low: float,
+    high: float,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+    several: bool = True,
+) -> Any:
+    """A check of a number, or of several, that may be traced; it comes back as an array."""
+    interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+
+    def check(name: str, value: Any) -> HostOrDeviceArray:
+        wanted = f"a number in {interval}{' or several' if several else ''}"
+        try:
+            if isinstance(value, jax.Array):  # its precision says how exactly it is meant
+                floating = jnp.issubdtype(value.dtype, jnp.floating)
+                array: HostOrDeviceArray = value if floating else value.astype(float)
+            else:
+                array = np.asarray(value)
+                array = array.astype(np.float64) if array.dtype.kind in "iu" else array
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be {wanted}, got {value!r}") from None
+        numeric = jnp.issubdtype(array.dtype, jnp.floating)
+        if not numeric or (array.ndim and not several):
+            raise TypeError(f"{name} must be {wanted}, got {value!r}")
+        host = np.asarray(array) if is_concrete(array) else array
+        above = host > low if open_low else host >= low
+        below = host < high if open_high else host <= high
+        if not is_concrete(array):
+            return jnp.where(above & below, array, jnp.nan)  # what is not allowed is undefined
+        outside = host[~(above & below)]
+        if outside.size:
+            given = f"{outside[0]:g} among {host.size} values" if host.ndim else f"{value}"
+            percent = high == 1.0 and bool(np.any(outside > 1))
+            hint = ": write fractions, 0.01 for 1 per cent" if percent else ""
+            raise ValueError(f"{name} must be in {interval}, got {given}{hint}")
+        return array
+
+    return check
+
+
+def constant(low: float, high: float, *, open_ends: bool = True, nan: bool = False) -> Any:
+    """A check of a number that is a constant of the program."""
+
+    def check(name: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"{name} must be a number, known when tracing, got {value!r}")
+        inside = low < value < high if open_ends else low <= value <= high
+        if not (inside or (nan and math.isnan(value))):
+            raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
+        return float(value)
+
+    return check
+
+
+def one_of(options: Iterable[str]) -> Any:
+    """A check of a word."""
+    allowed = tuple(options)
+
+    def check(name: str, value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
+            )
+        return str(value)
+
+    return check
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse anything but one of the words."""
+    one_of(allowed)(name, value)
+
+
+def check_flag(name: str, value: bool) -> None:
+    """Refuse anything but True and False."""
+    flag(name, value)
+
+
+def check_average(average: str | None, allowed: tuple[str | None, ...]) -> None:
+    """Refuse an average that the kind of problem does not define."""
+    if average not in allowed:
+        raise ValueError(f"average must be one of {', '.join(map(repr, allowed))}, got {average!r}")
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse anything but a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def check_index(name: str, value: int, n: int) -> None:
+    """Refuse anything but a whole number from 0 to n - 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int, got {value!r}")
+    if not 0 <= value < n:
+        raise ValueError(f"{name} must be from 0 to {n - 1}, got {value}")

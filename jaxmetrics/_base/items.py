@@ -1,0 +1,73 @@
+"""The checked items of a metric, made ready: at least one, at hand, weighted by class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.checks import is_concrete, near
+from jaxmetrics._base.types import Array, Items
+
+
+def at_least_one(items: Items) -> Items:
+    """No items are the same as one that is masked, which spares every reduction a case."""
+    if items.scores.shape[-1]:
+        return items
+    one = items._replace(where=np.zeros(1, bool) if items.where is None else items.where)
+    zeros: list[Any] = [x if x is None else np.zeros((*x.shape[:-1], 1), x.dtype) for x in one]
+    return Items(*zeros)
+
+
+def one_id_at_least(ids: Any) -> Any:
+    """The ids that go with items of `at_least_one`."""
+    if ids is None or ids.shape[-1]:
+        return ids
+    return np.zeros((*ids.shape[:-1], 1), np.int32)
+
+
+@jax.jit
+def _nothing() -> Array:
+    return jnp.zeros(())
+
+
+def is_compiling() -> bool:
+    """Whether a program is being traced, even if none of its inputs are looked at."""
+    return not is_concrete(_nothing())
+
+
+def at_hand(items: Items) -> Items:
+    """With NumPy's arrays, not copied, of those in the memory of the CPU that computes."""
+    if is_compiling() or jax.default_backend() != "cpu":
+        return items  # as they would become constants of the program, or be sent to a device
+    return Items(*map(near, items))
+
+
+def on_host(*arrays: Any) -> bool:
+    """Whether NumPy is to sort: it is allowed to work now, and all arrays are its own."""
+    ready = not is_compiling() and jax.default_backend() == "cpu"
+    return ready and all(x is None or isinstance(x, np.ndarray) for x in arrays)
+
+
+def class_weights(items: Items) -> tuple[Array, Array]:
+    """What each item adds to the positives and to the negatives; 0 where it is masked."""
+    _, labels, weights, where, amounts, _ = items
+    counted = weights is None and amounts is None
+    valid = jnp.array(True) if where is None else where
+    weight = jnp.where(valid, 1 if weights is None else weights, 0)
+    weight = weight.astype(jnp.int32 if counted else jnp.float64)
+    positive, negative = (labels == 1) & valid, (labels != 1) & valid
+    amount = 1 if amounts is None else jnp.where(positive, amounts, 0)
+    return jnp.where(positive, weight * amount, 0), jnp.where(negative, weight, 0)
+
+
+def not_allowed(items: Items) -> Array:
+    """Whether labels or weights are what an eager call refuses; traced, they make it undefined."""
+    refused = jnp.zeros(items.labels.shape, bool)
+    if items.labels.dtype != bool:
+        refused = (items.labels != 0) & (items.labels != 1)
+    if items.weights is not None:
+        refused = refused | ~((items.weights >= 0) & (items.weights < jnp.inf))
+    return jnp.any(refused if items.where is None else refused & items.where, axis=-1)

@@ -1,0 +1,490 @@
+"""Metrics of hard predictions: each item is said to be of one class, and is of one.
+
+All follow from four counts a class. Classes are indices from 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._predictions.counting import (
+    JOINT,
+    Choice,
+    Decisions,
+    Outcomes,
+    choice_of,
+    counted_items,
+    decisions,
+    indices,
+    sum_where,
+    value_of,
+)
+
+
+def confusion_matrix(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    n_classes: int | None = None,
+) -> Array:
+    """The confusion matrix: how many items of each class were said to be of each.
+
+    C[t, p] = sum_i w_i [labels_i = t] [predictions_i = p].
+
+    Args:
+      predictions: `[..., n]`, class indices from 0.
+      labels: `[..., n]`, class indices from 0.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      n_classes: how many classes there are. None is one more than the highest index, and two at
+        least; it must be given where a program is traced.
+
+    Returns:
+      `[..., n_classes, n_classes]`, a row for each true class and a column for each predicted one;
+      integers without weights, or with whole ones.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Traced indices that are out of range make the matrix NaN; that of integers, which have no NaN,
+    -1 throughout. Time O(n + n_classes^2), memory O(n_classes^2).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.confusion_matrix([0, 2, 2, 1], [0, 1, 2, 1]))
+      [[1 0 0]
+       [0 1 1]
+       [0 0 1]]
+
+    Reference: S. V. Stehman, "Selecting and interpreting measures of thematic classification
+    accuracy", Remote Sensing of Environment 62, 1997.
+    """
+    items = decisions(predictions, labels, weights, where)
+    n_classes = checks.check_n_classes(indices(items), items.where, n_classes)
+    return _matrix(items, n_classes, numerics.default_float())
+
+
+@numerics.double_program(1, 2)
+def _matrix(items: Decisions, n_classes: int, dtype: Any) -> Array:
+    matrix, undefined = _counted_matrix(items, n_classes)
+    if not numerics.is_inexact(matrix):
+        return jnp.where(undefined[..., None, None], -1, matrix)
+    return jnp.where(undefined[..., None, None], jnp.nan, matrix).astype(dtype)
+
+
+@numerics.double_program(1)
+def matrix_of(items: Decisions, n_classes: int) -> Array:
+    """The confusion matrix by itself, of arrays that were checked; 64-bit."""
+    return _counted_matrix(items, n_classes)[0]
+
+
+def _counted_matrix(items: Decisions, n_classes: int) -> tuple[Array, Array]:
+    said, true, amounts, undefined = counted_items(items, n_classes)
+
+    def of_row(true: Array, said: Array, amounts: Array) -> Array:
+        matrix = jnp.zeros((n_classes, n_classes), amounts.dtype)
+        return matrix.at[true, said].add(amounts, mode="drop")
+
+    return jnp.vectorize(of_row, signature="(n),(n),(n)->(k,k)")(true, said, amounts), undefined
+
+
+def recall(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    n_classes: int | None = None,
+    average: str | None = "binary",
+    classes: ArrayLike | None = None,
+    positive_class: int = 1,
+    zero_division: float = math.nan,
+) -> Array:
+    """Recall: how much of a class was found.
+
+    tp / (tp + fn), with tp the weight of the items of the class that were said to be of it, and fn
+    of those that were not.
+
+    Args:
+      predictions: `[..., n]`, class indices from 0.
+      labels: `[..., n]`, class indices from 0.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      n_classes: how many classes there are. None is one more than the highest index, and two at
+        least; it must be given where a program is traced, unless average is "binary".
+      average: "binary", of the class `positive_class` against the rest; "micro", of the counts
+        summed over classes; "macro", the mean over classes; "weighted", their mean by weight of
+        their items; None, one value a class, on a new last axis.
+      classes: which classes to average, or to give in which order; None for all.
+      positive_class: for average="binary".
+      zero_division: what 0 / 0 is, NaN or in [0, 1].
+
+    Returns:
+      `[...]`, or `[..., classes]` for average=None; from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit. Among them
+        several classes with average="binary", unless n_classes says that they are meant.
+
+    NaN for a class without items, and so for a macro mean over it, unless `zero_division` is a
+    number; a class without items has no part in the weighted mean. NaN too where traced indices are
+    out of range. Time O(n + n_classes), memory O(n_classes).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> predictions, labels = [0, 2, 2, 1, 0], [0, 1, 2, 1, 0]
+      >>> print(jm.recall(predictions, labels, average=None))
+      [1.  0.5 1. ]
+      >>> print(jm.recall(predictions, labels, average="micro"))
+      0.8
+
+    Reference: M. Sokolova and G. Lapalme, "A systematic analysis of performance measures for
+    classification tasks", Information Processing and Management 45, 2009.
+    """
+    items = decisions(predictions, labels, weights, where)
+    choice = choice_of(items, n_classes, average, classes, positive_class)
+    return value_of(items, choice, _recall, zero_division)
+
+
+def _recall(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+    return divide(outcomes.hits, outcomes.actual, otherwise)
+
+
+def precision(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    n_classes: int | None = None,
+    average: str | None = "binary",
+    classes: ArrayLike | None = None,
+    positive_class: int = 1,
+    zero_division: float = math.nan,
+) -> Array:
+    """Precision: how much of what was said to be of a class is.
+
+    tp / (tp + fp), with tp the weight of the items of the class that were said to be of it, and fp
+    of those of other classes that were.
+
+    Args:
+      predictions: `[..., n]`, class indices from 0.
+      labels: `[..., n]`, class indices from 0.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      n_classes: how many classes there are. None is one more than the highest index, and two at
+        least; it must be given where a program is traced, unless average is "binary".
+      average: "binary", of the class `positive_class` against the rest; "micro", of the counts
+        summed over classes; "macro", the mean over classes; "weighted", their mean by weight of
+        their items; None, one value a class, on a new last axis.
+      classes: which classes to average, or to give in which order; None for all.
+      positive_class: for average="binary".
+      zero_division: what 0 / 0 is, NaN or in [0, 1].
+
+    Returns:
+      `[...]`, or `[..., classes]` for average=None; from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit. Among them
+        several classes with average="binary", unless n_classes says that they are meant.
+
+    NaN for a class that was never predicted, and so for a macro mean over it, unless
+    `zero_division` is a number; a class without items has no part in the weighted mean. NaN too
+    where traced indices are out of range. Time O(n + n_classes), memory O(n_classes).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.precision([0, 2, 2, 1, 0], [0, 1, 2, 1, 0], average=None))
+      [1.  1.  0.5]
+
+    Reference: M. Sokolova and G. Lapalme, "A systematic analysis of performance measures for
+    classification tasks", Information Processing and Management 45, 2009.
+    """
+    items = decisions(predictions, labels, weights, where)
+    choice = choice_of(items, n_classes, average, classes, positive_class)
+    return value_of(items, choice, _precision, zero_division)
+
+
+def _precision(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+    return divide(outcomes.hits, outcomes.predicted, otherwise)
+
+
+def f_beta(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    n_classes: int | None = None,
+    beta: float = 1.0,
+    average: str | None = "binary",
+    classes: ArrayLike | None = None,
+    positive_class: int = 1,
+    zero_division: float = math.nan,
+) -> Array:
+    """F-beta: the harmonic mean of precision and recall, recall counting beta^2 times.
+
+    (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp).
+
+    Args:
+      predictions: `[..., n]`, class indices from 0.
+      labels: `[..., n]`, class indices from 0.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      n_classes: how many classes there are. None is one more than the highest index, and two at
+        least; it must be given where a program is traced, unless average is "binary".
+      beta: at least 0; 1 is F1, 0 is precision.
+      average: "binary", of the class `positive_class` against the rest; "micro", of the counts
+        summed over classes; "macro", the mean over classes; "weighted", their mean by weight of
+        their items; None, one value a class, on a new last axis.
+      classes: which classes to average, or to give in which order; None for all.
+      positive_class: for average="binary".
+      zero_division: what 0 / 0 is, NaN or in [0, 1].
+
+    Returns:
+      `[...]`, or `[..., classes]` for average=None; from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit. Among them
+        several classes with average="binary", unless n_classes says that they are meant.
+
+    NaN for a class that neither occurs nor was predicted, and so for a macro mean over it, unless
+    `zero_division` is a number; a class without items has no part in the weighted mean. NaN too
+    where traced indices are out of range. Time O(n + n_classes), memory O(n_classes).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(f"{jm.f_beta([1, 1, 0, 1], [1, 0, 0, 1], beta=2):.4f}")
+      0.9091
+
+    Reference: C. J. van Rijsbergen, "Information Retrieval", 2nd edition, 1979.
+    """
+    items = decisions(predictions, labels, weights, where)
+    choice = choice_of(items, n_classes, average, classes, positive_class)
+    return value_of(items, choice, _f_beta, zero_division, beta)
+
+
+def _f_beta(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+    found = (1 + beta**2) * outcomes.hits
+    missed = beta**2 * outcomes.false_negatives + outcomes.false_positives
+    return divide(found, found + missed, otherwise)
+
+
+def specificity(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    n_classes: int | None = None,
+    average: str | None = "binary",
+    classes: ArrayLike | None = None,
+    positive_class: int = 1,
+    zero_division: float = math.nan,
+) -> Array:
+    """Specificity: how much of what is not of a class was not said to be.
+
+    tn / (tn + fp), with tn the weight of the items of other classes that were said to be of one of
+    those, and fp of those that were not.
+
+    Args:
+      predictions: `[..., n]`, class indices from 0.
+      labels: `[..., n]`, class indices from 0.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      n_classes: how many classes there are. None is one more than the highest index, and two at
+        least; it must be given where a program is traced, unless average is "binary".
+      average: "binary", of the class `positive_class` against the rest; "micro", of the counts
+        summed over classes; "macro", the mean over classes; "weighted", their mean by weight of
+        their items; None, one value a class, on a new last axis.
+      classes: which classes to average, or to give in which order; None for all.
+      positive_class: for average="binary".
+      zero_division: what 0 / 0 is, NaN or in [0, 1].
+
+    Returns:
+      `[...]`, or `[..., classes]` for average=None; from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit. Among them
+        several classes with average="binary", unless n_classes says that they are meant.
+
+    NaN for a class that all items are of, and so for a mean over it, unless `zero_division` is a
+    number. NaN too where traced indices are out of range. Time O(n + n_classes), memory
+    O(n_classes).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.specificity([1, 1, 0, 1], [1, 0, 0, 1]))
+      0.5
+
+    Reference: J. Yerushalmy, "Statistical problems in assessing methods of medical diagnosis",
+    Public Health Reports 62, 1947.
+    """
+    items = decisions(predictions, labels, weights, where)
+    choice = choice_of(items, n_classes, average, classes, positive_class)
+    return value_of(items, choice, _specificity, zero_division)
+
+
+def _specificity(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+    rest = outcomes.true_negatives + outcomes.false_positives
+    return divide(outcomes.true_negatives, rest, otherwise)
+
+
+def accuracy(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Accuracy: the share of items whose class was predicted.
+
+    sum_i w_i [predictions_i = labels_i] / sum_i w_i.
+
+    Args:
+      predictions: `[..., n]`, class indices from 0.
+      labels: `[..., n]`, class indices from 0.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+
+    Returns:
+      `[...]`, from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where there is no item, or a traced index is below 0. Time O(n), memory O(1).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.accuracy([0, 2, 2, 1, 0], [0, 1, 2, 1, 0]))
+      0.8
+
+    Reference: M. Sokolova and G. Lapalme, "A systematic analysis of performance measures for
+    classification tasks", Information Processing and Management 45, 2009.
+    """
+    items = decisions(predictions, labels, weights, where)
+    checks.check_class_range(indices(items), items.where, None, "")
+    return _accuracy(items, numerics.default_float())
+
+
+@numerics.double_program(1)
+def _accuracy(items: Decisions, dtype: Any) -> Array:
+    said, true, amounts, undefined = counted_items(items, None)
+    right, wrong = (sum_where(cell, amounts) for cell in (said == true, said != true))
+    return jnp.where(undefined, jnp.nan, divide(right, right + wrong, jnp.nan)).astype(dtype)
+
+
+def balanced_accuracy(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    n_classes: int | None = None,
+) -> Array:
+    """Balanced accuracy: the mean recall of the classes that occur.
+
+    sum_c [tp_c + fn_c > 0] tp_c / (tp_c + fn_c) over the number of classes that have items.
+
+    Args:
+      predictions: `[..., n]`, class indices from 0.
+      labels: `[..., n]`, class indices from 0.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      n_classes: how many classes there are. None is one more than the highest index, and two at
+        least; it must be given where a program is traced.
+
+    Returns:
+      `[...]`, from 0 to 1; one over the number of classes that occur is chance.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where there is no item, or traced indices are out of range. Unlike the macro mean of
+    `recall` it leaves absent classes out. Time O(n + n_classes), memory O(n_classes).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.balanced_accuracy([0, 2, 2, 1, 0], [0, 0, 2, 2, 0]))
+      0.5833333
+
+    Reference: K. H. Brodersen et al., "The balanced accuracy and its posterior distribution",
+    ICPR 2010.
+    """
+    items = decisions(predictions, labels, weights, where)
+    choice = Choice(checks.check_n_classes(indices(items), items.where, n_classes), JOINT)
+    return value_of(items, choice, _balanced_accuracy, math.nan)
+
+
+def _balanced_accuracy(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+    recalls = divide(outcomes.hits, outcomes.actual, 0.0)
+    return divide(jnp.sum(recalls, -1), jnp.sum(outcomes.actual > 0, -1), otherwise)
+
+
+def matthews_corrcoef(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    n_classes: int | None = None,
+    zero_division: float = math.nan,
+) -> Array:
+    """Matthews' correlation coefficient of predicted and true classes, two or several.
+
+    sum_c (tp_c tn_c - fp_c fn_c) / sqrt(sum_c p_c (s - p_c) sum_c t_c (s - t_c)), with p_c and t_c
+    the weight of the items predicted as and of class c, and s that of all.
+
+    Args:
+      predictions: `[..., n]`, class indices from 0.
+      labels: `[..., n]`, class indices from 0.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      n_classes: how many classes there are. None is one more than the highest index, and two at
+        least; it must be given where a program is traced.
+      zero_division: what 0 / 0 is, NaN or in [0, 1].
+
+    Returns:
+      `[...]`, at most 1; 0 is chance, and of two classes -1 is wrong throughout.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where all items are of one class or are said to be, unless `zero_division` is a number: a
+    correlation with a constant is not defined. scikit-learn gives 0 there. NaN too where traced
+    indices are out of range. Time O(n + n_classes), memory O(n_classes).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(f"{jm.matthews_corrcoef([1, 1, 0, 1], [1, 0, 0, 1]):.4f}")
+      0.5774
+
+    Reference: J. Gorodkin, "Comparing two K-category assignments by a K-category correlation
+    coefficient", Computational Biology and Chemistry 28, 2004.
+    """
+    items = decisions(predictions, labels, weights, where)
+    choice = Choice(checks.check_n_classes(indices(items), items.where, n_classes), JOINT)
+    return value_of(items, choice, _matthews_corrcoef, zero_division)
+
+
+def _matthews_corrcoef(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+    hits, false_positives, false_negatives, true_negatives = (
+        x.astype(jnp.float64) for x in outcomes
+    )
+
+    said, unsaid = hits + false_positives, true_negatives + false_negatives
+    true, other = hits + false_negatives, true_negatives + false_positives
+    both = jnp.sum(hits * true_negatives - false_positives * false_negatives, axis=-1)
+    product = jnp.sum(said * unsaid, axis=-1) * jnp.sum(true * other, axis=-1)
+    defined = product > 0
+    # The inner where keeps the infinite slope of a root at 0 out of the gradient.
+    return jnp.where(defined, both / jnp.sqrt(jnp.where(defined, product, 1)), otherwise)

@@ -1,0 +1,196 @@
+"""Items counted by what they are and what they were said to be; metrics are formulas of the counts.
+
+Classes are indices from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray
+
+JOINT = "joint"  # in place of an average: the metric is one of all classes
+
+
+class Decisions(NamedTuple):
+    """The arrays that describe items, checked; `[..., n]` each, leading axes broadcast."""
+
+    predictions: HostOrDeviceArray
+    labels: HostOrDeviceArray
+    weights: HostOrDeviceArray | None
+    where: HostOrDeviceArray | None
+
+
+class Outcomes(NamedTuple):
+    """The weight of the items of each class that were, and were not, told from the rest.
+
+    `[..., classes]` each; an integer where there are no weights, or whole ones. Each is a sum of
+    its own items, so that what is 0 is exactly so, which a difference of sums might not be.
+    """
+
+    hits: Array
+    false_positives: Array
+    false_negatives: Array
+    true_negatives: Array
+
+    @property
+    def actual(self) -> Array:
+        return self.hits + self.false_negatives
+
+    @property
+    def predicted(self) -> Array:
+        return self.hits + self.false_positives
+
+
+class Choice(NamedTuple):
+    """What is counted and averaged, and how; constants of a program."""
+
+    n_classes: int | None  # None where there is no upper limit
+    average: str | None
+    classes: tuple[int, ...] | None = None
+    positive_class: int = 1
+
+
+def decisions(
+    predictions: ArrayLike, labels: ArrayLike, weights: ArrayLike | None, where: ArrayLike | None
+) -> Decisions:
+    return Decisions(*checks.check_predictions(predictions, labels, weights, where))
+
+
+def indices(items: Decisions) -> dict[str, HostOrDeviceArray]:
+    return {"predictions": items.predictions, "labels": items.labels}
+
+
+def choice_of(
+    items: Decisions,
+    n_classes: int | None,
+    average: str | None,
+    classes: ArrayLike | None,
+    positive_class: int,
+) -> Choice:
+    checks.check_average(average, ("binary", "micro", "macro", "weighted", None))
+    chosen = checks.check_class_filter(classes)
+    ids = indices(items)
+    if average == "binary":
+        if chosen is not None:
+            raise ValueError("classes is for averages over classes: write positive_class=")
+        limit = checks.check_positive_class(ids, items.where, n_classes, positive_class)
+        return Choice(limit, average, positive_class=int(positive_class))
+    if positive_class != 1:
+        raise ValueError(
+            f"positive_class is for average='binary': write classes=[{positive_class}]"
+        )
+    return Choice(checks.check_n_classes(ids, items.where, n_classes, chosen), average, chosen)
+
+
+def value_of(
+    items: Decisions,
+    choice: Choice,
+    metric: Callable[..., Array],
+    zero_division: float,
+    beta: float = 1.0,
+) -> Array:
+    numbers = checks.check_beta(beta), checks.check_zero_division(zero_division)
+    return _evaluate(items, numbers, choice, metric, numerics.default_float())
+
+
+@numerics.double_program(2, 3, 4)
+def _evaluate(
+    items: Decisions,
+    numbers: tuple[Array, Array],
+    choice: Choice,
+    metric: Callable[..., Array],
+    dtype: Any,
+) -> Array:
+    outcomes, undefined = _counted(items, choice)
+    if choice.average == "micro":
+        outcomes = Outcomes(*(jnp.sum(x, axis=-1) for x in outcomes))
+    values = metric(outcomes, *numbers)
+    if choice.average in ("macro", "weighted"):
+        shares = outcomes.actual if choice.average == "weighted" else jnp.ones_like(outcomes.hits)
+        # A class without weight may be undefined, and has no part in the mean.
+        total = jnp.sum(jnp.where(shares > 0, values, 0) * shares, axis=-1)
+        values = divide(total, jnp.sum(shares, axis=-1), numbers[1])
+    undefined = undefined[..., None] if choice.average is None else undefined
+    return jnp.where(undefined, jnp.nan, values).astype(dtype)
+
+
+@numerics.double_program(1)
+def outcomes_of(items: Decisions, choice: Choice) -> Outcomes:
+    """The counts by themselves, of arrays that were checked; 64-bit."""
+    return _counted(items, choice)[0]
+
+
+def _counted(items: Decisions, choice: Choice) -> tuple[Outcomes, Array]:
+    if choice.average == "binary":
+        return _of_one_class(items, choice.positive_class, choice.n_classes)
+    assert choice.n_classes is not None
+    outcomes, undefined = _of_classes(items, choice.n_classes)
+    if choice.classes is not None:
+        outcomes = Outcomes(*(x[..., choice.classes] for x in outcomes))
+    return outcomes, undefined
+
+
+def _of_one_class(
+    items: Decisions, positive_class: int, n_classes: int | None
+) -> tuple[Outcomes, Array]:
+    """The counts `[...]` of one class, and whether they are undefined. Sums, and no scatter."""
+    said, true, amounts, undefined = counted_items(items, n_classes)
+    said, true = said == positive_class, true == positive_class
+    cells = (said & true, said & ~true, ~said & true, ~said & ~true)
+    return Outcomes(*(sum_where(cell, amounts) for cell in cells)), undefined
+
+
+def _of_classes(items: Decisions, n_classes: int) -> tuple[Outcomes, Array]:
+    """The counts `[..., n_classes]`, and `[...]` whether they are undefined."""
+    said, true, amounts, undefined = counted_items(items, n_classes)
+
+    def of_row(ids: Array, amounts: Array) -> Array:
+        return jnp.zeros(n_classes, amounts.dtype).at[ids].add(amounts, mode="drop")
+
+    def count(ids: Array, counted: Array) -> Array:
+        ids = jnp.where(counted, ids, n_classes)
+        sums: Array = jnp.vectorize(of_row, signature="(n),(n)->(k)")(ids, amounts)
+        return sums if numerics.is_inexact(sums) else sums.astype(jnp.int64)
+
+    hits = count(true, said == true)
+    false_positives, false_negatives = count(said, said != true), count(true, said != true)
+    actual = hits + false_negatives
+    # The weight of the other classes is exactly 0 where all items are of one.
+    others = jnp.sum(actual, axis=-1, keepdims=True) - actual
+    true_negatives = jnp.maximum(others - false_positives, 0)
+    return Outcomes(hits, false_positives, false_negatives, true_negatives), undefined
+
+
+def counted_items(items: Decisions, n_classes: int | None) -> tuple[Array, Array, Array, Array]:
+    """Predictions, labels and what each item counts, `[..., n]`; and `[...]` whether one is not
+    allowed, as what an eager call refuses is undefined where it is traced.
+
+    Items that are left out count 0 and have class n_classes, which a scatter drops. It would count
+    an index below 0 from the end.
+    """
+    said, true = (jnp.asarray(ids).astype(jnp.int64) for ids in (items.predictions, items.labels))
+    allowed = (said >= 0) & (true >= 0)
+    if n_classes is not None:
+        allowed &= (said < n_classes) & (true < n_classes)
+    counts = allowed if items.where is None else allowed & items.where
+    if n_classes is not None:
+        said, true = (jnp.where(counts, ids, n_classes) for ids in (said, true))
+    if items.weights is None:
+        amounts = counts.astype(jnp.int32)
+    else:
+        weights = jnp.asarray(items.weights)
+        weights = weights.astype(jnp.float64 if numerics.is_inexact(weights) else jnp.int64)
+        amounts = jnp.where(counts, weights, 0)
+        allowed &= (weights >= 0) & (weights < jnp.inf)
+    wrong = ~allowed if items.where is None else ~allowed & items.where
+    return said, true, amounts, jnp.any(wrong, axis=-1)
+
+
+def sum_where(cell: Array, amounts: Array) -> Array:
+    return jnp.sum(jnp.where(cell, amounts, 0), axis=-1)

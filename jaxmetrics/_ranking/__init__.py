@@ -1,0 +1,1 @@
+"""Metrics of ranked lists of documents, as rows or as segments."""

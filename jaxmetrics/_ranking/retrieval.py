@@ -1,0 +1,252 @@
+"""Metrics of binary relevance: a document with a label above 0 is relevant."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from jaxmetrics._base.checks import check_choice
+from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.types import Array
+from jaxmetrics._ranking.gain import at_places, relevant
+from jaxmetrics._ranking.lists import Lists, Places, Ranking, list_metric, running, take
+
+
+@list_metric()
+def precision_at_k(
+    lists: Lists, *, k: Places, denominator: str = "k", ties: str = "average"
+) -> tuple[Array, bool]:
+    """Precision at k: the relevant among the first k documents, over k.
+
+    P@k = (number of relevant documents at ranks up to k) / k.
+
+    Args:
+      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
+      labels: the same shape, or one that broadcasts; relevant where above 0.
+      where: the same, bool, False for documents to leave out.
+      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
+      num_segments: how many lists there are; needed where `segments` are traced.
+      k: how many ranks count, one int or several; a last axis is added for several.
+      denominator: "k", as trec_eval has it, also where a list has fewer documents; "retrieved",
+        min(k, number of documents).
+      ties: "average", the mean over all orders of documents that tie; "index", the document of the
+        lower index first.
+
+    Returns:
+      `[...]`, or `[..., num_segments]`; from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
+        not in 0 to num_segments - 1.
+
+    NaN where a valid score or label is NaN, and with denominator="retrieved" where a list has no
+    documents. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.precision_at_k([.9, .8, .7], [1, 0, 1], k=(1, 2)))
+      [1.  0.5]
+
+    Reference: C. D. Manning, P. Raghavan and H. Schütze, "Introduction to Information Retrieval",
+    2008, chapter 8.
+    """
+    check_choice("denominator", denominator, ("k", "retrieved"))
+    ranking = lists.ranking(k)
+    found = lists.total_at(ranking, at_places(lists, ranking, relevant(lists), ties), k)
+    below = _each(k, lists)
+    if denominator == "retrieved":
+        below = jnp.minimum(below, lists.total(lists.valid.astype(jnp.float64)))
+    return divide(found, below, jnp.nan), False
+
+
+@list_metric()
+def recall_at_k(
+    lists: Lists,
+    *,
+    k: Places,
+    denominator: str = "relevant",
+    ties: str = "average",
+    empty: float = jnp.nan,
+) -> tuple[Array, bool]:
+    """Recall at k: the relevant among the first k documents, over all that are relevant.
+
+    R@k = (number of relevant documents at ranks up to k) / (number of relevant documents).
+
+    Args:
+      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
+      labels: the same shape, or one that broadcasts; relevant where above 0.
+      where: the same, bool, False for documents to leave out.
+      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
+      num_segments: how many lists there are; needed where `segments` are traced.
+      k: how many ranks count, one int or several; a last axis is added for several.
+      denominator: "relevant", the number of relevant documents; "capped", min(k, that), of which 1
+        can always be reached.
+      ties: "average", the mean over all orders of documents that tie; "index", the document of the
+        lower index first.
+      empty: the value of a list without relevant documents.
+
+    Returns:
+      `[...]`, or `[..., num_segments]`; from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
+        not in 0 to num_segments - 1.
+
+    NaN where a valid score or label is NaN, and without relevant documents unless `empty` is
+    another number. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.recall_at_k([.9, .8, .7], [1, 0, 1], k=(1, 3)))
+      [0.5 1. ]
+
+    Reference: C. D. Manning, P. Raghavan and H. Schütze, "Introduction to Information Retrieval",
+    2008, chapter 8.
+    """
+    check_choice("denominator", denominator, ("relevant", "capped"))
+    ranking = lists.ranking(k)
+    found = lists.total_at(ranking, at_places(lists, ranking, relevant(lists), ties), k)
+    below = lists.total(relevant(lists))
+    if denominator == "capped":
+        below = jnp.minimum(below, _each(k, lists))
+    return divide(found, below, empty), False
+
+
+@list_metric()
+def average_precision_at_k(
+    lists: Lists, *, k: Places = None, denominator: str = "capped", empty: float = 0.0
+) -> tuple[Array, bool]:
+    """Average precision at k: the precision at each relevant document, over min(k, relevant).
+
+    AP@k = (sum over relevant documents at ranks r <= k of P@r) / min(k, R), where R is the number
+    of relevant documents.
+
+    Args:
+      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`. Of
+        documents that tie, that of the lower index comes first.
+      labels: the same shape, or one that broadcasts; relevant where above 0.
+      where: the same, bool, False for documents to leave out.
+      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
+      num_segments: how many lists there are; needed where `segments` are traced.
+      k: how many ranks count, one int or several; a last axis is added for several. None: all.
+      denominator: "capped", min(k, R), of which 1 can always be reached; "relevant", R, as
+        trec_eval's map_cut has it; "hits", the number of relevant documents among the first k.
+      empty: the value of a list without relevant documents.
+
+    Returns:
+      `[...]`, or `[..., num_segments]`; from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
+        not in 0 to num_segments - 1.
+
+    NaN where a valid score or label is NaN. `jaxmetrics.average_precision` instead counts documents
+    that tie as one threshold. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(f"{jm.average_precision_at_k([.9, .8, .7, .6], [1, 0, 1, 1], k=3):.4f}")
+      0.5556
+
+    Reference: C. Buckley and E. M. Voorhees, "Evaluating evaluation measure stability", SIGIR 2000.
+    """
+    check_choice("denominator", denominator, ("capped", "relevant", "hits"))
+    ranking, relevance = _relevance(lists, k)
+    hits = running(relevance, ranking.rank == 0)
+    found = lists.total_at(ranking, relevance * hits / (ranking.rank + 1), k)
+    n_relevant = lists.total(relevant(lists))
+    below = n_relevant
+    if denominator == "hits":
+        below = lists.total_at(ranking, relevance, k)
+    elif denominator == "capped" and k is not None:
+        below = jnp.minimum(below, _each(k, lists))
+    return jnp.where(n_relevant > 0, divide(found, below, 0.0), empty), False
+
+
+@list_metric(ordered=False)
+def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
+    """Reciprocal rank: 1 over the rank of the first relevant document.
+
+    RR@k = 1 / min(r: label at rank r > 0), or 0 if there is none up to k.
+
+    Args:
+      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`. Of
+        documents that tie, that of the lower index comes first.
+      labels: the same shape, or one that broadcasts; relevant where above 0.
+      where: the same, bool, False for documents to leave out.
+      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
+      num_segments: how many lists there are; needed where `segments` are traced.
+      k: how many ranks count, one int or several; a last axis is added for several. None: all.
+
+    Returns:
+      `[...]`, or `[..., num_segments]`; from 0 to 1. Its mean over lists is known as MRR.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
+        not in 0 to num_segments - 1.
+
+    NaN where a valid score or label is NaN. Time and memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.reciprocal_rank([.9, .8, .7], [0, 1, 1]))
+      0.5
+
+    Reference: E. M. Voorhees, "The TREC-8 question answering track report", TREC 1999.
+    """
+    rank, found = _first_relevant(lists, k)
+    return jnp.where(found, 1 / (rank + 1), 0.0), False
+
+
+@list_metric(ordered=False)
+def hit_rate_at_k(lists: Lists, *, k: Places) -> tuple[Array, bool]:
+    """Hit rate at k: whether there is a relevant document among the first k.
+
+    HR@k = [some label at ranks up to k > 0], also known as success at k.
+
+    Args:
+      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`. Of
+        documents that tie, that of the lower index comes first.
+      labels: the same shape, or one that broadcasts; relevant where above 0.
+      where: the same, bool, False for documents to leave out.
+      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
+      num_segments: how many lists there are; needed where `segments` are traced.
+      k: how many ranks count, one int or several; a last axis is added for several.
+
+    Returns:
+      `[...]`, or `[..., num_segments]`; 0 or 1. Its mean over lists is the rate.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
+        not in 0 to num_segments - 1.
+
+    NaN where a valid score or label is NaN. Time and memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.hit_rate_at_k([.9, .8, .7], [0, 1, 1], k=(1, 2)))
+      [0. 1.]
+
+    Reference: M. Deshpande and G. Karypis, "Item-based top-N recommendation algorithms", ACM TOIS
+    22, 2004.
+    """
+    return _first_relevant(lists, k)[1].astype(jnp.float64), False
+
+
+def _first_relevant(lists: Lists, k: Places) -> tuple[Array, Array]:
+    """The rank from 0 of the first relevant document, and whether there is one up to k."""
+    relevance = relevant(lists)
+    rank = lists.rank_of_first(relevance > 0).astype(jnp.float64)
+    found = lists.total(relevance) > 0
+    return rank, found if k is None else found & (rank < _each(k, lists))
+
+
+def _relevance(lists: Lists, k: Places) -> tuple[Ranking, Array]:
+    """The ranking, and `[places]` 1 where a relevant document stands."""
+    ranking = lists.ranking(k)
+    return ranking, jnp.where(ranking.valid, take(relevant(lists), ranking.item), 0)
+
+
+def _each(k: Places, lists: Lists) -> Array:
+    """`k`, one or several, to go with a value of each list."""
+    each = jnp.asarray(k, jnp.float64)
+    return each[:, None] if each.ndim and lists.segment is not None else each

@@ -1,0 +1,207 @@
+"""ROC metrics of each segment: AUC and partial AUC per query or per user."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.items import at_least_one, class_weights, not_allowed, one_id_at_least
+from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.sorting import descending_keys
+from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._ranking.lists import Lists, in_a_segment, order, places, running, runs, take
+from jaxmetrics._roc.areas import in_counts, scaled
+
+
+def segment_roc_auc(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    segments: ArrayLike,
+    num_segments: int | None = None,
+) -> Array:
+    """The area under the ROC curve of each segment, such as the impressions of a user.
+
+    The AUC of `jaxmetrics.roc_auc` for the items of each segment alone. Its mean, by the number of
+    items, is known as GAUC.
+
+    Args:
+      scores: `[..., n]`, higher is more positive.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      segments: `[n]` or `[..., n]`, the segment of each item, from 0, in any order.
+      num_segments: how many segments there are; needed where `segments` are traced.
+
+    Returns:
+      `[..., num_segments]`, from 0 to 1.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
+        not in 0 to num_segments - 1.
+
+    NaN where a segment lacks a class or has a valid score that is NaN. Under `jit` items of a
+    segment that does not exist are left out. Time O(n log n), memory O(n + num_segments).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores, labels = [.1, .4, .35, .8, .3], [0, 0, 1, 1, 1]
+      >>> print(jm.segment_roc_auc(scores, labels, segments=[0, 1, 0, 0, 1]))
+      [1. 0.]
+
+    Reference: H. Zhu et al., "Optimized cost per click in Taobao display advertising", KDD 2017.
+    """
+    limits = checks.check_options({"max_fpr": 1.0, "min_fpr": 0.0, "min_tpr": 0.0})
+    return _areas(scores, labels, weights, where, segments, num_segments, limits, "range")
+
+
+def segment_partial_auc(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    segments: ArrayLike,
+    num_segments: int | None = None,
+    max_fpr: ArrayLike = 1.0,
+    min_fpr: ArrayLike = 0.0,
+    min_tpr: ArrayLike = 0.0,
+    scale: str = "raw",
+) -> Array:
+    """The partial area under the ROC curve of each segment, such as the impressions of a user.
+
+    The area of `jaxmetrics.partial_auc` for the items of each segment alone.
+
+    Args:
+      scores: `[..., n]`, higher is more positive.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      segments: `[n]` or `[..., n]`, the segment of each item, from 0, in any order.
+      num_segments: how many segments there are; needed where `segments` are traced.
+      max_fpr: in (0, 1], one or several; a last axis is added for several.
+      min_fpr: in [0, max_fpr).
+      min_tpr: in [0, 1).
+      scale: "raw", "range" or "mcclish", as for `jaxmetrics.partial_auc`.
+
+    Returns:
+      `[..., num_segments]` or `[..., num_segments, k]`.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
+        not in 0 to num_segments - 1.
+
+    NaN where a segment lacks a class or has a valid score that is NaN. Under `jit` items of a
+    segment that does not exist are left out. Time O(n log n), memory O(n + num_segments).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores, labels = [.9, .4, .35, .8, .3], [0, 0, 1, 1, 1]
+      >>> print(jm.segment_partial_auc(scores, labels, segments=[0, 0, 0, 0, 0], max_fpr=0.75))
+      [0.08333334]
+
+    Reference: D. K. McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9,
+    1989.
+    """
+    options = {"max_fpr": max_fpr, "min_fpr": min_fpr, "min_tpr": min_tpr, "scale": scale}
+    limits = checks.check_options(options)
+    scale = limits.pop("scale")
+    return _areas(scores, labels, weights, where, segments, num_segments, limits, scale)
+
+
+def _areas(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    where: ArrayLike | None,
+    segments: ArrayLike,
+    num_segments: int | None,
+    limits: dict[str, Array],
+    scale: str,
+) -> Array:
+    items = checks.check_items(scores, labels, weights, where)
+    segment, count = checks.check_segments(segments, num_segments, items)
+    items, segment = at_least_one(items), one_id_at_least(segment)
+    dtype = np.dtype(numerics.default_float())
+    areas: Array = _compiled(items, segment, limits, count, scale, dtype)
+    return areas
+
+
+@numerics.double_program(3, 4, 5)
+def _compiled(
+    items: Items, segment: Any, limits: dict[str, Array], count: int, scale: str, dtype: Any
+) -> Any:
+    items, segment = jax.tree.map(jnp.asarray, (items, segment))
+    keys = descending_keys(items.scores)
+    positives, negatives = class_weights(items)
+    segment = in_a_segment(segment, positives + negatives > 0, count)
+    valid = segment < count
+    by_score = order(keys, valid, segment)
+    refused = jnp.expand_dims(not_allowed(items), -1)
+    nan = valid & (refused | numerics.is_nan(items.scores))
+
+    def of_row(lists: Lists, negatives: Array, nan: Array) -> Array:
+        lists = lists._replace(num_segments=count)
+        areas = _areas_of_row(lists, negatives, limits, scale)
+        undefined = lists.total(nan.astype(jnp.int32)) > 0
+        return jnp.where(undefined.reshape(-1, *(1,) * (areas.ndim - 1)), jnp.nan, areas)
+
+    row = (Lists(keys, positives, valid, segment, by_score, None), negatives, nan)
+    shape = np.broadcast_shapes(*(x.shape for x in jax.tree.leaves(row)))
+    row = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
+    return numerics.over_batch(of_row, len(shape) - 1)(*row).astype(dtype)
+
+
+class _Steps(NamedTuple):
+    """At each place in order of score, the part of its list's ROC curve, in counts, of its tie."""
+
+    left: Array
+    right: Array
+    low: Array
+    high: Array
+
+
+def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scale: str) -> Array:
+    """`[num_segments, *limits]`, where the labels of the lists are the weights of the positives."""
+    ranking = lists.ranking()
+    first, last = runs(~ranking.tied)
+
+    def ends(weights: Array) -> tuple[Array, Array]:
+        own = jnp.where(ranking.valid, take(weights, ranking.item), 0)
+        opens = ranking.rank == 0
+        # The largest so far, as a sum in the order of a tree may fall by its rounding.
+        so_far = running(running(own, opens), opens, jnp.maximum)
+        start = take(jnp.where(opens, 0, jnp.roll(so_far, 1)), first)
+        end = take(so_far, last)
+        return start.astype(jnp.float64), end.astype(jnp.float64)
+
+    steps = _Steps(*ends(negatives), *ends(lists.labels))
+    closes = last == places(last)  # so that a tie counts once
+    totals = lists.total(negatives), lists.total(lists.labels)
+    n_negative, n_positive = (total.astype(jnp.float64) for total in totals)
+
+    def area(max_fpr: Array, min_fpr: Array, min_tpr: Array) -> Array:
+        bounds = in_counts(min_fpr, n_negative), in_counts(max_fpr, n_negative)
+        low, high, floor = (
+            jnp.append(x, 0)[ranking.segment] for x in (*bounds, in_counts(min_tpr, n_positive))
+        )
+        width, rise = steps.right - steps.left, steps.high - steps.low
+        # Left of where it enters, the curve is below the floor.
+        below = divide(jnp.clip(floor - steps.low, 0, rise), rise, floor > steps.low)
+        left = jnp.maximum(low, steps.left + below * width)
+        right = jnp.maximum(jnp.minimum(high, steps.right), left)
+        share = divide((left + right) / 2 - steps.left, width, 0.0)
+        parts = (right - left) * (steps.low + share * rise - floor)
+        counts = lists.total_at(ranking, jnp.where(closes, parts, 0))
+        raw = divide(counts, n_negative * n_positive, jnp.nan)
+        return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
+
+    several = jnp.broadcast_arrays(*(limits[x] for x in ("max_fpr", "min_fpr", "min_tpr")))
+    areas = [area(*each) for each in zip(*(x.ravel() for x in several), strict=True)]
+    return jnp.stack(areas, axis=-1).reshape(-1, *several[0].shape)

@@ -1,0 +1,1 @@
+"""Metrics of scores and two classes: the score table, its curves, areas and thresholds."""

@@ -1,0 +1,261 @@
+"""Metrics of several classes or labels, from any metric of two classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._roc.metric import resolve
+from jaxmetrics._roc.table import evaluate
+
+ClassMetric = Callable[..., Any]
+
+_PAIR_WEIGHTS = 2**26  # of one turn of one_vs_one, 8 bytes each
+
+
+def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
+    """A metric of several classes: each class against all others, then averaged.
+
+    macro: the mean over classes. weighted: the mean weighted by the classes' shares of the labels.
+    micro: the metric of all n * classes decisions "item i is of class c" pooled. None: one value a
+    class, on a new last axis.
+
+    Args:
+      metric: a metric of the library, `functools.partial` of one, or any function of a ScoreTable.
+      average: "macro", "micro", "weighted" or None.
+
+    Returns:
+      A function `(scores, labels, *, weights=None, where=None)` of scores `[..., n, classes]` and
+      integer labels `[..., n]`, which gives what the metric gives, `[...]`.
+
+    Raises:
+      ValueError: average is something else; or, when called, shapes do not fit or a label is not in
+        0 to classes - 1.
+
+    A class without items makes the mean NaN wherever the metric is undefined for it. Cost: that of
+    the metric for `classes` rows of a batch.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores = [[.8, .1, .1], [.2, .5, .3], [.3, .3, .4], [.4, .5, .1]]
+      >>> print(jm.one_vs_rest(jm.roc_auc, average=None)(scores, [0, 1, 2, 0]))
+      [1.        0.8333333 1.       ]
+
+    Reference: F. Provost and P. Domingos, "Well-trained PETs", CeDER working paper, 2000.
+    """
+    checks.check_average(average, ("macro", "micro", "weighted", None))
+
+    def averaged(
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Any:
+        columns, classes, per_item = _class_items(scores, labels, weights, where)
+        n_classes = columns.shape[-2]
+        truth = classes[..., None, :] == np.arange(n_classes)[:, None]
+        return _average_rows(metric, average, columns, truth, *per_item)
+
+    return averaged
+
+
+def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
+    """A metric of several labels, any number of which an item may have, averaged.
+
+    macro: the mean over labels. weighted: the mean weighted by the labels' numbers of positives.
+    micro: the metric of all n * labels decisions pooled. samples: the metric of each item over its
+    labels, then the mean over items, by weight. None: one value a label, on a new last axis.
+
+    Args:
+      metric: a metric of the library, `functools.partial` of one, or any function of a ScoreTable.
+      average: "macro", "micro", "weighted", "samples" or None.
+
+    Returns:
+      A function `(scores, labels, *, weights=None, where=None)` of scores and labels
+      `[..., n, labels]`, and of weights and where `[..., n]`, which gives what the metric gives.
+
+    Raises:
+      ValueError: average is something else; or, when called, shapes do not fit.
+
+    A label, or for "samples" an item, for which the metric is undefined makes the mean NaN. Cost:
+    that of the metric for `labels` rows of a batch; n rows for "samples".
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores = [[.8, .1], [.2, .5], [.3, .6]]
+      >>> print(jm.multilabel(jm.roc_auc)(scores, [[1, 0], [0, 1], [1, 1]]))
+      1.0
+
+    Reference: M. Sokolova and G. Lapalme, "A systematic analysis of performance measures for
+    classification tasks", Information Processing and Management 45, 2009.
+    """
+    checks.check_average(average, ("macro", "micro", "weighted", "samples", None))
+
+    def averaged(
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Any:
+        array, truth = checks.as_array("scores", scores), checks.as_array("labels", labels)
+        checks.check_columns(array.shape, truth.shape, labels_have_columns=True)
+        per_item = checks.check_per_item(weights, where, array.shape[-2])
+        if average == "samples":
+            row_weights, row_where = per_item
+            mask = None if row_where is None else _across(row_where[..., None], array.shape[-1:])
+            items = checks.check_items(array, truth, where=mask)
+            return _mean(_values(metric, items), _n_axes(items) - 2, row_weights, row_where)
+        return _average_rows(metric, average, _transposed(array), _transposed(truth), *per_item)
+
+    return averaged
+
+
+def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
+    """A metric of several classes: every two classes against each other, then averaged.
+
+    For classes a < b, and their items alone: the mean of the metric with a as the positive class by
+    the scores of a, and with b by those of b. macro: the mean over pairs. weighted: weighted by
+    the pairs' shares of the items. None: one value a pair, in the order (0, 1), (0, 2), ...
+
+    Args:
+      metric: a metric of the library, `functools.partial` of one, or any function of a ScoreTable.
+      average: "macro", "weighted" or None. Pairs share items, so "micro" is not defined.
+
+    Returns:
+      A function `(scores, labels, *, weights=None, where=None)` of scores `[..., n, classes]` and
+      integer labels `[..., n]`, which gives what the metric gives, `[...]`.
+
+    Raises:
+      ValueError: average is something else; or, when called, shapes do not fit or a label is not in
+        0 to classes - 1.
+
+    A class without items makes the mean NaN wherever the metric is undefined for a pair. Cost: one
+    sort a class and classes^2 rows of a batch after it.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores = [[.8, .1, .1], [.2, .5, .3], [.3, .3, .4], [.4, .5, .1]]
+      >>> print(jm.one_vs_one(jm.roc_auc, average=None)(scores, [0, 1, 2, 0]))
+      [0.875 1.    1.   ]
+
+    Reference: D. J. Hand and R. J. Till, "A simple generalisation of the area under the ROC curve
+    for multiple class classification problems", Machine Learning 45, 2001.
+    """
+    checks.check_average(average, ("macro", "weighted", None))
+
+    def averaged(
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Any:
+        columns, classes, (weights, where) = _class_items(scores, labels, weights, where)
+        n_classes = columns.shape[-2]
+        every = np.arange(n_classes)
+        member = classes[..., None, :] == every[:, None]
+        weights = weights if weights is None else weights[..., None, None, :]
+
+        def against_all(positive: HostArray) -> tuple[Any, Array, int]:
+            """The metric and the weight `[..., positive, classes]` of these against each class,
+            and the axis of the former."""
+            truth = member[..., positive, None, :]
+            among = truth | member[..., None, :, :]
+            among = among if where is None else among & where[..., None, None, :]
+            items = checks.check_items(columns[..., positive, None, :], truth, weights, among)
+            return _values(metric, items), _total(among, weights), _n_axes(items) - 3
+
+        def pairs(*parts: Array, axis: int) -> Array:
+            matrix = jnp.moveaxis(jnp.concatenate(parts, axis), (axis, axis + 1), (0, 1))
+            return jnp.moveaxis((matrix[first, second] + matrix[second, first]) / 2, 0, axis)
+
+        # All pairs at once hold classes^2 * n weights, so many classes are taken in turn.
+        turns = max(1, -(-n_classes * member.size // _PAIR_WEIGHTS))
+        parts = [against_all(positive) for positive in np.array_split(every, min(turns, n_classes))]
+        values, totals, (axis, *_) = zip(*parts, strict=True)
+        first, second = np.triu_indices(n_classes, 1)
+        by_pair = jax.tree.map(partial(pairs, axis=axis), *values)
+        if average is None:
+            return by_pair
+        shares = pairs(*totals, axis=totals[0].ndim - 2) if average == "weighted" else None
+        return _mean(by_pair, axis, shares)
+
+    return averaged
+
+
+def _class_items(
+    scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None, where: ArrayLike | None
+) -> tuple[Any, Any, tuple[Any, Any]]:
+    """Scores by class, `[..., classes, n]`, and what belongs to items, `[..., n]`."""
+    array, classes = checks.as_array("scores", scores), checks.as_array("labels", labels)
+    checks.check_columns(array.shape, classes.shape, labels_have_columns=False)
+    per_item = checks.check_per_item(weights, where, array.shape[-2])
+    checks.check_classes(classes, array.shape[-1], per_item[1])
+    return _transposed(array), classes, per_item
+
+
+def _transposed(array: Any) -> Any:
+    return array.swapaxes(-1, -2)
+
+
+def _across(array: Any, tail: tuple[int, ...]) -> Any:
+    """`array` broadcast to end in `tail`; by NumPy where it is its own, as JAX rounds float64."""
+    return numerics.namespace(array).broadcast_to(array, array.shape[: -len(tail)] + tail)
+
+
+def _values(metric: ClassMetric, items: Items) -> Any:
+    function, options = resolve(metric)
+    return evaluate(function, items, **options)
+
+
+def _n_axes(items: Items) -> int:
+    return max(x.ndim for x in items if x is not None)
+
+
+def _average_rows(
+    metric: ClassMetric, average: str | None, scores: Any, truth: Any, weights: Any, where: Any
+) -> Any:
+    """The metric of each row of `[..., rows, n]`, averaged, or of all rows as one."""
+    weights, where = (x if x is None else x[..., None, :] for x in (weights, where))
+    if average == "micro":
+        tail = scores.shape[-2:]
+        pooled = [
+            x if x is None else _across(x, tail).reshape(*x.shape[:-2], -1)
+            for x in (scores, truth, weights, where)
+        ]
+        return _values(metric, checks.check_items(*pooled))
+    items = checks.check_items(scores, truth, weights, where)
+    values = _values(metric, items)
+    if average is None:
+        return values
+    members = (truth == 1) if where is None else (truth == 1) & where
+    shares = _total(members, weights) if average == "weighted" else None
+    return _mean(values, _n_axes(items) - 2, shares)
+
+
+def _total(members: Any, weights: Any) -> Array:
+    return jnp.sum(jnp.where(members, 1.0 if weights is None else weights, 0.0), axis=-1)
+
+
+def _mean(values: Any, axis: int, weights: Any = None, where: Any = None) -> Any:
+    """The mean over an axis of `values`; weights and where are `[..., rows]`, up to that axis."""
+    share = jnp.ones(()) if weights is None else jnp.asarray(weights, numerics.default_float())
+    share = share if where is None else jnp.where(where, share, 0)
+
+    def mean(x: Array) -> Array:
+        row_share = jnp.broadcast_to(share, x.shape[: axis + 1])
+        row_share = row_share.reshape(row_share.shape + (1,) * (x.ndim - axis - 1))
+        # A row without weight may be undefined, and has no part in the mean.
+        weighted = jnp.where(row_share > 0, x, 0) * row_share
+        return jnp.sum(weighted, axis) / jnp.sum(row_share, axis)
+
+    return jax.tree.map(mean, values)

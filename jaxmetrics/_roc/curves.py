@@ -1,0 +1,290 @@
+"""The curves: every operating point of a score table, and what is plotted of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._roc.metric import library_metric
+from jaxmetrics._roc.table import ScoreTable
+
+
+class RocCurve(NamedTuple):
+    """False and true positive rates `[..., n + 1]` at falling thresholds, from +inf."""
+
+    fpr: Array
+    tpr: Array
+    thresholds: Array
+
+
+class PrecisionRecallCurve(NamedTuple):
+    """Precision and recall `[..., n + 1]` at rising thresholds, to +inf."""
+
+    precision: Array
+    recall: Array
+    thresholds: Array
+
+
+class DetCurve(NamedTuple):
+    """False positive and false negative rates `[..., n + 1]` at rising thresholds, to +inf."""
+
+    fpr: Array
+    fnr: Array
+    thresholds: Array
+
+
+class CostCurve(NamedTuple):
+    """The cost `[..., n + 1]` of deciding at falling thresholds, from +inf."""
+
+    cost: Array
+    thresholds: Array
+
+
+class OperatingPoints(NamedTuple):
+    """The weight of false and of true positives at `score >= threshold`, `[rows + 1]`."""
+
+    fps: Array
+    tps: Array
+    thresholds: Array
+
+
+def operating_points(table: ScoreTable) -> OperatingPoints:
+    """The points of a table `[rows]`, from (0, 0) at +inf.
+
+    A row without weight repeats its point with the threshold of the point.
+    """
+    weighty = table.positives + table.negatives > 0
+    thresholds = numerics.running_minimum(jnp.where(weighty, table.thresholds, jnp.inf))
+    return OperatingPoints(
+        numerics.running_sum(_from(0, table.negatives)),
+        numerics.running_sum(_from(0, table.positives)),
+        _from(jnp.inf, thresholds),
+    )
+
+
+def _from(start: float, values: Array) -> Array:
+    return jnp.concatenate([jnp.full(1, start, values.dtype), values])
+
+
+@library_metric
+def roc_curve(table: ScoreTable) -> RocCurve:
+    """The ROC curve: TPR against FPR at every threshold.
+
+    FPR(t) = sum of w_j over negatives with s_j >= t, over sum of w_j; TPR(t) the same of positives.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+
+    Returns:
+      RocCurve `[..., n + 1]`, thresholds falling from +inf. Points repeat for ties and masked
+      items; `drop_intermediate` removes them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    FPR is NaN without negatives, TPR without positives; all is NaN where a valid score is NaN.
+    Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> curve = jm.roc_curve([.1, .4, .35, .8], [0, 0, 1, 1])
+      >>> print(curve.fpr, curve.tpr)
+      [0.  0.  0.5 0.5 1. ] [0.  0.5 0.5 1.  1. ]
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    return RocCurve(numerics.rates(fps, fps[-1]), numerics.rates(tps, tps[-1]), thresholds)
+
+
+@library_metric
+def precision_recall_curve(table: ScoreTable) -> PrecisionRecallCurve:
+    """The precision-recall curve, in scikit-learn's order.
+
+    Precision(t) = TP / (TP + FP) and recall(t) = TP / P among the items with s >= t.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+
+    Returns:
+      PrecisionRecallCurve `[..., n + 1]`, thresholds rising to +inf, where precision is 1 and
+      recall 0. scikit-learn leaves that last threshold out.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    Recall is NaN without positives; all is NaN where a valid score is NaN. Time O(n log n), memory
+    O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> curve = jm.precision_recall_curve([.1, .4, .35, .8], [0, 0, 1, 1])
+      >>> print(curve.recall)
+      [1.  1.  0.5 0.5 0. ]
+
+    Reference: J. Davis and M. Goadrich, "The relationship between precision-recall and ROC
+    curves", ICML 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    precision = numerics.divide(tps, tps + fps, 1.0)
+    recall = numerics.rates(tps, tps[-1])
+    return PrecisionRecallCurve(precision[::-1], recall[::-1], thresholds[::-1])
+
+
+@library_metric
+def det_curve(table: ScoreTable) -> DetCurve:
+    """The detection error trade-off: FNR against FPR at every threshold.
+
+    FPR(t) = FP / N and FNR(t) = 1 - TP / P among the items with s >= t.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+
+    Returns:
+      DetCurve `[..., n + 1]`, thresholds rising to +inf. scikit-learn further drops all but one of
+      the leading points with FNR 0 and of the trailing points with FPR 0, as
+      `jaxmetrics.sklearn.det_curve` does.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    FPR is NaN without negatives, FNR without positives; all is NaN where a valid score is NaN.
+    Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> curve = jm.det_curve([.1, .4, .35, .8], [0, 0, 1, 1])
+      >>> print(curve.fnr)
+      [0.  0.  0.5 0.5 1. ]
+
+    Reference: A. Martin et al., "The DET curve in assessment of detection task performance",
+    Eurospeech 1997.
+    """
+    fps, tps, thresholds = operating_points(table)
+    fpr, fnr = numerics.rates(fps, fps[-1]), numerics.rates(tps[-1] - tps, tps[-1])
+    return DetCurve(fpr[::-1], fnr[::-1], thresholds[::-1])
+
+
+@library_metric
+def cost_curve(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> CostCurve:
+    """The total cost of deciding "positive" at every threshold.
+
+    cost(t) = fp_cost * FP(t) + fn_cost * FN(t), with FP and FN weights of items, not rates.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      fp_cost: what a false positive costs, in the unit of the result; not negative.
+      fn_cost: what a false negative costs.
+
+    Returns:
+      CostCurve `[..., n + 1]`, thresholds falling from +inf.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    All is NaN where a valid score is NaN or no item is valid. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> curve = jm.cost_curve([.1, .4, .35, .8], [0, 0, 1, 1], fp_cost=100, fn_cost=1000)
+      >>> print(curve.cost)
+      [2000. 1000. 1100.  100.  200.]
+
+    Reference: C. Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
+    """
+    fps, tps, thresholds = operating_points(table)
+    return CostCurve(fp_cost * fps + fn_cost * (tps[-1] - tps), thresholds)
+
+
+Curve = TypeVar("Curve", RocCurve, PrecisionRecallCurve, DetCurve, CostCurve)
+
+
+def drop_intermediate(curve: Curve) -> Curve:
+    """A curve for plotting or storing: without its repeated points and those amid a straight line.
+
+    As scikit-learn's `drop_intermediate` does: of a ROC curve, points midway between their
+    neighbours go; of a precision-recall or DET curve, points whose true positives are those of
+    both neighbours; of a cost curve, repeated points alone.
+
+    Args:
+      curve: one curve, `[points]`. For one of a batch, `jax.tree.map(lambda x: x[i], curve)`.
+
+    Returns:
+      The same kind of curve in NumPy arrays of its own dtype. Both ends are kept, and no point
+      that was dropped is farther than some units of rounding from the line through the rest.
+
+    Raises:
+      ValueError: the curve has a batch axis.
+
+    A curve that is NaN is returned as it is. Time and memory O(points), on the host.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> curve = jm.drop_intermediate(jm.roc_curve([.1, .2, .3, .4, .5], [0, 0, 0, 1, 1]))
+      >>> print(curve.fpr, curve.tpr)
+      [0. 0. 0. 1.] [0.  0.5 1.  1. ]
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    arrays: list[Any] = [np.asarray(x) for x in curve]
+    if any(x.ndim != 1 for x in arrays):
+        raise ValueError(
+            f"drop_intermediate takes one curve, got a batch {list(arrays[0].shape[:-1])} of them: "
+            "write drop_intermediate(jax.tree.map(lambda x: x[i], curve)) for each i"
+        )
+    if any(np.isnan(x).any() for x in arrays):
+        return curve._replace(**dict(zip(curve._fields, arrays, strict=True)))
+    # Points fall from +inf in two of the curves: work in that order, then turn back.
+    turn = slice(None, None, -1 if arrays[-1][-1] == np.inf else 1)
+    points = [x[turn] for x in arrays]
+    fresh = np.ones(len(points[0]), bool)
+    fresh[1:] = np.any([x[1:] != x[:-1] for x in points], axis=0)
+    points = [x[fresh] for x in points]
+    keep = np.ones(len(points[0]), bool)  # the point at +inf is kept, and not always a neighbour
+    if isinstance(curve, RocCurve):
+        keep[1:] = bends(points[0][1:], points[1][1:])
+    elif isinstance(curve, PrecisionRecallCurve):
+        keep[1:] = changes(points[1][1:])
+    elif isinstance(curve, DetCurve):
+        keep = changes(points[1])
+    kept: list[Any] = [x[keep][turn] for x in points]
+    return curve._replace(**dict(zip(curve._fields, kept, strict=True)))
+
+
+def changes(values: HostArray) -> HostArray:
+    """Where a value differs from a neighbour's; and both ends."""
+    step = values[1:] != values[:-1]
+    keep = np.ones(len(values), bool)
+    keep[1:-1] = step[:-1] | step[1:]
+    return keep
+
+
+def bends(*values: HostArray) -> HostArray:
+    """Where points are not midway between their neighbours, up to rounding; and both ends."""
+    keep = np.ones(len(values[0]), bool)
+    doubles = [x.astype(np.float64) for x in values]
+    slack = [4 * np.finfo(x.dtype).eps for x in values]  # of rates, which are at most 1
+    bends = [np.abs(np.diff(x, 2)) > e for x, e in zip(doubles, slack, strict=True)]
+    keep[1:-1] = np.any(bends, axis=0)
+    # Bends too small to see can add up: a point that the kept ones miss is kept as well.
+    index = np.arange(len(keep))
+    lines = [np.interp(index, index[keep], x[keep]) for x in doubles]
+    missed = [np.abs(x - y) > e for x, y, e in zip(doubles, lines, slack, strict=True)]
+    keep |= np.any(missed, axis=0)
+    return keep

@@ -1,0 +1,90 @@
+"""Items in order of falling score, classes apart within a tie: what error bars are made from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.items import not_allowed
+from jaxmetrics._base.types import Array, Items
+
+NEGATIVE, POSITIVE, LEFT_OUT = 0, 1, 2
+# A word of 32 bits holds the kind of an item above its index.
+_INDEX_BITS = 30
+
+
+class Ordered(NamedTuple):
+    """Items `[..., n]` by falling score; in a tie negatives first; those left out at the end.
+
+    Attributes:
+      keys: equal where scores tie; `sorting.scores_of_keys` gives the scores back.
+      kinds: NEGATIVE, POSITIVE or LEFT_OUT.
+      item: which of the inputs it is.
+    """
+
+    keys: Any
+    kinds: Any
+    item: Any
+
+
+def in_order(items: Items) -> Ordered:
+    """Items, with leading axes broadcast, in order; by NumPy if they are NumPy's arrays."""
+    scores, labels, where = items.scores, items.labels, items.where
+    library = numerics.namespace(scores)
+    if any(numerics.namespace(x) is jnp for x in (labels, where) if x is not None):
+        library = jnp
+    if scores.shape[-1] >= 1 << _INDEX_BITS:
+        raise ValueError(f"at most 2^{_INDEX_BITS} items can be resampled, got {scores.shape[-1]}")
+    kinds = (labels == 1).astype(np.uint32)
+    if where is not None:
+        kinds = library.where(where, kinds, np.uint32(LEFT_OUT))
+    payload = (kinds << np.uint32(_INDEX_BITS)) | library.arange(scores.shape[-1], dtype=np.uint32)
+    keys = sorting.descending_keys(library.asarray(scores))
+    if where is not None:
+        keys = library.where(where, keys, ~keys.dtype.type(0))
+    keys, payload = sorting.sort_by_key_and_payload(*library.broadcast_arrays(keys, payload))
+    index = payload & np.uint32((1 << _INDEX_BITS) - 1)
+    kinds = (payload >> np.uint32(_INDEX_BITS)).astype(np.uint8)
+    return Ordered(keys, kinds, index.astype(np.int32))
+
+
+def starts(x: Array) -> Array:
+    """`[..., n]`, whether an entry differs from the one before; True of the first."""
+    first = jnp.ones_like(x[..., :1], bool)
+    return jnp.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
+
+
+def apart_rows(order: Ordered, merge: Array) -> tuple[Array, Array]:
+    """Whether the row of an item `[n]`, and that of the item before, may have no neighbour joined.
+
+    With `merge` those are the rows of both classes, where the ROC curve is slanted; else all.
+    """
+    row_begins = starts(order.keys)
+    rows = jnp.cumsum(row_begins, dtype=jnp.int32) - 1
+    both = (
+        jnp.zeros_like(row_begins)
+        .at[rows]
+        .max(starts(order.kinds) & ~row_begins, indices_are_sorted=True, mode="promise_in_bounds")
+    )
+    apart = jnp.where(merge, both.at[rows].get(mode="promise_in_bounds"), True)
+    return apart, jnp.concatenate([apart[:1], apart[:-1]])
+
+
+def undefined(items: Items) -> Array:
+    """`[...]`, whether a valid score is NaN, no item is valid, or labels or weights are wrong.
+
+    Of NumPy's arrays, of which the last was checked, it is NumPy's.
+    """
+    scores, where = items.scores, items.where
+    library = numerics.namespace(scores)
+    valid = library.ones(scores.shape[-1:], bool) if where is None else where
+    if items.weights is not None:
+        valid = valid & (items.weights > 0)
+    nan = library.zeros(1, bool)
+    if numerics.is_inexact(scores):
+        nan = library.isnan(scores)
+    bad: Array = library.any(nan & valid, axis=-1) | ~library.any(valid, axis=-1)
+    return bad if library is np else bad | not_allowed(items)

@@ -1,0 +1,1 @@
+"""Resampling: units, draws of them, and the metric of each resample."""

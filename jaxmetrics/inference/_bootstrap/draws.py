@@ -1,0 +1,238 @@
+"""How often each unit is in each resample: many resamples at once, in whole tiles of units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._base.types import Array
+from jaxmetrics.inference._bootstrap import random
+from jaxmetrics.inference._bootstrap.random import Distribution, Words
+from jaxmetrics.inference._bootstrap.units import TILE, Units
+
+COUNTS = jnp.uint16
+# Missing items are added in blocks of this many.
+BLOCK = 32
+
+
+class Sampler(NamedTuple):
+    """What the draws of some units need, whatever the chunk of resamples.
+
+    Attributes:
+      units: what is drawn.
+      words: `[2]`, of the random key.
+      tables: alias tables of Poisson counts, flattened, by stratum and then by size of the unit.
+      starts: their first counts.
+      rest: by stratum, the distribution of the count of items that no unit has; None if all have.
+    """
+
+    units: Units
+    words: Array
+    tables: Array
+    starts: Array
+    rest: tuple[Distribution, Distribution] | None
+
+
+class Draws(NamedTuple):
+    """A chunk of resamples, which are the last axis.
+
+    Attributes:
+      counts: `[units, resamples]`, how often each unit is drawn.
+      totals: `[2, resamples]`, all items drawn of each stratum, also those that no unit has.
+      accepted: `[resamples]`; others are to be ignored, which does not bias those accepted.
+    """
+
+    counts: Array
+    totals: Array
+    accepted: Array
+
+
+def rates_of(total: Array, fill: Array) -> Array:
+    """The rates `[2]` of the Poisson counts of each stratum: 1, or, if totals are filled, less.
+
+    So much less that the sum, whose standard deviation is sqrt(n), is seldom above n.
+    """
+    lower = 1 - jnp.minimum(1, 2 / jnp.sqrt(jnp.maximum(total.astype(jnp.float64), 1)))
+    return jnp.where(fill, lower, 1.0)
+
+
+def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:
+    """The resamples `first` to `first + n - 1`, of which number 0 is the data as they are.
+
+    Even numbers come first, then odd ones: the two words of a Threefry block. `n` and `first` are
+    even. `in_turn` puts results right.
+
+    Multinomial: Poisson counts, given their total, are multinomial. They are drawn at a rate a
+    little below 1, and as many single items as are missing are added, each equally likely. Where
+    the total is not within two standard deviations of its mean the resample is not accepted, which
+    depends on the total alone.
+    """
+    units, resamples = source.units, numbers(first, n)
+    if resampling == "bayesian":
+        weights, totals = _of_tiles(source, first, n, _exponential, jnp.float32)
+        return Draws(weights, totals, jnp.ones(n, bool))
+    if resampling == "swap":
+        counts, totals = _of_tiles(source, first, n, _coin, COUNTS)
+        return Draws(counts, totals, jnp.ones(n, bool))
+    counts, drawn = _of_tiles(source, first, n, _poisson, COUNTS)
+    rest = _rest(source, resamples)
+    if resampling == "poisson":
+        return Draws(counts, drawn + rest, jnp.ones(n, bool))
+    missing = units.total[:, None] - drawn - rest
+    window = jnp.ceil(4 * jnp.sqrt(units.total.astype(jnp.float64))).astype(jnp.int32)
+    accepted = jnp.all((missing >= 0) & (missing <= window[:, None]), axis=0)
+    counts = _top_up(source, counts, jnp.where(accepted, missing, 0), resamples)
+    return Draws(counts, jnp.broadcast_to(units.total[:, None], missing.shape), accepted)
+
+
+def numbers(first: Array, n: int) -> Array:
+    """The numbers of the resamples of a chunk, in the order of the draws."""
+    even = first.astype(jnp.uint32) + jnp.arange(0, n, 2, dtype=jnp.uint32)
+    return jnp.concatenate([even, even + 1])
+
+
+def in_turn(values: Array) -> Array:
+    """Values `[resamples, ...]` of a chunk, in the order of the resamples' numbers."""
+    halves = values.reshape(2, -1, *values.shape[1:])
+    return jnp.swapaxes(halves, 0, 1).reshape(values.shape)
+
+
+def _words_ahead(
+    words: Callable[[Any], Any],
+    more: Callable[[Any], Array],
+    body: Callable[[Any, Any], Any],
+    state: Any,
+) -> Any:
+    """`state = body(words(state), state)` while there is `more(state)`.
+
+    The words are made at the end of the step before. They are then in memory, where XLA would else
+    fuse their arithmetic into the gathers that use them, which are not vectorised.
+    """
+
+    def step(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state = body(*carry)
+        return words(state), state
+
+    _, state = lax.while_loop(lambda carry: more(carry[1]), step, (words(state), state))
+    return state
+
+
+def _of_tiles(
+    source: Sampler, first: Array, n: int, count: Callable[..., Array], dtype: Any
+) -> tuple[Array, Array]:
+    """The counts of all units, and their totals by stratum."""
+    units = source.units
+    key = random.for_purpose(source.words, 0)
+    half = (TILE, n // 2)
+    pair = first.astype(jnp.uint32) // 2 + lax.broadcasted_iota(jnp.uint32, half, 1)
+    as_is = numbers(first, n) == 0
+
+    def words(state: tuple[Array, Array, Array]) -> Array:
+        tile = state[0]
+        unit = (tile * TILE).astype(jnp.uint32) + lax.broadcasted_iota(jnp.uint32, half, 0)
+        if count is _coin:  # both units of a pair have one coin
+            unit = units.owner.astype(jnp.uint32)[jnp.minimum(unit, len(units.owner) - 1)]
+        return jnp.concatenate(random.threefry(key, unit, pair), axis=1)
+
+    def body(word: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        tile, counts, drawn = state
+        begin = tile * TILE
+        size, stratum = (
+            lax.dynamic_slice_in_dim(x, begin, TILE)[:, None] for x in (units.size, units.stratum)
+        )
+        new = jnp.where(as_is, size.astype(dtype), count(source, word, size, stratum).astype(dtype))
+        whole = new.astype(jnp.int32)
+        both = jnp.sum(whole, axis=0, dtype=jnp.int32)
+        one = jnp.sum(whole * stratum, axis=0, dtype=jnp.int32)
+        counts = lax.dynamic_update_slice_in_dim(counts, new, begin, 0)
+        return tile + 1, counts, drawn + jnp.stack([both - one, one])
+
+    start = (jnp.int32(0), jnp.zeros((len(units.size), n), dtype), jnp.zeros((2, n), jnp.int32))
+    _, counts, drawn = _words_ahead(words, lambda state: state[0] * TILE < units.used, body, start)
+    return counts, drawn
+
+
+def _poisson(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+    table = stratum * (len(source.starts) // 2) + size
+    offset = (table * random.BUCKETS).astype(jnp.uint32)
+    start = source.starts.at[table].get(mode="promise_in_bounds")
+    return random.look_up(source.tables, offset, start, word)
+
+
+def _exponential(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+    return random.exponential(word) * size
+
+
+def _coin(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+    """Heads for a unit of stratum 0, tails for one of stratum 1."""
+    return (word & np.uint32(1)) ^ (stratum == 0)
+
+
+def _rest(source: Sampler, resamples: Array) -> Array:
+    """How many items `[2, resamples]` fall to no unit."""
+    if source.rest is None:
+        return jnp.zeros((2, len(resamples)), jnp.int32)
+    left = (source.units.total - source.units.drawn)[:, None]
+    strata = jnp.broadcast_to(jnp.arange(2, dtype=jnp.uint32)[:, None], (2, len(resamples)))
+    words = random.threefry(random.for_purpose(source.words, 1), strata, resamples[None])
+    drawn = [
+        random.invert(*source.rest[stratum], (words[0][stratum], words[1][stratum]))
+        for stratum in (0, 1)
+    ]
+    return jnp.where(resamples == 0, left, jnp.stack(drawn))
+
+
+class _Slots(NamedTuple):
+    """How far items have been added: block after block of slots, stratum after stratum.
+
+    `passed` `[resamples]` is how many of the missing items of the stratum were dealt with.
+    """
+
+    stratum: Array
+    block: Array
+    passed: Array
+    counts: Array
+
+
+def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) -> Array:
+    """The counts, with items added one by one, as many as are missing `[2, resamples]`.
+
+    Items that no unit has would change nothing. They are passed over, whose number before the next
+    that a unit has is geometric.
+    """
+    units = source.units
+    key = random.for_purpose(source.words, 2)
+    down = lax.broadcasted_iota(jnp.int32, (BLOCK, len(resamples)), 0)
+    across = lax.broadcasted_iota(jnp.int32, (BLOCK, len(resamples)), 1)
+    draws = 1 if source.rest is None else 2
+
+    def words(state: _Slots) -> tuple[Words, ...]:
+        slot = (2 * (state.block * BLOCK + down) + state.stratum).astype(jnp.uint32)
+        lane = jnp.broadcast_to(resamples, slot.shape)
+        return tuple(random.threefry(key, draws * slot + i, lane) for i in range(draws))
+
+    def body(word: tuple[Words, ...], state: _Slots) -> _Slots:
+        here, drawn = missing[state.stratum], units.drawn[state.stratum]
+        gap = jnp.ones_like(down)
+        if source.rest is not None:
+            gap = random.geometric(drawn / units.total[state.stratum], word[1][0])
+        at = state.passed + jnp.cumsum(gap, axis=0, dtype=jnp.int32)
+        added = at <= here
+        item = state.stratum * units.drawn[0] + random.below(drawn, word[0])
+        unit = units.owner.at[jnp.where(added, item, 0)].get(mode="promise_in_bounds")
+        counts = state.counts.at[unit, across].add(added.astype(COUNTS), mode="promise_in_bounds")
+        done = jnp.all(at[-1] >= here)
+        return _Slots(
+            state.stratum + done.astype(jnp.int32),
+            jnp.where(done, 0, state.block + 1),
+            jnp.where(done, 0, jnp.minimum(at[-1], random.MANY)),
+            counts,
+        )
+
+    start = _Slots(jnp.int32(0), jnp.int32(0), jnp.zeros_like(missing[0]), counts)
+    filled: _Slots = _words_ahead(words, lambda state: state.stratum < 2, body, start)
+    return filled.counts

@@ -1,0 +1,264 @@
+"""From the draws of a chunk of resamples to the metric of each.
+
+One scan along the cells, for all resamples of a chunk in step, serves the areas under the ROC curve
+and the recall at a false positive rate. Any other metric is given the score tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._base import checks, numerics, sorting
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.areas import in_counts, partial_auc, roc_auc, scaled
+from jaxmetrics._roc.metric import resolve, traits
+from jaxmetrics._roc.table import ScoreTable, static_options
+from jaxmetrics._roc.thresholds import most_within, recall_at_fpr
+from jaxmetrics.inference._bootstrap.units import TILE, Cells
+
+UNROLL = 16
+_MANY = 8
+# Sums of weights in two orders differ by less.
+_ROUNDING = 1e-9
+
+
+class Curves(NamedTuple):
+    """Of the ROC curves of resamples, in counts; the last axis is the resamples.
+
+    Attributes:
+      negatives: `[resamples]`, all of them.
+      positives: `[resamples]`.
+      area: `[limits, resamples]`, under the curve left of each limit; without limits `[resamples]`.
+      caught: `[limits, resamples]`, positives at the last threshold within each limit.
+    """
+
+    negatives: Array
+    positives: Array
+    area: Array
+    caught: Array
+
+
+class Finish(NamedTuple):
+    """How a metric is computed of many resamples; hashable.
+
+    Attributes:
+      function: of a ScoreTable and options.
+      static: the options that are constants.
+      limits: the names of options that are false positive rates, up to which the curve is needed.
+      of_curves: of Curves and the options, the same value; None if it needs tables.
+      merges: whether neighbouring runs of one class may be one.
+    """
+
+    function: Callable[..., Any]
+    static: tuple[tuple[str, Any], ...]
+    limits: tuple[str, ...] = ()
+    of_curves: Callable[[Curves, dict[str, Any]], Array] | None = None
+    merges: bool = False
+
+
+def finish_of(metric: Callable[..., Any]) -> tuple[Finish, dict[str, Any]]:
+    """How to finish a metric, and its options that are arrays."""
+    function, options = resolve(metric)
+    static, arrays = static_options(options)
+    finish = Finish(function, static, merges=traits(metric).of_roc_curve)
+    if function is roc_auc.table_function:
+        finish = finish._replace(of_curves=_roc_auc)
+    if function is partial_auc.table_function and _is_zero(options["min_tpr"]):
+        if _is_zero(options["min_fpr"]):
+            finish = finish._replace(of_curves=_partial_auc, limits=("max_fpr",))
+        else:
+            finish = finish._replace(of_curves=_area_between, limits=("min_fpr", "max_fpr"))
+    if function is recall_at_fpr.table_function and options["method"] != "quantile":
+        finish = finish._replace(merges=True)
+        # Each limit adds to the work of the scan; many are looked up in tables in less time.
+        if options["method"] == "step" and np.size(options["max_fpr"]) <= _MANY:
+            finish = finish._replace(of_curves=_recall, limits=("max_fpr",))
+    return finish, arrays
+
+
+def _is_zero(option: Any) -> bool:
+    return checks.is_concrete(option) and not np.any(np.asarray(option))
+
+
+def _roc_auc(curves: Curves, options: dict[str, Any]) -> Array:
+    return curves.area / (curves.negatives * curves.positives)
+
+
+def _partial_auc(curves: Curves, options: dict[str, Any]) -> Array:
+    return _scaled(curves.area, curves, options)
+
+
+def _area_between(curves: Curves, options: dict[str, Any]) -> Array:
+    return _scaled(curves.area[1] - curves.area[0], curves, options)
+
+
+def _scaled(area: Array, curves: Curves, options: dict[str, Any]) -> Array:
+    names = ("max_fpr", "min_fpr", "min_tpr")
+    limits = {name: jnp.asarray(options[name])[..., None] for name in names}
+    share = area / (curves.negatives * curves.positives)
+    return scaled(share, **limits, scale=options["scale"])
+
+
+def _recall(curves: Curves, options: dict[str, Any]) -> Array:
+    return curves.caught / jnp.where(curves.negatives > 0, curves.positives, jnp.nan)
+
+
+class Finished(NamedTuple):
+    """The metric of each resample of a chunk.
+
+    Attributes:
+      values: `[resamples, ...]`, or a pytree of such.
+      defined: `[resamples]`, whether both classes were drawn.
+      sufficient: `[resamples]`, whether the cells reached every limit.
+    """
+
+    values: Any
+    defined: Array
+    sufficient: Array
+
+
+def finish(
+    how: Finish, counts: Array, cells: Cells, totals: Array | None, arrays: dict[str, Any]
+) -> Finished:
+    """The metric of each resample of one model.
+
+    Args:
+      how: what `finish_of` gave.
+      counts: `[units, resamples]`, how often each unit is drawn.
+      cells: where the model has the units.
+      totals: `[2, resamples]`, all negatives and positives drawn, if they are known.
+      arrays: the options that are arrays.
+    """
+    options = {**dict(how.static), **arrays}
+    if how.of_curves is None:
+        return _of_tables(how, counts, cells, options)
+    limits = [jnp.asarray(options[name]) for name in how.limits]
+    shape = jnp.broadcast_shapes(*(x.shape for x in limits))
+    shape = (len(limits), *shape) if len(limits) > 1 else shape
+    joint = jnp.stack(jnp.broadcast_arrays(*limits)).ravel() if limits else None
+    curves, end = _curves(counts, cells, totals, joint)
+    sufficient = end >= curves.negatives * (1 - _ROUNDING)
+    if joint is not None:
+        sufficient |= end > jnp.max(joint) * curves.negatives
+        curves = curves._replace(
+            area=curves.area.reshape(*shape, -1), caught=curves.caught.reshape(*shape, -1)
+        )
+    values = jnp.moveaxis(how.of_curves(curves, options), -1, 0)
+    defined = (curves.negatives > 0) & (curves.positives > 0)
+    return Finished(values, defined, sufficient | ~defined)
+
+
+def _curves(
+    counts: Array, cells: Cells, totals: Array | None, limits: Array | None
+) -> tuple[Curves, Array]:
+    """The curves, and the negatives within the cells."""
+    edge = within = None
+    totals = None if totals is None else totals.astype(jnp.float64)
+    if limits is not None:
+        totals = _totals(counts, cells) if totals is None else totals
+        slack = max(numerics.slack(cells.negatives), numerics.slack(counts))
+        edge = in_counts(limits[:, None], totals[0])
+        within = most_within(limits[:, None], totals[0], slack)
+
+    def cell(carry: Any, inputs: Any) -> tuple[Any, None]:
+        fps, tps, tied, area, caught = carry
+        count, positive, negative, joined = inputs
+        count = count.astype(jnp.float64)
+        p, n = count * positive, count * negative
+        tied = tied * joined + n  # negatives of this score, which come before its positives
+        if edge is None:
+            area = area + n * tps + p * tied * 0.5
+        else:
+            area = area + jnp.clip(edge - fps, 0, n) * tps
+            inside = jnp.clip(edge - (fps + n - tied), 0, tied)
+            area = area + p * (inside * inside / jnp.where(tied > 0, 2 * tied, 1.0))
+            caught = caught + jnp.where(fps + n <= within, p, 0)
+        return (fps + n, tps + p, tied, area, caught), None
+
+    def tile(number: Array, carry: Any) -> Any:
+        def of_tile(x: Array) -> Array:
+            return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
+
+        return lax.scan(
+            cell,
+            carry,
+            (
+                _of_cells(counts, cells, of_tile),
+                of_tile(cells.positives).astype(jnp.float64),
+                of_tile(cells.negatives).astype(jnp.float64),
+                of_tile(cells.joined).astype(jnp.float64),
+            ),
+            unroll=UNROLL,
+        )[0]
+
+    zero = jnp.zeros(counts.shape[1])
+    zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
+    tiles = (cells.used + TILE - 1) // TILE
+    fps, tps, _, area, caught = lax.fori_loop(0, tiles, tile, (zero, zero, zero, zeros, zeros))
+    negatives, positives = (fps, tps) if totals is None else totals
+    return Curves(negatives, positives, area, caught), fps
+
+
+def _of_cells(counts: Array, cells: Cells, of_tile: Callable[[Array], Array]) -> Array:
+    """The counts `[cells, resamples]` of a tile of cells."""
+    if cells.unit is None:
+        return of_tile(counts)
+    return counts.at[of_tile(cells.unit)].get(mode="promise_in_bounds")
+
+
+def _totals(counts: Array, cells: Cells) -> Array:
+    """All negatives and positives drawn, `[2, resamples]`."""
+
+    def tile(number: Array, sums: Array) -> Array:
+        def of_tile(x: Array) -> Array:
+            return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
+
+        drawn = _of_cells(counts, cells, of_tile).astype(jnp.float64)
+        classes = jnp.stack([of_tile(cells.negatives), of_tile(cells.positives)])
+        return sums + classes.astype(jnp.float64) @ drawn
+
+    tiles = (cells.used + TILE - 1) // TILE
+    sums: Array = lax.fori_loop(0, tiles, tile, jnp.zeros((2, counts.shape[1])))
+    return sums
+
+
+def _of_tables(how: Finish, counts: Array, cells: Cells, options: dict[str, Any]) -> Finished:
+    """By the metric's own function, a resample at a time on the CPU, whose cache then holds it."""
+    valid = jnp.arange(len(cells.joined)) < cells.used
+    rows = jnp.maximum(jnp.cumsum(~cells.joined & valid, dtype=jnp.int32) - 1, 0)
+    lowest = jnp.min(jnp.where(valid, cells.thresholds, jnp.inf))
+    thresholds = (
+        jnp.full(len(rows), lowest).at[rows].max(jnp.where(valid, cells.thresholds, lowest))
+    )
+    classes = [jnp.where(valid, x, 0) for x in (cells.positives, cells.negatives)]
+
+    def of_one(counts: Array) -> tuple[Any, Array]:
+        drawn = counts if cells.unit is None else sorting.take(counts, cells.unit)
+        positives, negatives = _by_row(drawn, classes, rows)
+        value = how.function(ScoreTable(thresholds, positives, negatives), **options)
+        value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
+        return value, (jnp.sum(positives) > 0) & (jnp.sum(negatives) > 0)
+
+    at_once = 1 if jax.default_backend() == "cpu" else counts.shape[1]
+    values, defined = lax.map(of_one, counts.T, batch_size=at_once)
+    return Finished(values, defined, jnp.ones_like(defined))
+
+
+def _by_row(drawn: Array, classes: list[Array], rows: Array) -> tuple[Array, Array]:
+    """The positives and the negatives `[rows]` of cells that are drawn so many times."""
+
+    def sums(x: Array) -> Array:
+        return jnp.zeros_like(x).at[rows].add(x, indices_are_sorted=True, mode="promise_in_bounds")
+
+    if any(numerics.is_inexact(x) for x in (drawn, *classes)):
+        each = drawn.astype(jnp.float64)
+        return sums(each * classes[0]), sums(each * classes[1])
+    # Both in one word, and so in one pass.
+    both = sums(drawn.astype(jnp.int64) * ((classes[0].astype(jnp.int64) << 32) | classes[1]))
+    return (both >> 32).astype(jnp.int32), both.astype(jnp.int32)

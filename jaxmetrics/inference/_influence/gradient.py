@@ -1,0 +1,192 @@
+"""The gradient of a metric with respect to the weights of items: what influence is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxmetrics._base import checks, numerics, sorting
+from jaxmetrics._base.items import at_hand, at_least_one, class_weights, on_host
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.metric import resolve, traits
+from jaxmetrics._roc.order import (
+    NEGATIVE,
+    POSITIVE,
+    Ordered,
+    apart_rows,
+    in_order,
+    starts,
+    undefined,
+)
+from jaxmetrics._roc.table import ScoreTable, static_options
+
+_IN_BOUNDS = "promise_in_bounds"
+_IN_CACHE = 1 << 15  # items
+Metric: TypeAlias = Callable[..., Any]
+
+
+class Smooth(NamedTuple):
+    """A metric with a usable gradient; hashable.
+
+    Attributes:
+      function: of a ScoreTable.
+      static: its options that are constants.
+      of_roc_curve: whether neighbouring rows of one class may be one.
+    """
+
+    function: Metric
+    static: tuple[tuple[str, Any], ...]
+    of_roc_curve: bool
+
+
+class Problems(NamedTuple):
+    """Items `[..., n]` in order, and the row of the score table in which each is."""
+
+    items: Items
+    order: Ordered
+    rows: Array
+
+
+class Slopes(NamedTuple):
+    """The derivatives of a metric with respect to the rows of one score table, in float64.
+
+    Attributes:
+      estimate: the value of the metric.
+      table: of the items.
+      raw: by class, NEGATIVE and POSITIVE, the derivative by the weight in a row.
+      centred: the same at a fixed total weight of the class.
+    """
+
+    estimate: Array
+    table: ScoreTable
+    raw: tuple[Array, Array]
+    centred: tuple[Array, Array]
+
+
+def smooth(metric: Metric) -> tuple[Smooth, dict[str, Any]]:
+    """A metric and its options that are arrays; refused if its gradient is no influence."""
+    known = traits(metric)
+    if not known.smooth:
+        name = getattr(known.public, "__name__", repr(metric))
+        raise TypeError(
+            f"{name} has no usable gradient, as its error depends on the density of the scores: "
+            "write bootstrap(metric, scores, labels, key=...), or confidence_interval(..., "
+            "key=...), which resample"
+        )
+    function, options = resolve(metric)
+    static, arrays = static_options(options)
+    return Smooth(function, static, known.of_roc_curve), arrays
+
+
+def order_now(items: Items) -> Ordered | None:
+    """The order of items that NumPy may sort at once; None where that is for the program to do."""
+    host = at_hand(items)
+    return in_order(host) if on_host(host.scores, host.labels, host.where) else None
+
+
+def problems_of(items: Items, metric: Smooth) -> tuple[Problems, int]:
+    """Items in order, and how many rows to provide, in few numbers."""
+    items = at_least_one(items)
+    problems, most = _problems(items, order_now(items), metric.of_roc_curve)
+    n = items.scores.shape[-1]
+    rows = 1 << int(most - 1).bit_length() if checks.is_concrete(most) else n
+    return problems, min(rows, n)
+
+
+@numerics.double_program()
+def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Problems, Array]:
+    items = jax.tree.map(jnp.asarray, items)
+    order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
+
+    def rows_of(order: Ordered) -> Array:
+        apart, before = apart_rows(order, merge)
+        kind_changes = starts(order.kinds) & ~apart
+        begins = kind_changes | (starts(order.keys) & (apart | before))
+        return jnp.cumsum(begins, dtype=jnp.int32) - 1
+
+    rows = row_by_row(rows_of, order)
+    return Problems(items, order, rows), jnp.max(rows) + 1
+
+
+def of_each(function: Callable[..., Any], problems: Problems) -> Any:
+    """`function(problem, undefined)` for each problem of a batch."""
+    shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(problems)))
+    bad = jnp.broadcast_to(undefined(problems.items), shape[:-1])
+    each = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), problems)
+    return row_by_row(function, each, bad[..., None])
+
+
+def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
+    """`function` of arrays `[n]`, of arrays `[..., n]` whose leading axes are the same.
+
+    On the CPU no more rows are worked on at a time than its cache holds.
+    """
+    *batch, n = jax.tree.leaves(trees)[0].shape
+    if not batch:
+        return function(*trees)
+    flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), trees)
+    rows = len(jax.tree.leaves(flat)[0])
+    at_once = min(max(_IN_CACHE // n, 1), rows) if jax.default_backend() == "cpu" else rows
+    results = lax.map(lambda row: function(*row), flat, batch_size=at_once)
+    return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), results)
+
+
+def slopes_of(problem: Problems, metric: Smooth, options: dict[str, Any], n_rows: int) -> Slopes:
+    """The slopes of one problem `[n]`."""
+    items, order, rows = problem
+    positives, negatives = in_order_weights(items, order)
+    scores = sorting.scores_of_keys(order.keys, items.scores)
+    thresholds = (
+        jnp.full(n_rows, -jnp.inf).at[rows].max(scores, indices_are_sorted=True, mode=_IN_BOUNDS)
+    )
+
+    def value(positives: Array, negatives: Array) -> Array:
+        table = ScoreTable(thresholds, positives, negatives)
+        result = metric.function(table, **options, **dict(metric.static))
+        return jnp.asarray(result, jnp.float64)
+
+    counts = [by_row(x, rows, n_rows).astype(jnp.float64) for x in (positives, negatives)]
+    estimate, pull_back = jax.vjp(value, *counts)
+    if estimate.ndim:
+        raise ValueError(
+            f"the metric must have one value a table, got {list(estimate.shape)}: take one limit "
+            "at a time, or write bootstrap(...)"
+        )
+    by_positives, by_negatives = pull_back(jnp.ones(()))
+
+    def centred(slope: Array, count: Array) -> Array:
+        return slope - numerics.divide(jnp.sum(slope * count), jnp.sum(count), 0.0)
+
+    return Slopes(
+        estimate,
+        ScoreTable(thresholds, *counts),
+        (by_negatives, by_positives),
+        (centred(by_negatives, counts[1]), centred(by_positives, counts[0])),
+    )
+
+
+def by_row(x: Array, rows: Array, n_rows: int) -> Array:
+    """The sums `[n_rows]` of what items `[n]` hold."""
+    sums: Array = (
+        jnp.zeros(n_rows, x.dtype).at[rows].add(x, indices_are_sorted=True, mode=_IN_BOUNDS)
+    )
+    return sums
+
+
+def in_order_weights(items: Items, order: Ordered) -> tuple[Array, Array]:
+    """What each item `[n]`, in order, adds to the positives and to the negatives."""
+    if items.weights is None and items.amounts is None:
+        kinds = (order.kinds == POSITIVE, order.kinds == NEGATIVE)
+        return kinds[0].astype(jnp.int32), kinds[1].astype(jnp.int32)
+    positives, negatives = class_weights(items)
+    return sorting.take(positives, order.item), sorting.take(negatives, order.item)
+
+
+def counts_of(problem: Problems) -> Array:
+    """How many negatives and positives `[2]` have weight, in float64."""
+    positives, negatives = in_order_weights(problem.items, problem.order)
+    return jnp.stack([jnp.sum(x > 0) for x in (negatives, positives)]).astype(jnp.float64)

@@ -1,0 +1,1 @@
+"""What an interval is, and the formulas from estimates or replicates to its limits."""

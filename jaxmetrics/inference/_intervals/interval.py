@@ -1,0 +1,74 @@
+"""What an interval is, and the intervals that replicates of a bootstrap give."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import ndtr
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array
+from jaxmetrics.inference._intervals.distributions import normal_quantile
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["estimate", "low", "high", "standard_error"],
+    meta_fields=["method", "confidence_level"],
+)
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval, or several `[...]`.
+
+    Attributes:
+      estimate: the value of the metric.
+      low: the lower limit.
+      high: the upper limit.
+      standard_error: of the estimate.
+      method: how the limits were found.
+      confidence_level: the share of such intervals that are to hold the true value.
+    """
+
+    estimate: Array
+    low: Array
+    high: Array
+    standard_error: Array
+    method: str
+    confidence_level: float
+
+
+@numerics.double_program()
+def spread(replicates: Array) -> Array:
+    """The standard deviation over the first axis, of those that are not NaN."""
+    deviation = jnp.nanstd(replicates.astype(jnp.float64), axis=0, ddof=1)
+    return deviation.astype(replicates.dtype)
+
+
+@numerics.double_program(4)
+def limits_of_replicates(
+    estimate: Array, replicates: Array, acceleration: Array, level: Array, method: str
+) -> tuple[Array, Array]:
+    """Limits from replicates `[n_resamples, ...]`, of which those that are NaN are left out.
+
+    percentile: the quantiles at alpha / 2 and 1 - alpha / 2. basic: those reflected at the
+    estimate. bca: the quantiles at Phi(z0 + (z0 + z) / (1 - a (z0 + z))), with z0 the normal
+    quantile of the share of replicates below the estimate, ties by half, and a the acceleration.
+    """
+    dtype = replicates.dtype
+    replicates, estimate = replicates.astype(jnp.float64), estimate.astype(jnp.float64)
+    shares = [jnp.full_like(estimate, (1 - level) / 2), jnp.full_like(estimate, (1 + level) / 2)]
+    if method == "bca":
+        count = jnp.sum(~jnp.isnan(replicates), axis=0)
+        below = jnp.sum(replicates < estimate, axis=0) + jnp.sum(replicates == estimate, axis=0) / 2
+        # Half a replicate from the ends, where the quantile is infinite.
+        bias = normal_quantile(jnp.clip(below / count, 0.5 / count, 1 - 0.5 / count))
+        z = [bias + normal_quantile(share) for share in shares]
+        shares = [ndtr(bias + x / (1 - acceleration * x)) for x in z]
+    quantile = jnp.vectorize(jnp.nanquantile, signature="(n),()->()")
+    low, high = (quantile(jnp.moveaxis(replicates, 0, -1), share) for share in shares)
+    if method == "basic":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    return low.astype(dtype), high.astype(dtype)
