@@ -10,7 +10,7 @@ import pytest
 from scipy import special, stats
 
 import jaxmetrics as jm
-from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_precision
 from jaxmetrics.inference._intervals import rules
 
 # With xdist's --dist loadgroup one worker compiles each program once.
@@ -55,7 +55,7 @@ def limits(interval):
 
 
 def by_rule(rule, *args):
-    with numerics.double_precision():
+    with double_precision():
         return np.stack(jax.jit(rule)(*args))
 
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import special, stats
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics.inference._intervals import distributions, rules
 
 PROBABILITIES = np.concatenate([10.0 ** -np.arange(1, 6.1, 0.5), [0.2, 0.3, 0.45, 0.499]])
@@ -18,7 +19,7 @@ DFS = np.concatenate([[0.5, 0.8], np.logspace(0, 9, 37), [2, 999.9, 1000, 1000.1
 
 def doubled(function, *args):
     """The result of `function`, compiled, on the host."""
-    with numerics.double_precision():
+    with double_precision():
         return jax.tree.map(np.asarray, jax.jit(function)(*args))
 
 
@@ -311,7 +312,7 @@ def test_jit_vmap_and_modes(rule, mode, batched, rng):
     in_float64 = jax.tree.unflatten(tree, [leaf.astype(np.float64) for leaf in leaves])
     expected = doubled(rule, in_float64, level)
 
-    @numerics.in_double
+    @in_double
     def flat(*inputs):
         return rule(jax.tree.unflatten(tree, inputs[:-1]), inputs[-1])
 

@@ -10,7 +10,7 @@ from jax.extend.random import threefry_2x32
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_precision
 from jaxmetrics.inference._bootstrap import draws as _draws
 from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import replicates as _replicates
@@ -25,7 +25,7 @@ N_RESAMPLES = 6000
 
 def doubled(function, *args):
     """The result of `function`, compiled, on the host."""
-    with numerics.double_precision():
+    with double_precision():
         return jax.tree.map(np.asarray, jax.jit(function)(*args))
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks import is_concrete, near
 from jaxmetrics._base.types import Array, Items
 
 
@@ -28,32 +26,9 @@ def one_id_at_least(ids: Any) -> Any:
     return np.zeros((*ids.shape[:-1], 1), np.int32)
 
 
-@jax.jit
-def _nothing() -> Array:
-    return jnp.zeros(())
-
-
-def is_compiling() -> bool:
-    """Whether a program is being traced, even if none of its inputs are looked at."""
-    return not is_concrete(_nothing())
-
-
-def at_hand(items: Items) -> Items:
-    """With NumPy's arrays, not copied, of those in the memory of the CPU that computes."""
-    if is_compiling() or jax.default_backend() != "cpu":
-        return items  # as they would become constants of the program, or be sent to a device
-    return Items(*map(near, items))
-
-
-def on_host(*arrays: Any) -> bool:
-    """Whether NumPy is to sort: it is allowed to work now, and all arrays are its own."""
-    ready = not is_compiling() and jax.default_backend() == "cpu"
-    return ready and all(x is None or isinstance(x, np.ndarray) for x in arrays)
-
-
 def class_weights(items: Items) -> tuple[Array, Array]:
     """What each item adds to the positives and to the negatives; 0 where it is masked."""
-    _, labels, weights, where, amounts, _ = items
+    _, labels, weights, where, amounts = items
     counted = weights is None and amounts is None
     valid = jnp.array(True) if where is None else where
     weight = jnp.where(valid, 1 if weights is None else weights, 0)

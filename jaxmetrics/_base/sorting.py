@@ -10,14 +10,13 @@ Reference: M. Herf, "Radix tricks", 2001, for the image of a float among the uns
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxmetrics._base.host import in_threads, processors
 from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array, HostArray
 
@@ -132,9 +131,7 @@ def _sort_rows(words: HostArray) -> None:
     """In place; the rows of a batch in threads."""
     rows = words.reshape(-1, words.shape[-1])
     if len(rows) > 1 and words.size > MANY:
-        parts = np.array_split(rows, os.cpu_count() or 1)  # views
-        with ThreadPoolExecutor(len(parts)) as workers:
-            list(workers.map(lambda part: part.sort(axis=-1), parts))
+        in_threads(lambda part: part.sort(axis=-1), np.array_split(rows, processors()))  # views
     else:
         rows.sort(axis=-1)
 

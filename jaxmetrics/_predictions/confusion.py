@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._predictions.counting import (
@@ -72,7 +73,7 @@ def confusion_matrix(
     return _matrix(items, n_classes, numerics.default_float())
 
 
-@numerics.double_program(1, 2)
+@double_program("n_classes", "dtype")
 def _matrix(items: Decisions, n_classes: int, dtype: Any) -> Array:
     matrix, undefined = _counted_matrix(items, n_classes)
     if not numerics.is_inexact(matrix):
@@ -80,7 +81,7 @@ def _matrix(items: Decisions, n_classes: int, dtype: Any) -> Array:
     return jnp.where(undefined[..., None, None], jnp.nan, matrix).astype(dtype)
 
 
-@numerics.double_program(1)
+@double_program("n_classes")
 def matrix_of(items: Decisions, n_classes: int) -> Array:
     """The confusion matrix by itself, of arrays that were checked; 64-bit."""
     return _counted_matrix(items, n_classes)[0]
@@ -376,7 +377,7 @@ def accuracy(
     return _accuracy(items, numerics.default_float())
 
 
-@numerics.double_program(1)
+@double_program("dtype")
 def _accuracy(items: Decisions, dtype: Any) -> Array:
     said, true, amounts, undefined = counted_items(items, None)
     right, wrong = (sum_where(cell, amounts) for cell in (said == true, said != true))

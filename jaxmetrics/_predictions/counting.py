@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray
 
@@ -99,7 +100,7 @@ def value_of(
     return _evaluate(items, numbers, choice, metric, numerics.default_float())
 
 
-@numerics.double_program(2, 3, 4)
+@double_program("choice", "metric", "dtype")
 def _evaluate(
     items: Decisions,
     numbers: tuple[Array, Array],
@@ -120,7 +121,7 @@ def _evaluate(
     return jnp.where(undefined, jnp.nan, values).astype(dtype)
 
 
-@numerics.double_program(1)
+@double_program("choice")
 def outcomes_of(items: Decisions, choice: Choice) -> Outcomes:
     """The counts by themselves, of arrays that were checked; 64-bit."""
     return _counted(items, choice)[0]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Concatenate, NamedTuple
+from typing import Any, Concatenate, NamedTuple, Protocol, overload
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +16,11 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics, sorting
-from jaxmetrics._base.items import at_hand, at_least_one, on_host, one_id_at_least
+from jaxmetrics._base.double import double_precision, double_program
+from jaxmetrics._base.host import at_hand, on_host, threads
+from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.keywords import REQUIRED, keywords
-from jaxmetrics._base.types import Array, ArrayLike, Items, ListMetric, P
+from jaxmetrics._base.types import Array, ArrayLike, Items, P
 
 Places = int | tuple[int, ...] | None
 
@@ -40,6 +41,32 @@ class Ranking(NamedTuple):
     valid: Array
     tied: Array
     segment: Array | None
+
+
+class ListMetric(Protocol[P]):
+    """A metric of ranked lists: rows of documents, or segments of flat items."""
+
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *args: P.args, **options: P.kwargs
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        segments: ArrayLike,
+        num_segments: int | None = None,
+        where: ArrayLike | None = None,
+        **options: Any,
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike, **options: Any
+    ) -> Array: ...
 
 
 class Lists(NamedTuple):
@@ -290,7 +317,7 @@ def list_metric(
             items, segment = at_least_one(items), one_id_at_least(segment)
             constants = tuple(sorted(chosen.items()))
             sorts = ideal and not callable(chosen.get("gain"))
-            with numerics.double_precision():
+            with double_precision():
                 orders = None
                 if ordered:
                     orders = _orders_now(items, segment, count, chosen.get("k"), sorts)
@@ -312,19 +339,19 @@ def _orders_now(
     items: Items, segment: Any, num_segments: int | None, k: Places, ideal: bool
 ) -> tuple[Any, Any] | None:
     """By NumPy, which is faster, where the CPU has the data at hand."""
-    host = at_hand(items)
-    ids = None if segment is None else at_hand(Items(segment, segment)).scores
-    if not on_host(host.scores, host.labels, host.where, ids):
+    *host, ids = at_hand(*items, segment)
+    items = Items(*host)
+    if not on_host(items.scores, items.labels, items.where, ids):
         return None
     # Rows are sorted in threads themselves, and for few items it takes longer to start one.
     if segment is None or segment.size <= sorting.MANY:
-        return _orders(host, ids, num_segments, k, ideal)
-    with ThreadPoolExecutor(2) as workers:
+        return _orders(items, ids, num_segments, k, ideal)
+    with threads(2) as workers:
 
         def start(*work: Any) -> Callable[[], Any]:
             return workers.submit(*work).result
 
-        return _orders(host, ids, num_segments, k, ideal, start)
+        return _orders(items, ids, num_segments, k, ideal, start)
 
 
 def _orders(
@@ -356,7 +383,7 @@ def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:
     return library.where(inside, segment, num_segments).astype(np.int32)
 
 
-@numerics.double_program(3, 4, 5, 6, 7, 8)
+@double_program("function", "options", "num_segments", "ordered", "ideal", "dtype")
 def _evaluate(
     items: Items,
     segment: Any,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed, one_id_at_least
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import descending_keys
@@ -133,7 +134,7 @@ def _areas(
     return areas
 
 
-@numerics.double_program(3, 4, 5)
+@double_program("count", "scale", "dtype")
 def _compiled(
     items: Items, segment: Any, limits: dict[str, Array], count: int, scale: str, dtype: Any
 ) -> Any:

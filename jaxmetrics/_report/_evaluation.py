@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 
 import jaxmetrics as jm
+from jaxmetrics._base.host import threads
 from jaxmetrics._report._settings import Settings, Tell
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def carry_out(
         progress(settings.n_resamples)
         return result
 
-    with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(2) as workers:
+    with warnings.catch_warnings(record=True) as caught, threads(2) as workers:
         warnings.simplefilter("always")
         found = dict(zip(work, workers.map(run, work), strict=True))
     notes = [str(warning.message) for warning in caught if warning.category is UserWarning]

@@ -5,16 +5,55 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Concatenate, NamedTuple, TypeVar, overload
+from typing import Any, Concatenate, NamedTuple, Protocol, TypeVar, overload
 
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.keywords import REQUIRED, keywords
-from jaxmetrics._base.types import ArrayLike, P, TableMetric
+from jaxmetrics._base.types import ArrayLike, P, R_co
 from jaxmetrics._roc.table import ScoreTable, evaluate
 
 R = TypeVar("R")
+
+
+class TableMetric(Protocol[P, R_co]):
+    """A metric of the ROC family: takes one ScoreTable, or scores and labels."""
+
+    @property
+    def table_function(self) -> Callable[..., R_co]:
+        """The function of one unbatched ScoreTable that the metric evaluates."""
+
+    @overload
+    def __call__(self, table: ScoreTable, /, *args: P.args, **options: P.kwargs) -> R_co: ...
+
+    # A ParamSpec cannot be joined with keywords, so that options beside weights, a mask or amounts
+    # are checked when the metric is called, not before.
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *args: P.args, **options: P.kwargs
+    ) -> R_co: ...
+
+    @overload
+    def __call__(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        weights: ArrayLike,
+        where: ArrayLike | None = None,
+        **options: Any,
+    ) -> R_co: ...
+
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike, **options: Any
+    ) -> R_co: ...
+
+    @overload
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, *, amounts: ArrayLike, **options: Any
+    ) -> R_co: ...
 
 
 class Traits(NamedTuple):

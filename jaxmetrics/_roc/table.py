@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics, sorting
-from jaxmetrics._base.items import at_hand, at_least_one, class_weights, not_allowed, on_host
+from jaxmetrics._base.double import double_precision, in_double
+from jaxmetrics._base.host import at_hand, on_host
+from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.types import Array, ArrayLike, Items
 
 
@@ -33,6 +35,13 @@ class ScoreTable(NamedTuple):
     thresholds: Array
     positives: Array
     negatives: Array
+
+
+class Prepared(NamedTuple):
+    """Items, and their keys and payload in order where that was found before tracing."""
+
+    items: Items
+    order: tuple[Any, Any] | None
 
 
 def score_table(
@@ -70,15 +79,15 @@ def score_table(
 
     Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
     """
-    items = _prepared(checks.check_items(scores, labels, weights, where))
+    source = _prepared(checks.check_items(scores, labels, weights, where))
     dtype = numerics.default_float()
-    with numerics.double_precision():
-        table: ScoreTable = _score_table(items, dtype)
+    with double_precision():
+        table: ScoreTable = _score_table(source, dtype)
     return table
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _score_table(items: Items, dtype: Any) -> ScoreTable:
+def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
     def build(*leaves: Any) -> ScoreTable:
         table, undefined = _build(jax.tree.unflatten(tree, leaves))
         thresholds = jnp.where(undefined[..., None], jnp.nan, table.thresholds)
@@ -86,15 +95,15 @@ def _score_table(items: Items, dtype: Any) -> ScoreTable:
         columns = (thresholds, table.positives, table.negatives)
         return ScoreTable(*(x.astype(dtype) if numerics.is_inexact(x) else x for x in columns))
 
-    leaves, tree = jax.tree.flatten(items)
-    table: ScoreTable = numerics.in_double(build)(*leaves)
+    leaves, tree = jax.tree.flatten(source)
+    table: ScoreTable = in_double(build)(*leaves)
     return table
 
 
-def _build(items: Items) -> tuple[ScoreTable, Array]:
+def _build(source: Prepared) -> tuple[ScoreTable, Array]:
     """The table, and `[...]` whether it is undefined. Trace in double precision."""
-    items = jax.tree.map(jnp.asarray, items)
-    keys, payload = _in_order(items) if items.in_order is None else items.in_order
+    items, order = jax.tree.map(jnp.asarray, source)
+    keys, payload = _in_order(items) if order is None else order
     nan = numerics.is_nan(items.scores)
     if _labels_ride(items):
         positives, negatives = (payload == 1).astype(jnp.int32), (payload == 2).astype(jnp.int32)
@@ -147,13 +156,13 @@ def _in_order(items: Items) -> tuple[Any, Any]:
     return sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape))
 
 
-def _prepared(items: Items) -> Items:
+def _prepared(items: Items) -> Prepared:
     """With at least one item; and in order, where the CPU has the data at hand to do it now."""
     items = at_least_one(items)
-    host = at_hand(items)
+    host = Items(*at_hand(*items))
     ride = _labels_ride(items)
     needed = (host.scores, host.labels, host.where) if ride else (host.scores,)
-    return items._replace(in_order=_in_order(host)) if on_host(*needed) else items
+    return Prepared(items, _in_order(host) if on_host(*needed) else None)
 
 
 def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
@@ -179,10 +188,9 @@ def evaluate(function: Callable[..., Any], source: Items | ScoreTable, **options
     """
     static, arrays = static_options(options)
     dtype = numerics.default_float()
-    if isinstance(source, Items):
-        source = _prepared(source)
-    with numerics.double_precision():
-        return _evaluate((source, arrays), function, static, dtype)
+    prepared = _prepared(source) if isinstance(source, Items) else source
+    with double_precision():
+        return _evaluate((prepared, arrays), function, static, dtype)
 
 
 def static_options(
@@ -202,7 +210,7 @@ def static_options(
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def _evaluate(
-    arrays: tuple[Items | ScoreTable, dict[str, Any]],
+    arrays: tuple[Prepared | ScoreTable, dict[str, Any]],
     function: Callable[..., Any],
     static: tuple[tuple[str, Any], ...],
     dtype: Any,
@@ -211,7 +219,7 @@ def _evaluate(
 
     def compute(*leaves: Any) -> Any:
         source, options = jax.tree.unflatten(tree, leaves)
-        table, undefined = _build(source) if isinstance(source, Items) else _given(source)
+        table, undefined = _build(source) if isinstance(source, Prepared) else _given(source)
 
         def of_one(table: ScoreTable, undefined: Array) -> Any:
             value = function(table, **options, **dict(static))
@@ -225,7 +233,7 @@ def _evaluate(
         values = numerics.over_batch(of_one, len(batch))(table, undefined)
         return jax.tree.map(lambda x: x.astype(dtype), values)
 
-    return numerics.in_double(compute)(*leaves)
+    return in_double(compute)(*leaves)
 
 
 def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:

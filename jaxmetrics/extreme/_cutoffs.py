@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._inputs import Lists, check_cutoffs, check_lists
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, shaped
@@ -190,7 +191,7 @@ def check_reduce(reduce: str | None, allowed: tuple[str, ...]) -> None:
         checks.check_choice("reduce", reduce, allowed)
 
 
-@numerics.double_program(2, 3, 4, 5, 6)
+@double_program("instance", "shape", "places", "reduce", "dtype")
 def _values(
     found: Matches,
     cutoffs: Array,

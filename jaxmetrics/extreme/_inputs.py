@@ -8,16 +8,15 @@ first -1, and an id that comes twice counts where it comes first.
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks import as_array, check_count, is_concrete
-from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.checks import as_array, check_count
+from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.host import in_threads, is_concrete
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 _CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
@@ -148,9 +147,8 @@ def _check_ids(name: str, ids: HostOrDeviceArray, limit: int | None, source: str
         # Sorted, the ids of a list show all but where its end is; in chunks that fit the cache.
         turns = 1 if isinstance(rows, jax.Array) else max(1, rows.size // _CHUNK)
         parts = np.array_split(rows, turns) if turns > 1 else [rows]
-        with ThreadPoolExecutor(os.cpu_count() if turns > 1 else 1) as workers:
-            found = workers.map(_extremes_and_repeats, parts)
-            lows, highs, repeats, gaps = zip(*found, strict=True)
+        found = in_threads(_extremes_and_repeats, parts)
+        lows, highs, repeats, gaps = zip(*found, strict=True)
     low, high = min(lows), max(highs)
     if low < -1:
         raise ValueError(f"{name} must hold label ids from 0, and -1 for none, got {low}")

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._inputs import check_constant, check_label_counts
 
@@ -50,7 +51,7 @@ def label_deciles(label_counts: ArrayLike, *, by: str = "occurrences") -> Array:
     return _deciles(counts, by)
 
 
-@numerics.double_program(1)
+@double_program("by")
 def _deciles(counts: Array, by: str) -> Array:
     counts = jnp.maximum(counts.astype(jnp.int64), 0)
     order = jnp.argsort(-counts, stable=True)
@@ -105,7 +106,7 @@ def propensities(
     return _propensities(counts, constants, numerics.default_float())
 
 
-@numerics.double_program(2)
+@double_program("dtype")
 def _propensities(counts: Array, constants: Array, dtype: Any) -> Array:
     scale, a, b = constants
     odds = scale * (jnp.maximum(counts, 0) + b) ** -a

@@ -9,9 +9,7 @@ accelerator all comparisons are one fused reduction.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,8 +19,9 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.items import at_hand
-from jaxmetrics._base.types import Array, Items
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import at_hand, in_threads
+from jaxmetrics._base.types import Array
 from jaxmetrics.extreme._inputs import Lists
 
 R = TypeVar("R")
@@ -67,7 +66,7 @@ def in_chunks(work: Callable[[Any, Any], R], predicted: Any, relevant: Any) -> R
     Where the CPU has the ids at hand, each processor works on a chunk at a time, so that memory is
     bounded; else it is one program.
     """
-    predicted, relevant, *_ = at_hand(Items(predicted, relevant))
+    predicted, relevant = at_hand(predicted, relevant)
     rows = len(predicted)
     chunk = max(_CHUNK // predicted.shape[1], 256)
     if rows <= chunk or not all(isinstance(x, np.ndarray) for x in (predicted, relevant)):
@@ -80,8 +79,7 @@ def in_chunks(work: Callable[[Any, Any], R], predicted: Any, relevant: Any) -> R
         kept: R = jax.tree.map(lambda x: np.asarray(x)[..., : rows - start], found)
         return kept
 
-    with ThreadPoolExecutor(os.cpu_count()) as workers:
-        parts = list(workers.map(part, range(0, rows, chunk)))
+    parts = in_threads(part, range(0, rows, chunk))
     joined: R = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=-1), *parts)
     return joined
 
@@ -99,7 +97,7 @@ def _filled(ids: Any, rows: int) -> Any:
     return np.pad(ids, ((0, rows - len(ids)), (0, 0)), constant_values=-1)
 
 
-@numerics.double_program(3, 4, 5)
+@double_program("num_groups", "n_labels", "checked")
 def _match(
     predicted: Array,
     relevant: Array,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, cutoff_array, discounts
 from jaxmetrics.extreme._inputs import check_cutoffs, check_lists, check_propensities
@@ -156,7 +157,7 @@ def _at_cutoffs(
     return shaped(_ratios(*arrays, lists.shape, reduce, places, dtype), lists, one=one)
 
 
-@numerics.double_program(4, 5, 6, 7)
+@double_program("shape", "reduce", "places", "dtype")
 def _ratios(
     found: Matches,
     ids: Array,

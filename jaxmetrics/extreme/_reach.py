@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, mean_of_counted
 from jaxmetrics.extreme._inputs import check_lists
@@ -76,7 +77,7 @@ def k_for_recall(
     return result
 
 
-@numerics.double_program(2, 3, 4, 5)
+@double_program("shape", "n_labels", "reduce", "dtype")
 def _reached(
     found: Matches,
     limits: Array,

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import cutoff_array
 from jaxmetrics.extreme._inputs import check_cutoffs, check_lists
@@ -86,7 +87,7 @@ def prediction_proportions_at_k(
     return result
 
 
-@numerics.double_program(2, 3)
+@double_program("ends", "num_groups")
 def _listed(predicted: Array, groups: Array, ends: tuple[int, ...], num_groups: int) -> Array:
     """`[ends, num_groups, rows]`, how many of each group are among the first so many places."""
     table = group_table(groups, num_groups)
@@ -122,7 +123,7 @@ def _listed(predicted: Array, groups: Array, ends: tuple[int, ...], num_groups: 
     return listed
 
 
-@numerics.double_program(2, 3)
+@double_program("shape", "dtype")
 def _shares(listed: Array, place: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     total = jnp.sum(listed.reshape(*listed.shape[:2], *shape), axis=-1)
     shares = total / jnp.sum(total, axis=1, keepdims=True)
@@ -183,7 +184,7 @@ def positive_coverage_at_k(
     return result
 
 
-@numerics.double_program(4, 5, 6)
+@double_program("shape", "num_groups", "dtype")
 def _coverage(
     found: Matches,
     ids: Array,

@@ -13,6 +13,7 @@ from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import MEMORY_BUDGET, check_settings, resampled
@@ -127,7 +128,7 @@ def roc_band(
     return RocBand(points, found.estimate, low, high, joint_low, joint_high, level)
 
 
-@numerics.double_program()
+@double_program()
 def _limits(
     tpr: Array, replicates: Array, positives: Array, level: Array
 ) -> tuple[Array, Array, Array, Array]:

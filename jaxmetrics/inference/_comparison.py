@@ -13,6 +13,7 @@ from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.metric import resolve, traits
 from jaxmetrics._roc.order import in_order, starts
@@ -225,7 +226,7 @@ def _comparison(
     return Comparison(**numbers, best_set=best_set, confidence_level=confidence_level)
 
 
-@numerics.double_program()
+@double_program()
 def _covariance_of(replicates: Array) -> Array:
     """The covariance `[models, models]` of replicates `[n_resamples, models]` that are defined."""
     replicates = replicates.astype(jnp.float64)
@@ -236,7 +237,7 @@ def _covariance_of(replicates: Array) -> Array:
     return centred.T @ centred / (count - 1)
 
 
-@numerics.double_program(4)
+@double_program("reference")
 def _compared(
     estimate: Array, covariance: Array, bits: Array, level: Array, reference: int | None
 ) -> tuple[Array, dict[str, Array]]:
@@ -383,7 +384,7 @@ def permutation_test(
     return PermutationTest(estimate, *(jnp.asarray(x, dtype) for x in (difference, p_value)))
 
 
-@numerics.double_program()
+@double_program()
 def _ranks(items: Items) -> tuple[Array, ...]:
     """Of each model, minus twice the rank of each item from the top, ties averaged."""
     items = jax.tree.map(jnp.asarray, items)

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.areas import partial_auc, roc_auc, scaled
 from jaxmetrics._roc.metric import resolve, traits
@@ -148,7 +150,7 @@ def chosen_method(metric: Metric, ids: Clusters | None) -> str:
         return "closed form"
     if function is partial_auc.table_function:
         from_zero = all(
-            checks.is_concrete(options[name]) and not np.any(np.asarray(options[name]))
+            is_concrete(options[name]) and not np.any(np.asarray(options[name]))
             for name in ("min_fpr", "min_tpr")
         )
         if from_zero and ids is None:
@@ -164,7 +166,7 @@ def chosen_method(metric: Metric, ids: Clusters | None) -> str:
 
 def _warn_of_few(metric: Metric, items: Items, ids: Clusters | None, method: str) -> None:
     """Say that there are too few items for the method, and what that does to its coverage."""
-    if not all(checks.is_concrete(x) for x in (items.labels, items.where) if x is not None):
+    if not all(is_concrete(x) for x in (items.labels, items.where) if x is not None):
         return
     fewest, name, coverage = _FEWEST[method]
     labels = np.asarray(items.labels) == 1
@@ -259,7 +261,7 @@ def limits_of_form(
     return _limits(moments, slope, form.window, level, form.rule, form.scale)
 
 
-@numerics.double_program(4, 5)
+@double_program("rule", "scale")
 def _limits(
     moments: Moments,
     slope: Array | None,
@@ -289,7 +291,7 @@ def _limits(
     return of_share(moments.estimate), of_share(low), of_share(high), error * unit
 
 
-@numerics.double_program()
+@double_program()
 def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
     """As if all K clusters were of one class, and the other class had no error."""
     sizes = jnp.full_like(estimate, k)
@@ -321,7 +323,7 @@ def count_positives(items: Items, ids: Clusters | None, ndim: int) -> Array:
     return count.reshape(count.shape + (1,) * (ndim - count.ndim)) if ndim else count.reshape(())
 
 
-@numerics.double_program()
+@double_program()
 def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> tuple[Array, Array]:
     estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
     n = rules.effective_size(estimate, error**2, positives.astype(jnp.float64))

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._areas import kernel_of, placed, surrogate_numbers
@@ -70,7 +71,7 @@ def apply_step(
     numbers = checks.check_loss_options(numbers)
     items = checks.check_items(scores, labels, weights, where)
     places = one_id_at_least(checks.check_slots(index, items, len(slots)))
-    with numerics.ordinary_promotion():
+    with ordinary_promotion():
         result: tuple[Array, Array] = _apply(
             step, surrogate, at_least_one(items), of_pairs, numbers, places, slots
         )

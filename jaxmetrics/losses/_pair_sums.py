@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.types import Array
 
 _BLOCK = 16  # items whose pairs are summed one by one
@@ -121,7 +121,7 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
     Returns:
       `[..., n]`, the item itself included.
     """
-    with numerics.ordinary_promotion():  # also in a gradient, traced in the caller's modes
+    with ordinary_promotion():  # also in a gradient, traced in the caller's modes
         below = _from_behind(kernel.below, places, weights, opens, itself=True)
         # Read the other way round, those above come first.
         closes = None if opens is None else jnp.flip(jnp.roll(opens, -1))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program, ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.sorting import descending_keys
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -69,7 +70,7 @@ def approx_ndcg_loss(
     checked = checks.check_loss_options({"temperature": temperature})
     items, segment, count = checks.check_lists(scores, labels, segments, num_segments, where)
     checks.check_grades(items.labels, items.where, None)
-    with numerics.ordinary_promotion():
+    with ordinary_promotion():
         value: Array = _of_rows(
             gain, count, at_least_one(items), one_id_at_least(segment), checked["temperature"]
         )
@@ -138,7 +139,7 @@ def _dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array
     return found[:n_lists], undefined[:n_lists]
 
 
-@numerics.double_program()
+@double_program()
 def _order(places: Array, segment: Array) -> Array:
     order: Array = order_of_lists(~descending_keys(places), None, segment)
     return order.astype(jnp.int32)

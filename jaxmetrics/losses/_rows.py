@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import checks, numerics, sorting
+from jaxmetrics._base.double import double_program, ordinary_promotion
 from jaxmetrics._base.items import at_least_one, not_allowed
 from jaxmetrics._base.types import Array, ArrayLike, Items
 
@@ -46,7 +47,7 @@ def evaluate(
     """`loss(row, *constants, **numbers)` of each row of a batch, one compiled program."""
     items = checks.check_items(scores, labels, weights, where)
     checked = checks.check_loss_options(numbers)
-    with numerics.ordinary_promotion():
+    with ordinary_promotion():
         value: Array = _of_rows(loss, constants, at_least_one(items), checked)
     return value
 
@@ -111,7 +112,7 @@ def order_of(row: Row) -> Array:
     return order
 
 
-@numerics.double_program()
+@double_program()
 def _order(scores: Array, later: Array) -> Array:
     index = jnp.arange(len(scores), dtype=jnp.uint32) | (later.astype(jnp.uint32) << 31)
     order: Array = sorting.sort_by_key_and_payload(~sorting.descending_keys(scores), index)[1]

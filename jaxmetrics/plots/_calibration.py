@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike, FloatArray
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.plots._inputs import check_rows, models
@@ -171,7 +172,7 @@ def _model(
     return _Model(scores, weights, positive, mean, share, draws)
 
 
-@numerics.double_program()
+@double_program()
 def _wilson(share: Array, draws: Array, level: Array) -> tuple[Array, Array]:
     return rules.wilson(share, draws, level)
 

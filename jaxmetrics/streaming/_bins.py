@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 
 _MOST = 1 << 24  # bins

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base import checks
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.metric import resolve
 from jaxmetrics._roc.table import static_options
@@ -138,7 +139,7 @@ def replicates(
     return Replicates(values, np.broadcast_to(defined, (n_resamples + 1, *batch)))
 
 
-@numerics.double_program(1)
+@double_program("ignore_nan")
 def _columns(digits: Array, ignore_nan: bool) -> tuple[Array, Array, Array]:
     return *descending(digits), undefined_of(digits, ignore_nan)
 
@@ -163,7 +164,7 @@ def _drawn(
     return drawn
 
 
-@numerics.double_program(5, 6, 7)
+@double_program("of_bins", "function", "static")
 def _values(
     positives: Array,
     negatives: Array,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
 from jaxmetrics._roc.metric import resolve
@@ -124,7 +125,7 @@ _BOUNDED = tuple(
 )
 
 
-@numerics.double_program(3, 4, 5, 6, 7)
+@double_program("function", "static", "ignore_nan", "weighted", "dtype")
 def _bounds(
     digits: Array,
     levels: tuple[Array, Array],

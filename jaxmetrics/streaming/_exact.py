@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.sorting import descending_keys, scores_of_keys
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
@@ -290,7 +291,7 @@ class _Cells:
         fill = 0, (1 << (len(keys) - 1).bit_length()) - len(keys)
         keys = np.pad(keys, fill, mode="edge")
         positives, negatives = np.pad(positives, fill), np.pad(negatives, fill)
-        with numerics.double_precision():
+        with double_precision():
             thresholds = np.asarray(scores_of_keys(jnp.asarray(keys), self.like))
         return ScoreTable(thresholds, positives, negatives)  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
 from jaxmetrics._roc.metric import resolve
@@ -108,7 +109,7 @@ def interval(
     return Interval(estimate, low, high, error, form.name, level)
 
 
-@numerics.double_program(3, 4, 5, 6)
+@double_program("function", "static", "slope_in", "ignore_nan")
 def _moments(
     digits: Array,
     levels: tuple[Array, Array],
@@ -154,7 +155,7 @@ def _moments(
     return found
 
 
-@numerics.double_program()
+@double_program()
 def _composed(
     estimate: Array, low: Array, high: Array, error: Array
 ) -> tuple[Array, Array, Array, Array]:
@@ -223,7 +224,7 @@ def _of_recall(
     return Interval(estimate, low, high, error, "wilson", level)
 
 
-@numerics.double_program(5, 6, 7)
+@double_program("static", "n_resamples", "ignore_nan")
 def _recall(
     digits: Array,
     levels: tuple[Array, Array],

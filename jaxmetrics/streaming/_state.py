@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.double import double_program, ordinary_promotion
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
@@ -117,7 +118,7 @@ def update(
     if weights is not None and not is_weighted(state):
         raise TypeError("the state has no weights: write init(bins, weighted=True)")
     check_batch(items, state.digits.shape[:-3])
-    with numerics.ordinary_promotion():
+    with ordinary_promotion():
         updated: State = _update(state, at_least_one(items), bins)
     return updated
 
@@ -245,7 +246,7 @@ def n_items(state: State) -> HostOrDeviceArray:
     return on_host
 
 
-@numerics.double_program()
+@double_program()
 def _seen(digits: Array) -> Array:
     return _counts.total_of(digits[..., 0, -_EXTRA + ORIGIN, :])
 

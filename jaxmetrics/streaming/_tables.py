@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.checks import is_concrete
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable, settled
 from jaxmetrics.streaming._bins import Bins
@@ -53,7 +54,7 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
     return ScoreTable(*(x.astype(numerics.default_float()) for x in found))
 
 
-@numerics.double_program(2)
+@double_program("ignore_nan")
 def _table(digits: Array, lower: Array, ignore_nan: bool) -> ScoreTable:
     return tied(*descending(digits), jnp.flip(lower), undefined_of(digits, ignore_nan))
 

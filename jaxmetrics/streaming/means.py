@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program, ordinary_promotion
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
@@ -110,7 +111,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     _check_is_state(state)
     given = checks.as_arrays({"values": values}, {"where": where})
     check_batch(given.values(), state.digits.shape[:-2])
-    with numerics.ordinary_promotion():
+    with ordinary_promotion():
         updated: State = _update(state, given["values"], given.get("where"))
     return updated
 
@@ -217,7 +218,7 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
     return found
 
 
-@numerics.double_program(2)
+@double_program("dtype")
 def _result(digits: Array, level: Array, dtype: Any) -> Mean:
     totals = jnp.moveaxis(_counts.total_of(digits), -1, 0)
     n = totals[_VALUES]

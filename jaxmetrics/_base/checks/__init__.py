@@ -4,7 +4,7 @@ Shapes, dtypes and options are checked always. Values are checked when they are 
 transformation they are unknown, and what is undefined comes out as NaN.
 """
 
-from jaxmetrics._base.checks.arrays import as_array, as_arrays, is_concrete, near
+from jaxmetrics._base.checks.arrays import as_array, as_arrays
 from jaxmetrics._base.checks.inference import (
     check_clusters,
     check_grid,
@@ -70,6 +70,4 @@ __all__ = [
     "check_segments",
     "check_slots",
     "check_zero_division",
-    "is_concrete",
-    "near",
 ]

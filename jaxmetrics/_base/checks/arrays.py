@@ -8,17 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.host import near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
-
-
-def is_concrete(array: Any) -> bool:
-    """Whether the values are known now, rather than traced."""
-    return not isinstance(array, jax.core.Tracer)
-
-
-def all_concrete(*arrays: Any) -> bool:
-    return all(is_concrete(array) for array in arrays)
 
 
 def all_valid(valid: Any, mask: Any) -> bool:
@@ -88,15 +80,6 @@ def as_arrays(
     arrays = {name: as_array(name, value) for name, value in given.items()}
     check_shapes({name: array.shape for name, array in arrays.items()})
     return arrays
-
-
-def near(array: Any) -> Any:
-    """As NumPy's, without a copy, if it lies in this process's memory; else as it is."""
-    if isinstance(array, jax.Array) and is_concrete(array):
-        device, *others = array.devices()
-        if device.platform == "cpu" and not others:
-            return np.asarray(array)
-    return array
 
 
 def extremes(values: Any, mask: Any) -> tuple[Any, Any]:

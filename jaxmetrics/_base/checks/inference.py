@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import is_concrete
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import ArrayLike, HostArray, Items
 
 

@@ -7,14 +7,9 @@ import math
 import jax
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import (
-    all_concrete,
-    all_valid,
-    as_array,
-    as_arrays,
-    is_concrete,
-)
-from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.checks.arrays import all_valid, as_array, as_arrays
+from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import all_concrete, as_array, as_arrays, check_shapes, extremes
+from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes
 from jaxmetrics._base.checks.values import check_count, constant, one_of
-from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import all_concrete, all_valid, as_array
+from jaxmetrics._base.checks.arrays import all_valid, as_array
 from jaxmetrics._base.checks.values import number
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 _LOSS_OPTIONS: dict[str, Any] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import is_concrete
 from jaxmetrics._base.checks.values import flag, number, one_of
+from jaxmetrics._base.host import is_concrete
 
 QUANTILE_METHODS = (
     "inverted_cdf",

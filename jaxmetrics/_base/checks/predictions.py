@@ -9,15 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import (
-    all_concrete,
-    all_valid,
-    as_arrays,
-    is_concrete,
-)
+from jaxmetrics._base.checks.arrays import all_valid, as_arrays
 from jaxmetrics._base.checks.items import check_weights
 from jaxmetrics._base.checks.values import check_count, check_index, number
-from jaxmetrics._base.numerics import double_precision
+from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray
 
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.metric import traits
@@ -202,7 +203,7 @@ def resampled(metric: Metric, items: Items, settings: Settings) -> BootstrapResu
     """The bootstrap of items that have been checked."""
     found = _over_batch(metric, items, settings)
     result = result_of(found)
-    if checks.is_concrete(result.n_undefined):
+    if is_concrete(result.n_undefined):
         _warn_of_undefined(np.asarray(result.n_undefined), settings)
     return result
 

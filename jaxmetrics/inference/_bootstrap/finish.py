@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics, sorting
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.host import is_concrete, on_cpu
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts, partial_auc, roc_auc, scaled
 from jaxmetrics._roc.metric import resolve, traits
@@ -83,7 +84,7 @@ def finish_of(metric: Callable[..., Any]) -> tuple[Finish, dict[str, Any]]:
 
 
 def _is_zero(option: Any) -> bool:
-    return checks.is_concrete(option) and not np.any(np.asarray(option))
+    return is_concrete(option) and not np.any(np.asarray(option))
 
 
 def _roc_auc(curves: Curves, options: dict[str, Any]) -> Array:
@@ -245,7 +246,7 @@ def _of_tables(how: Finish, counts: Array, cells: Cells, options: dict[str, Any]
         value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
         return value, (jnp.sum(positives) > 0) & (jnp.sum(negatives) > 0)
 
-    at_once = 1 if jax.default_backend() == "cpu" else counts.shape[1]
+    at_once = 1 if on_cpu() else counts.shape[1]
     values, defined = lax.map(of_one, counts.T, batch_size=at_once)
     return Finished(values, defined, jnp.ones_like(defined))
 

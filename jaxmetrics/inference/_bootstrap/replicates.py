@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -13,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.items import at_hand, at_least_one, is_compiling
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_precision, double_program
+from jaxmetrics._base.host import at_hand, is_compiling, is_concrete, on_cpu, threads
+from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import (
     LEFT_OUT,
@@ -146,7 +146,7 @@ def swap_replicates(metric: Callable[..., Any], items: Items, settings: Settings
     return _collect(prepared, plan, settings, _is_traced(items, words, arrays))[0]
 
 
-@numerics.double_program()
+@double_program()
 def _pairs(items: Items) -> tuple[Units, Items]:
     """Pairs of units, and items that each model has twice: its own, and in the other's place."""
     n = items.scores.shape[-1]
@@ -175,7 +175,7 @@ def mean_replicates(items: Items, settings: Settings) -> Replicates:
 
 
 def _is_traced(*trees: Any) -> bool:
-    return is_compiling() or not all(map(checks.is_concrete, jax.tree.leaves(trees)))
+    return is_compiling() or not all(map(is_concrete, jax.tree.leaves(trees)))
 
 
 def _lanes(prepared: Prepared, plan: Plan, settings: Settings) -> int:
@@ -184,10 +184,10 @@ def _lanes(prepared: Prepared, plan: Plan, settings: Settings) -> int:
     bytes_each = 4 * len(prepared.sampler.units.size) + 16 * TILE
     if plan.finish is None:
         bytes_each += 8 * len(prepared.sampler.units.size)
-    elif plan.finish.of_curves is None and jax.default_backend() != "cpu":
+    elif plan.finish.of_curves is None and not on_cpu():
         bytes_each += 80 * prepared.cells.joined.shape[-1]
     most = 4096
-    if jax.default_backend() == "cpu":  # whose cache holds the counts of few units
+    if on_cpu():  # whose cache holds the counts of few units
         most = 64 if len(prepared.sampler.units.size) > 1 << 14 else 128
     few = 1 << (settings.n_resamples - 1).bit_length()  # enough for all, in few sizes
     lanes = settings.batch or min(settings.memory_budget // bytes_each, most, few)
@@ -207,7 +207,7 @@ def _prepare_runs(
     total = _by_kind(order)
     traced = _is_traced(order)
     if not traced:
-        with numerics.double_precision():
+        with double_precision():
             order = _padded(order, int(head_of(order, limit)))
     runs = _runs(order, merges)
     n = len(order.keys)
@@ -221,11 +221,11 @@ def _in_order(items: Items) -> tuple[Ordered, Any]:
     """One problem in order, and whether it is undefined; NumPy's arrays, if NumPy may sort them."""
     order = order_now(items)
     if order is not None:
-        return order, undefined(at_hand(items))
+        return order, undefined(Items(*at_hand(*items)))
     return _in_order_on_device(items)
 
 
-@numerics.double_program()
+@double_program()
 def _in_order_on_device(items: Items) -> tuple[Ordered, Array]:
     items = jax.tree.map(jnp.asarray, items)
     return in_order(items), undefined(items)
@@ -255,12 +255,12 @@ def _padded(order: Ordered, n: int) -> Ordered:
     )
 
 
-@numerics.double_program()
+@double_program()
 def _runs(order: Ordered, merges: Array) -> Runs:
     return runs_of(jax.tree.map(jnp.asarray, order), merges)
 
 
-@numerics.double_program(5)
+@double_program("capacity")
 def _units_of_runs(
     order: Ordered, runs: Runs, total: Array, like: Array, stratified: Array, capacity: int
 ) -> tuple[Units, Cells]:
@@ -277,7 +277,7 @@ def _prepare_items(
     return _units_of_items(items, order_now(items), ids, plan.stratified, limit, n_clusters)
 
 
-@numerics.double_program(5)
+@double_program("n_clusters")
 def _units_of_items(
     items: Items,
     order: Ordered | None,
@@ -307,7 +307,7 @@ def _units_of_items(
     return units, cells, jnp.broadcast_to(undefined(items), items.scores.shape[:1])
 
 
-@numerics.double_program()
+@double_program()
 def _units_of_values(items: Items) -> tuple[Units, Array, Array]:
     """Units, and values and weights `[rows, n]` of which the products with counts are sums."""
     items = jax.tree.map(jnp.asarray, items)
@@ -322,13 +322,13 @@ def _units_of_values(items: Items) -> tuple[Units, Array, Array]:
     return padded_units(units_of_items(strata)), values, weights
 
 
-@numerics.double_program(2)
+@double_program("max_size")
 def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
     tables, starts = poisson_tables(rates_of(total, fill), max_size)
     return tables.ravel(), starts.ravel()
 
 
-@numerics.double_program(3)
+@double_program("most")
 def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribution, Distribution]:
     means = rates_of(total, fill) * (total - drawn)
     return poisson_distribution(means[0], most), poisson_distribution(means[1], most)
@@ -383,7 +383,7 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     return found
 
 
-_compiled_chunk = numerics.double_program(2, 3)(_chunk)
+_compiled_chunk = double_program("plan", "lanes")(_chunk)
 
 
 def _collect(
@@ -409,8 +409,7 @@ def _in_threads(
         return result
 
     chunks = [run(0)]  # alone, as it compiles
-    on_cpu = jax.default_backend() == "cpu"
-    with ThreadPoolExecutor((os.cpu_count() or 1) if on_cpu else 1) as workers:
+    with threads() as workers:
         while True:
             accepted = sum(int(chunk["accepted"].sum()) for chunk in chunks)
             sufficient = all(chunk["sufficient"] for chunk in chunks)
@@ -431,7 +430,7 @@ def _in_threads(
     return Replicates(joined("values"), joined("defined")), sufficient
 
 
-@numerics.double_program(1, 2, 3)
+@double_program("plan", "wanted", "lanes")
 def _in_program(prepared: Prepared, plan: Plan, wanted: int, lanes: int) -> Replicates:
     """A loop over chunks within a program that is being traced."""
     n = wanted

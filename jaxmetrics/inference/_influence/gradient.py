@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base import checks, numerics, sorting
-from jaxmetrics._base.items import at_hand, at_least_one, class_weights, on_host
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import at_hand, is_concrete, on_cpu, on_host
+from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.metric import resolve, traits
 from jaxmetrics._roc.order import (
@@ -84,7 +86,7 @@ def smooth(metric: Metric) -> tuple[Smooth, dict[str, Any]]:
 
 def order_now(items: Items) -> Ordered | None:
     """The order of items that NumPy may sort at once; None where that is for the program to do."""
-    host = at_hand(items)
+    host = Items(*at_hand(*items))
     return in_order(host) if on_host(host.scores, host.labels, host.where) else None
 
 
@@ -93,11 +95,11 @@ def problems_of(items: Items, metric: Smooth) -> tuple[Problems, int]:
     items = at_least_one(items)
     problems, most = _problems(items, order_now(items), metric.of_roc_curve)
     n = items.scores.shape[-1]
-    rows = 1 << int(most - 1).bit_length() if checks.is_concrete(most) else n
+    rows = 1 << int(most - 1).bit_length() if is_concrete(most) else n
     return problems, min(rows, n)
 
 
-@numerics.double_program()
+@double_program()
 def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Problems, Array]:
     items = jax.tree.map(jnp.asarray, items)
     order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
@@ -130,7 +132,7 @@ def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
         return function(*trees)
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), trees)
     rows = len(jax.tree.leaves(flat)[0])
-    at_once = min(max(_IN_CACHE // n, 1), rows) if jax.default_backend() == "cpu" else rows
+    at_once = min(max(_IN_CACHE // n, 1), rows) if on_cpu() else rows
     results = lax.map(lambda row: function(*row), flat, batch_size=at_once)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), results)
 

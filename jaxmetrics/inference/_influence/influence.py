@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics, sorting
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics.inference._influence.gradient import (
@@ -221,30 +222,30 @@ def _by_item(
     return _item_units(problems, options, ids, known, of_item, n_units, n_rows)
 
 
-@numerics.double_program()
+@double_program()
 def _error_of(moments: Moments) -> Array:
     return standard_error_of(moments)
 
 
-@numerics.double_program()
+@double_program()
 def _norms(units: Array) -> Array:
     """The length of each row."""
     return jnp.sqrt(jnp.sum(units**2, axis=-1))
 
 
-@numerics.double_program()
+@double_program()
 def _products(units: Array) -> Array:
     """The products of rows, of which each column is added up."""
     return units @ jnp.swapaxes(units, -1, -2)
 
 
-@numerics.double_program()
+@double_program()
 def _skewness(contributions: Array) -> Array:
     squares = jnp.sum(contributions**2, axis=-1)
     return numerics.divide(jnp.sum(contributions**3, axis=-1), squares**1.5, 0.0) / 6
 
 
-@numerics.double_program(2, 3, 4)
+@double_program("metric", "slope_in", "n_rows")
 def _moments(
     problems: Problems,
     options: dict[str, Any],
@@ -294,7 +295,7 @@ def _errors(centred: Array, n: Array) -> Array:
     return jnp.sqrt(numerics.divide(n, n - 1, jnp.nan)) * centred
 
 
-@numerics.double_program(3, 4, 5, 6)
+@double_program("metric", "of_item", "n_units", "n_rows")
 def _item_units(
     problems: Problems,
     options: dict[str, Any],
@@ -349,6 +350,6 @@ def as_default(x: Array) -> Array:
     return _rounded(x, numerics.default_float())
 
 
-@numerics.double_program(1)
+@double_program("dtype")
 def _rounded(x: Array, dtype: Any) -> Array:
     return x.astype(dtype)

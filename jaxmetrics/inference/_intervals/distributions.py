@@ -1,6 +1,6 @@
 """Tails and quantiles that JAX lacks, elementwise and in float64.
 
-To be traced inside `_numerics.double_precision()`.
+To be traced inside `double_precision()`.
 """
 
 from __future__ import annotations

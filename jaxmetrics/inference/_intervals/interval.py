@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtr
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 
@@ -40,14 +40,14 @@ class Interval:
     confidence_level: float
 
 
-@numerics.double_program()
+@double_program()
 def spread(replicates: Array) -> Array:
     """The standard deviation over the first axis, of those that are not NaN."""
     deviation = jnp.nanstd(replicates.astype(jnp.float64), axis=0, ddof=1)
     return deviation.astype(replicates.dtype)
 
 
-@numerics.double_program(4)
+@double_program("method")
 def limits_of_replicates(
     estimate: Array, replicates: Array, acceleration: Array, level: Array, method: str
 ) -> tuple[Array, Array]:

@@ -1,6 +1,6 @@
 """Closed-form intervals: from an estimate and its variance, by class, to confidence limits.
 
-To be traced inside `numerics.double_precision()`. Every argument may be an array or traced, and
+To be traced inside `double_precision()`. Every argument may be an array or traced, and
 they broadcast. A NaN estimate has NaN limits; other estimates have none, if sizes are 1 or more.
 """
 

@@ -1,0 +1,84 @@
+"""What NumPy and threads do on the CPU, and when they may: one policy for all rooms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.types import Array
+
+R = TypeVar("R")
+
+
+def is_concrete(array: Any) -> bool:
+    """Whether the values are known now, rather than traced."""
+    return not isinstance(array, jax.core.Tracer)
+
+
+def all_concrete(*arrays: Any) -> bool:
+    """Whether the values of all arrays are known now."""
+    return all(is_concrete(array) for array in arrays)
+
+
+@jax.jit
+def _nothing() -> Array:
+    return jnp.zeros(())
+
+
+def is_compiling() -> bool:
+    """Whether a program is being traced, even if none of its inputs are looked at."""
+    return not is_concrete(_nothing())
+
+
+def on_cpu() -> bool:
+    """Whether programs run on the CPU, whose caches and threads are then what to plan for."""
+    return jax.default_backend() == "cpu"
+
+
+def near(array: Any) -> Any:
+    """As NumPy's, without a copy, if it lies in this process's memory; else as it is."""
+    if isinstance(array, jax.Array) and is_concrete(array):
+        device, *others = array.devices()
+        if device.platform == "cpu" and not others:
+            return np.asarray(array)
+    return array
+
+
+def at_hand(*arrays: Any) -> tuple[Any, ...]:
+    """With NumPy's arrays, not copied, of those in the memory of the CPU that computes."""
+    if is_compiling() or not on_cpu():
+        return arrays  # as they would become constants of the program, or be sent to a device
+    return tuple(map(near, arrays))
+
+
+def on_host(*arrays: Any) -> bool:
+    """Whether NumPy is to sort: it is allowed to work now, and all arrays are its own."""
+    ready = not is_compiling() and on_cpu()
+    return ready and all(x is None or isinstance(x, np.ndarray) for x in arrays)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "process_cpu_count"):  # from Python 3.13, which also heeds PYTHON_CPU_COUNT
+        return os.process_cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def threads(at_most: int | None = None) -> ThreadPoolExecutor:
+    """As many threads as there are processors; one where a device computes."""
+    workers = processors() if on_cpu() else 1
+    return ThreadPoolExecutor(workers if at_most is None else max(min(workers, at_most), 1))
+
+
+def in_threads(work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
+    """`work` of each, in order, as many at a time as there are processors."""
+    with threads() as workers:
+        return list(workers.map(work, *arguments))
