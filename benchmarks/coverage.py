@@ -29,6 +29,7 @@ from scipy import integrate, stats
 import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics.inference import _confidence
+from jaxmetrics.inference._influence.variance import acceleration
 
 LEVEL = 0.95
 MAX_FPR = 0.1
@@ -291,7 +292,7 @@ def resampled_limits(
         if method == "wilson":
             interval = _confidence._by_wilson(result, items, None, LEVEL)
         else:
-            skew = _confidence._acceleration(metric, items, None) if method == "bca" else 0.0
+            skew = acceleration(metric, items, None) if method == "bca" else 0.0
             interval = result.interval(method=method, acceleration=skew)
         found[method] = interval.low, interval.high
     return found

@@ -38,15 +38,14 @@ from jaxmetrics._roc.curves import (
 )
 from jaxmetrics._roc.metric import table_metric
 from jaxmetrics._roc.table import ScoreTable, score_table
-from jaxmetrics._roc.thresholds import (
+from jaxmetrics._roc.thresholds import recall_at_fpr, threshold_at_fpr
+from jaxmetrics._roc.tradeoffs import (
     AtThreshold,
     min_cost_threshold,
     precision_at_recall,
-    recall_at_fpr,
     recall_at_precision,
     sensitivity_at_specificity,
     specificity_at_sensitivity,
-    threshold_at_fpr,
 )
 from jaxmetrics.inference import (
     BootstrapResult,

@@ -10,7 +10,7 @@ import pytest
 import jaxmetrics as jm
 
 FUNCTIONS = [name for name in jm.__all__ if not name[0].isupper()]
-METRICS = [name for name in FUNCTIONS if hasattr(getattr(jm, name), "table_function")]
+METRICS = [name for name in FUNCTIONS if hasattr(getattr(jm, name), "record")]
 OF_PREDICTIONS = [
     name for name in FUNCTIONS if "predictions" in inspect.signature(getattr(jm, name)).parameters
 ]

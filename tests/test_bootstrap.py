@@ -12,7 +12,7 @@ import pytest
 from registry import youden
 
 import jaxmetrics as jm
-from jaxmetrics.inference._bootstrap import replicates as _replicates
+from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
 
 # Most tests share shapes and programs; a worker of its own compiles each once.
@@ -406,14 +406,14 @@ def test_a_head_that_is_too_short_is_made_whole(monkeypatch):
     labels = rng.random(n) < 0.3
     scores = np.round(10 * (rng.normal(size=n) + labels))
     found = []
-    collect = _replicates._collect
+    collect = _run._collect
 
     def watched(*arguments):
         result = collect(*arguments)
         found.append(result[1])
         return result
 
-    monkeypatch.setattr(_replicates, "_collect", watched)
+    monkeypatch.setattr(_run, "_collect", watched)
     monkeypatch.setattr(_units, "SPARE", 0.0)
     got = replicates(partial(jm.partial_auc, max_fpr=[0.1, 0.05]), scores, labels)
     # Up to 1 there is no head.
@@ -424,9 +424,9 @@ def test_a_head_that_is_too_short_is_made_whole(monkeypatch):
 
 def test_a_head_that_is_long_enough_is_used(data, monkeypatch):
     found = []
-    collect = _replicates._collect
+    collect = _run._collect
     monkeypatch.setattr(
-        _replicates,
+        _run,
         "_collect",
         lambda prepared, *rest: found.append(prepared) or collect(prepared, *rest),
     )
@@ -487,13 +487,13 @@ def test_progress(data):
 def test_memory(budget, data, monkeypatch):
     """Counts of one chunk fit into the budget, whatever the number of resamples is."""
     chunks = []
-    compiled = _replicates._compiled_chunk
+    compiled = _run._compiled_chunk
 
     def watched(prepared, first, plan, lanes):
         chunks.append(lanes * len(prepared.sampler.units.size) * 2)
         return compiled(prepared, first, plan, lanes)
 
-    monkeypatch.setattr(_replicates, "_compiled_chunk", watched)
+    monkeypatch.setattr(_run, "_compiled_chunk", watched)
     replicates(jm.roc_auc, data.scores, data.labels, memory_budget=budget)
     assert max(chunks) <= budget
     assert len(chunks) >= FEW * N * 2 // budget

@@ -34,7 +34,6 @@ def partial_auc(sample, level, max_fpr=0.1, tpr=None):
 
 
 RULES = {
-    "wald": rules.wald,
     "logit_t": rules.logit_t,
     "auc": rules.auc,
     "partial_auc": partial_auc,
@@ -80,22 +79,6 @@ def test_t_quantile_at_the_ends():
     np.testing.assert_array_equal(got, [[-np.inf] * 4, [np.inf] * 4])
 
 
-def test_t_quantile_and_p_value_are_inverse():
-    p, df = np.meshgrid(PROBABILITIES[PROBABILITIES < 0.5], DFS)
-    t = doubled(distributions.t_quantile, p, df)
-    np.testing.assert_allclose(doubled(distributions.t_two_sided, t, df), 2 * p, rtol=1e-9)
-
-
-def test_t_two_sided():
-    t, df = np.meshgrid([0, 1e-4, 0.3, 0.999, 1, 1.96, 5, 12], DFS)
-    expected = np.where(np.isinf(df), 2 * stats.norm.sf(t), 2 * stats.t.sf(t, df))
-    for sign in (1, -1):
-        got = doubled(distributions.t_two_sided, sign * t, df)
-        np.testing.assert_allclose(got, expected, rtol=1e-10)
-    at_infinity = doubled(distributions.t_two_sided, np.inf, DFS)
-    np.testing.assert_array_equal(at_infinity, 0)
-
-
 def test_other_tails():
     x, df = np.meshgrid([0, 0.1, 3, 40, 300], [1, 2, 7, 100])
     got = doubled(distributions.chi2_survival, x, df)
@@ -119,13 +102,6 @@ def test_values():
     ]
     expected = [(0.79999628, 0.95504976), (0.87762552, 0.97789672), (0.15551941, 0.84482996)]
     np.testing.assert_allclose(limits, expected, rtol=0, atol=1e-8)
-
-
-def test_wald_is_the_textbooks():
-    low, high = doubled(rules.wald, moments(0.9, (0.03, 0.02), (180, 20)), 0.9)
-    error = np.sqrt(0.03 / 180 + 0.02 / 20)
-    np.testing.assert_allclose([low, high], stats.norm.interval(0.9, 0.9, error), rtol=1e-12)
-    assert doubled(rules.wald, moments(0.97, (0.03, 0.02), (180, 20)), 0.9)[1] > 1
 
 
 def test_logit_t_is_welchs_on_the_logit_scale():
@@ -219,7 +195,6 @@ def test_estimates_that_do_not_vary():
     np.testing.assert_allclose(low, 0.025 ** (1 / 30))
     low, high = limits(rules.auc, 0.5)
     assert low < 0.5 < high
-    np.testing.assert_array_equal(limits(rules.wald, 0.5), [0.5, 0.5])
 
 
 @each_rule
@@ -238,8 +213,7 @@ def test_finite_and_around_the_estimate(rule, rng):
         low, high = doubled(rule, sample, level)
         assert np.all(np.isfinite(low) & np.isfinite(high))
         assert np.all((low <= sample.estimate) & (sample.estimate <= high))
-        if rule is not rules.wald:
-            assert np.all((low >= 0) & (high <= 1))
+        assert np.all((low >= 0) & (high <= 1))
 
 
 def test_every_window(rng):
@@ -275,7 +249,7 @@ def test_no_limits_where_the_height_of_the_curve_is_not_known():
 # ---- invariances
 
 
-@pytest.mark.parametrize("rule", [rules.wald, rules.logit_t, rules.auc])
+@pytest.mark.parametrize("rule", [rules.logit_t, rules.auc])
 def test_reversed_scores_mirror_the_limits(rule, rng):
     sample = many_samples(rng)
     mirrored = moments(1 - sample.estimate, sample.variances[::-1], sample.sizes[::-1])
@@ -351,5 +325,5 @@ def test_coverage(rng):
     below, above = np.mean(area < low), np.mean(area > high)
     assert min(below, above) > 0.01
     assert max(below, above) < 0.045
-    low, high = doubled(rules.wald, sample, 0.95)
-    assert np.mean((low <= area) & (area <= high)) < 0.93  # what the rule is for
+    by_wald = np.abs(sample.estimate - area) <= 1.96 * doubled(rules.standard_error, sample)
+    assert np.mean(by_wald) < 0.93  # what the rule is for

@@ -13,7 +13,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics.inference._bootstrap import draws as _draws
 from jaxmetrics.inference._bootstrap import random as _random
-from jaxmetrics.inference._bootstrap import replicates as _replicates
+from jaxmetrics.inference._bootstrap import run as _run
 
 # All tests of counts share the shapes, and a worker of its own compiles each kind once.
 pytestmark = pytest.mark.xdist_group("sampling")
@@ -178,7 +178,7 @@ def of_head(labels):
 
     recall = partial(jm.recall_at_fpr, max_fpr=0.02)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_replicates, "_collect", stop)
+        patch.setattr(_run, "_collect", stop)
         with pytest.raises(StopIteration):
             jm.bootstrap(recall, np.arange(N), labels, key=KEY)
     source = prepared[0].sampler

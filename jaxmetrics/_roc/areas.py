@@ -260,8 +260,8 @@ def roc_auc_sampled(
     implementation = None
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         implementation, key = str(jax.random.key_impl(key)), jax.random.key_data(key)
-    options = {"n_pairs": n_pairs, "implementation": implementation}
-    result: Array = evaluate(_sampled, items, key_data=key, **options)
+    options = {"key_data": key, "n_pairs": n_pairs, "implementation": implementation}
+    result: Array = evaluate(_sampled, items, options)
     return result
 
 

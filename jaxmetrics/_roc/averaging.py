@@ -12,8 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
-from jaxmetrics._roc.metric import resolve
-from jaxmetrics._roc.table import evaluate
+from jaxmetrics._roc.metric import evaluate_chosen
 
 ClassMetric = Callable[..., Any]
 
@@ -113,7 +112,7 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
             row_weights, row_where = per_item
             mask = None if row_where is None else _across(row_where[..., None], array.shape[-1:])
             items = checks.check_items(array, truth, where=mask)
-            return _mean(_values(metric, items), _n_axes(items) - 2, row_weights, row_where)
+            return _mean(evaluate_chosen(metric, items), _n_axes(items) - 2, row_weights, row_where)
         return _average_rows(metric, average, _transposed(array), _transposed(truth), *per_item)
 
     return averaged
@@ -172,7 +171,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
             among = truth | member[..., None, :, :]
             among = among if where is None else among & where[..., None, None, :]
             items = checks.check_items(columns[..., positive, None, :], truth, weights, among)
-            return _values(metric, items), _total(among, weights), _n_axes(items) - 3
+            return evaluate_chosen(metric, items), _total(among, weights), _n_axes(items) - 3
 
         def pairs(*parts: Array, axis: int) -> Array:
             matrix = jnp.moveaxis(jnp.concatenate(parts, axis), (axis, axis + 1), (0, 1))
@@ -212,11 +211,6 @@ def _across(array: Any, tail: tuple[int, ...]) -> Any:
     return numerics.namespace(array).broadcast_to(array, array.shape[: -len(tail)] + tail)
 
 
-def _values(metric: ClassMetric, items: Items) -> Any:
-    function, options = resolve(metric)
-    return evaluate(function, items, **options)
-
-
 def _n_axes(items: Items) -> int:
     return max(x.ndim for x in items if x is not None)
 
@@ -232,9 +226,9 @@ def _average_rows(
             x if x is None else _across(x, tail).reshape(*x.shape[:-2], -1)
             for x in (scores, truth, weights, where)
         ]
-        return _values(metric, checks.check_items(*pooled))
+        return evaluate_chosen(metric, checks.check_items(*pooled))
     items = checks.check_items(scores, truth, weights, where)
-    values = _values(metric, items)
+    values = evaluate_chosen(metric, items)
     if average is None:
         return values
     members = (truth == 1) if where is None else (truth == 1) & where

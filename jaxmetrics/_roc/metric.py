@@ -1,28 +1,98 @@
-"""Functions of a score table made metrics, and what inference has to know of one."""
+"""Metric, the record of what a metric is, and how a function of a score table is made one."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Concatenate, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, Concatenate, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.types import ArrayLike, P, R_co
-from jaxmetrics._roc.table import ScoreTable, evaluate
+from jaxmetrics._roc.table import ScoreTable, evaluate, static_options
 
 R = TypeVar("R")
+Options: TypeAlias = dict[str, Any]
+# A metric, a functools.partial of one, or a plain function of a ScoreTable.
+MetricLike: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a metric is: all that other rooms have to know of it. Hashable.
+
+    Attributes:
+      name: by which errors speak of it.
+      function: its value, of one ScoreTable `[rows]` in double precision, and of the options.
+      settings: all options, checked, from those that are given.
+      smooth: whether the gradient with respect to weights is its influence function.
+      of_roc_curve: whether it depends on the ROC curve alone, as a set of points.
+      amounts: whether it takes amounts.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    settings: Callable[[Options], Options] = dict
+    smooth: bool = False
+    of_roc_curve: bool = False
+    amounts: bool = False
+
+
+class Chosen(NamedTuple):
+    """A metric with the options that are constants of a program. Hashable.
+
+    Attributes:
+      metric: the record.
+      constants: names and values, in order of name.
+    """
+
+    metric: Metric
+    constants: tuple[tuple[str, Any], ...]
+
+    def options(self, arrays: Options) -> Options:
+        """All options, of which `arrays` are the others."""
+        return {**arrays, **dict(self.constants)}
+
+    def value(self, table: ScoreTable, arrays: Options) -> Any:
+        """The value of one table, in double precision."""
+        return self.metric.function(table, **self.options(arrays))
+
+    def refuse_several(self, arrays: Options, n_rows: int) -> None:
+        """Refuse a metric of several values a table, before any work."""
+        given = tuple(sorted((k, x.shape, np.dtype(x.dtype)) for k, x in arrays.items()))
+        self.refuse_shapes(_result_of(self, given, max(n_rows, 1)))
+
+    def refuse_shapes(self, result: Any) -> None:
+        """Refuse a result of one table that is not one number."""
+        shapes = [list(x.shape) for x in jax.tree.leaves(result)]
+        if shapes != [[]]:
+            raise ValueError(
+                f"{self.metric.name} must have one value a table, got arrays of shape "
+                f"{', '.join(map(str, shapes))}: take one limit at a time, or write bootstrap(...)"
+            )
+
+
+@functools.lru_cache(maxsize=256)
+def _result_of(chosen: Chosen, arrays: tuple[tuple[str, Any, Any], ...], n_rows: int) -> Any:
+    """The shapes of the value of a table of so many rows."""
+    with double_precision():
+        column: Any = jax.ShapeDtypeStruct((n_rows,), jnp.float64)
+        given = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype in arrays}
+        return jax.eval_shape(chosen.value, ScoreTable(column, column, column), given)
 
 
 class TableMetric(Protocol[P, R_co]):
     """A metric of the ROC family: takes one ScoreTable, or scores and labels."""
 
     @property
-    def table_function(self) -> Callable[..., R_co]:
-        """The function of one unbatched ScoreTable that the metric evaluates."""
+    def record(self) -> Metric:
+        """What the metric is."""
 
     @overload
     def __call__(self, table: ScoreTable, /, *args: P.args, **options: P.kwargs) -> R_co: ...
@@ -56,22 +126,6 @@ class TableMetric(Protocol[P, R_co]):
     ) -> R_co: ...
 
 
-class Traits(NamedTuple):
-    """What inference has to know of a metric.
-
-    Attributes:
-      public: the function as its author wrote it.
-      smooth: whether the gradient with respect to weights is its influence function.
-      of_roc_curve: whether it depends on the ROC curve alone, as a set of points.
-      amounts: whether it takes amounts.
-    """
-
-    public: Callable[..., Any]
-    smooth: bool = True
-    of_roc_curve: bool = False
-    amounts: bool = False
-
-
 @dataclass(frozen=True)
 class _OfDoubles:
     """A user's function of a table in float64, for whom sums and products of counts are safe.
@@ -89,8 +143,9 @@ class _OfDoubles:
 def table_metric(
     function: Callable[Concatenate[ScoreTable, P], R],
     *,
-    check: Callable[[dict[str, Any]], dict[str, Any]] = ...,
+    check: Callable[[Options], Options] = ...,
     amounts: bool = ...,
+    smooth: bool = ...,
     of_roc_curve: bool = ...,
 ) -> TableMetric[P, R]: ...
 
@@ -98,8 +153,9 @@ def table_metric(
 @overload
 def table_metric(
     *,
-    check: Callable[[dict[str, Any]], dict[str, Any]] = ...,
+    check: Callable[[Options], Options] = ...,
     amounts: bool = ...,
+    smooth: bool = ...,
     of_roc_curve: bool = ...,
 ) -> Callable[[Callable[Concatenate[ScoreTable, P], R]], TableMetric[P, R]]: ...
 
@@ -107,8 +163,9 @@ def table_metric(
 def table_metric(
     function: Any = None,
     *,
-    check: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    check: Callable[[Options], Options] = dict,
     amounts: bool = False,
+    smooth: bool = False,
     of_roc_curve: bool = False,
 ) -> Any:
     """Make a function of one ScoreTable into a metric like the library's own.
@@ -122,6 +179,10 @@ def table_metric(
         are arrays are traced, others are compile-time constants.
       check: called with the options before any work, returns those to use; raises what is wrong.
       amounts: also accept `amounts=` `[..., n]`, by which the positives' weights are multiplied.
+      smooth: whether the gradient of the value with respect to the weights of items is its
+        influence function. This is your claim: it holds of integrals of a curve, and not of a
+        maximum over thresholds or of a rate at one threshold. `influence`, `covariance` and the
+        closed-form errors rest on it; a metric without it is resampled.
       of_roc_curve: whether the value depends on the ROC curve alone, drawn with straight lines
         between its points: neither on thresholds nor on how many rows a straight part has. Its
         bootstrap is then faster, as neighbouring rows of one class are drawn as one.
@@ -151,10 +212,16 @@ def table_metric(
     """
     if function is None:
         return functools.partial(
-            table_metric, check=check, amounts=amounts, of_roc_curve=of_roc_curve
+            table_metric, check=check, amounts=amounts, smooth=smooth, of_roc_curve=of_roc_curve
         )
-    traits = Traits(function, True, of_roc_curve, amounts)
-    return _metric(function, _OfDoubles(function), check, traits)
+    return _metric(
+        function,
+        _OfDoubles(function),
+        check,
+        amounts=amounts,
+        smooth=smooth,
+        of_roc_curve=of_roc_curve,
+    )
 
 
 def library_metric(
@@ -165,23 +232,33 @@ def library_metric(
     of_roc_curve: bool = False,
 ) -> TableMetric[P, R]:
     """`table_metric` for the library's own: options are checked, and counts stay integers."""
-    traits = Traits(function, smooth, of_roc_curve, amounts)
-    metric: TableMetric[P, R] = _metric(function, function, checks.check_options, traits)
+    metric: TableMetric[P, R] = _metric(
+        function,
+        function,
+        checks.check_options,
+        amounts=amounts,
+        smooth=smooth,
+        of_roc_curve=of_roc_curve,
+    )
     return metric
 
 
 def _metric(
     function: Callable[..., Any],
     evaluated: Callable[..., Any],
-    check: Callable[[dict[str, Any]], dict[str, Any]],
-    traits: Traits,
+    check: Callable[[Options], Options],
+    *,
+    amounts: bool,
+    smooth: bool,
+    of_roc_curve: bool,
 ) -> Any:
-    amounts = traits.amounts
     per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
     options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item)
 
-    def settings(given: dict[str, Any]) -> dict[str, Any]:
+    def settings(given: Options) -> Options:
         return check(options.filled(given))
+
+    record = Metric(function.__name__, evaluated, settings, smooth, of_roc_curve, amounts)
 
     @functools.wraps(function)
     def metric(
@@ -195,40 +272,49 @@ def _metric(
         per_item = (weights, where, given.pop("amounts", None) if amounts else None)
         chosen = settings(given)
         if not isinstance(scores, ScoreTable):
-            return evaluate(evaluated, checks.check_items(scores, labels, *per_item), **chosen)
+            return evaluate(evaluated, checks.check_items(scores, labels, *per_item), chosen)
         if any(x is not None for x in (labels, *per_item)):
             raise TypeError(
                 "a ScoreTable already holds labels and weights: pass it alone, "
                 "or build it with score_table(scores, labels, weights=..., where=...)"
             )
-        return evaluate(evaluated, scores, **chosen)
+        return evaluate(evaluated, scores, chosen)
 
     public: Any = metric
-    public.table_function, public.settings, public.traits = evaluated, settings, traits
-    public.__signature__ = options.signature
+    public.record, public.__signature__ = record, options.signature
     return public
 
 
-def resolve(metric: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function of a table, and its options, that a metric or a partial of one stands for.
+def record_of(metric: MetricLike) -> Metric:
+    """The record of a metric, of a partial of one, or of a plain function of a table.
+
+    Of the last nothing is claimed. Two records of one function are equal.
+    """
+    while isinstance(metric, functools.partial):
+        metric = metric.func
+    found = getattr(metric, "record", None)
+    if isinstance(found, Metric):
+        return found
+    return Metric(getattr(metric, "__name__", repr(metric)), _OfDoubles(metric))
+
+
+def choose(metric: MetricLike) -> tuple[Chosen, Options]:
+    """The metric and options that a metric or a partial of one stands for; arrays apart.
 
     Partials are taken apart, so that two that say the same share one compiled program.
     """
-    options: dict[str, Any] = {}
+    record = record_of(metric)
+    options: Options = {}
     while isinstance(metric, functools.partial):
         if metric.args:
             raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
         options = {**metric.keywords, **options}
         metric = metric.func
-    settings = getattr(metric, "settings", None)
-    if settings is None:
-        return _OfDoubles(metric), options
-    return metric.table_function, settings(options)  # type: ignore[attr-defined]
+    constants, arrays = static_options(record.settings(options))
+    return Chosen(record, constants), arrays
 
 
-def traits(metric: Callable[..., Any]) -> Traits:
-    """The traits of a metric, of a partial of one, or of a plain function of a table."""
-    while isinstance(metric, functools.partial):
-        metric = metric.func
-    found: Traits = getattr(metric, "traits", Traits(metric))
-    return found
+def evaluate_chosen(metric: MetricLike, source: Any) -> Any:
+    """The metric of Items or of a ScoreTable."""
+    chosen, arrays = choose(metric)
+    return evaluate(chosen.metric.function, source, chosen.options(arrays))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
@@ -179,7 +180,9 @@ def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
     return scattered
 
 
-def evaluate(function: Callable[..., Any], source: Items | ScoreTable, **options: Any) -> Any:
+def evaluate(
+    function: Callable[..., Any], source: Items | ScoreTable, options: dict[str, Any]
+) -> Any:
     """`function(table, **options)` for each table of a batch, compiled, in double precision.
 
     `function` sees one ScoreTable `[rows]`, of integer counts where there are no weights; results
@@ -198,7 +201,7 @@ def static_options(
 ) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
     """The options that are compile-time constants, hashable, and those that are arrays."""
     arrays = {k: v for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))}
-    static = tuple(sorted((k, v) for k, v in options.items() if k not in arrays))
+    static = tuple(sorted((k, _one_nan(v)) for k, v in options.items() if k not in arrays))
     for name, option in static:
         if not isinstance(option, Hashable):
             raise TypeError(
@@ -206,6 +209,11 @@ def static_options(
                 "write numpy.asarray(...) or a tuple"
             )
     return static, arrays
+
+
+def _one_nan(option: Any) -> Any:
+    """NaN as one object: it is hashed by identity, and others would be compiled for anew."""
+    return math.nan if isinstance(option, (float, np.floating)) and option != option else option
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))

@@ -2,15 +2,11 @@
 
 from jaxmetrics.inference._bands import RocBand, roc_band
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, bootstrap, bootstrap_mean
-from jaxmetrics.inference._comparison import (
-    Comparison,
-    PermutationTest,
-    compare,
-    permutation_test,
-)
+from jaxmetrics.inference._comparison import Comparison, compare
 from jaxmetrics.inference._confidence import confidence_interval
-from jaxmetrics.inference._influence.influence import covariance, influence, standard_error
 from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._permutation import PermutationTest, permutation_test
+from jaxmetrics.inference._standard_errors import covariance, influence, standard_error
 
 __all__ = [
     "BootstrapResult",

@@ -16,9 +16,10 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.thresholds import recall_at_fpr
-from jaxmetrics.inference._bootstrap.bootstrap import MEMORY_BUDGET, check_settings, resampled
+from jaxmetrics.inference._bootstrap.bootstrap import resampled
+from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._confidence import count_positives
-from jaxmetrics.inference._influence.influence import as_default
+from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import rules
 
 
@@ -110,18 +111,13 @@ def roc_band(
     items = checks.check_items(scores, labels, weights, where)
     level = checks.check_level(confidence_level)
     grid = np.arange(1, 101) / 100 if fpr is None else checks.check_grid("fpr", fpr)
-    settings = check_settings(
-        items,
-        key,
-        n_resamples,
-        stratify,
-        clusters,
-        memory_budget=memory_budget,
-        progress=progress,
+    ids = checks.check_clusters(clusters, items)
+    request = Request(
+        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
     metric = functools.partial(recall_at_fpr, max_fpr=grid, method="linear")
-    found = resampled(metric, items, settings)
-    positives = count_positives(items, settings.clusters, found.estimate.ndim - 1)[..., None]
+    found = resampled(metric, items, request)
+    positives = count_positives(items, ids, found.estimate.ndim - 1)[..., None]
     limits = _limits(found.estimate, found.replicates, positives, level)
     low, high, joint_low, joint_high = map(as_default, limits)
     points = jnp.asarray(grid, numerics.default_float())

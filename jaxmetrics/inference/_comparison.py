@@ -8,26 +8,16 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.metric import resolve, traits
-from jaxmetrics._roc.order import in_order, starts
-from jaxmetrics._roc.table import evaluate
-from jaxmetrics.inference._bootstrap.bootstrap import (
-    MEMORY_BUDGET,
-    BootstrapResult,
-    check_amounts,
-    check_settings,
-    resampled,
-)
-from jaxmetrics.inference._bootstrap.replicates import swap_replicates
-from jaxmetrics.inference._influence.gradient import Metric
-from jaxmetrics.inference._influence.influence import as_default, estimate_and_covariance
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.metric import MetricLike, choose, record_of
+from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, check_amounts, resampled
+from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._influence.variance import as_default, estimate_and_covariance
 from jaxmetrics.inference._intervals.distributions import chi2_survival, normal_quantile
 
 # Normal vectors by which the largest of several deviations is simulated, and how many at a time.
@@ -91,28 +81,8 @@ class Comparison:
     confidence_level: float
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["estimate", "difference", "p_value"],
-    meta_fields=[],
-)
-@dataclass(frozen=True)
-class PermutationTest:
-    """Permutation tests of pairs of models.
-
-    Attributes:
-      estimate: `[models]`, the metric of each.
-      difference: `[models, models]`, row minus column.
-      p_value: `[models, models]`, two-sided.
-    """
-
-    estimate: Array
-    difference: Array
-    p_value: Array
-
-
 def compare(
-    metric: Metric,
+    metric: MetricLike,
     scores: ArrayLike,
     labels: ArrayLike,
     *,
@@ -184,22 +154,17 @@ def compare(
     n_models = checks.check_models(items)
     if reference is not None:
         checks.check_index("reference", reference, n_models)
-    if traits(metric).smooth:
-        ids = None if clusters is None else checks.check_clusters(clusters, items)
+    ids = checks.check_clusters(clusters, items)
+    if record_of(metric).smooth:
         estimate, covariance = estimate_and_covariance(metric, items, ids)
     else:
-        settings = check_settings(
-            items,
-            key,
-            n_resamples,
-            stratify,
-            clusters,
-            memory_budget=memory_budget,
-            progress=progress,
+        request = Request(
+            key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
         )
-        result = resampled(metric, items, settings)
-        if getattr(result.estimate, "ndim", 0) != 1:
-            raise ValueError("the metric must have one value a table: take one limit at a time")
+        request.check()
+        chosen, arrays = choose(metric)
+        chosen.refuse_several(arrays, items.scores.shape[-1])
+        result = resampled(metric, items, request)
         estimate, covariance = result.estimate, _covariance_of(result.replicates)
     return _comparison(estimate, covariance, key, level, reference)
 
@@ -308,94 +273,3 @@ def _equality(estimate: Array, covariance: Array) -> tuple[Array, Array]:
     along = vectors.T @ differences
     chi2 = jnp.sum(jnp.where(counted, along**2 / jnp.where(counted, values, 1), 0))
     return chi2 + 0 * jnp.sum(differences), jnp.sum(counted).astype(jnp.float64)
-
-
-def permutation_test(
-    metric: Metric,
-    scores: ArrayLike,
-    labels: ArrayLike,
-    *,
-    key: Array,
-    n_resamples: int = 10_000,
-    where: ArrayLike | None = None,
-    memory_budget: int = MEMORY_BUDGET,
-) -> PermutationTest:
-    """Permutation tests of pairs of models, by swapping their ranks item by item.
-
-    p = (1 + #{b: |d*_b| >= |d|}) / (1 + n_resamples), where for d*_b each item's ranks under the
-    two models are swapped or not by a fair coin. Ranks within a model, ties averaged, take the
-    place of scores, since two models' scores need not be in one unit. Exact under the hypothesis
-    that the two models rank items exchangeably.
-
-    Args:
-      metric: any with one value a table that depends on ranks alone.
-      scores: `[models, n]`, higher is more positive; two models or more.
-      labels: `[n]`, bool or 0 and 1.
-      key: a JAX random key. All pairs have the same coins.
-      n_resamples: how many permutations, at least 1.
-      where: `[n]` bool, False for items to leave out.
-      memory_budget: the bytes that one batch of permutations may take.
-
-    Returns:
-      A PermutationTest, each `[models, models]`, row minus column.
-
-    Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
-
-    NaN where the metric is; 1 of a model and itself. Time O(models^2 n_resamples n), memory
-    O(n + memory_budget).
-
-    Example:
-      >>> import jax
-      >>> import jaxmetrics as jm
-      >>> labels = [0, 0, 1, 1, 1, 0, 1, 0]
-      >>> scores = [[.1, .4, .35, .8, .7, .2, .9, .3], [.6, .4, .5, .3, .7, .2, .1, .8]]
-      >>> test = jm.permutation_test(jm.roc_auc, scores, labels, key=jax.random.key(0))
-      >>> print(bool(.05 < test.p_value[0, 1] < .3))
-      True
-
-    References: E. S. Venkatraman and C. B. Begg, "A distribution-free procedure for comparing
-    receiver operating characteristic curves from a paired experiment", Biometrika 83, 1996;
-    A. I. Bandos, H. E. Rockette and D. Gur, "A permutation test sensitive to differences in areas
-    for comparing ROC curves from a paired design", Statistics in Medicine 24, 2005.
-    """
-    items = checks.check_items(scores, labels, None, where)
-    n_models = checks.check_models(items)
-    settings = check_settings(items, key, n_resamples, memory_budget=memory_budget)
-    flat = items._replace(
-        labels=jnp.asarray(items.labels).reshape(-1),
-        where=None if items.where is None else jnp.asarray(items.where).reshape(-1),
-    )
-    ranks = _ranks(flat)
-    function, options = resolve(metric)
-    estimate = evaluate(function, items, **options)
-    difference, p_value = np.zeros((n_models, n_models)), np.ones((n_models, n_models))
-    for a in range(n_models):
-        for b in range(a + 1, n_models):
-            pair = flat._replace(scores=jnp.stack([ranks[a], ranks[b]]))
-            values = jnp.asarray(swap_replicates(metric, pair, settings).values)
-            swapped = values[:, 0] - values[:, 1]
-            # Sums of the same numbers in another order are no other difference.
-            extreme = jnp.abs(swapped) >= jnp.abs(swapped[0]) * (1 - 1e-9)
-            difference[a, b], difference[b, a] = swapped[0], -swapped[0]
-            p = jnp.where(jnp.isnan(swapped[0]), jnp.nan, jnp.mean(extreme))
-            p_value[a, b] = p_value[b, a] = p
-    dtype = numerics.default_float()
-    return PermutationTest(estimate, *(jnp.asarray(x, dtype) for x in (difference, p_value)))
-
-
-@double_program()
-def _ranks(items: Items) -> tuple[Array, ...]:
-    """Of each model, minus twice the rank of each item from the top, ties averaged."""
-    items = jax.tree.map(jnp.asarray, items)
-    order = in_order(items)
-    place = jnp.arange(order.keys.shape[-1], dtype=jnp.int32)
-
-    def of_model(keys: Array, item: Array) -> Array:
-        rows = jnp.cumsum(starts(keys)) - 1
-        first = jnp.full_like(place, len(place)).at[rows].min(place)
-        last = jnp.zeros_like(place).at[rows].max(place)
-        return jnp.zeros_like(place).at[item].set(-(first + last)[rows])
-
-    ranks = jax.vmap(of_model)(order.keys, order.item).astype(jnp.float32)
-    return tuple(jnp.where(items.scores == items.scores, ranks, jnp.nan))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,19 +13,16 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.areas import partial_auc, roc_auc, scaled
-from jaxmetrics._roc.metric import resolve, traits
-from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics._roc.metric import MetricLike, Options, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
-    MEMORY_BUDGET,
     BootstrapResult,
     check_amounts,
-    check_settings,
     resampled,
     wald_limits,
 )
-from jaxmetrics.inference._influence.gradient import Metric
-from jaxmetrics.inference._influence.influence import (
+from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._influence.gradient import choose_smooth
+from jaxmetrics.inference._influence.variance import (
     Clusters,
     acceleration,
     as_default,
@@ -35,14 +31,15 @@ from jaxmetrics.inference._influence.influence import (
 )
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._intervals.rules import Moments
+from jaxmetrics.inference._intervals.rules import Limits, Moments
+from jaxmetrics.inference._metrics import Share, error_bars_of
 
-METHODS = ("auto", "logit", "wald", "percentile", "basic", "bca", "wilson")
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
+METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
 
 
 def confidence_interval(
-    metric: Metric,
+    metric: MetricLike,
     scores: ArrayLike,
     labels: ArrayLike,
     *,
@@ -74,7 +71,7 @@ def confidence_interval(
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       confidence_level: in (0, 1).
-      method: "auto", "logit", "wald", "percentile", "basic", "bca" or "wilson".
+      method: "auto", "closed form", "logit", "wald", "percentile", "basic", "bca" or "wilson".
       key: a JAX random key, for methods that resample.
       n_resamples: how many resamples those methods take.
       stratify: draw each class by itself, so that its size stays; else from all items.
@@ -112,59 +109,54 @@ def confidence_interval(
     level = checks.check_level(confidence_level)
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
-    ids = None if clusters is None else checks.check_clusters(clusters, items)
-    chosen = chosen_method(metric, ids) if method == "auto" else method
-    if method == "wilson" and _function(metric) is not recall_at_fpr.table_function:
-        raise ValueError("method='wilson' is for recall_at_fpr, a share: write method='auto'")
+    ids = checks.check_clusters(clusters, items)
+    chosen = chosen_method(metric, method, clustered=ids is not None)
+    request = Request(
+        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
+    )
+    smooth = record_of(metric).smooth
+    resamples = chosen in RESAMPLING or (chosen == "wald" and not smooth)
+    if resamples:
+        request.check()
     _warn_of_few(metric, items, ids, chosen)
-    if chosen in ("closed form", "logit"):
-        return _by_form(form_of(metric, chosen), items, ids, level)
-    if chosen in RESAMPLING or not traits(metric).smooth:
-        settings = check_settings(
-            items,
-            key,
-            n_resamples,
-            stratify,
-            clusters,
-            memory_budget=memory_budget,
-            progress=progress,
-        )
-        result = resampled(metric, items, settings)
+    if resamples:
+        result = resampled(metric, items, request)
         if chosen == "wilson":
             return _by_wilson(result, items, ids, level)
-        skew = _acceleration(metric, items, ids) if chosen == "bca" else 0.0
+        skew = as_default(acceleration(metric, items, ids)) if chosen == "bca" else 0.0
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
+    if chosen != "wald":
+        return _by_form(form_of(metric, chosen), items, ids, level)
     estimate, error = (as_default(x) for x in estimate_and_error(metric, items, ids))
     low, high = wald_limits(estimate, error, level)
     return Interval(estimate, low, high, error, chosen, level)
 
 
-def _function(metric: Metric) -> Metric:
-    return resolve(metric)[0]
-
-
-def chosen_method(metric: Metric, ids: Clusters | None) -> str:
-    """What "auto" stands for."""
-    function, options = resolve(metric)
-    if function is roc_auc.table_function and ids is None:
-        return "closed form"
-    if function is partial_auc.table_function:
-        from_zero = all(
-            is_concrete(options[name]) and not np.any(np.asarray(options[name]))
-            for name in ("min_fpr", "min_tpr")
+def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool = False) -> str:
+    """The method, or what "auto" stands for; refuses one that does not serve the metric."""
+    chosen, arrays = choose(metric)
+    known, name = error_bars_of(chosen.metric), chosen.metric.name
+    closed = known.closed_form is not None and known.serves(chosen.options(arrays))
+    if method == "auto":
+        return "closed form" if closed and not clustered else known.auto
+    if method == "closed form" and not (closed and not clustered):
+        raise ValueError(
+            "method='closed form' is for roc_auc, and partial_auc from FPR 0, without clusters: "
+            "write method='auto'"
         )
-        if from_zero and ids is None:
-            return "closed form"
-        return "logit"
-    if function is recall_at_fpr.table_function:
-        return "wilson"
-    public = getattr(traits(metric).public, "__name__", "")
-    if traits(metric).smooth and public in ("roc_auc", "average_precision"):
-        return "logit"
-    return "percentile"
+    if method == "wilson" and known.auto != "wilson":
+        raise ValueError("method='wilson' is for recall_at_fpr, a share: write method='auto'")
+    if method == "bca" and not chosen.metric.smooth:
+        raise TypeError(
+            f"method='bca' needs influence values, and {name} is not known to be smooth in the "
+            "weights: write method='percentile'"
+        )
+    if method == "logit":
+        choose_smooth(metric)
+    return method
 
 
-def _warn_of_few(metric: Metric, items: Items, ids: Clusters | None, method: str) -> None:
+def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method: str) -> None:
     """Say that there are too few items for the method, and what that does to its coverage."""
     if not all(is_concrete(x) for x in (items.labels, items.where) if x is not None):
         return
@@ -179,20 +171,23 @@ def _warn_of_few(metric: Metric, items: Items, ids: Clusters | None, method: str
         counts = {"clusters": ids[1]}
     for what, count in counts.items():
         if 0 < count < fewest:
+            some = f"is only 1 {what[:-1]}" if count == 1 else f"are only {count} {what}"
             warnings.warn(
-                f"there are only {count} {what}: with fewer than {fewest}, {name} of 95 % were "
-                f"seen to cover {coverage}",
+                f"there {some}: with fewer than {fewest}, {name} of 95 % were seen to cover "
+                f"{coverage}",
                 stacklevel=3,
             )
-    function, options = resolve(metric)
-    if method == "closed form" and function is partial_auc.table_function:
-        inside = float(np.min(np.asarray(options["max_fpr"]))) * counts["negatives"]
-        if 0 < inside < _FEWEST_INSIDE:
-            warnings.warn(
-                f"only {inside:.2g} negatives are within max_fpr: with fewer than "
-                f"{_FEWEST_INSIDE}, intervals of 95 % were seen to cover 83 to 100 %",
-                stacklevel=3,
-            )
+    chosen, arrays = choose(metric)
+    window = error_bars_of(chosen.metric).slope_in
+    if method != "closed form" or window is None or not is_concrete(arrays[window]):
+        return
+    inside = float(np.min(np.asarray(arrays[window]))) * counts["negatives"]
+    if 0 < inside < _FEWEST_INSIDE:
+        warnings.warn(
+            f"only {inside:.2g} negatives are within {window}: with fewer than {_FEWEST_INSIDE}, "
+            "intervals of 95 % were seen to cover 83 to 100 %",
+            stacklevel=3,
+        )
 
 
 # The size of a class below which a method is not to be trusted, what it is called, and what
@@ -214,33 +209,28 @@ class Form(NamedTuple):
 
     Attributes:
       name: what users call it.
-      rule: "auc", "partial_auc" or "logit".
-      metric: whose moments it takes: of a partial area, its share of the largest there can be.
-      window: of a partial area.
-      scale: of a partial area.
+      rule: from moments to limits.
+      slope_in: the option by which the rule needs the derivative.
+      metric: whose moments it takes: a share of the largest value there can be.
+      share: what takes the share back to the metric; None if it is the metric.
     """
 
     name: str
-    rule: str
-    metric: Metric
-    window: dict[str, Array] | None
-    scale: str
-
-    @property
-    def slope_in(self) -> str | None:
-        """The option by which the derivative is asked for."""
-        return "max_fpr" if self.rule == "partial_auc" else None
+    rule: Callable[..., Limits]
+    slope_in: str | None
+    metric: MetricLike
+    share: Share | None
 
 
-def form_of(metric: Metric, name: str) -> Form:
+def form_of(metric: MetricLike, name: str) -> Form:
     """The "closed form" of a metric, or the "logit" one."""
-    function, options = resolve(metric)
-    if function is not partial_auc.table_function:
-        return Form(name, "logit" if name == "logit" else "auc", metric, None, "raw")
-    window = {name: options[name] for name in ("max_fpr", "min_fpr", "min_tpr")}
-    share = functools.partial(partial_auc, **window, scale="range")
-    rule = "logit" if name == "logit" else "partial_auc"
-    return Form(name, rule, share, window, options["scale"])
+    chosen, arrays = choose(metric)
+    known = error_bars_of(chosen.metric)
+    share = None if known.share is None else known.share(chosen.options(arrays))
+    of_moments = metric if share is None else share.metric
+    if name == "closed form" and known.closed_form is not None:
+        return Form(name, known.closed_form, known.slope_in, of_moments, share)
+    return Form(name, rules.logit_t, None, of_moments, share)
 
 
 def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> Interval:
@@ -258,37 +248,35 @@ def limits_of_form(
     form: Form, moments: Moments, slope: Array | None, level: float
 ) -> tuple[Array, Array, Array, Array]:
     """Estimate, limits and standard error, in float64."""
-    return _limits(moments, slope, form.window, level, form.rule, form.scale)
+    if form.share is None:
+        return _limits(moments, slope, {}, level, form.rule, None, "")
+    _, numbers, scale, value_of = form.share
+    return _limits(moments, slope, numbers, level, form.rule, value_of, scale)
 
 
-@double_program("rule", "scale")
+@double_program("rule", "value_of", "scale")
 def _limits(
     moments: Moments,
     slope: Array | None,
-    window: dict[str, Array] | None,
+    numbers: Options,
     level: Array,
-    rule: str,
+    rule: Callable[..., Limits],
+    value_of: Callable[[Array, Options, str], Array] | None,
     scale: str,
 ) -> tuple[Array, Array, Array, Array]:
-    error = rules.standard_error(moments)
-    if window is None:
-        low, high = {"auc": rules.auc, "logit": rules.logit_t}[rule](moments, level)
-        return moments.estimate, low, high, error
-    limit = window["max_fpr"]
+    error, found = rules.standard_error(moments), moments.estimate
     if slope is None:
-        low, high = rules.logit_t(moments, level)
+        low, high = rule(moments, level)
     else:
         # Of area / limit, the estimate, the derivative is (height - estimate) / limit.
-        low, high = rules.partial_auc(moments, level, limit, limit * slope + moments.estimate)
-    largest = (limit - window["min_fpr"]) * (1 - window["min_tpr"])
-
-    def of_share(share: Array) -> Array:
-        if scale == "range":
-            return share
-        return scaled(share * largest, limit, window["min_fpr"], window["min_tpr"], scale)
-
-    unit = of_share(jnp.ones(())) - of_share(jnp.zeros(()))
-    return of_share(moments.estimate), of_share(low), of_share(high), error * unit
+        limit = numbers["max_fpr"]
+        low, high = rule(moments, level, limit, limit * slope + found)
+    if value_of is None:
+        return found, low, high, error
+    found, low, high, one, none = (
+        value_of(share, numbers, scale) for share in (found, low, high, jnp.ones(()), jnp.zeros(()))
+    )
+    return found, low, high, error * (one - none)
 
 
 @double_program()
@@ -328,12 +316,3 @@ def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> tu
     estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
     n = rules.effective_size(estimate, error**2, positives.astype(jnp.float64))
     return rules.wilson(estimate, n, level)
-
-
-def _acceleration(metric: Metric, items: Items, ids: Clusters | None) -> Array:
-    if not traits(metric).smooth:
-        raise TypeError(
-            "method='bca' needs influence values, which this metric does not have, as its error "
-            "depends on the density of the scores: write method='percentile'"
-        )
-    return as_default(acceleration(metric, items, ids))

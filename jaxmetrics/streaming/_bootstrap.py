@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics._roc.metric import resolve
-from jaxmetrics._roc.table import static_options
+from jaxmetrics._roc.metric import Chosen, MetricLike, Options
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, result_of
 from jaxmetrics.inference._bootstrap.random import words_of
-from jaxmetrics.inference._bootstrap.replicates import Replicates
+from jaxmetrics.inference._bootstrap.request import Request
+from jaxmetrics.inference._bootstrap.run import Replicates
 from jaxmetrics.streaming._bins import Bins
-from jaxmetrics.streaming._bounds import levels_of
-from jaxmetrics.streaming._state import State, check_state, refuse_weights
+from jaxmetrics.streaming._ends import Counted
+from jaxmetrics.streaming._question import Question, question
+from jaxmetrics.streaming._state import State, refuse_weights
 from jaxmetrics.streaming._tables import descending, tied, undefined_of
 
 _AT_ONCE = 1 << 20  # bins of all resamples that are worked on together
-# Of positives, negatives and the lowest and highest scores of bins: a value, or several.
-OfBins = Callable[..., Any]
+# Of the bins of one state: a value, or several.
+OfBins: TypeAlias = Callable[[Chosen, Options, Counted], Any]
 
 
 def bootstrap(
-    metric: Callable[..., Any],
+    metric: MetricLike,
     state: State,
     *,
     bins: Bins,
@@ -75,51 +75,30 @@ def bootstrap(
 
     Reference: that of `jaxmetrics.bootstrap`.
     """
-    check_state(state, bins)
-    function, options = resolve(metric)
-    checks.check_flag("ignore_nan", ignore_nan)
-    found = replicates(_tied_values, function, options, state, bins, key, n_resamples, ignore_nan)
-    return result_of(found)
-
-
-def _tied_values(
-    function: Callable[..., Any],
-    options: dict[str, Any],
-    positives: Array,
-    negatives: Array,
-    levels: tuple[Array, Array],
-    undefined: Array,
-) -> Any:
-    return function(tied(positives, negatives, levels[0], undefined), **options)
-
-
-def replicates(
-    of_bins: OfBins,
-    function: Callable[..., Any],
-    options: dict[str, Any],
-    state: State,
-    bins: Bins,
-    key: Any,
-    n_resamples: int,
-    ignore_nan: bool,
-) -> Replicates:
-    """`of_bins` of the counts, and of each resample of them; `[1 + n_resamples, ...]`."""
-    checks.check_key(key)
-    checks.check_count("n_resamples", n_resamples)
+    asked = question(metric, state, bins, ignore_nan)
     refuse_weights(state)
-    if not (is_concrete(state.digits) and is_concrete(key)):
+    return result_of(resample_bins(_tied_value, asked, Request(key, n_resamples)))
+
+
+def _tied_value(chosen: Chosen, arrays: Options, bins: Counted) -> Any:
+    return chosen.value(tied(bins.positives, bins.negatives, bins.lowest, bins.undefined), arrays)
+
+
+def resample_bins(of_bins: OfBins, asked: Question, request: Request) -> Replicates:
+    """`of_bins` of the counts, and of each resample of them; `[1 + n_resamples, ...]`."""
+    request.check()
+    if not (is_concrete(asked.digits) and is_concrete(request.key)):
         raise TypeError(
             "resamples of a state are drawn outside of programs: return the state from jit first"
         )
-    static, arrays = static_options(options)
-    *counts, undefined = (np.asarray(x) for x in _columns(state.digits, ignore_nan))
+    *counts, undefined = (np.asarray(x) for x in _columns(asked.digits, asked.ignore_nan))
     batch, n = undefined.shape, counts[0].shape[-1]
     counts = [x.reshape(-1, n) for x in counts]
-    seeds = np.random.SeedSequence(np.asarray(words_of(key)).tolist()).spawn(len(counts[0]))
-    found, levels = [], levels_of(bins)
+    seeds = np.random.SeedSequence(np.asarray(words_of(request.key)).tolist()).spawn(len(counts[0]))
+    found, n_resamples = [], request.n_resamples
     for positives, negatives, bad, seed in zip(*counts, undefined.ravel(), seeds, strict=True):
         rows = _rows_of(positives + negatives > 0)
-        ends = tuple(x[rows] for x in levels)
+        ends = tuple(x[rows] for x in asked.levels)
         generator = np.random.default_rng(seed)
         at_once = min(max(_AT_ONCE // len(rows), 1), n_resamples + 1)
         parts = []
@@ -130,7 +109,7 @@ def replicates(
                 _drawn(generator, x[rows], size, first == 0, at_once)
                 for x in (positives, negatives)
             ]
-            values = _values(*drawn, ends, bad, arrays, of_bins, function, static)
+            values = _values(tuple(drawn), ends, bad, asked.arrays, of_bins, asked.chosen)
             parts.append(jax.tree.map(lambda x, size=size: np.asarray(x)[:size], values))
         found.append(jax.tree.map(lambda *x: np.concatenate(x), *parts))
     values = jax.tree.map(lambda *x: np.stack(x, axis=1), *found)
@@ -164,23 +143,21 @@ def _drawn(
     return drawn
 
 
-@double_program("of_bins", "function", "static")
+@double_program("of_bins", "chosen")
 def _values(
-    positives: Array,
-    negatives: Array,
+    drawn: tuple[Array, Array],
     levels: tuple[Array, Array],
     undefined: Array,
-    options: dict[str, Array],
+    arrays: Options,
     of_bins: OfBins,
-    function: Callable[..., Any],
-    static: tuple[tuple[str, Any], ...],
+    chosen: Chosen,
 ) -> Any:
     """Of resamples `[n, bins]`, one after the other, which then fit the cache."""
 
-    def of_one(drawn: tuple[Array, Array]) -> Any:
-        values = of_bins(function, {**options, **dict(static)}, *drawn, levels, undefined)
+    def of_one(counts: tuple[Array, Array]) -> Any:
+        values = of_bins(chosen, arrays, Counted(*counts, *levels, undefined))
         return jax.tree.map(
             lambda x: jnp.where(undefined, jnp.nan, jnp.asarray(x, jnp.float64)), values
         )
 
-    return jax.lax.map(of_one, (positives, negatives))
+    return jax.lax.map(of_one, drawn)

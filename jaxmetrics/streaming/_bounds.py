@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
-from jaxmetrics._roc.metric import resolve
-from jaxmetrics._roc.table import ScoreTable, static_options
-from jaxmetrics._roc.thresholds import (
-    precision_at_recall,
-    recall_at_fpr,
-    recall_at_precision,
-    sensitivity_at_specificity,
-    specificity_at_sensitivity,
-    threshold_at_fpr,
-)
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.metric import Chosen, MetricLike, Options
 from jaxmetrics.streaming._bins import Bins
-from jaxmetrics.streaming._state import State, check_state, is_weighted
-from jaxmetrics.streaming._tables import descending, in_bins, undefined_of
+from jaxmetrics.streaming._ends import Counted, counted, of_each
+from jaxmetrics.streaming._metrics import ends_of, streamed
+from jaxmetrics.streaming._question import question
+from jaxmetrics.streaming._state import State, is_weighted
 
 
 class Bounds(NamedTuple):
@@ -35,9 +24,7 @@ class Bounds(NamedTuple):
     high: Array
 
 
-def bounds(
-    metric: Callable[..., Any], state: State, *, bins: Bins, ignore_nan: bool = False
-) -> Bounds:
+def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = False) -> Bounds:
     """The interval in which the metric of the data themselves is, whatever they are.
 
     low = the metric if in each bin all negatives were above all positives, high = if below. No
@@ -76,112 +63,28 @@ def bounds(
     receiver operating characteristic graph", Journal of Mathematical Psychology 12, 1975, for the
     area between the orders of ties.
     """
-    check_state(state, bins)
-    checks.check_flag("ignore_nan", ignore_nan)
-    function, options = resolve(metric)
-    check_metric(function, options)
-    static, arrays = static_options(options)
-    constants = (function, static, ignore_nan, is_weighted(state), numerics.default_float())
-    low, high = _bounds(state.digits, levels_of(bins), arrays, *constants)
+    asked = question(metric, state, bins, ignore_nan)
+    streamed(asked.chosen, asked.arrays)
+    chosen, *arrays, ignore_nan = asked
+    low, high = _bounds(*arrays, chosen, ignore_nan, is_weighted(state), numerics.default_float())
     return Bounds(low, high)
 
 
-def levels_of(bins: Bins) -> tuple[HostArray, HostArray]:
-    """The lowest and the highest score of each bin, the highest bin first."""
-    upper = np.append(bins.lower[1:], np.float32(np.inf))
-    return bins.lower[::-1].copy(), upper[::-1].copy()
-
-
-def check_metric(function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Refuse a metric whose ends are not known."""
-    if function not in _BOUNDED:
-        name = getattr(function, "__name__", repr(function))
-        raise ValueError(
-            f"bounds are known for {', '.join(f.__name__ for f in _BOUNDED)}, got {name}: its "
-            "value with ties in each bin is metric(table(state, bins=bins))"
-        )
-    if options.get("method") == "quantile":
-        raise ValueError(
-            "bounds are not known of method='quantile', which lies between scores: write 'step' or "
-            "'linear'"
-        )
-    if function is threshold_at_fpr.table_function and options["method"] != "step":
-        raise ValueError("bounds of a threshold are known for method='step' alone")
-
-
-_BOUNDED = tuple(
-    metric.table_function
-    for metric in (
-        roc_auc,
-        partial_auc,
-        recall_at_fpr,
-        threshold_at_fpr,
-        average_precision,
-        precision_at_recall,
-        recall_at_precision,
-        sensitivity_at_specificity,
-        specificity_at_sensitivity,
-    )
-)
-
-
-@double_program("function", "static", "ignore_nan", "weighted", "dtype")
+@double_program("chosen", "ignore_nan", "weighted", "dtype")
 def _bounds(
+    arrays: Options,
     digits: Array,
     levels: tuple[Array, Array],
-    options: dict[str, Array],
-    function: Callable[..., Any],
-    static: tuple[tuple[str, Any], ...],
+    chosen: Chosen,
     ignore_nan: bool,
     weighted: bool,
     dtype: Any,
 ) -> tuple[Array, Array]:
-    def of_one(positives: Array, negatives: Array, undefined: Array) -> Array:
-        settings = {**options, **dict(static)}
-        return values_of(function, settings, positives, negatives, levels, undefined, weighted)
+    def of_one(bins: Counted) -> tuple[Array, Array]:
+        low, _, high = ends_of(chosen, arrays, bins, weighted)
+        return _outward(low, dtype, -1), _outward(high, dtype, 1)
 
-    columns = (*descending(digits), undefined_of(digits, ignore_nan))
-    batch = columns[0].ndim - 1
-    low, _, high = jnp.moveaxis(numerics.over_batch(of_one, batch)(*columns), batch, 0)
-    return _outward(low, dtype, -1), _outward(high, dtype, 1)
-
-
-def values_of(
-    function: Callable[..., Any],
-    options: dict[str, Any],
-    positives: Array,
-    negatives: Array,
-    levels: tuple[Array, Array],
-    undefined: Array,
-    weighted: bool,
-) -> Array:
-    """`[3, ...]`, the low end, the value with ties in each bin, and the high end.
-
-    Of bins `[n]`, the highest first, and their lowest and highest scores.
-    """
-    lowest, highest = levels
-    worst, even, best = in_bins(positives, negatives, lowest, undefined)
-    ends = worst, even, best
-    if function is threshold_at_fpr.table_function:
-        ends = best, even, in_bins(positives, negatives, highest, undefined)[0]
-    tables = ScoreTable(*map(jnp.stack, zip(*ends, strict=True)))
-    values: Array = jax.vmap(lambda table: function(table, **options))(tables)
-    if function is average_precision.table_function:
-        values = values.at[0].set(_least_precision(positives, negatives, weighted))
-    return jnp.where(undefined, jnp.nan, values)
-
-
-def _least_precision(positives: Array, negatives: Array, weighted: bool) -> Array:
-    """Average precision if in each bin all negatives are above all positives, which do not tie.
-
-    With F false positives and T to T + P true ones, the bin adds sum over i = 1 to P of
-    (T + i) / (T + i + F), which is at least P - F log((T + F + P + 1/2) / (T + F + 1/2)); of
-    weights, however they are cut, at least the integral, which is that without the halves.
-    """
-    tps, fps = jnp.cumsum(positives), jnp.cumsum(negatives)
-    before = tps - positives + fps + (0.0 if weighted else 0.5)
-    lost = fps * jnp.log1p(numerics.divide(positives, before, 0.0))
-    return numerics.divide(jnp.sum(positives - lost), tps[-1], 0.0)
+    return of_each(of_one, counted(digits, levels, ignore_nan))
 
 
 def _outward(value: Array, dtype: Any, sign: int) -> Array:

@@ -8,29 +8,20 @@ of it. A cell of more items than fit is first divided. On the host, as it is for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
-
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import is_concrete
-from jaxmetrics._base.sorting import descending_keys, scores_of_keys
-from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
-from jaxmetrics._roc.metric import resolve
-from jaxmetrics._roc.table import ScoreTable, evaluate
-from jaxmetrics._roc.thresholds import recall_at_fpr, threshold_at_fpr
-from jaxmetrics.streaming._bounds import check_metric
-
-_BITS = 16  # of a key that one pass tells apart
-Batches = Callable[[], Iterable[tuple[Any, ...]]]
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.metric import MetricLike, Options, choose
+from jaxmetrics._roc.table import evaluate
+from jaxmetrics.streaming._cells import Batches, Cells, Keep, Limits, check_same
+from jaxmetrics.streaming._metrics import streamed
 
 
 def exact(
-    metric: Callable[..., Any],
+    metric: MetricLike,
     batches: Batches,
     *,
     memory_items: int = 1 << 24,
@@ -72,286 +63,45 @@ def exact(
     Reference: J. I. Munro and M. S. Paterson, "Selection and sorting with limited storage",
     Theoretical Computer Science 12, 1980.
     """
-    function, options = resolve(metric)
-    check_metric(function, options)
+    chosen, arrays = choose(metric)
+    known = streamed(chosen, arrays)
     checks.check_count("memory_items", memory_items)
     checks.check_flag("ignore_nan", ignore_nan)
-    limits = _limits(options)
-    cells = _Cells.initial(batches)
+    limits = _limits(arrays)
+    cells = Cells.initial(batches)
     cells.count(batches)
     n_items, n_nan = cells.counts.sum(), cells.n_nan
     if (n_nan and not ignore_nan) or not n_items:
         return jnp.full((), jnp.nan, numerics.default_float())
     while True:
-        matter = _matter(function, limits, cells) & ~cells.settled
+        matter = known.matters(cells, limits) & ~cells.settled
         if not matter.any():
             break
         if (cells.counts[matter] > memory_items).any():
             cells.divide(matter & (cells.counts > memory_items))
             cells.count(batches)
-            _check_same(n_items, cells.counts.sum())
+            check_same(n_items, cells.counts.sum())
         else:
-            chosen = np.flatnonzero(matter)
-            chosen = chosen[np.cumsum(cells.counts[chosen]) <= memory_items]
-            cells.settle(batches, chosen, _Kind.of(function), limits)
-    if function is average_precision.table_function:
+            which = np.flatnonzero(matter)
+            which = which[np.cumsum(cells.counts[which]) <= memory_items]
+            cells.settle(batches, which, known.keep, limits)
+    if known.keep is Keep.PRECISION:
         sums = np.sum(cells.precisions())
         total = np.sum(cells.positives)
         value = sums / total if total else 0.0
         return jnp.asarray(value, numerics.default_float())
-    found: Array = evaluate(function, cells.table(), **options)
+    found: Array = evaluate(chosen.metric.function, cells.table(), chosen.options(arrays))
     return found
 
 
-def _check_same(before: int, after: int) -> None:
-    if before != after:
-        raise ValueError(
-            f"batches() must give the same each time, got {before} items, then {after}"
-        )
-
-
-class _Limits(NamedTuple):
-    """Rates at which something happens."""
-
-    fpr: tuple[float, ...]
-    tpr: tuple[float, ...]
-
-
-def _limits(options: dict[str, Any]) -> _Limits:
-    numbers = {k: v for k, v in options.items() if hasattr(v, "ndim")}
-    for name, value in numbers.items():
+def _limits(arrays: Options) -> Limits:
+    """The rates among the options of a metric, which must be known."""
+    for name, value in arrays.items():
         if not is_concrete(value):
             raise TypeError(f"{name} must be known: data are read from outside of programs")
         if np.ndim(value):
             raise ValueError(f"{name} must be one number: take one limit at a time")
-    known = {k: float(v) for k, v in numbers.items()}
+    known = {k: float(v) for k, v in arrays.items()}
     fpr = [known[k] for k in ("min_fpr", "max_fpr") if k in known]
     tpr = [known[k] for k in ("min_tpr",) if k in known]
-    return _Limits(tuple(fpr), tuple(tpr))
-
-
-class _Kind:
-    """What a metric needs of a cell whose items were sorted."""
-
-    ROWS, AREA, PRECISION = range(3)
-
-    @staticmethod
-    def of(function: Callable[..., Any]) -> int:
-        if function is average_precision.table_function:
-            return _Kind.PRECISION
-        areas = (roc_auc.table_function, partial_auc.table_function)
-        return _Kind.AREA if function in areas else _Kind.ROWS
-
-
-def _matter(function: Callable[..., Any], limits: _Limits, cells: _Cells) -> HostArray:
-    """Which cells the metric depends on the order of."""
-    positives, negatives = cells.positives, cells.negatives
-    both = (positives > 0) & (negatives > 0)
-    (low, high), (_, rise) = cells.rates()
-    if function is average_precision.table_function:
-        # Also positives alone, each of which has a precision of its own.
-        return (positives > 0) & (high > 0) & (cells.counts > 1)
-    if function is partial_auc.table_function:
-        start, end = limits.fpr
-        inside: HostArray = both & (high > start) & (low < end) & (rise > limits.tpr[0])
-        return inside
-    if function is recall_at_fpr.table_function:
-        return both & _within(low, limits.fpr[0], high)
-    if function is threshold_at_fpr.table_function:
-        at = _within(low, limits.fpr[0], high)
-        above = np.flatnonzero((positives > 0) & (low <= limits.fpr[0]))[-2:]
-        at[above] = True
-        return at & (cells.counts > 0)
-    return both
-
-
-def _within(low: HostArray, limit: float, high: HostArray) -> HostArray:
-    slack = 1e-9  # as the metric compares more finely, and one cell more does no harm
-    inside: HostArray = (low <= limit + slack) & (high >= limit - slack)
-    return inside
-
-
-class _Cells:
-    """Intervals of keys, which ascend as scores fall, and what is in them.
-
-    Attributes:
-      starts: `[cells]`, the first key of each.
-      like: an array of the dtype of the scores.
-      positives, negatives, counts: `[cells]`, weights and numbers of items.
-      settled: `[cells]`, whether nothing more need be known of it.
-      rows: by the first key of a cell, its rows: keys, positives and negatives.
-      sums: by the first key of a cell, what it adds to average precision.
-    """
-
-    def __init__(self, starts: HostArray, like: HostArray) -> None:
-        self.starts, self.like = starts, like
-        self.positives = self.negatives = np.zeros(len(starts))
-        self.counts = np.zeros(len(starts), np.int64)
-        self.settled = np.zeros(len(starts), bool)
-        self.rows: dict[int, tuple[HostArray, HostArray, HostArray]] = {}
-        self.sums: dict[int, float] = {}
-        self.n_nan = 0
-
-    @classmethod
-    def initial(cls, batches: Batches) -> _Cells:
-        """By the first bits of keys, of the dtype of the first batch."""
-        like = next((scores for scores, *_ in _items(batches, None)), np.zeros(0, np.float32))
-        word = descending_keys(like[:0]).dtype
-        shift = word.type(8 * word.itemsize - _BITS)
-        return cls(np.arange(1 << _BITS, dtype=word) << shift, like[:0])
-
-    def count(self, batches: Batches) -> None:
-        """Counts all items, in one pass."""
-        n = len(self.starts)
-        totals, self.counts, self.n_nan = np.zeros((2, n)), np.zeros(n, np.int64), 0
-        for scores, labels, weights, n_nan in _items(batches, self.like):
-            cell = self._cell(descending_keys(scores))
-            self.n_nan += n_nan
-            self.counts += np.bincount(cell, minlength=n)
-            totals += np.bincount(cell + n * labels, weights, minlength=2 * n).reshape(2, n)
-        self.negatives, self.positives = totals
-
-    def _cell(self, keys: HostArray) -> HostArray:
-        found: HostArray = np.searchsorted(self.starts, keys, side="right") - 1
-        return found
-
-    def divide(self, which: HostArray) -> None:
-        """Each of some cells into smaller ones, whose counts are then to be found."""
-        ends = np.append(self.starts[1:] - self.starts.dtype.type(1), ~self.starts.dtype.type(0))
-        parts, settled = [], []
-        for start, end, done, divided in zip(self.starts, ends, self.settled, which, strict=True):
-            width = int(end) - int(start) + 1
-            n = min(width, 1 << _BITS) if divided else 1
-            first = [int(start) + i * width // n for i in range(n)]
-            parts.append(np.array(first, self.starts.dtype))
-            # A cell of one key is a tie, in which there is no order.
-            settled.append(np.full(n, done or (divided and n == width)))
-        self.starts, self.settled = np.concatenate(parts), np.concatenate(settled)
-
-    def rates(self) -> tuple[tuple[HostArray, HostArray], tuple[HostArray, HostArray]]:
-        """FPR and TPR before and after each cell; 0 where a class is absent."""
-
-        def of_class(weights: HostArray) -> tuple[HostArray, HostArray]:
-            after = np.cumsum(weights)
-            total = after[-1] or 1.0
-            return (after - weights) / total, after / total
-
-        return of_class(self.negatives), of_class(self.positives)
-
-    def settle(self, batches: Batches, chosen: HostArray, kind: int, limits: _Limits) -> None:
-        """Sorts the items of some cells, found in one pass, and keeps what the metric needs."""
-        wanted = np.zeros(len(self.starts), bool)
-        wanted[chosen] = True
-        parts = []
-        for scores, labels, weights, _ in _items(batches, self.like):
-            keys = descending_keys(scores)
-            inside = wanted[self._cell(keys)]
-            weight = np.ones(len(keys)) if weights is None else weights
-            parts.append((keys[inside], labels[inside], weight[inside]))
-        keys, labels, weights = (np.concatenate(x) for x in zip(*parts, strict=True))
-        _check_same(int(self.counts[chosen].sum()), len(keys))
-        order = np.argsort(keys, kind="stable")
-        keys, labels, weights = keys[order], labels[order], weights[order]
-        edges = np.searchsorted(self._cell(keys), [chosen, chosen + 1])
-        above = [np.cumsum(x) - x for x in (self.positives, self.negatives)]
-        (low, high), (fall, rise) = self.rates()
-        cut = np.zeros(len(self.starts), bool)
-        for limit in limits.fpr:
-            cut |= _within(low, limit, high)
-        for limit in limits.tpr:
-            cut |= _within(fall, limit, rise)
-        for cell, start, end in zip(chosen, *edges, strict=True):
-            rows = _rows(keys[start:end], labels[start:end], weights[start:end])
-            first = int(self.starts[cell])
-            if kind == _Kind.PRECISION:
-                self.sums[first] = _precisions(rows, above[0][cell], above[1][cell])
-            elif kind == _Kind.AREA and not cut[cell]:
-                self.rows[first] = _of_area(rows)
-            else:
-                self.rows[first] = rows
-        self.settled |= wanted
-
-    def precisions(self) -> HostArray:
-        """What each cell adds to average precision."""
-        tps, fps = np.cumsum(self.positives), np.cumsum(self.negatives)
-        some = self.positives > 0
-        whole = np.divide(self.positives * tps, tps + fps, out=np.zeros(len(tps)), where=some)
-        for i in np.flatnonzero(some):
-            whole[i] = self.sums.get(int(self.starts[i]), whole[i])
-        return whole
-
-    def table(self) -> ScoreTable:
-        """Of all rows; a cell that was not sorted is one."""
-        parts = []
-        for i in np.flatnonzero(self.counts):
-            alone = self.starts[i : i + 1], self.positives[i : i + 1], self.negatives[i : i + 1]
-            parts.append(self.rows.get(int(self.starts[i]), alone))
-        keys, positives, negatives = (np.concatenate(x) for x in zip(*parts, strict=True))
-        # Of few lengths, for each of which a metric is compiled.
-        fill = 0, (1 << (len(keys) - 1).bit_length()) - len(keys)
-        keys = np.pad(keys, fill, mode="edge")
-        positives, negatives = np.pad(positives, fill), np.pad(negatives, fill)
-        with double_precision():
-            thresholds = np.asarray(scores_of_keys(jnp.asarray(keys), self.like))
-        return ScoreTable(thresholds, positives, negatives)  # type: ignore[arg-type]
-
-
-def _items(
-    batches: Batches, like: HostArray | None
-) -> Iterator[tuple[HostArray, HostArray, HostArray | None, int]]:
-    """Scores, labels and weights of each batch on the host, and how many had no score."""
-    for batch in batches():
-        if not isinstance(batch, tuple) or len(batch) not in (2, 3):
-            raise TypeError(
-                "a batch must be (scores, labels) or (scores, labels, weights), got "
-                f"{type(batch).__name__}: write yield scores, labels"
-            )
-        items = checks.check_items(*batch)
-        scores, labels = np.asarray(items.scores), np.asarray(items.labels) == 1
-        if scores.ndim != 1 or labels.ndim != 1:
-            raise ValueError(f"a batch must be [n], got scores {list(scores.shape)}")
-        if like is not None and scores.dtype != like.dtype:
-            raise ValueError(
-                f"batches must have scores of one dtype, got {like.dtype}, then {scores.dtype}"
-            )
-        weights = None if items.weights is None else np.asarray(items.weights, np.float64)
-        there = ~numerics.is_nan(scores)
-        if weights is not None:
-            n_nan = int(np.sum(~there & (weights > 0)))
-            there &= weights > 0
-            weights = weights[there]
-        else:
-            n_nan = int(np.sum(~there))
-        yield scores[there], labels[there].astype(np.int64), weights, n_nan
-
-
-Rows = tuple[HostArray, HostArray, HostArray]
-
-
-def _rows(keys: HostArray, labels: HostArray, weights: HostArray) -> Rows:
-    """Ties are one row."""
-    distinct, row = np.unique(keys, return_inverse=True)
-    n = len(distinct)
-    negatives, positives = np.bincount(row + n * labels, weights, minlength=2 * n).reshape(2, n)
-    return distinct, positives, negatives
-
-
-def _of_area(rows: Rows) -> Rows:
-    """Two rows with the same totals and the same area below their part of the ROC curve."""
-    keys, positives, negatives = rows
-    rise, width = positives.sum(), negatives.sum()
-    area = np.sum(negatives * (np.cumsum(positives) - positives / 2))
-    first = np.array([2 * area / width - rise, 0.0])
-    if first[0] < 0:  # below the diagonal
-        first = np.array([0.0, width - 2 * area / rise])
-    last = np.array([rise, width]) - first
-    found = np.stack([first, last], axis=1)
-    return keys[[0, -1]], found[0], found[1]
-
-
-def _precisions(rows: Rows, tps: float, fps: float) -> float:
-    """What rows below so many add to average precision."""
-    _, positives, negatives = rows
-    above = tps + np.cumsum(positives)
-    found = positives * above / (above + fps + np.cumsum(negatives))
-    return float(np.sum(found[positives > 0]))
+    return Limits(tuple(fpr), tuple(tpr))

@@ -1,41 +1,33 @@
-"""How sure a value is of which a state is all that is left: bins and sample, both at once."""
+"""Confidence intervals of a metric from a state: they cover binning error and sampling error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
-from jaxmetrics._roc.metric import resolve
-from jaxmetrics._roc.table import static_options
-from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics._roc.metric import Chosen, MetricLike, Options, choose
 from jaxmetrics.inference._bootstrap.bootstrap import result_of
 from jaxmetrics.inference._bootstrap.random import words_of
+from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.inference._confidence import chosen_method, form_of, limits_of_form
-from jaxmetrics.inference._influence.influence import as_default
+from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.streaming._bins import Bins
-from jaxmetrics.streaming._bootstrap import replicates
-from jaxmetrics.streaming._bounds import check_metric, levels_of, values_of
-from jaxmetrics.streaming._state import State, check_state, refuse_weights
-from jaxmetrics.streaming._tables import descending, undefined_of
-
-_RECALL = recall_at_fpr.table_function
-_SMOOTH = tuple(f.table_function for f in (roc_auc, partial_auc, average_precision))
+from jaxmetrics.streaming._bootstrap import resample_bins
+from jaxmetrics.streaming._ends import Counted, counted, of_each
+from jaxmetrics.streaming._metrics import ends_of, streamed
+from jaxmetrics.streaming._question import Question, question
+from jaxmetrics.streaming._state import State, refuse_weights
 
 
 def interval(
-    metric: Callable[..., Any],
+    metric: MetricLike,
     state: State,
     *,
     bins: Bins,
@@ -87,56 +79,46 @@ def interval(
 
     Reference: that of `jaxmetrics.confidence_interval`.
     """
-    check_state(state, bins)
+    asked = question(metric, state, bins, ignore_nan)
     level = checks.check_level(confidence_level)
-    checks.check_flag("ignore_nan", ignore_nan)
-    function, options = resolve(metric)
-    check_metric(function, options)
+    streamed(asked.chosen, asked.arrays)
     refuse_weights(state)
-    if function is _RECALL:
-        checks.check_key(key)
-        checks.check_count("n_resamples", n_resamples)
-        return _of_recall(state, bins, options, level, key, n_resamples, ignore_nan)
-    if function not in _SMOOTH:
-        return _of_replicates(function, options, state, bins, level, key, n_resamples, ignore_nan)
-    form = form_of(metric, chosen_method(metric, None))
-    function, options = resolve(form.metric)
-    static, arrays = static_options(options)
-    constants = (function, static, form.slope_in, ignore_nan)
-    moments, slope = _moments(state.digits, levels_of(bins), arrays, *constants)
+    asked.chosen.refuse_several(asked.arrays, bins.n)
+    request, method = Request(key, n_resamples), chosen_method(metric)
+    if method == "wilson":
+        return _of_recall(asked, request, level)
+    if method == "percentile":
+        return _of_replicates(asked, request, level)
+    form = form_of(metric, method)
+    chosen, arrays = choose(form.metric)
+    constants = (chosen, form.slope_in, ignore_nan)
+    moments, slope = _moments(asked.digits, asked.levels, arrays, *constants)
     numbers = _composed(*limits_of_form(form, moments, slope, level))
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
 
 
-@double_program("function", "static", "slope_in", "ignore_nan")
+@double_program("chosen", "slope_in", "ignore_nan")
 def _moments(
     digits: Array,
     levels: tuple[Array, Array],
-    options: dict[str, Array],
-    function: Callable[..., Any],
-    static: tuple[tuple[str, Any], ...],
+    arrays: Options,
+    chosen: Chosen,
     slope_in: str | None,
     ignore_nan: bool,
 ) -> tuple[Moments, Array | None]:
     """`[..., 3]`, of the low end, of ties in each bin, and of the high end; and a derivative."""
 
-    def of_one(
-        positives: Array, negatives: Array, undefined: Array
-    ) -> tuple[Moments, Array | None]:
+    def of_one(bins: Counted) -> tuple[Moments, Array | None]:
         def values(positives: Array, negatives: Array, option: Array) -> Array:
-            settings = {**options, **dict(static)}
-            if slope_in is not None:
-                settings[slope_in] = option
-            return values_of(function, settings, positives, negatives, levels, undefined, False)
-
-        option = jnp.asarray(0 if slope_in is None else options[slope_in], jnp.float64)
-        estimates, pull_back = jax.vjp(values, positives, negatives, option)
-        if estimates.ndim > 1:
-            raise ValueError(
-                f"the metric must have one value a state, got {list(estimates.shape[1:])}: take "
-                "one limit at a time"
+            settings = arrays if slope_in is None else {**arrays, slope_in: option}
+            return ends_of(
+                chosen, settings, bins._replace(positives=positives, negatives=negatives)
             )
+
+        positives, negatives = bins.positives, bins.negatives
+        option = jnp.asarray(0 if slope_in is None else arrays[slope_in], jnp.float64)
+        estimates, pull_back = jax.vjp(values, positives, negatives, option)
         by_positives, by_negatives, by_option = jax.vmap(pull_back)(jnp.eye(3))
 
         def of_class(slopes: Array, count: Array) -> tuple[Array, Array]:
@@ -149,10 +131,7 @@ def _moments(
         (v0, n0), (v1, n1) = classes
         return Moments(estimates, (v0, v1), (n0, n1)), None if slope_in is None else by_option
 
-    columns = (*descending(digits), undefined_of(digits, ignore_nan))
-    found: tuple[Moments, Array | None]
-    found = numerics.over_batch(of_one, columns[0].ndim - 1)(*columns)
-    return found
+    return of_each(of_one, counted(digits, levels, ignore_nan))
 
 
 @double_program()
@@ -163,20 +142,9 @@ def _composed(
     return estimate[..., 1], low[..., 0], high[..., 2], error[..., 1]
 
 
-def _of_replicates(
-    function: Callable[..., Any],
-    options: dict[str, Any],
-    state: State,
-    bins: Bins,
-    level: float,
-    key: Any,
-    n_resamples: int,
-    ignore_nan: bool,
-) -> Interval:
-    found = replicates(_ends_of_bins, function, options, state, bins, key, n_resamples, ignore_nan)
-    result = result_of(found)
-    if result.estimate.ndim > result.n_undefined.ndim + 1:
-        raise ValueError("the metric must have one value: take one limit at a time")
+def _of_replicates(asked: Question, request: Request, level: float) -> Interval:
+    """Percentiles of the replicates of both ends."""
+    result = result_of(resample_bins(ends_of, asked, request))
     low, high = (
         limits_of_replicates(
             result.estimate[..., end], result.replicates[..., end], 0.0, level, "percentile"
@@ -187,69 +155,40 @@ def _of_replicates(
     return Interval(result.estimate[..., 1], low, high, error, "percentile", level)
 
 
-def _ends_of_bins(
-    function: Callable[..., Any],
-    options: dict[str, Any],
-    positives: Array,
-    negatives: Array,
-    levels: tuple[Array, Array],
-    undefined: Array,
-) -> Array:
-    return values_of(function, options, positives, negatives, levels, undefined, False)
-
-
-def _of_recall(
-    state: State,
-    bins: Bins,
-    options: dict[str, Any],
-    level: float,
-    key: Any,
-    n_resamples: int,
-    ignore_nan: bool,
-) -> Interval:
-    if np.ndim(options["max_fpr"]):
-        raise ValueError("max_fpr must be one limit: take one at a time")
-    static, arrays = static_options(options)
-    numbers = _recall(
-        state.digits,
-        levels_of(bins),
-        arrays,
-        words_of(key),
-        jnp.asarray(level),
-        static,
-        n_resamples,
-        ignore_nan,
-    )
+def _of_recall(asked: Question, request: Request, level: float) -> Interval:
+    """Wilson's limits of both ends, of the effective size that a bootstrap of the bins gives."""
+    request.check()
+    chosen, *arrays, ignore_nan = asked
+    words, n_resamples = words_of(request.key), request.n_resamples
+    numbers = _recall_at_fpr(*arrays, words, level, chosen, n_resamples, ignore_nan)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, "wilson", level)
 
 
-@double_program("static", "n_resamples", "ignore_nan")
-def _recall(
+@double_program("chosen", "n_resamples", "ignore_nan")
+def _recall_at_fpr(
+    arrays: Options,
     digits: Array,
     levels: tuple[Array, Array],
-    options: dict[str, Array],
-    seed: Array,
+    words: Array,
     level: Array,
-    static: tuple[tuple[str, Any], ...],
+    chosen: Chosen,
     n_resamples: int,
     ignore_nan: bool,
 ) -> tuple[Array, ...]:
-    key = jax.random.wrap_key_data(seed, impl="threefry2x32")
-    limit = jnp.asarray(options["max_fpr"], jnp.float64)
+    key = jax.random.wrap_key_data(words, impl="threefry2x32")
+    limit = jnp.asarray(arrays["max_fpr"], jnp.float64)
 
-    def of_one(positives: Array, negatives: Array, undefined: Array) -> tuple[Array, ...]:
-        settings = {**options, **dict(static)}
-        ends = values_of(_RECALL, settings, positives, negatives, levels, undefined, False)
-        drawn = _drawn_recalls(key, positives, negatives, limit, n_resamples)
+    def of_one(bins: Counted) -> tuple[Array, ...]:
+        ends = ends_of(chosen, arrays, bins)
+        drawn = _drawn_recalls(key, bins.positives, bins.negatives, limit, n_resamples)
         variances = jnp.stack([jnp.var(x, ddof=1) for x in drawn])
-        sizes = rules.effective_size(ends[::2], variances, jnp.sum(positives))
+        sizes = rules.effective_size(ends[::2], variances, jnp.sum(bins.positives))
         low, high = rules.wilson(ends[::2], sizes, level)
         numbers = ends[1], low[0], high[1], jnp.sqrt(jnp.max(variances))
-        return tuple(jnp.where(undefined, jnp.nan, x) for x in numbers)
+        return tuple(jnp.where(bins.undefined, jnp.nan, x) for x in numbers)
 
-    columns = (*descending(digits), undefined_of(digits, ignore_nan))
-    return numerics.over_batch(of_one, columns[0].ndim - 1)(*columns)
+    return of_each(of_one, counted(digits, levels, ignore_nan))
 
 
 def _drawn_recalls(

@@ -62,8 +62,10 @@ def check_grid(name: str, value: ArrayLike) -> HostArray:
     return grid
 
 
-def check_clusters(clusters: ArrayLike, items: Items) -> tuple[HostArray, int]:
-    """The cluster of each item as an index from 0, and how many clusters there are."""
+def check_clusters(clusters: ArrayLike | None, items: Items) -> tuple[HostArray, int] | None:
+    """The cluster of each item as an index from 0, and how many there are; None if none are."""
+    if clusters is None:
+        return None
     if not is_concrete(clusters):
         raise TypeError("clusters must be known when a program is traced: pass a NumPy array")
     ids = np.asarray(clusters)

@@ -16,19 +16,16 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.metric import traits
-from jaxmetrics.inference._bootstrap.replicates import (
-    Replicates,
-    Settings,
-    mean_replicates,
-    replicates,
+from jaxmetrics._roc.metric import MetricLike, record_of
+from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
+from jaxmetrics.inference._intervals.interval import (
+    Interval,
+    limits_of_replicates,
+    standard_deviation,
 )
-from jaxmetrics.inference._influence.gradient import Metric
-from jaxmetrics.inference._influence.influence import Clusters
-from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates, spread
 
 REPLICATE_METHODS = ("percentile", "basic", "bca", "wald")
-MEMORY_BUDGET = 2**28
 
 
 @functools.partial(
@@ -96,7 +93,7 @@ def wald_limits(estimate: Array, error: Array, level: float) -> tuple[Array, Arr
 
 
 def bootstrap(
-    metric: Metric,
+    metric: MetricLike,
     scores: ArrayLike,
     labels: ArrayLike,
     *,
@@ -163,48 +160,25 @@ def bootstrap(
     "The Bayesian bootstrap", Annals of Statistics 9, 1981.
     """
     items = checks.check_items(scores, labels, weights, where, amounts)
-    settings = check_settings(
-        items, key, n_resamples, stratify, clusters, resampling, batch, memory_budget, progress
-    )
+    ids = checks.check_clusters(clusters, items)
+    request = Request(key, n_resamples, stratify, ids, resampling, batch, memory_budget, progress)
     check_amounts(metric, items)
-    return resampled(metric, items, settings)
+    return resampled(metric, items, request)
 
 
-def check_settings(
-    items: Items,
-    key: Array | None,
-    n_resamples: int = 2000,
-    stratify: bool = True,
-    clusters: ArrayLike | None = None,
-    resampling: str = "multinomial",
-    batch: int | None = None,
-    memory_budget: int = MEMORY_BUDGET,
-    progress: Callable[[int], None] | None = None,
-) -> Settings:
-    """How to resample, checked."""
-    checks.check_key(key)
-    checks.check_count("n_resamples", n_resamples)
-    checks.check_flag("stratify", stratify)
-    checks.check_choice("resampling", resampling, ("multinomial", "poisson", "bayesian"))
-    if batch is not None:
-        checks.check_count("batch", batch)
-    checks.check_count("memory_budget", memory_budget)
-    ids: Clusters | None = None if clusters is None else checks.check_clusters(clusters, items)
-    return Settings(key, n_resamples, stratify, ids, resampling, batch, memory_budget, progress)
-
-
-def check_amounts(metric: Metric, items: Items) -> None:
+def check_amounts(metric: MetricLike, items: Items) -> None:
     """Refuse amounts for a metric that has no use for them."""
-    if items.amounts is not None and not traits(metric).amounts:
+    if items.amounts is not None and not record_of(metric).amounts:
         raise TypeError("amounts are for metrics that take them, such as recall_at_fpr")
 
 
-def resampled(metric: Metric, items: Items, settings: Settings) -> BootstrapResult:
+def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapResult:
     """The bootstrap of items that have been checked."""
-    found = _over_batch(metric, items, settings)
+    request.check()
+    found = _over_batch(metric, items, request)
     result = result_of(found)
     if is_concrete(result.n_undefined):
-        _warn_of_undefined(np.asarray(result.n_undefined), settings)
+        _warn_of_undefined(np.asarray(result.n_undefined), request)
     return result
 
 
@@ -220,19 +194,19 @@ def result_of(found: Replicates) -> BootstrapResult:
 
     estimate = jax.tree.map(lambda x: jnp.asarray(x[0], dtype), found.values)
     values = jax.tree.map(lambda x: usable(x)[1:], found.values)
-    errors = jax.tree.map(spread, values)
+    errors = jax.tree.map(standard_deviation, values)
     return BootstrapResult(estimate, values, errors, jnp.sum(~defined[1:], axis=0))
 
 
-def _warn_of_undefined(n_undefined: Any, settings: Settings) -> None:
-    most, n_resamples = int(n_undefined.max(initial=0)), settings.n_resamples
+def _warn_of_undefined(n_undefined: Any, request: Request) -> None:
+    most, n_resamples = int(n_undefined.max(initial=0)), request.n_resamples
     if most == n_resamples:
         warnings.warn(
             "the metric is undefined, as a class is absent or a score is NaN: its error is NaN",
             stacklevel=4,
         )
     elif most:
-        hint = "" if settings.clusters else ": stratify=True draws each class by itself"
+        hint = "" if request.clusters else ": stratify=True draws each class by itself"
         warnings.warn(
             f"{most} of {n_resamples} resamples have items of one class only, and are left "
             f"out{hint}",
@@ -240,7 +214,7 @@ def _warn_of_undefined(n_undefined: Any, settings: Settings) -> None:
         )
 
 
-def _over_batch(metric: Metric, items: Items, settings: Settings) -> Replicates:
+def _over_batch(metric: MetricLike, items: Items, request: Request) -> Replicates:
     """Replicates `[n_resamples, ..., *value]`."""
     items = at_least_one(items)
     given = {k: v for k, v in items._asdict().items() if v is not None}
@@ -254,7 +228,7 @@ def _over_batch(metric: Metric, items: Items, settings: Settings) -> Replicates:
 
     models = Items(**{k: flat(v, k != "scores" and v.size == n) for k, v in given.items()})
     if shared:
-        found = replicates(metric, models, settings)
+        found = resample_items(metric, models, request)
     else:
         rows = [
             models._replace(
@@ -262,7 +236,7 @@ def _over_batch(metric: Metric, items: Items, settings: Settings) -> Replicates:
             )
             for i in range(len(models.scores))
         ]
-        each = [replicates(metric, _as_one(row), settings) for row in rows]
+        each = [resample_items(metric, _as_one(row), request) for row in rows]
         library = np if all(isinstance(x, np.ndarray) for x in jax.tree.leaves(each)) else jnp
         found = jax.tree.map(lambda *parts: library.concatenate(parts, axis=1), *each)
     shaped: Replicates = jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), found)
@@ -322,7 +296,13 @@ def bootstrap_mean(
     array = checks.as_array("values", values)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     items = checks.check_items(array, labels, weights, where)
-    settings = check_settings(
-        items, key, n_resamples, False, None, resampling, batch, memory_budget
+    request = Request(
+        key,
+        n_resamples,
+        stratify=False,
+        resampling=resampling,
+        batch=batch,
+        memory_budget=memory_budget,
     )
-    return result_of(mean_replicates(items, settings))
+    request.check()
+    return result_of(resample_means(items, request))

@@ -11,103 +11,29 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.host import is_concrete, on_cpu
+from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.areas import in_counts, partial_auc, roc_auc, scaled
-from jaxmetrics._roc.metric import resolve, traits
-from jaxmetrics._roc.table import ScoreTable, static_options
-from jaxmetrics._roc.thresholds import most_within, recall_at_fpr
+from jaxmetrics._roc.areas import in_counts
+from jaxmetrics._roc.metric import MetricLike, Options, choose
+from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics._roc.thresholds import most_within
 from jaxmetrics.inference._bootstrap.units import TILE, Cells
+from jaxmetrics.inference._metrics import Curves, Finish, error_bars_of
 
 UNROLL = 16
-_MANY = 8
 # Sums of weights in two orders differ by less.
 _ROUNDING = 1e-9
 
 
-class Curves(NamedTuple):
-    """Of the ROC curves of resamples, in counts; the last axis is the resamples.
-
-    Attributes:
-      negatives: `[resamples]`, all of them.
-      positives: `[resamples]`.
-      area: `[limits, resamples]`, under the curve left of each limit; without limits `[resamples]`.
-      caught: `[limits, resamples]`, positives at the last threshold within each limit.
-    """
-
-    negatives: Array
-    positives: Array
-    area: Array
-    caught: Array
-
-
-class Finish(NamedTuple):
-    """How a metric is computed of many resamples; hashable.
-
-    Attributes:
-      function: of a ScoreTable and options.
-      static: the options that are constants.
-      limits: the names of options that are false positive rates, up to which the curve is needed.
-      of_curves: of Curves and the options, the same value; None if it needs tables.
-      merges: whether neighbouring runs of one class may be one.
-    """
-
-    function: Callable[..., Any]
-    static: tuple[tuple[str, Any], ...]
-    limits: tuple[str, ...] = ()
-    of_curves: Callable[[Curves, dict[str, Any]], Array] | None = None
-    merges: bool = False
-
-
-def finish_of(metric: Callable[..., Any]) -> tuple[Finish, dict[str, Any]]:
+def finish_of(metric: MetricLike) -> tuple[Finish, Options]:
     """How to finish a metric, and its options that are arrays."""
-    function, options = resolve(metric)
-    static, arrays = static_options(options)
-    finish = Finish(function, static, merges=traits(metric).of_roc_curve)
-    if function is roc_auc.table_function:
-        finish = finish._replace(of_curves=_roc_auc)
-    if function is partial_auc.table_function and _is_zero(options["min_tpr"]):
-        if _is_zero(options["min_fpr"]):
-            finish = finish._replace(of_curves=_partial_auc, limits=("max_fpr",))
-        else:
-            finish = finish._replace(of_curves=_area_between, limits=("min_fpr", "max_fpr"))
-    if function is recall_at_fpr.table_function and options["method"] != "quantile":
-        finish = finish._replace(merges=True)
-        # Each limit adds to the work of the scan; many are looked up in tables in less time.
-        if options["method"] == "step" and np.size(options["max_fpr"]) <= _MANY:
-            finish = finish._replace(of_curves=_recall, limits=("max_fpr",))
-    return finish, arrays
-
-
-def _is_zero(option: Any) -> bool:
-    return is_concrete(option) and not np.any(np.asarray(option))
-
-
-def _roc_auc(curves: Curves, options: dict[str, Any]) -> Array:
-    return curves.area / (curves.negatives * curves.positives)
-
-
-def _partial_auc(curves: Curves, options: dict[str, Any]) -> Array:
-    return _scaled(curves.area, curves, options)
-
-
-def _area_between(curves: Curves, options: dict[str, Any]) -> Array:
-    return _scaled(curves.area[1] - curves.area[0], curves, options)
-
-
-def _scaled(area: Array, curves: Curves, options: dict[str, Any]) -> Array:
-    names = ("max_fpr", "min_fpr", "min_tpr")
-    limits = {name: jnp.asarray(options[name])[..., None] for name in names}
-    share = area / (curves.negatives * curves.positives)
-    return scaled(share, **limits, scale=options["scale"])
-
-
-def _recall(curves: Curves, options: dict[str, Any]) -> Array:
-    return curves.caught / jnp.where(curves.negatives > 0, curves.positives, jnp.nan)
+    chosen, arrays = choose(metric)
+    record, options = chosen.metric, chosen.options(arrays)
+    default = Finish(chosen, merges=record.of_roc_curve)
+    return error_bars_of(record).finish(default, options), arrays
 
 
 class Finished(NamedTuple):
@@ -125,7 +51,7 @@ class Finished(NamedTuple):
 
 
 def finish(
-    how: Finish, counts: Array, cells: Cells, totals: Array | None, arrays: dict[str, Any]
+    how: Finish, counts: Array, cells: Cells, totals: Array | None, arrays: Options
 ) -> Finished:
     """The metric of each resample of one model.
 
@@ -136,9 +62,9 @@ def finish(
       totals: `[2, resamples]`, all negatives and positives drawn, if they are known.
       arrays: the options that are arrays.
     """
-    options = {**dict(how.static), **arrays}
     if how.of_curves is None:
-        return _of_tables(how, counts, cells, options)
+        return _of_tables(how, counts, cells, arrays)
+    options = how.chosen.options(arrays)
     limits = [jnp.asarray(options[name]) for name in how.limits]
     shape = jnp.broadcast_shapes(*(x.shape for x in limits))
     shape = (len(limits), *shape) if len(limits) > 1 else shape
@@ -229,7 +155,7 @@ def _totals(counts: Array, cells: Cells) -> Array:
     return sums
 
 
-def _of_tables(how: Finish, counts: Array, cells: Cells, options: dict[str, Any]) -> Finished:
+def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options) -> Finished:
     """By the metric's own function, a resample at a time on the CPU, whose cache then holds it."""
     valid = jnp.arange(len(cells.joined)) < cells.used
     rows = jnp.maximum(jnp.cumsum(~cells.joined & valid, dtype=jnp.int32) - 1, 0)
@@ -242,7 +168,7 @@ def _of_tables(how: Finish, counts: Array, cells: Cells, options: dict[str, Any]
     def of_one(counts: Array) -> tuple[Any, Array]:
         drawn = counts if cells.unit is None else sorting.take(counts, cells.unit)
         positives, negatives = _by_row(drawn, classes, rows)
-        value = how.function(ScoreTable(thresholds, positives, negatives), **options)
+        value = how.chosen.value(ScoreTable(thresholds, positives, negatives), arrays)
         value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
         return value, (jnp.sum(positives) > 0) & (jnp.sum(negatives) > 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import at_hand, is_concrete, on_cpu, on_host
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.metric import resolve, traits
+from jaxmetrics._roc.metric import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.order import (
     NEGATIVE,
     POSITIVE,
@@ -24,25 +24,10 @@ from jaxmetrics._roc.order import (
     starts,
     undefined,
 )
-from jaxmetrics._roc.table import ScoreTable, static_options
+from jaxmetrics._roc.table import ScoreTable
 
 _IN_BOUNDS = "promise_in_bounds"
 _IN_CACHE = 1 << 15  # items
-Metric: TypeAlias = Callable[..., Any]
-
-
-class Smooth(NamedTuple):
-    """A metric with a usable gradient; hashable.
-
-    Attributes:
-      function: of a ScoreTable.
-      static: its options that are constants.
-      of_roc_curve: whether neighbouring rows of one class may be one.
-    """
-
-    function: Metric
-    static: tuple[tuple[str, Any], ...]
-    of_roc_curve: bool
 
 
 class Problems(NamedTuple):
@@ -69,19 +54,17 @@ class Slopes(NamedTuple):
     centred: tuple[Array, Array]
 
 
-def smooth(metric: Metric) -> tuple[Smooth, dict[str, Any]]:
+def choose_smooth(metric: MetricLike) -> tuple[Chosen, Options]:
     """A metric and its options that are arrays; refused if its gradient is no influence."""
-    known = traits(metric)
-    if not known.smooth:
-        name = getattr(known.public, "__name__", repr(metric))
+    chosen, arrays = choose(metric)
+    if not chosen.metric.smooth:
         raise TypeError(
-            f"{name} has no usable gradient, as its error depends on the density of the scores: "
-            "write bootstrap(metric, scores, labels, key=...), or confidence_interval(..., "
-            "key=...), which resample"
+            f"{chosen.metric.name} is not known to be smooth in the weights, so its gradient need "
+            "not be its influence: write standard_error, confidence_interval or compare with "
+            "key=jax.random.key(0), which resample; or, if the value is an integral over a curve, "
+            "table_metric(smooth=True)"
         )
-    function, options = resolve(metric)
-    static, arrays = static_options(options)
-    return Smooth(function, static, known.of_roc_curve), arrays
+    return chosen, arrays
 
 
 def order_now(items: Items) -> Ordered | None:
@@ -90,7 +73,7 @@ def order_now(items: Items) -> Ordered | None:
     return in_order(host) if on_host(host.scores, host.labels, host.where) else None
 
 
-def problems_of(items: Items, metric: Smooth) -> tuple[Problems, int]:
+def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
     """Items in order, and how many rows to provide, in few numbers."""
     items = at_least_one(items)
     problems, most = _problems(items, order_now(items), metric.of_roc_curve)
@@ -137,7 +120,7 @@ def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), results)
 
 
-def slopes_of(problem: Problems, metric: Smooth, options: dict[str, Any], n_rows: int) -> Slopes:
+def slopes_of(problem: Problems, chosen: Chosen, arrays: Options, n_rows: int) -> Slopes:
     """The slopes of one problem `[n]`."""
     items, order, rows = problem
     positives, negatives = in_order_weights(items, order)
@@ -148,16 +131,11 @@ def slopes_of(problem: Problems, metric: Smooth, options: dict[str, Any], n_rows
 
     def value(positives: Array, negatives: Array) -> Array:
         table = ScoreTable(thresholds, positives, negatives)
-        result = metric.function(table, **options, **dict(metric.static))
-        return jnp.asarray(result, jnp.float64)
+        return jnp.asarray(chosen.value(table, arrays), jnp.float64)
 
     counts = [by_row(x, rows, n_rows).astype(jnp.float64) for x in (positives, negatives)]
     estimate, pull_back = jax.vjp(value, *counts)
-    if estimate.ndim:
-        raise ValueError(
-            f"the metric must have one value a table, got {list(estimate.shape)}: take one limit "
-            "at a time, or write bootstrap(...)"
-        )
+    chosen.refuse_shapes(estimate)
     by_positives, by_negatives = pull_back(jnp.ones(()))
 
     def centred(slope: Array, count: Array) -> Array:

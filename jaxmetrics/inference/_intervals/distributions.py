@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.special import betainc, erfc, gammaincc, gammaln, ndtri
+from jax.scipy.special import betainc, gammaincc, gammaln, ndtri
 
 from jaxmetrics._base.types import Array, ArrayLike
 
@@ -29,17 +29,6 @@ def chi2_survival(statistic: ArrayLike, df: ArrayLike) -> Array:
     statistic, df = _doubles(statistic, df)
     tail: Array = gammaincc(df / 2, jnp.maximum(statistic, 0) / 2)
     return tail
-
-
-def t_two_sided(statistic: ArrayLike, df: ArrayLike) -> Array:
-    """P(|T| > |statistic|) of a Student T; `df` need not be whole and may be infinite."""
-    statistic, df = _doubles(statistic, df)
-    few = jnp.minimum(df, _MANY)
-    near = jnp.abs(statistic) < 1
-    mass = _mass(~near, statistic**2, few)
-    exact = jnp.where(near, 1 - mass, mass)
-    by_normal: Array = erfc(_normal_equivalent(statistic, jnp.maximum(df, _MANY)) / jnp.sqrt(2.0))
-    return jnp.where(df <= _MANY, exact, by_normal)
 
 
 def t_quantile(probability: ArrayLike, df: ArrayLike) -> Array:
@@ -104,17 +93,6 @@ def _t_series(probability: Array, df: Array) -> Array:
     for term in reversed(terms):
         total = (total + term) / df
     return z * (1 + total)
-
-
-def _normal_equivalent(statistic: Array, df: Array) -> Array:
-    """The normal deviate with the same tail as t for many df: G. W. Hill, Algorithm 395, 1970."""
-    shifted = df - 0.5
-    # The product is 0 times infinity where df is infinite.
-    y = jnp.where(jnp.isinf(df), statistic**2, shifted * jnp.log1p(statistic**2 / df))
-    y = jnp.minimum(y, 2000.0)  # where the tail is 0, and the ratio below is not yet inf / inf
-    scale = 48 * shifted**2
-    correction = (((-0.4 * y - 3.3) * y - 24) * y - 85.5) / (0.8 * y * y + 100 + scale)
-    return ((correction + y + 3) / scale + 1) * jnp.sqrt(y)
 
 
 def _doubles(*values: ArrayLike) -> tuple[Array, ...]:

@@ -41,7 +41,7 @@ class Interval:
 
 
 @double_program()
-def spread(replicates: Array) -> Array:
+def standard_deviation(replicates: Array) -> Array:
     """The standard deviation over the first axis, of those that are not NaN."""
     deviation = jnp.nanstd(replicates.astype(jnp.float64), axis=0, ddof=1)
     return deviation.astype(replicates.dtype)

@@ -48,20 +48,6 @@ def standard_error(moments: Moments) -> Array:
     return jnp.sqrt(parts[0] + parts[1])
 
 
-def wald(moments: Moments, confidence_level: ArrayLike) -> Limits:
-    """estimate -+ z sqrt(s0^2 / n0 + s1^2 / n1), with z the normal quantile.
-
-    The limits may pass 0 and 1. The textbook's rule: short of its level for small classes, and of
-    no width where the variance is 0.
-    """
-    moments, confidence_level = _doubles(moments), jnp.asarray(confidence_level, jnp.float64)
-    estimate, variances, sizes = moments
-    largest = estimate * (1 - estimate)
-    variance = sum(_known(s2, n, largest) / n for s2, n in zip(variances, sizes, strict=True))
-    margin = distributions.normal_quantile((1 + confidence_level) / 2) * jnp.sqrt(variance)
-    return estimate - margin, estimate + margin
-
-
 def logit_t(moments: Moments, confidence_level: ArrayLike) -> Limits:
     """logit(estimate) -+ t sqrt(V) / (A (1 - A)), taken back, with V = s0^2 / n0 + s1^2 / n1.
 

@@ -1,0 +1,273 @@
+"""The best of one rate where another keeps to a limit, and the threshold of the lowest cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, NamedTuple, Protocol, overload
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.numerics import rates, slack
+from jaxmetrics._base.types import Array, ArrayLike, P
+from jaxmetrics._roc.curves import operating_points
+from jaxmetrics._roc.metric import Metric, library_metric
+from jaxmetrics._roc.table import ScoreTable
+
+
+class AtThreshold(NamedTuple):
+    """A value and the threshold that attains it: decide "positive" at `score >= threshold`."""
+
+    value: Array
+    threshold: Array
+
+
+class _WithThreshold(Protocol[P]):
+    """A metric whose value comes with its threshold where that is asked for."""
+
+    @property
+    def record(self) -> Metric:
+        """What the metric is."""
+
+    @overload
+    def __call__(
+        self, *items: ArrayLike, return_threshold: Literal[True], **options: Any
+    ) -> AtThreshold: ...
+
+    @overload
+    def __call__(self, table: ScoreTable, /, *args: P.args, **options: P.kwargs) -> Array: ...
+
+    @overload
+    def __call__(self, scores: ArrayLike, labels: ArrayLike, **options: Any) -> Array: ...
+
+
+def _metric_with_threshold(
+    function: Callable[Concatenate[ScoreTable, P], Array | AtThreshold],
+) -> _WithThreshold[P]:
+    metric: Any = library_metric(function)
+    found: _WithThreshold[P] = metric
+    return found
+
+
+@_metric_with_threshold
+def precision_at_recall(
+    table: ScoreTable, *, min_recall: ArrayLike, return_threshold: bool = False
+) -> Array | AtThreshold:
+    """The largest precision at a recall of at least `min_recall`.
+
+    max of TP / (TP + FP) over thresholds with TP / P >= min_recall.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      min_recall: in [0, 1], one or several; a last axis is added for several.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
+        lowest of those that attain the value.
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN without positives or where a valid score is NaN. Time O(n log n + n k), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.precision_at_recall([.1, .4, .35, .8], [0, 0, 1, 1], min_recall=1.0))
+      0.6666667
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    precision = numerics.divide(tps, tps + fps, 1.0)
+    points = _Tradeoff(precision, rates(tps, tps[-1]), thresholds)
+    return _best(points, min_recall, slack(table.positives), return_threshold, lowest=True)
+
+
+@_metric_with_threshold
+def recall_at_precision(
+    table: ScoreTable, *, min_precision: ArrayLike, return_threshold: bool = False
+) -> Array | AtThreshold:
+    """The largest recall at a precision of at least `min_precision`.
+
+    max of TP / P over thresholds with TP / (TP + FP) >= min_precision; 0 at +inf if there is none.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      min_precision: in [0, 1], one or several; a last axis is added for several.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
+        highest of those that attain the value.
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN without positives or where a valid score is NaN. Time O(n log n + n k), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.recall_at_precision([.1, .4, .35, .8], [0, 0, 1, 1], min_precision=0.6))
+      1.0
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    precision = numerics.divide(tps, tps + fps, 1.0)
+    points = _Tradeoff(rates(tps, tps[-1]), precision, thresholds)
+    return _best(points, min_precision, slack(table.positives), return_threshold)
+
+
+@_metric_with_threshold
+def sensitivity_at_specificity(
+    table: ScoreTable, *, min_specificity: ArrayLike, return_threshold: bool = False
+) -> Array | AtThreshold:
+    """The largest sensitivity (TPR) at a specificity of at least `min_specificity`.
+
+    max of TP / P over thresholds with TN / N >= min_specificity.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      min_specificity: in [0, 1], one or several; a last axis is added for several.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
+        highest of those that attain the value.
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where a class is absent or a valid score is NaN. Time O(n log n + n k), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.sensitivity_at_specificity([.1, .4, .35, .8], [0, 0, 1, 1], min_specificity=0.9))
+      0.5
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    specificity = rates(fps[-1] - fps, fps[-1])
+    points = _Tradeoff(rates(tps, tps[-1]), specificity, thresholds)
+    return _best(points, min_specificity, slack(table.negatives), return_threshold)
+
+
+@_metric_with_threshold
+def specificity_at_sensitivity(
+    table: ScoreTable, *, min_sensitivity: ArrayLike, return_threshold: bool = False
+) -> Array | AtThreshold:
+    """The largest specificity (TNR) at a sensitivity of at least `min_sensitivity`.
+
+    max of TN / N over thresholds with TP / P >= min_sensitivity.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      min_sensitivity: in [0, 1], one or several; a last axis is added for several.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
+        lowest of those that attain the value.
+
+    Returns:
+      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where a class is absent or a valid score is NaN. Time O(n log n + n k), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.specificity_at_sensitivity([.1, .4, .35, .8], [0, 0, 1, 1], min_sensitivity=0.9))
+      0.5
+
+    Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+    """
+    fps, tps, thresholds = operating_points(table)
+    specificity = rates(fps[-1] - fps, fps[-1])
+    points = _Tradeoff(specificity, rates(tps, tps[-1]), thresholds)
+    tolerance = slack(table.positives)
+    return _best(points, min_sensitivity, tolerance, return_threshold, lowest=True)
+
+
+class _Tradeoff(NamedTuple):
+    """Points with something to maximise and something to keep above a limit."""
+
+    objective: Array
+    constrained: Array
+    thresholds: Array
+
+
+def _best(
+    points: _Tradeoff,
+    limit: ArrayLike,
+    slack: float,
+    return_threshold: bool,
+    *,
+    lowest: bool = False,
+) -> Array | AtThreshold:
+    """The largest objective where `constrained` is at least the limit; `lowest` breaks ties."""
+    limit = jnp.asarray(limit)
+    if lowest:
+        points = _Tradeoff(*(x[::-1] for x in points))
+
+    def index(limit: Array) -> Array:
+        allowed = (points.constrained * (1 + slack)).astype(limit.dtype) >= limit
+        return jnp.argmax(jnp.where(allowed, points.objective, -jnp.inf))
+
+    # One limit at a time, so that memory does not grow with their number.
+    best = lax.map(index, limit.ravel()).reshape(limit.shape) if limit.ndim else index(limit)
+    # With a class absent the quotients are NaN, which the comparisons above pass over.
+    defined = ~jnp.isnan(points.objective[0] + points.constrained[0] + limit)
+    value = jnp.where(defined, points.objective[best], jnp.nan)
+    if not return_threshold:
+        return value
+    return AtThreshold(value, jnp.where(defined, points.thresholds[best], jnp.nan))
+
+
+@library_metric
+def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> Array:
+    """The threshold with the lowest total cost of errors.
+
+    argmin over t of fp_cost * FP(t) + fn_cost * FN(t), for the decision `score >= t`; the highest
+    such t. `cost_curve` has the costs.
+
+    Args:
+      scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
+      labels: `[..., n]`, bool or 0 and 1.
+      weights: `[..., n]`, not negative.
+      where: `[..., n]` bool, False for items to leave out.
+      fp_cost: what a false positive costs; not negative.
+      fn_cost: what a false negative costs.
+
+    Returns:
+      `[...]`, in the unit of the scores; +inf where flagging nothing is cheapest.
+
+    Raises:
+      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+
+    NaN where a valid score is NaN or no item is valid. Time O(n log n), memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> print(jm.min_cost_threshold([.1, .4, .35, .8], [0, 0, 1, 1], fp_cost=100, fn_cost=1000))
+      0.35
+
+    Reference: C. Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
+    """
+    fps, tps, thresholds = operating_points(table)
+    cost = fp_cost * fps + fn_cost * (tps[-1] - tps)
+    return jnp.where(jnp.isnan(cost[0]), jnp.nan, thresholds[jnp.argmin(cost)])

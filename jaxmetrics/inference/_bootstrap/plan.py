@@ -1,0 +1,247 @@
+"""What all chunks of a bootstrap share: the units that are drawn and the cells that they fill."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_precision, double_program
+from jaxmetrics._base.host import at_hand, is_compiling, is_concrete
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.metric import Options
+from jaxmetrics._roc.order import (
+    LEFT_OUT,
+    NEGATIVE,
+    POSITIVE,
+    Ordered,
+    in_order,
+    undefined,
+)
+from jaxmetrics.inference._bootstrap.draws import Sampler, rates_of
+from jaxmetrics.inference._bootstrap.random import (
+    Distribution,
+    poisson_distribution,
+    poisson_tables,
+)
+from jaxmetrics.inference._bootstrap.units import (
+    TILE,
+    Cells,
+    Runs,
+    Units,
+    cells_of_items,
+    head_of,
+    padded,
+    padded_units,
+    runs_of,
+    units_of_items,
+    units_of_runs,
+)
+from jaxmetrics.inference._influence.gradient import order_now
+from jaxmetrics.inference._influence.variance import Clusters
+from jaxmetrics.inference._metrics import Finish
+
+
+class Plan(NamedTuple):
+    """How to resample, as compile-time constants.
+
+    Attributes:
+      resampling: "multinomial", "poisson" or "bayesian".
+      stratified: whether each class is drawn by itself.
+      by_class: whether draws add up to the items of each class, so that their totals are known.
+      max_size: the most items that are drawn as one.
+      finish: how the metric is computed; None for a mean.
+    """
+
+    resampling: str
+    stratified: bool
+    by_class: bool
+    max_size: int
+    finish: Finish | None
+
+
+class Prepared(NamedTuple):
+    """What all chunks share.
+
+    Attributes:
+      sampler: of the units.
+      cells: without runs, with an axis of models; for a mean, values and weights `[models, n]`.
+      arrays: the options of the metric that are arrays.
+      undefined: `[models]` or `[]`, whether the metric is NaN throughout.
+    """
+
+    sampler: Sampler
+    cells: Any
+    arrays: Options
+    undefined: Array
+
+
+def is_traced(*trees: Any) -> bool:
+    """Whether a program is being traced."""
+    return is_compiling() or not all(map(is_concrete, jax.tree.leaves(trees)))
+
+
+# Preparing: units and cells from items. What differs between metrics is traced, not static, so that
+# they share these programs.
+
+
+def prepare_runs(
+    items: Items, plan: Plan, limit: float, _: Any, *, merges: bool
+) -> tuple[Units, Cells, Any]:
+    """One model, whose items are drawn in runs."""
+    items = items._replace(scores=items.scores[0])
+    order, bad = _in_order(items)
+    total = _by_kind(order)
+    traced = is_traced(order)
+    if not traced:
+        with double_precision():
+            order = _padded(order, int(head_of(order, limit)))
+    runs = _runs(order, merges)
+    n = len(order.keys)
+    # As many places as there are runs, in few sizes; or, unknown yet, as there are items.
+    capacity = n if traced else min(_places(int(runs.used)), n)
+    like = np.zeros(0, items.scores.dtype)
+    return *_units_of_runs(order, runs, total, like, plan.stratified, capacity), bad
+
+
+def _in_order(items: Items) -> tuple[Ordered, Any]:
+    """One problem in order, and whether it is undefined; NumPy's arrays, if NumPy may sort them."""
+    order = order_now(items)
+    if order is not None:
+        return order, undefined(Items(*at_hand(*items)))
+    return _in_order_on_device(items)
+
+
+@double_program()
+def _in_order_on_device(items: Items) -> tuple[Ordered, Array]:
+    items = jax.tree.map(jnp.asarray, items)
+    return in_order(items), undefined(items)
+
+
+def _by_kind(order: Ordered) -> Any:
+    """All negatives and positives, `[2]`."""
+    library = numerics.namespace(order.kinds)
+    counts = [library.sum(order.kinds == kind) for kind in (NEGATIVE, POSITIVE)]
+    return library.stack(counts).astype(np.int32)
+
+
+def _places(n: int) -> int:
+    """At least n, and one of few numbers, so that data of like size share a program."""
+    return max(1 << (n - 1).bit_length(), TILE) if n else TILE
+
+
+def _padded(order: Ordered, n: int) -> Ordered:
+    """The first n items, and items that are left out for the remaining places."""
+    library = numerics.namespace(order.keys)
+    widths = (0, _places(n) - n)
+    last = ~order.keys.dtype.type(0)
+    return Ordered(
+        library.pad(order.keys[:n], widths, constant_values=last),
+        library.pad(order.kinds[:n], widths, constant_values=LEFT_OUT),
+        library.pad(order.item[:n], widths),
+    )
+
+
+@double_program()
+def _runs(order: Ordered, merges: Array) -> Runs:
+    return runs_of(jax.tree.map(jnp.asarray, order), merges)
+
+
+@double_program("capacity")
+def _units_of_runs(
+    order: Ordered, runs: Runs, total: Array, like: Array, stratified: Array, capacity: int
+) -> tuple[Units, Cells]:
+    order = jax.tree.map(jnp.asarray, order)
+    found = units_of_runs(order, runs, total, like, capacity, stratified)
+    return padded(*found)
+
+
+def prepare_items(
+    items: Items, plan: Plan, limit: Any, clusters: Clusters | None
+) -> tuple[Units, Cells, Any]:
+    """Several models, weights, or clusters: each item or cluster is drawn by itself."""
+    ids, n_clusters = (None, 0) if clusters is None else clusters
+    return _units_of_items(items, order_now(items), ids, plan.stratified, limit, n_clusters)
+
+
+@double_program("n_clusters")
+def _units_of_items(
+    items: Items,
+    order: Ordered | None,
+    ids: Array | None,
+    stratified: Array,
+    limit: Array,
+    n_clusters: int,
+) -> tuple[Units, Cells, Array]:
+    items = jax.tree.map(jnp.asarray, items)
+    order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
+    valid = jnp.ones(items.labels.shape, bool) if items.where is None else items.where
+    if items.weights is not None and items.weights.ndim == 1:
+        valid = valid & (items.weights > 0)
+    strata = jnp.where(valid, (items.labels == 1) & stratified, LEFT_OUT)
+    if ids is not None:
+        used = jnp.zeros(n_clusters, bool).at[ids].max(valid)
+        strata = jnp.where(used, 0, LEFT_OUT)
+
+    def of_model(scores: Any, order: Ordered, weights: Any, amounts: Any) -> Cells:
+        one = items._replace(scores=scores, weights=weights, amounts=amounts)
+        return cells_of_items(one, order, ids, limit)
+
+    per_item = (items.weights, items.amounts)
+    axes = [0 if x is not None and x.ndim == 2 else None for x in per_item]
+    cells = jax.vmap(of_model, in_axes=(0, 0, *axes))(items.scores, order, *per_item)
+    units, cells = padded(units_of_items(strata), cells)
+    return units, cells, jnp.broadcast_to(undefined(items), items.scores.shape[:1])
+
+
+@double_program()
+def units_of_values(items: Items) -> tuple[Units, Array, Array]:
+    """Units, and values and weights `[rows, n]` of which the products with counts are sums."""
+    items = jax.tree.map(jnp.asarray, items)
+    n = items.scores.shape[-1]
+    valid = jnp.ones(n, bool) if items.where is None else items.where
+    weights = jnp.where(valid, 1.0 if items.weights is None else items.weights, 0.0)
+    shape = jnp.broadcast_shapes(items.scores.shape, weights.shape)
+    weights = jnp.broadcast_to(weights, shape).reshape(-1, n).astype(jnp.float64)
+    values = jnp.broadcast_to(items.scores, shape).reshape(-1, n)
+    values = jnp.where(weights > 0, values * weights, 0.0)
+    strata = jnp.where(jnp.any(weights > 0, axis=0), 0, LEFT_OUT)
+    return padded_units(units_of_items(strata)), values, weights
+
+
+@double_program("max_size")
+def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
+    tables, starts = poisson_tables(rates_of(total, fill), max_size)
+    return tables.ravel(), starts.ravel()
+
+
+@double_program("most")
+def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribution, Distribution]:
+    means = rates_of(total, fill) * (total - drawn)
+    return poisson_distribution(means[0], most), poisson_distribution(means[1], most)
+
+
+def sampler_of(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
+    fill = plan.resampling == "multinomial"
+    tables, starts = _tables(units.total, fill, plan.max_size)
+    most = 1 << len(units.owner).bit_length()
+    rest = _rest(units.total, units.drawn, fill, most) if head else None
+    return Sampler(units, words, tables, starts, rest)
+
+
+@double_program()
+def pairs_of(items: Items) -> tuple[Units, Items]:
+    """Pairs of units, and items that each model has twice: its own, and in the other's place."""
+    n = items.scores.shape[-1]
+    own = jnp.pad(jnp.repeat(jnp.array([1, 0], jnp.int32), n), (0, -2 * n % TILE))
+    pair, none = jnp.tile(jnp.arange(n, dtype=jnp.int32), 2), jnp.zeros(2, jnp.int32)
+    units = Units(own, 1 - own, jnp.int32(2 * n), pair, none, none)
+    twice = Items(
+        scores=jnp.stack([items.scores, items.scores[::-1]], axis=1).reshape(2, 2 * n),
+        labels=jnp.tile(items.labels, 2),
+        where=None if items.where is None else jnp.tile(items.where, 2),
+    )
+    return units, twice

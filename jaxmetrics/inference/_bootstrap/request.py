@@ -1,0 +1,38 @@
+"""What a caller asks of a bootstrap: how many resamples, of what, and what they may take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxmetrics._base import checks
+from jaxmetrics.inference._influence.variance import Clusters
+
+MEMORY_BUDGET = 2**28
+
+
+class Request(NamedTuple):
+    """As the arguments of `bootstrap` of the same names.
+
+    Attributes:
+      clusters: the cluster of each item, checked, and how many there are.
+    """
+
+    key: Any
+    n_resamples: int = 2000
+    stratify: bool = True
+    clusters: Clusters | None = None
+    resampling: str = "multinomial"
+    batch: int | None = None
+    memory_budget: int = MEMORY_BUDGET
+    progress: Callable[[int], None] | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be done."""
+        checks.check_key(self.key)
+        checks.check_count("n_resamples", self.n_resamples)
+        checks.check_flag("stratify", self.stratify)
+        checks.check_choice("resampling", self.resampling, ("multinomial", "poisson", "bayesian"))
+        if self.batch is not None:
+            checks.check_count("batch", self.batch)
+        checks.check_count("memory_budget", self.memory_budget)

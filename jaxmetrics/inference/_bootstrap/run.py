@@ -1,0 +1,225 @@
+"""The metric of every resample: prepared once, drawn and finished in chunks of bounded memory."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import on_cpu, threads
+from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.metric import MetricLike
+from jaxmetrics.inference._bootstrap.draws import Draws, draw, in_turn
+from jaxmetrics.inference._bootstrap.finish import Finished, finish, finish_of
+from jaxmetrics.inference._bootstrap.plan import (
+    Plan,
+    Prepared,
+    is_traced,
+    pairs_of,
+    prepare_items,
+    prepare_runs,
+    sampler_of,
+    units_of_values,
+)
+from jaxmetrics.inference._bootstrap.random import (
+    MAX_SIZE,
+    words_of,
+)
+from jaxmetrics.inference._bootstrap.request import Request
+from jaxmetrics.inference._bootstrap.units import (
+    TILE,
+    Cells,
+)
+
+
+class Replicates(NamedTuple):
+    """The metric of resamples `[resamples, models, ...]`, of which the first is the data.
+
+    `defined` `[resamples, models]` says in which both classes were drawn.
+    """
+
+    values: Any
+    defined: Any
+
+
+def resample_items(metric: MetricLike, items: Items, request: Request) -> Replicates:
+    """Resamples items of which scores are `[models, n]`, labels and where `[n]`."""
+    how, arrays = finish_of(metric)
+    items = at_least_one(items)
+    resampling, clusters = request.resampling, request.clusters
+    counted = clusters is None and items.weights is None and items.amounts is None
+    runs = counted and len(items.scores) == 1 and resampling != "bayesian"
+    stratified = request.stratify and clusters is None
+    by_class = counted and stratified and resampling != "bayesian"
+    plan = Plan(resampling, stratified, by_class, MAX_SIZE if runs else 1, how)
+    prepare = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
+    words = words_of(request.key)
+    traced = is_traced(items, words, arrays)
+    has_head = by_class and bool(how.limits) and not traced
+    deepest = max(float(np.max(arrays[name])) for name in how.limits) if has_head else 1.0
+    for limit in (deepest, 1.0) if deepest < 1 else (1.0,):
+        units, cells, bad = prepare(items, plan, limit, clusters)
+        source = sampler_of(units, words, plan, limit < 1 and runs)
+        prepared = Prepared(source, cells, arrays, bad)
+        found, sufficient = _collect(prepared, plan, request, traced)
+        if sufficient:
+            break
+    return found
+
+
+def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replicates:
+    """The metric of two models whose scores are swapped at random, `[2, n]`, by fair coins.
+
+    The first resample is that in which nothing is swapped.
+    """
+    how, arrays = finish_of(metric)
+    words = words_of(request.key)
+    plan = Plan("swap", False, False, 1, how)
+    units, twice = pairs_of(items)
+    _, cells, bad = prepare_items(twice, plan, 1.0, None)
+    prepared = Prepared(sampler_of(units, words, plan, False), cells, arrays, bad)
+    return _collect(prepared, plan, request, is_traced(items, words, arrays))[0]
+
+
+def resample_means(items: Items, request: Request) -> Replicates:
+    """The mean of `items.scores` `[..., n]`, of which every item is drawn by itself."""
+    items, words = at_least_one(items), words_of(request.key)
+    traced = is_traced(items, words)
+    plan = Plan(request.resampling, False, False, 1, None)
+    units, values, weights = units_of_values(items)
+    source = sampler_of(units, words, plan, False)
+    prepared = Prepared(source, (values, weights), {}, jnp.zeros(1, bool))
+    found, _ = _collect(prepared, plan, request, traced)
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    return Replicates(*(x.reshape(len(x), *batch) for x in found))
+
+
+def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
+    """How many resamples at once; an even number."""
+    # Counts, words, and of what a metric makes of its tables those of one resample at a time.
+    bytes_each = 4 * len(prepared.sampler.units.size) + 16 * TILE
+    if plan.finish is None:
+        bytes_each += 8 * len(prepared.sampler.units.size)
+    elif plan.finish.of_curves is None and not on_cpu():
+        bytes_each += 80 * prepared.cells.joined.shape[-1]
+    most = 4096
+    if on_cpu():  # whose cache holds the counts of few units
+        most = 64 if len(prepared.sampler.units.size) > 1 << 14 else 128
+    few = 1 << (request.n_resamples - 1).bit_length()  # enough for all, in few sizes
+    lanes = request.batch or min(request.memory_budget // bytes_each, most, few)
+    return max(lanes + lanes % 2, 2)
+
+
+# Chunks.
+
+
+def _chunk(prepared: Prepared, first: Array, plan: Plan, lanes: int) -> dict[str, Any]:
+    """Of the resamples `first` to `first + lanes - 1`, in turn."""
+    draws = draw(prepared.sampler, first, lanes, plan.resampling)
+    found = _finished(prepared, draws, plan)
+    bad = prepared.undefined.reshape(-1, 1)
+
+    def turned(values: Array) -> Array:
+        values = jnp.where(bad.reshape(-1, *(1,) * (values.ndim - 1)), jnp.nan, values)
+        return in_turn(jnp.swapaxes(values, 0, 1))
+
+    return {
+        "values": jax.tree.map(turned, found.values),
+        "defined": in_turn((found.defined & ~bad).T),
+        "accepted": in_turn(draws.accepted),
+        "sufficient": jnp.all(found.sufficient | ~draws.accepted | bad),
+    }
+
+
+def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
+    """The metric `[models, resamples]` of each resample."""
+    if plan.finish is None:
+        values, weights = prepared.cells
+        counts = draws.counts[: values.shape[-1]].astype(jnp.float64)
+        sums, totals = values @ counts, weights @ counts
+        return Finished(numerics.divide(sums, totals, jnp.nan), totals > 0, totals >= 0)
+    how, totals = plan.finish, draws.totals if plan.by_class else None
+
+    def of_model(cells: Cells) -> Finished:
+        return finish(how, draws.counts, cells, totals, prepared.arrays)
+
+    found: Finished
+    if prepared.cells.unit is None:
+        found = jax.tree.map(lambda x: x[None], of_model(prepared.cells))
+    else:
+        found = lax.map(of_model, prepared.cells)
+    return found
+
+
+_compiled_chunk = double_program("plan", "lanes")(_chunk)
+
+
+def _collect(
+    prepared: Prepared, plan: Plan, request: Request, traced: bool
+) -> tuple[Replicates, bool]:
+    """The first resamples that are accepted, and whether the cells sufficed for them."""
+    lanes = _lanes(prepared, plan, request)
+    if traced:
+        wanted = request.n_resamples + 1
+        return _in_program(prepared, plan, wanted, lanes), True
+    return _in_threads(prepared, plan, request, lanes)
+
+
+def _in_threads(
+    prepared: Prepared, plan: Plan, request: Request, lanes: int
+) -> tuple[Replicates, bool]:
+    """Chunk after chunk, as many at a time as there are processors, until enough are accepted."""
+    progress, wanted = request.progress, request.n_resamples + 1
+
+    def run(number: int) -> dict[str, Any]:
+        found = _compiled_chunk(prepared, np.uint32(number * lanes), plan, lanes)
+        result: dict[str, Any] = jax.tree.map(np.asarray, found)
+        return result
+
+    chunks = [run(0)]  # alone, as it compiles
+    with threads() as workers:
+        while True:
+            accepted = sum(int(chunk["accepted"].sum()) for chunk in chunks)
+            sufficient = all(chunk["sufficient"] for chunk in chunks)
+            if progress is not None:
+                progress(max(min(accepted, wanted) - 1, 0))
+            if accepted >= wanted or not sufficient:
+                break
+            more = -(-(wanted - accepted) * len(chunks) // max(accepted, 1))
+            # In rounds, so that progress is seen.
+            more = min(more, 4 * len(chunks)) if progress is not None else more
+            chunks.extend(workers.map(run, range(len(chunks), len(chunks) + more)))
+    keep = np.flatnonzero(np.concatenate([chunk["accepted"] for chunk in chunks]))[:wanted]
+
+    def joined(name: str) -> Any:
+        parts = [chunk[name] for chunk in chunks]
+        return jax.tree.map(lambda *parts: np.concatenate(parts)[keep], *parts)
+
+    return Replicates(joined("values"), joined("defined")), sufficient
+
+
+@double_program("plan", "wanted", "lanes")
+def _in_program(prepared: Prepared, plan: Plan, wanted: int, lanes: int) -> Replicates:
+    """A loop over chunks within a program that is being traced."""
+    n = wanted
+    if plan.resampling == "multinomial":
+        # Nine of ten are accepted or more; that this is not enough has a chance below 1e-12.
+        n = int(wanted / 0.9 + 8 * np.sqrt(wanted) + 16)
+    starts = jnp.arange(0, n, lanes, dtype=jnp.uint32)
+    found = lax.map(lambda first: _chunk(prepared, first, plan, lanes), starts)
+    accepted = found["accepted"].ravel()
+    keep = jnp.nonzero(accepted, size=wanted, fill_value=len(accepted))[0]
+
+    def kept(x: Array, fill: float) -> Array:
+        flat = x.reshape(-1, *x.shape[2:])
+        return flat.at[keep].get(mode="fill", fill_value=fill)
+
+    values = jax.tree.map(lambda x: kept(x, jnp.nan), found["values"])
+    return Replicates(values, kept(found["defined"], False))

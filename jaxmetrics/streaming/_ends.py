@@ -1,0 +1,84 @@
+"""The ends of a metric over all orders of the items within bins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics.streaming._tables import descending, in_bins, undefined_of
+
+R = TypeVar("R")
+Value: TypeAlias = Callable[[ScoreTable], Array]
+
+
+class Counted(NamedTuple):
+    """What bins hold, the highest bin first; a pytree.
+
+    Attributes:
+      positives: `[bins]`.
+      negatives: `[bins]`.
+      lowest: `[bins]`, the lowest score of each.
+      highest: `[bins]`, the highest score.
+      undefined: `[]`, whether a metric of them is NaN.
+    """
+
+    positives: Array
+    negatives: Array
+    lowest: Array
+    highest: Array
+    undefined: Array
+
+
+def counted(digits: Array, levels: tuple[Array, Array], ignore_nan: bool) -> Counted:
+    """What the bins `[..., bins]` of states hold."""
+    positives, negatives = descending(digits)
+    lowest, highest = (jnp.broadcast_to(x, positives.shape) for x in levels)
+    return Counted(positives, negatives, lowest, highest, undefined_of(digits, ignore_nan))
+
+
+def of_each(function: Callable[[Counted], R], states: Counted) -> R:
+    """`function` of the bins of one state, for each of a batch."""
+    return numerics.over_batch(function, states.undefined.ndim)(states)
+
+
+def ends_by_order(value: Value, bins: Counted, weighted: bool) -> Array:
+    """`[3, ...]`: negatives above positives in each bin, ties, and positives above negatives."""
+    return _of_tables(value, in_bins(*bins[:2], bins.lowest, bins.undefined))
+
+
+def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
+    """The same of a threshold, whose ends are the lowest and the highest score of a bin."""
+    _, even, best = in_bins(*bins[:2], bins.lowest, bins.undefined)
+    worst, _, _ = in_bins(*bins[:2], bins.highest, bins.undefined)
+    return _of_tables(value, (best, even, worst))
+
+
+def ends_by_precision(value: Value, bins: Counted, weighted: bool) -> Array:
+    """The same of average precision, whose low end has each positive by itself."""
+    low = _least_precision(bins.positives, bins.negatives, weighted)
+    return ends_by_order(value, bins, weighted).at[0].set(low)
+
+
+def _of_tables(value: Value, tables: tuple[ScoreTable, ...]) -> Array:
+    stacked = ScoreTable(*map(jnp.stack, zip(*tables, strict=True)))
+    values: Array = jax.vmap(value)(stacked)
+    return values
+
+
+def _least_precision(positives: Array, negatives: Array, weighted: bool) -> Array:
+    """Average precision if in each bin all negatives are above all positives, which do not tie.
+
+    With F false positives and T to T + P true ones, the bin adds sum over i = 1 to P of
+    (T + i) / (T + i + F), which is at least P - F log((T + F + P + 1/2) / (T + F + 1/2)); of
+    weights, however they are cut, at least the integral, which is that without the halves.
+    """
+    tps, fps = jnp.cumsum(positives), jnp.cumsum(negatives)
+    before = tps - positives + fps + (0.0 if weighted else 0.5)
+    lost = fps * jnp.log1p(numerics.divide(positives, before, 0.0))
+    return numerics.divide(jnp.sum(positives - lost), tps[-1], 0.0)

@@ -1,0 +1,40 @@
+"""What is asked of a state: a metric, and how items without a score are taken."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._roc.metric import Chosen, MetricLike, Options, choose
+from jaxmetrics.streaming._bins import Bins
+from jaxmetrics.streaming._state import State, check_state
+
+
+class Question(NamedTuple):
+    """A metric of a state, checked.
+
+    Attributes:
+      chosen: the metric, with the options that are constants.
+      arrays: its other options.
+      digits: of the state.
+      levels: the lowest and the highest score of each bin, the highest bin first.
+      ignore_nan: whether items without a score are left out.
+    """
+
+    chosen: Chosen
+    arrays: Options
+    digits: Array
+    levels: tuple[HostArray, HostArray]
+    ignore_nan: bool
+
+
+def question(metric: MetricLike, state: State, bins: Bins, ignore_nan: bool) -> Question:
+    """Refuses a state that is not of these bins."""
+    check_state(state, bins)
+    checks.check_flag("ignore_nan", ignore_nan)
+    upper = np.append(bins.lower[1:], np.float32(np.inf))
+    levels = bins.lower[::-1].copy(), upper[::-1].copy()
+    return Question(*choose(metric), state.digits, levels, ignore_nan)
