@@ -11,7 +11,8 @@ from jax import lax
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import descending_keys
 from jaxmetrics._base.types import Array
-from jaxmetrics._ranking.lists import Lists, list_metric, order, places, runs, take
+from jaxmetrics._ranking.lists import Lists, order, places, runs, take
+from jaxmetrics._ranking.metric import list_metric
 
 _SHORT = 256  # documents of a list up to which comparing all pairs is faster than sorting
 
