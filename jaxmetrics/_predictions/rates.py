@@ -64,10 +64,10 @@ def recall(
     """
     items = decisions(predictions, labels, weights, where)
     choice = choice_of(items, n_classes, average, classes, positive_class)
-    return value_of(items, choice, _recall, zero_division)
+    return value_of(items, choice, _class_recall, zero_division)
 
 
-def _recall(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _class_recall(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
     return divide(outcomes.hits, outcomes.actual, otherwise)
 
 
@@ -123,10 +123,10 @@ def precision(
     """
     items = decisions(predictions, labels, weights, where)
     choice = choice_of(items, n_classes, average, classes, positive_class)
-    return value_of(items, choice, _precision, zero_division)
+    return value_of(items, choice, _class_precision, zero_division)
 
 
-def _precision(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _class_precision(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
     return divide(outcomes.hits, outcomes.predicted, otherwise)
 
 
@@ -182,10 +182,10 @@ def f_beta(
     """
     items = decisions(predictions, labels, weights, where)
     choice = choice_of(items, n_classes, average, classes, positive_class)
-    return value_of(items, choice, _f_beta, zero_division, beta)
+    return value_of(items, choice, _class_f_beta, zero_division, beta)
 
 
-def _f_beta(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _class_f_beta(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
     found = (1 + beta**2) * outcomes.hits
     missed = beta**2 * outcomes.false_negatives + outcomes.false_positives
     return divide(found, found + missed, otherwise)
@@ -243,9 +243,9 @@ def specificity(
     """
     items = decisions(predictions, labels, weights, where)
     choice = choice_of(items, n_classes, average, classes, positive_class)
-    return value_of(items, choice, _specificity, zero_division)
+    return value_of(items, choice, _class_specificity, zero_division)
 
 
-def _specificity(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _class_specificity(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
     rest = outcomes.true_negatives + outcomes.false_positives
     return divide(outcomes.true_negatives, rest, otherwise)

@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.sorting import take
 from jaxmetrics._base.types import Array
 
 Places = int | tuple[int, ...] | None
@@ -152,12 +153,6 @@ class Lists(NamedTuple):
         return means
 
 
-def take(values: Array, order: Array) -> Array:
-    """`values[order]`, all of which are known to exist."""
-    taken: Array = values.at[order].get(mode="promise_in_bounds")
-    return taken
-
-
 def places(order: Array) -> Array:
     """`[places]`, the number of each place from 0."""
     return jnp.arange(len(order), dtype=jnp.int32)
@@ -193,7 +188,7 @@ def _before(x: Array) -> Array:
 # Ordering. Of NumPy's arrays by NumPy; others are to be traced in double precision.
 
 
-def order(keys: Any, valid: Any, segment: Any, *, first: int | None = None) -> Any:
+def order_of_items(keys: Any, valid: Any, segment: Any, *, first: int | None = None) -> Any:
     """Items `[..., n]` in order of segment, then of key, then of index; the first so many.
 
     Masked items are last. `valid` is None where all are valid, `segment` where there is one list.
@@ -224,7 +219,7 @@ def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
         return sorting.sort_by_key_and_payload(
             *library.broadcast_arrays(segment.astype(np.uint32), keys)
         )[1]
-    item = order(keys, valid, segment)
+    item = order_of_items(keys, valid, segment)
     return _gather(library.broadcast_to(keys, item.shape), item)
 
 
@@ -233,9 +228,10 @@ def _last(keys: Any) -> Any:
 
 
 def _gather(values: Any, order: Any) -> Any:
+    """`take`, of NumPy's arrays by NumPy."""
     if isinstance(values, np.ndarray):
         return np.take_along_axis(values, order, -1)
-    return sorting.take(values, order)
+    return take(values, order)
 
 
 def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:

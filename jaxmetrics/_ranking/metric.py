@@ -16,7 +16,7 @@ from jaxmetrics._base.host import at_hand, on_host, threads
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.types import Array, ArrayLike, Items, P
-from jaxmetrics._ranking.lists import Lists, Places, falling_keys, in_a_segment, order
+from jaxmetrics._ranking.lists import Lists, Places, falling_keys, in_a_segment, order_of_items
 
 
 class ListMetric(Protocol[P]):
@@ -93,9 +93,9 @@ def list_metric(
             with double_precision():
                 orders = None
                 if ordered:
-                    orders = _orders_now(items, segment, count, chosen.get("k"), sorts)
+                    orders = _orders_on_host(items, segment, count, chosen.get("k"), sorts)
             dtype = np.dtype(numerics.default_float())
-            value: Array = _evaluate(
+            value: Array = _values_of_lists(
                 items, segment, orders, function, constants, count, ordered, sorts, dtype
             )
             return value
@@ -108,7 +108,7 @@ def list_metric(
     return decorate
 
 
-def _orders_now(
+def _orders_on_host(
     items: Items, segment: Any, num_segments: int | None, k: Places, ideal: bool
 ) -> tuple[Any, Any] | None:
     """By NumPy, which is faster, where the CPU has the data at hand."""
@@ -141,7 +141,7 @@ def _orders(
         segment, most = in_a_segment(segment, valid, num_segments), None
 
     def by_score(scores: Any) -> Any:
-        return order(sorting.descending_keys(scores), valid, segment, first=most)
+        return order_of_items(sorting.descending_keys(scores), valid, segment, first=most)
 
     falling = start(falling_keys, items.labels, valid, segment) if ideal else None
     ordered = start(by_score, items.scores)()
@@ -149,7 +149,7 @@ def _orders(
 
 
 @double_program("function", "options", "num_segments", "ordered", "ideal", "dtype")
-def _evaluate(
+def _values_of_lists(
     items: Items,
     segment: Any,
     orders: tuple[Any, Any] | None,

@@ -22,8 +22,8 @@ from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 _CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
 
 
-class Lists(NamedTuple):
-    """Predictions and relevant labels that have been checked.
+class LabelSets(NamedTuple):
+    """Predicted and relevant labels of instances, checked.
 
     Attributes:
       predicted: `[..., n, K]` ids.
@@ -47,14 +47,14 @@ class Lists(NamedTuple):
         return np.broadcast_shapes(self.predicted.shape[:-1], self.relevant.shape[:-1])
 
 
-def check_lists(
+def check_label_sets(
     predicted: ArrayLike,
     relevant: ArrayLike,
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
     n_labels: int | None = None,
-) -> Lists:
-    """Lists of ids and groups of labels that fit together, or an error that says what to write."""
+) -> LabelSets:
+    """Ids and groups of labels that fit together, or an error that says what to write."""
     with double_precision():
         ids = {"predicted": _ids("predicted", predicted), "relevant": _ids("relevant", relevant)}
     described = ", ".join(f"{name} {list(array.shape)}" for name, array in ids.items())
@@ -79,7 +79,7 @@ def check_lists(
     for name, array in ids.items():
         _check_ids(name, array, limit, source)
     checked = all(is_concrete(x) for x in (ranked, truth, of_label))
-    return Lists(ranked, truth, of_label, count, n_labels, checked)
+    return LabelSets(ranked, truth, of_label, count, n_labels, checked)
 
 
 def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:

@@ -21,7 +21,7 @@ from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._areas import kernel_of, placed, surrogate_numbers
-from jaxmetrics.losses._rows import Row, refused, rows
+from jaxmetrics.losses._rows import Row, refused, rows_of_items
 
 EMPTY = -np.inf  # of a slot that was never visited
 
@@ -89,7 +89,7 @@ def _apply(
     slots: Array,
 ) -> tuple[Array, Array]:
     undefined = refused(items, of_pairs | numbers)
-    row = rows(items, undefined)
+    row = rows_of_items(items, undefined)
     dtype = row.scores.dtype
     of_pairs, numbers = jax.tree.map(lambda x: jnp.asarray(x, dtype), (of_pairs, numbers))
     places = placed(row, surrogate, **of_pairs).scores

@@ -26,7 +26,7 @@ def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
       share: of the class, in (0, 1].
       band: the width of the sigmoid, over the share; 0 for the exact set.
     """
-    above, upto = _ranks(places, weights)
+    above, upto = _shares_above(places, weights)
     width = _width(share, band)
     some = width > 0
     safe = jnp.where(some, width, 1)
@@ -45,7 +45,7 @@ def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
 
     Of the exact set it is the first item that is not in it with all of its weight.
     """
-    above, upto = _ranks(places, weights)
+    above, upto = _shares_above(places, weights)
     width = _width(share, band)
     some = width > 0
     safe = jnp.where(some, width, 1)
@@ -61,7 +61,7 @@ def _width(share: Array, band: Array) -> Array:
     return lax.stop_gradient(band * share * (1 - share))
 
 
-def _ranks(places: Array, weights: Array) -> tuple[Array, Array]:
+def _shares_above(places: Array, weights: Array) -> tuple[Array, Array]:
     """Which part of the class is above the items that tie with each, and which with them."""
     places, weights = lax.stop_gradient((places, weights))
     upto = lax.cumsum(weights, reverse=True)

@@ -29,7 +29,7 @@ __all__ = [
     "checked_scores",
     "column_or_1d",
     "distinct_in_order",
-    "in_double",
+    "in_float64",
     "padding",
     "type_of_target",
     "warn_no_positives",
@@ -47,7 +47,7 @@ def checked_scores(
     return scores, None if sample_weight is None else column_or_1d(sample_weight)
 
 
-def in_double(
+def in_float64(
     function: Callable[..., Any], scores: Any, truth: Any, weights: FloatArray | None
 ) -> Any:
     """`function` of scores and labels `[n, ...]` in NumPy float64, compiled for few sizes of n."""

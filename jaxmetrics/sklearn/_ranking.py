@@ -55,9 +55,9 @@ def label_ranking_average_precision_score(
 
     Reference: scikit-learn's `sklearn.metrics.label_ranking_average_precision_score`.
     """
-    relevant, scores = _labels(y_true, y_score, sample_weight, one_label=True)
-    values = _of_rows(average_precision, scores, relevant)
-    return _mean(np.where(relevant.any(axis=1), values, 1.0), sample_weight)
+    relevant, scores = _relevant_and_scores(y_true, y_score, sample_weight, one_label=True)
+    values = _values_of_rows(average_precision, scores, relevant)
+    return _weighted_mean(np.where(relevant.any(axis=1), values, 1.0), sample_weight)
 
 
 def label_ranking_loss(
@@ -88,8 +88,8 @@ def label_ranking_loss(
 
     Reference: scikit-learn's `sklearn.metrics.label_ranking_loss`.
     """
-    relevant, scores = _labels(y_true, y_score, sample_weight)
-    return _mean(_of_rows(_in_wrong_order, scores, relevant), sample_weight)
+    relevant, scores = _relevant_and_scores(y_true, y_score, sample_weight)
+    return _weighted_mean(_values_of_rows(_in_wrong_order, scores, relevant), sample_weight)
 
 
 @library_metric
@@ -129,11 +129,11 @@ def coverage_error(
     Reference: scikit-learn's `sklearn.metrics.coverage_error`.
     """
     y_true, y_score = check_array(y_true), check_array(y_score)
-    relevant, scores = _labels(y_true, y_score, sample_weight)
+    relevant, scores = _relevant_and_scores(y_true, y_score, sample_weight)
     # A sum without a sort, which a score table would need.
     lowest = np.min(scores, axis=1, keepdims=True, where=relevant, initial=scores.max())
     depth = np.sum(scores >= lowest, axis=1)
-    return _mean(np.where(relevant.any(axis=1), depth, 0), sample_weight)
+    return _weighted_mean(np.where(relevant.any(axis=1), depth, 0), sample_weight)
 
 
 def dcg_score(
@@ -177,7 +177,7 @@ def dcg_score(
     if not log_base > 0:
         raise ValueError(f"log_base must be above 0, got {log_base!r}")
     values = _of_lists(dcg, scores, gains, k, ignore_ties)
-    return _mean(values * np.log2(log_base), sample_weight)
+    return _weighted_mean(values * np.log2(log_base), sample_weight)
 
 
 def ndcg_score(
@@ -225,7 +225,7 @@ def ndcg_score(
             f"Got {gains.shape[1]} instead."
         )
     gains, scores = _graded(gains, y_score, sample_weight, k)
-    return _mean(_of_lists(ndcg, scores, gains, k, ignore_ties), sample_weight)
+    return _weighted_mean(_of_lists(ndcg, scores, gains, k, ignore_ties), sample_weight)
 
 
 def top_k_accuracy_score(
@@ -304,7 +304,7 @@ def top_k_accuracy_score(
         ahead = (scores > own[:, None]) | ((scores == own[:, None]) & later)
         hits = np.sum(ahead, axis=1) < k
     if normalize:
-        return _mean(hits, sample_weight)
+        return _weighted_mean(hits, sample_weight)
     return float(np.sum(hits) if sample_weight is None else np.dot(hits, sample_weight))
 
 
@@ -330,7 +330,7 @@ def _classes_of_columns(truth: HostArray, n_columns: int, labels: ArrayLike | No
     return classes
 
 
-def _labels(
+def _relevant_and_scores(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: Any, *, one_label: bool = False
 ) -> tuple[HostArray, FloatArray]:
     """Which labels are relevant, and scores, `[n, labels]`."""
@@ -372,11 +372,11 @@ def _of_lists(
     """A metric of ranked lists; of documents that tie the last one first, or the mean of orders."""
     options = {} if k is None else {"k": min(int(k), scores.shape[1])}
     if not last:
-        return _of_rows(metric, scores, labels, **options)
-    return _of_rows(metric, scores[:, ::-1], labels[:, ::-1], ties="index", **options)
+        return _values_of_rows(metric, scores, labels, **options)
+    return _values_of_rows(metric, scores[:, ::-1], labels[:, ::-1], ties="index", **options)
 
 
-def _of_rows(
+def _values_of_rows(
     metric: Callable[..., Any], scores: FloatArray, labels: HostArray, **options: Any
 ) -> FloatArray:
     """A metric of each row of `[n, columns]`, in NumPy float64, compiled for few sizes of n."""
@@ -387,5 +387,5 @@ def _of_rows(
     return np.asarray(values)[:n]
 
 
-def _mean(values: HostArray, sample_weight: ArrayLike | None) -> float:
+def _weighted_mean(values: HostArray, sample_weight: ArrayLike | None) -> float:
     return float(np.average(values, weights=sample_weight))

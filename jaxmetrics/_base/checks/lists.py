@@ -112,7 +112,7 @@ def check_grades(
             )
 
 
-def _places(name: str, value: Any) -> int | tuple[int, ...] | None:
+def _cutoffs(name: str, value: Any) -> int | tuple[int, ...] | None:
     if value is None:
         return None
     alone = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -139,7 +139,7 @@ def _function_or_none(name: str, value: Any) -> Any:
 
 
 _LIST_OPTIONS: dict[str, Any] = {
-    "k": _places,
+    "k": _cutoffs,
     "gain": _word_or_function(("linear", "exponential")),
     "discount": _function_or_none,
     "ties": one_of(("average", "index")),
