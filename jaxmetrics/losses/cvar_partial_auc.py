@@ -17,7 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots
+from jaxmetrics.losses._areas import surrogate_numbers
+from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, empty_slots
 from jaxmetrics.losses._rows import order_of, permuted
 from jaxmetrics.losses._top_set import edge_set
 
@@ -114,19 +115,9 @@ def apply(
     Reference: that of `jaxmetrics.losses.cvar_partial_auc`.
     """
     numbers = {"max_fpr": max_fpr, "step_size": step_size}
-    loss, thresholds = apply_step(
-        _tail_mean,
-        numbers,
-        state.thresholds,
-        scores,
-        labels,
-        index,
-        surrogate=surrogate,
-        margin=margin,
-        temperature=temperature,
-        weights=weights,
-        where=where,
-    )
+    batch = Batch(scores, labels, index, weights, where)
+    pair = surrogate, surrogate_numbers(surrogate, margin, temperature)
+    loss, thresholds = apply_step(_tail_mean, numbers, state.thresholds, batch, *pair)
     return loss, State(thresholds)
 
 

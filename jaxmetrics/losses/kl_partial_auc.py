@@ -22,7 +22,8 @@ from jax import lax
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots
+from jaxmetrics.losses._areas import surrogate_numbers
+from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, empty_slots
 
 __all__ = ["State", "apply", "init", "objective"]
 
@@ -119,19 +120,9 @@ def apply(
     Reference: that of `jaxmetrics.losses.kl_partial_auc`.
     """
     numbers = {"kl_weight": kl_weight, "step_size": step_size}
-    loss, log_means = apply_step(
-        _soft_maximum,
-        numbers,
-        state.log_means,
-        scores,
-        labels,
-        index,
-        surrogate=surrogate,
-        margin=margin,
-        temperature=temperature,
-        weights=weights,
-        where=where,
-    )
+    batch = Batch(scores, labels, index, weights, where)
+    pair = surrogate, surrogate_numbers(surrogate, margin, temperature)
+    loss, log_means = apply_step(_soft_maximum, numbers, state.log_means, batch, *pair)
     return loss, State(log_means)
 
 

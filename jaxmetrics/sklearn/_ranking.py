@@ -20,9 +20,10 @@ from jaxmetrics.sklearn._inputs import (
     UndefinedMetricWarning,
     check_array,
     check_consistent_length,
+    classes_of_columns,
     column_or_1d,
-    distinct_in_order,
     padding,
+    refuse_scores,
     type_of_target,
 )
 
@@ -281,13 +282,15 @@ def top_k_accuracy_score(
             "does not contain all the labels, `labels` must be provided."
         )
     if not two and scores.ndim != 2:
-        raise ValueError(
-            "`y_score` needs to be of shape `(n_samples, n_classes)`, since `y_true` contains "
-            f"multiple classes. Got `y_score.shape={scores.shape}`."
-        )
+        refuse_scores(scores)
     scores = column_or_1d(scores) if two else scores
     check_consistent_length(truth, scores, sample_weight)
-    classes = _classes_of_columns(truth, 2 if two else scores.shape[1], labels)
+    unequal = (
+        "Number of classes in 'y_true' ({}) not equal to the number of classes in 'y_score' ({})."
+        "You can provide a list of all known classes by assigning it to the `labels` parameter.",
+        "Number of given labels ({}) not equal to the number of classes in 'y_score' ({}).",
+    )
+    classes = classes_of_columns(truth, 2 if two else scores.shape[1], labels, unequal)
     if k >= len(classes):
         warnings.warn(
             f"'k' ({k}) greater than or equal to 'n_classes' ({len(classes)}) will result in a "
@@ -306,28 +309,6 @@ def top_k_accuracy_score(
     if normalize:
         return _weighted_mean(hits, sample_weight)
     return float(np.sum(hits) if sample_weight is None else np.dot(hits, sample_weight))
-
-
-def _classes_of_columns(truth: HostArray, n_columns: int, labels: ArrayLike | None) -> HostArray:
-    """The classes in order, one for each column of scores."""
-    if labels is None:
-        classes = np.unique(truth)
-        if len(classes) != n_columns:
-            raise ValueError(
-                f"Number of classes in 'y_true' ({len(classes)}) not equal to the number of "
-                f"classes in 'y_score' ({n_columns}).You can provide a list of all known classes "
-                "by assigning it to the `labels` parameter."
-            )
-        return classes
-    classes = distinct_in_order(labels)
-    if len(classes) != n_columns:
-        raise ValueError(
-            f"Number of given labels ({len(classes)}) not equal to the number of classes in "
-            f"'y_score' ({n_columns})."
-        )
-    if not np.isin(truth, classes).all():
-        raise ValueError("'y_true' contains labels not in parameter 'labels'.")
-    return classes
 
 
 def _relevant_and_scores(
