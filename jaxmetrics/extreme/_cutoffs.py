@@ -12,7 +12,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.extreme._inputs import LabelSets, check_cutoffs, check_label_sets
+from jaxmetrics.extreme._inputs import LabelSets, check_label_sets
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, shaped
 
 
@@ -171,7 +171,7 @@ Instance = Callable[[Matches, Array, Array, Array], Array]
 
 
 def _at_cutoffs(instance: Instance, sets: LabelSets, k: Any, reduce: str | None) -> Array:
-    cutoffs, one = check_cutoffs(k)
+    cutoffs, one = checks.check_cutoffs("k", k)
     check_reduce(reduce, ("mean",))
     # Of all labels, places after the last cutoff have no part in it.
     found = match(sets, max(cutoffs) if sets.groups is None else None)

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, cutoff_array, discounts
-from jaxmetrics.extreme._inputs import check_cutoffs, check_label_sets, check_propensities
+from jaxmetrics.extreme._inputs import check_label_sets, check_propensities
 from jaxmetrics.extreme._matching import Matches, by_group, match, over_columns, rows_of, shaped
 
 
@@ -151,7 +151,7 @@ def _propensity_scored(
             f"propensities and groups must be of the same labels, got {known.shape[0]} and "
             f"{sets.groups.shape[0]}"
         )
-    cutoffs, one = check_cutoffs(k)
+    cutoffs, one = checks.check_cutoffs("k", k)
     check_reduce(reduce, ("mean",))
     found = match(sets, max(cutoffs) if sets.groups is None else None)
     ids = rows_of(sets.relevant, sets.shape)

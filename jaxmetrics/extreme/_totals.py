@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import cutoff_array
-from jaxmetrics.extreme._inputs import check_cutoffs, check_label_sets
+from jaxmetrics.extreme._inputs import check_label_sets
 from jaxmetrics.extreme._matching import (
     ENDED,
     Matches,
@@ -72,7 +72,7 @@ def prediction_proportions_at_k(
     if relevant is None:
         relevant = np.full((*np.shape(predicted)[:-1], 1), -1, np.int32)
     sets = check_label_sets(predicted, relevant, groups, num_groups)
-    cutoffs, one = check_cutoffs(k)
+    cutoffs, one = checks.check_cutoffs("k", k)
     shape, places = sets.predicted.shape[:-1], max(sets.predicted.shape[-1], 1)
     ends, place = np.unique(np.minimum(cutoffs, places), return_inverse=True)
     rows = rows_of(sets.predicted, shape)[:, : ends[-1]]
@@ -174,7 +174,7 @@ def positive_coverage_at_k(
     systems by coverage and serendipity", RecSys 2010.
     """
     sets = check_label_sets(predicted, relevant, groups, num_groups)
-    cutoffs, one = check_cutoffs(k)
+    cutoffs, one = checks.check_cutoffs("k", k)
     whole = sets._replace(groups=None, num_groups=1)
     if sets.groups is not None:
         whole = whole._replace(n_labels=len(sets.groups))
