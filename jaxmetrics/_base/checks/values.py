@@ -61,8 +61,9 @@ def constant(low: float, high: float, *, open_low: bool = True, nan: bool = Fals
     def check(name: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
             raise TypeError(f"{name} must be a number, known when tracing, got {value!r}")
-        inside = (low < value if open_low else low <= value) and value < high
-        if not (inside or (nan and math.isnan(value))):
+        if nan and math.isnan(value):
+            return math.nan  # one for all: each NaN is another constant, to be compiled for
+        if not ((low < value if open_low else low <= value) and value < high):
             raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
         return float(value)
 
