@@ -7,12 +7,9 @@ from jaxmetrics._predictions.confusion import (
     accuracy,
     balanced_accuracy,
     confusion_matrix,
-    f_beta,
     matthews_corrcoef,
-    precision,
-    recall,
-    specificity,
 )
+from jaxmetrics._predictions.rates import f_beta, precision, recall, specificity
 from jaxmetrics._ranking.gain import dcg, expected_reciprocal_rank, ndcg, rank_biased_precision
 from jaxmetrics._ranking.pairs import ordered_pair_accuracy
 from jaxmetrics._ranking.retrieval import (

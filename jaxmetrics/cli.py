@@ -101,7 +101,7 @@ def demo(
     with _progress() as tell:
         problem = _report.digits_problem(seed, tell)
     with _compiled_quickly():
-        _show(partial(_report.evaluate, problem), settings, as_json, output)
+        _show(partial(_report.evaluate_problem, problem), settings, as_json, output)
 
 
 def evaluate(
@@ -181,7 +181,7 @@ def evaluate(
                 cluster=cluster,
                 slices=slices,
             )
-            evaluate = partial(_report.evaluate, problem)
+            evaluate = partial(_report.evaluate_problem, problem)
         else:
             queries = _report.queries_of_file(
                 file, group=group, label=label, scores=score, gain=settings.gain

@@ -8,6 +8,7 @@ from operator import attrgetter
 import pytest
 
 import jaxmetrics as jm
+from jaxmetrics import plots
 
 FUNCTIONS = [name for name in jm.__all__ if not name[0].isupper()]
 METRICS = [name for name in FUNCTIONS if hasattr(getattr(jm, name), "record")]
@@ -174,6 +175,34 @@ def test_arguments_of_losses(name):
     for parameter in parameters.values():
         positional = parameter.name in ("n_slots", "state", "scores", "labels", "index")
         assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
+
+
+def _public(module):
+    """Names and what can be called of all that a module makes public, its modules included."""
+    for name in module.__all__:
+        value, full = getattr(module, name), f"{module.__name__}.{name}"
+        if inspect.ismodule(value):
+            yield from _public(value)
+        elif callable(value):
+            yield full, value
+        if inspect.isclass(value):
+            methods = inspect.getmembers(value, inspect.isfunction)
+            yield from ((f"{full}.{m}", f) for m, f in methods if not m.startswith("_"))
+
+
+PUBLIC = dict(
+    each for module in (jm, jm.extreme, jm.losses, jm.streaming, plots) for each in _public(module)
+)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_names_of_counts(name):
+    """num_x is how many of the ids x there are, by which an output is indexed; all else is n_x."""
+    parameters = set(inspect.signature(PUBLIC[name]).parameters)
+    ids = {p for p in parameters if f"num_{p}" in parameters or f"n_{p}" in parameters}
+    by_ids = {f"num_{x}" for x in ids - {"classes"}}  # n_classes is the name that all know
+    assert {p for p in parameters if p.startswith(("num", "count", "number"))} == by_ids
+    assert not {f"n_{x}" for x in ids - {"classes"}} & parameters
 
 
 def test_defaults_are_the_same_everywhere():

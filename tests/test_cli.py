@@ -421,7 +421,7 @@ def test_many_models_are_drawn_without_bands(folder, monkeypatch):
     problem = _report.problem_of_file(folder / "data.csv", label="y", scores=NAMES)
     monkeypatch.setattr(_evaluation, "MOST_BANDS", 2)
     settings = _report.Settings(0.02, n_resamples=40)
-    evaluation = _report.evaluate(problem, settings, lambda *_: None, with_figures=True)
+    evaluation = _report.evaluate_problem(problem, settings, lambda *_: None, with_figures=True)
     (roc,) = (x.draw() for x in evaluation.drawings if x.name == "roc")
     assert [len(ax.collections) for ax in roc.axes] == [0, 0]
     assert any("no bands" in note for note in evaluation.warnings)
@@ -437,7 +437,7 @@ def test_numbers_are_printed_without_the_zero_before_the_point(value, digits, te
 
 def test_narrow_intervals_have_more_digits():
     for width, digits in ((0.3, 3), (0.004, 4), (0.0002, 5), (1e-12, 3), (np.nan, 3)):
-        assert _cells.digits_of(np.array([width, 0.5])) == digits
+        assert _cells.decimals_of(np.array([width, 0.5])) == digits
 
 
 def test_what_is_too_wide_for_a_terminal_is_several_tables():

@@ -284,7 +284,7 @@ def test_an_accelerator_finds_the_same(grouped):
     rng = np.random.default_rng(6)
     predicted, relevant = (jnp.array(rng.integers(-2, 14, (50, size))) for size in (9, 6))
     table = _matching.group_table(jnp.array(rng.integers(0, 3, 12)), 3) if grouped else None
-    ids = _matching._prepared(predicted, relevant, table, 12, False)
+    ids = _matching._narrow_ids(predicted, relevant, table, 12, False)
     groups = 3 if grouped else 1
     walked, at_once = _matching._walk(ids, groups, False), _matching._at_once(ids, groups)
     known = np.asarray(walked.groups) >= 0

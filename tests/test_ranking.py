@@ -1,5 +1,7 @@
 """Metrics of ranked lists: by hand, against plain references, and what holds of all of them."""
 
+import logging
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -489,3 +491,16 @@ def test_what_is_refused_is_undefined_under_jit():
     assert np.isnan(found)
     found = jax.jit(lambda y: jm.expected_reciprocal_rank(scores, y, max_grade=1))(abs(labels))
     assert np.isnan(found)
+
+
+@pytest.mark.parametrize(
+    "metric", [jm.ndcg, partial(jm.recall_at_k, k=2), partial(jm.average_precision_at_k, k=(1, 2))]
+)
+def test_every_nan_is_the_same_option(metric, caplog):
+    """NaN is not equal to itself, so that a program of another NaN would be compiled again."""
+    call = partial(metric, [0.3, 0.1, 0.2], [0, 0, 0])
+    first = call(empty=float("nan"))
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        others = [call(empty=nan) for nan in (float("nan"), -math.nan, np.float32("nan"))]
+    assert [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()] == []
+    assert np.isnan([first, *others]).all()

@@ -176,7 +176,7 @@ def _sort_in_halves(keys: Array, payload: Array) -> tuple[Array, Array]:
 
 
 def take(values: Array, order: Array) -> Array:
-    """`values[..., order]`, leading axes broadcast."""
+    """`values[..., order]`, all of which are known to exist; leading axes broadcast."""
 
     def gather(row: Array, index: Array) -> Array:
         return row.at[index].get(mode="promise_in_bounds")

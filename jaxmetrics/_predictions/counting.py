@@ -97,11 +97,11 @@ def value_of(
     beta: float = 1.0,
 ) -> Array:
     numbers = checks.check_beta(beta), checks.check_zero_division(zero_division)
-    return _evaluate(items, numbers, choice, metric, numerics.default_float())
+    return _value_of_counts(items, numbers, choice, metric, numerics.default_float())
 
 
 @double_program("choice", "metric", "dtype")
-def _evaluate(
+def _value_of_counts(
     items: Decisions,
     numbers: tuple[Array, Array],
     choice: Choice,

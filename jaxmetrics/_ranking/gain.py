@@ -7,17 +7,10 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from jaxmetrics._base.numerics import divide
-from jaxmetrics._base.sorting import scores_of_keys
+from jaxmetrics._base.sorting import scores_of_keys, take
 from jaxmetrics._base.types import Array
-from jaxmetrics._ranking.lists import (
-    Lists,
-    Places,
-    Ranking,
-    falling_keys,
-    list_metric,
-    running,
-    take,
-)
+from jaxmetrics._ranking.lists import Lists, Places, Ranking, falling_keys, running
+from jaxmetrics._ranking.metric import list_metric
 
 Gain = str | Callable[[Array], Array]
 Discount = Callable[[Array], Array] | None

@@ -6,21 +6,17 @@ segment. Everything is written for one row, or for the segments of one row, and 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, Concatenate, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics, sorting
-from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.host import at_hand, on_host, threads
-from jaxmetrics._base.items import at_least_one, one_id_at_least
-from jaxmetrics._base.keywords import REQUIRED, keywords
-from jaxmetrics._base.types import Array, ArrayLike, Items, P
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.sorting import take
+from jaxmetrics._base.types import Array
 
 Places = int | tuple[int, ...] | None
 
@@ -41,32 +37,6 @@ class Ranking(NamedTuple):
     valid: Array
     tied: Array
     segment: Array | None
-
-
-class ListMetric(Protocol[P]):
-    """A metric of ranked lists: rows of documents, or segments of flat items."""
-
-    @overload
-    def __call__(
-        self, scores: ArrayLike, labels: ArrayLike, *args: P.args, **options: P.kwargs
-    ) -> Array: ...
-
-    @overload
-    def __call__(
-        self,
-        scores: ArrayLike,
-        labels: ArrayLike,
-        *,
-        segments: ArrayLike,
-        num_segments: int | None = None,
-        where: ArrayLike | None = None,
-        **options: Any,
-    ) -> Array: ...
-
-    @overload
-    def __call__(
-        self, scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike, **options: Any
-    ) -> Array: ...
 
 
 class Lists(NamedTuple):
@@ -183,12 +153,6 @@ class Lists(NamedTuple):
         return means
 
 
-def take(values: Array, order: Array) -> Array:
-    """`values[order]`, all of which are known to exist."""
-    taken: Array = values.at[order].get(mode="promise_in_bounds")
-    return taken
-
-
 def places(order: Array) -> Array:
     """`[places]`, the number of each place from 0."""
     return jnp.arange(len(order), dtype=jnp.int32)
@@ -224,7 +188,7 @@ def _before(x: Array) -> Array:
 # Ordering. Of NumPy's arrays by NumPy; others are to be traced in double precision.
 
 
-def order(keys: Any, valid: Any, segment: Any, *, first: int | None = None) -> Any:
+def order_of_items(keys: Any, valid: Any, segment: Any, *, first: int | None = None) -> Any:
     """Items `[..., n]` in order of segment, then of key, then of index; the first so many.
 
     Masked items are last. `valid` is None where all are valid, `segment` where there is one list.
@@ -255,7 +219,7 @@ def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
         return sorting.sort_by_key_and_payload(
             *library.broadcast_arrays(segment.astype(np.uint32), keys)
         )[1]
-    item = order(keys, valid, segment)
+    item = order_of_items(keys, valid, segment)
     return _gather(library.broadcast_to(keys, item.shape), item)
 
 
@@ -264,115 +228,10 @@ def _last(keys: Any) -> Any:
 
 
 def _gather(values: Any, order: Any) -> Any:
+    """`take`, of NumPy's arrays by NumPy."""
     if isinstance(values, np.ndarray):
         return np.take_along_axis(values, order, -1)
-    return sorting.take(values, order)
-
-
-# Evaluation.
-
-
-def list_metric(
-    *, ordered: bool = True, ideal: bool = False, graded: bool = False
-) -> Callable[[Callable[Concatenate[Lists, P], tuple[Array, Any]]], ListMetric[P]]:
-    """Makes a function of Lists a metric of scores and labels.
-
-    `function(lists, *, option=default, ...)` returns its value for each list and whether that is
-    undefined, `[lists]` both, or `[]` of one list; for several k the value has them as its first
-    axis. It is evaluated for each row of a batch, compiled, in double precision; the result is NaN
-    where it is undefined and where a valid score or label is NaN. Options are constants.
-
-    Args:
-      ordered: whether it asks for the order by score.
-      ideal: whether it asks for the labels in falling order.
-      graded: whether labels must not be negative.
-    """
-
-    def decorate(
-        function: Callable[Concatenate[Lists, P], tuple[Array, Any]],
-    ) -> ListMetric[P]:
-        options = keywords(
-            function,
-            {"scores": REQUIRED, "labels": REQUIRED},
-            ("where", "segments", "num_segments"),
-        )
-
-        @functools.wraps(function)
-        def metric(
-            scores: ArrayLike,
-            labels: ArrayLike,
-            *,
-            where: ArrayLike | None = None,
-            segments: ArrayLike | None = None,
-            num_segments: int | None = None,
-            **given: Any,
-        ) -> Array:
-            chosen = checks.check_list_options(options.filled(given))
-            items, segment, count = checks.check_lists(
-                scores, labels, segments, num_segments, where
-            )
-            exponential = chosen.get("gain") == "exponential"
-            if graded or exponential:
-                checks.check_grades(items.labels, items.where, chosen.get("max_grade"))
-            items, segment = at_least_one(items), one_id_at_least(segment)
-            constants = tuple(sorted(chosen.items()))
-            sorts = ideal and not callable(chosen.get("gain"))
-            with double_precision():
-                orders = None
-                if ordered:
-                    orders = _orders_now(items, segment, count, chosen.get("k"), sorts)
-            dtype = np.dtype(numerics.default_float())
-            value: Array = _evaluate(
-                items, segment, orders, function, constants, count, ordered, sorts, dtype
-            )
-            return value
-
-        public: Any = metric
-        public.__signature__ = options.signature
-        found: ListMetric[P] = public
-        return found
-
-    return decorate
-
-
-def _orders_now(
-    items: Items, segment: Any, num_segments: int | None, k: Places, ideal: bool
-) -> tuple[Any, Any] | None:
-    """By NumPy, which is faster, where the CPU has the data at hand."""
-    *host, ids = at_hand(*items, segment)
-    items = Items(*host)
-    if not on_host(items.scores, items.labels, items.where, ids):
-        return None
-    # Rows are sorted in threads themselves, and for few items it takes longer to start one.
-    if segment is None or segment.size <= sorting.MANY:
-        return _orders(items, ids, num_segments, k, ideal)
-    with threads(2) as workers:
-
-        def start(*work: Any) -> Callable[[], Any]:
-            return workers.submit(*work).result
-
-        return _orders(items, ids, num_segments, k, ideal, start)
-
-
-def _orders(
-    items: Items,
-    segment: Any,
-    num_segments: int | None,
-    k: Places,
-    ideal: bool,
-    start: Callable[..., Callable[[], Any]] = functools.partial,
-) -> tuple[Any, Any]:
-    """By score, and the labels in their own order; `start(function, *arguments)` begins either."""
-    valid, most = items.where, None if k is None else np.max(k)
-    if segment is not None:
-        segment, most = in_a_segment(segment, valid, num_segments), None
-
-    def by_score(scores: Any) -> Any:
-        return order(sorting.descending_keys(scores), valid, segment, first=most)
-
-    falling = start(falling_keys, items.labels, valid, segment) if ideal else None
-    ordered = start(by_score, items.scores)()
-    return ordered, None if falling is None else falling()[..., :most]
+    return take(values, order)
 
 
 def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:
@@ -381,43 +240,3 @@ def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:
     inside = (segment >= 0) & (segment < num_segments)
     inside = inside if valid is None else inside & valid
     return library.where(inside, segment, num_segments).astype(np.int32)
-
-
-@double_program("function", "options", "num_segments", "ordered", "ideal", "dtype")
-def _evaluate(
-    items: Items,
-    segment: Any,
-    orders: tuple[Any, Any] | None,
-    function: Callable[..., Any],
-    options: tuple[tuple[str, Any], ...],
-    num_segments: int | None,
-    ordered: bool,
-    ideal: bool,
-    dtype: Any,
-) -> Any:
-    items, segment, orders = jax.tree.map(jnp.asarray, (items, segment, orders))
-    k = dict(options).get("k")
-    if not ordered:
-        orders = None, None
-    elif orders is None:
-        orders = _orders(items, segment, num_segments, k, ideal)
-    valid = jnp.ones(1, bool) if items.where is None else items.where
-    if segment is not None:
-        segment = in_a_segment(segment, valid, num_segments)
-        valid = segment < num_segments
-    nan = numerics.is_nan(items.scores) | numerics.is_nan(items.labels)
-    keys = sorting.descending_keys(items.scores)
-
-    def of_one(lists: Lists, nan: Array) -> Array:
-        lists = lists._replace(num_segments=num_segments)
-        value, undefined = function(lists, **dict(options))
-        undefined = undefined | (lists.total(nan.astype(jnp.int32)) > 0)
-        value = jnp.where(undefined, jnp.nan, value)
-        return jnp.moveaxis(value, 0, -1) if isinstance(k, tuple) else value
-
-    row = (keys, items.labels, valid, segment, nan)
-    shape = np.broadcast_shapes(*(x.shape for x in row if x is not None))
-    *row_of_lists, nan = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
-    orders = jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape[:-1], x.shape[-1])), orders)
-    of_rows = numerics.over_batch(of_one, len(shape) - 1)
-    return of_rows(Lists(*row_of_lists, *orders), nan).astype(dtype)

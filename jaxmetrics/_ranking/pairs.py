@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base.numerics import divide
-from jaxmetrics._base.sorting import descending_keys
+from jaxmetrics._base.sorting import descending_keys, take
 from jaxmetrics._base.types import Array
-from jaxmetrics._ranking.lists import Lists, list_metric, order, places, runs, take
+from jaxmetrics._ranking.lists import Lists, order_of_items, places, runs
+from jaxmetrics._ranking.metric import list_metric
 
 _SHORT = 256  # documents of a list up to which comparing all pairs is faster than sorting
 
@@ -87,10 +88,10 @@ def _of_each_pair(lists: Lists) -> tuple[Array, Array]:
 def _by_sorting(lists: Lists) -> tuple[Array, Array]:
     """The same, in time O(n log n)."""
     # Ordered by label, then by score: among items that tie the worst come first.
-    worst_first = order(~descending_keys(lists.labels), lists.valid, lists.segment)
+    worst_first = order_of_items(~descending_keys(lists.labels), lists.valid, lists.segment)
     by_label = lists._replace(keys=descending_keys(lists.labels), by_score=worst_first).ranking()
     by_item = (lists.keys, lists.valid, lists.segment)
-    again = order(*(x if x is None else take(x, worst_first) for x in by_item))
+    again = order_of_items(*(x if x is None else take(x, worst_first) for x in by_item))
     by_score = lists._replace(by_score=take(worst_first, again)).ranking()
 
     counted = jnp.cumsum(~by_label.tied, dtype=jnp.int32)
@@ -101,14 +102,14 @@ def _by_sorting(lists: Lists) -> tuple[Array, Array]:
         last = jnp.sum(lists.valid) - 1
     # Each masked item is a list of its own, without pairs.
     first, last = (jnp.where(by_score.valid, x, places(again)) for x in (first, last))
-    n_ordered, n_pairs = _pairs(grade, first, last.astype(jnp.int32))
+    n_ordered, n_pairs = _ordered_pairs(grade, first, last.astype(jnp.int32))
     new_tie = ~by_score.tied
     n_tied = runs(new_tie | (grade != jnp.roll(grade, 1)))[0] - runs(new_tie)[0]
     ordered = lists.total_at(by_score, n_ordered + n_tied.astype(jnp.float64) / 2)
     return ordered, lists.total_at(by_score, n_pairs.astype(jnp.float64))
 
 
-def _pairs(values: Array, first: Array, last: Array) -> tuple[Array, Array]:
+def _ordered_pairs(values: Array, first: Array, last: Array) -> tuple[Array, Array]:
     """Numbers `[places]` whose sum over a list, from place `first` to `last`, are numbers of pairs:
     those of a value and a lesser one behind it, and all pairs that differ.
 

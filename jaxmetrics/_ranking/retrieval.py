@@ -6,9 +6,11 @@ import jax.numpy as jnp
 
 from jaxmetrics._base.checks import check_choice
 from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.sorting import take
 from jaxmetrics._base.types import Array
 from jaxmetrics._ranking.gain import at_places, relevant
-from jaxmetrics._ranking.lists import Lists, Places, Ranking, list_metric, running, take
+from jaxmetrics._ranking.lists import Lists, Places, Ranking, running
+from jaxmetrics._ranking.metric import list_metric
 
 
 @list_metric()

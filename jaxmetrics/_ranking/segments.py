@@ -12,9 +12,9 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed, one_id_at_least
 from jaxmetrics._base.numerics import divide
-from jaxmetrics._base.sorting import descending_keys
+from jaxmetrics._base.sorting import descending_keys, take
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._ranking.lists import Lists, in_a_segment, order, places, running, runs, take
+from jaxmetrics._ranking.lists import Lists, in_a_segment, order_of_items, places, running, runs
 from jaxmetrics._roc.areas import in_counts, scaled
 
 
@@ -130,12 +130,12 @@ def _areas(
     segment, count = checks.check_segments(segments, num_segments, items)
     items, segment = at_least_one(items), one_id_at_least(segment)
     dtype = np.dtype(numerics.default_float())
-    areas: Array = _compiled(items, segment, limits, count, scale, dtype)
+    areas: Array = _areas_of_batch(items, segment, limits, count, scale, dtype)
     return areas
 
 
 @double_program("count", "scale", "dtype")
-def _compiled(
+def _areas_of_batch(
     items: Items, segment: Any, limits: dict[str, Array], count: int, scale: str, dtype: Any
 ) -> Any:
     items, segment = jax.tree.map(jnp.asarray, (items, segment))
@@ -143,7 +143,7 @@ def _compiled(
     positives, negatives = class_weights(items)
     segment = in_a_segment(segment, positives + negatives > 0, count)
     valid = segment < count
-    by_score = order(keys, valid, segment)
+    by_score = order_of_items(keys, valid, segment)
     refused = jnp.expand_dims(not_allowed(items), -1)
     nan = valid & (refused | numerics.is_nan(items.scores))
 
@@ -159,7 +159,7 @@ def _compiled(
     return numerics.over_batch(of_row, len(shape) - 1)(*row).astype(dtype)
 
 
-class _Steps(NamedTuple):
+class _TieSteps(NamedTuple):
     """At each place in order of score, the part of its list's ROC curve, in counts, of its tie."""
 
     left: Array
@@ -182,7 +182,7 @@ def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scal
         end = take(so_far, last)
         return start.astype(jnp.float64), end.astype(jnp.float64)
 
-    steps = _Steps(*ends(negatives), *ends(lists.labels))
+    steps = _TieSteps(*ends(negatives), *ends(lists.labels))
     closes = last == places(last)  # so that a tie counts once
     totals = lists.total(negatives), lists.total(lists.labels)
     n_negative, n_positive = (total.astype(jnp.float64) for total in totals)

@@ -3,7 +3,7 @@
 Needs the packages of the `report` extra.
 """
 
-from jaxmetrics._report._classification import evaluate
+from jaxmetrics._report._classification import evaluate_problem
 from jaxmetrics._report._demonstration import digits_problem
 from jaxmetrics._report._evaluation import Evaluation
 from jaxmetrics._report._output import json_of, report, save
@@ -31,7 +31,7 @@ __all__ = [
     "Tell",
     "check_settings",
     "digits_problem",
-    "evaluate",
+    "evaluate_problem",
     "evaluate_queries",
     "evaluate_stream",
     "is_too_large",

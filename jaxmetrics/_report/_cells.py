@@ -33,7 +33,7 @@ class Cell(NamedTuple):
 def value_cells(measure: Measure) -> list[Cell]:
     """Values with their intervals, the best of several marked `*`."""
     interval: Any = measure.interval
-    digits = digits_of(interval.high - interval.low)
+    digits = decimals_of(interval.high - interval.low)
     best = (interval.estimate == np.max(interval.estimate)) & (len(interval.estimate) > 1)
     bounds: Any = measure.bounds or ([None] * len(best),) * 2
     return [
@@ -57,7 +57,7 @@ def difference_cells(measure: Measure) -> list[Cell]:
         return [Cell("-", mark="  ") for _ in found.estimate]
     best = int(np.argmax(found.estimate))
     lows, highs = found.simultaneous_low[:, best], found.simultaneous_high[:, best]
-    digits = digits_of(highs - lows)
+    digits = decimals_of(highs - lows)
     cells = []
     for i, marked in enumerate(found.best_set):
         mark = " +" if marked else "  "
@@ -71,7 +71,7 @@ def difference_cells(measure: Measure) -> list[Cell]:
     return cells
 
 
-def digits_of(widths: FloatArray) -> int:
+def decimals_of(widths: FloatArray) -> int:
     """So many that the narrowest interval has two digits that differ, from 3 to 6."""
     widths = widths[widths > 1e-6]  # neither NaN nor 0 but for rounding
     return int(np.clip(1 - np.floor(np.log10(widths.min(initial=1))), 3, 6))

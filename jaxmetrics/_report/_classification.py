@@ -32,7 +32,7 @@ BY_AMOUNT = "amount_recall_at_fpr"
 BAND_RESAMPLES = 400  # of precision
 
 
-def evaluate(
+def evaluate_problem(
     problem: Problem, settings: Settings, tell: Tell, *, with_figures: bool = False
 ) -> Evaluation:
     """Every metric of every model with intervals, and the models compared."""
@@ -76,7 +76,7 @@ def evaluate(
     slices = tuple(
         slices_of(x, problem.labels, settings, found[f"slices by {x.name}"]) for x in problem.slices
     )
-    facts = _facts(problem, settings)
+    facts = _facts_of_problem(problem, settings)
     drawings: tuple[Drawing, ...] = ()
     if with_figures:
         with jax.enable_x64(True):
@@ -95,7 +95,7 @@ def evaluate(
         names,
         facts,
         ("max_fpr",),
-        _title(problem),
+        _title_of_problem(problem),
         _about(problem),
         tuple(measures),
         tuple(dict.fromkeys(notes)),
@@ -137,7 +137,7 @@ def _precision_band(
     return interval
 
 
-def _facts(problem: Problem, settings: Settings) -> dict[str, Any]:
+def _facts_of_problem(problem: Problem, settings: Settings) -> dict[str, Any]:
     labels, scores = problem.labels, problem.scores
     return {
         "file": problem.source,
@@ -170,7 +170,7 @@ def _n_clusters(problem: Problem) -> int | None:
     return None if problem.clusters is None else len(np.unique(problem.clusters))
 
 
-def _title(problem: Problem) -> str:
+def _title_of_problem(problem: Problem) -> str:
     n, positives = len(problem.labels), int(problem.labels.sum())
     return (
         f"{Path(problem.source).name}, {problem.label}: "

@@ -53,14 +53,14 @@ FORMATS: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path, list[str]]
 
 def read_columns(path: Path, names: Sequence[str]) -> Any:
     """The named columns of a file as a pandas DataFrame with at least one row."""
-    read = check_columns(path, names)
+    read = check_has_columns(path, names)
     frame = _parsed(path, lambda path: read(path, list(dict.fromkeys(names))))
     if frame.empty:
         raise InputError(f"{path.name} has columns but no rows: it needs one row an item")
     return frame
 
 
-def check_columns(path: Path, names: Sequence[str]) -> Callable[[Path, list[str]], Any]:
+def check_has_columns(path: Path, names: Sequence[str]) -> Callable[[Path, list[str]], Any]:
     """How to read columns of a file, which is there and has them."""
     if not path.is_file():
         raise InputError(f"there is no file {path}: check the path")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._report._cells import digits_of, fixed, p_value
+from jaxmetrics._report._cells import decimals_of, fixed, p_value
 from jaxmetrics._report._evaluation import Evaluation, Measure
 from jaxmetrics.plots._style import percent_text
 
@@ -31,7 +31,9 @@ def findings_of(evaluation: Evaluation) -> list[Finding]:
 def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
     parts = [
         f"{name} {value}" if len(names) > 1 else value
-        for name, value in zip(names, map(_value, *_columns(measure)), strict=True)
+        for name, value in zip(
+            names, map(_value_and_interval, *_estimates_and_digits(measure)), strict=True
+        )
     ]
     level = f"{percent_text(measure.interval.confidence_level)} confidence intervals"
     detail = f"In brackets, {level}"
@@ -49,15 +51,15 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     others = [i for i in range(len(names)) if i != best]
     equal = [names[i] for i in others if found.best_set[i]]
     worse = [i for i in others if not found.best_set[i]]
-    value = _value(*(x[best] for x in _columns(measure)))
+    value = _value_and_interval(*(x[best] for x in _estimates_and_digits(measure)))
     answer = f"{names[best]} is highest, at {value}"
     if equal:
-        answer += f"; {_listed(equal)} cannot be told from the best"
+        answer += f"; {_enumerated(equal)} cannot be told from the best"
     elif all(found.simultaneous_low[best, i] > 0 for i in others):
         answer += ", and better than all others" if len(others) > 1 else ", and better"
     else:  # the set is found by one-sided limits, which are closer
         answer += ", and alone in the set that holds the best"
-    digits = digits_of((found.simultaneous_high - found.simultaneous_low)[:, best])
+    digits = decimals_of((found.simultaneous_high - found.simultaneous_low)[:, best])
     details = [
         f"{names[i]} is lower by {fixed(found.difference[best, i], digits)} "
         f"[{fixed(found.simultaneous_low[best, i], digits)}, "
@@ -72,13 +74,13 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     )
 
 
-def _columns(measure: Measure) -> tuple[Any, Any, Any, Any]:
+def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:
     interval: Any = measure.interval
-    digits = digits_of(interval.high - interval.low)
+    digits = decimals_of(interval.high - interval.low)
     return interval.estimate, interval.low, interval.high, [digits] * len(interval.estimate)
 
 
-def _value(value: float, low: float, high: float, digits: int) -> str:
+def _value_and_interval(value: float, low: float, high: float, digits: int) -> str:
     if np.isnan(value):
         return "undefined"
     return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
@@ -88,5 +90,5 @@ def _called(measure: Measure) -> str:
     return measure.title + (" by amount" if measure.by_amount else "")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _enumerated(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

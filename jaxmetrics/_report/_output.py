@@ -32,7 +32,7 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
         for i, name in enumerate(evaluation.names):
             _put(models[name], measure, _estimate(measure, i))
         if measure.comparison is not None:
-            _put(comparison, measure, _comparison(measure.comparison, evaluation.names))
+            _put(comparison, measure, _comparison_record(measure.comparison, evaluation.names))
     return {
         **evaluation.facts,
         "n_resamples": settings.n_resamples,
@@ -98,7 +98,7 @@ def _of_slice(interval: jm.Interval, i: int, j: int) -> dict[str, Any]:
     }
 
 
-def _comparison(comparison: jm.Comparison, names: Sequence[str]) -> dict[str, Any]:
+def _comparison_record(comparison: jm.Comparison, names: Sequence[str]) -> dict[str, Any]:
     chosen = ("low", "high", "standard_error", "p_value")
     simultaneous = ("simultaneous_low", "simultaneous_high", "simultaneous_p_value")
     differences = [
@@ -136,7 +136,7 @@ def frame_of(evaluation: Evaluation) -> Any:
         for i, name in enumerate(evaluation.names):
             values.append({**metric, "model": name, **_estimate(measure, i)})
         if measure.comparison is not None:
-            found = _comparison(measure.comparison, evaluation.names)["differences"]
+            found = _comparison_record(measure.comparison, evaluation.names)["differences"]
             differences += [{**metric, **difference} for difference in found]
     for part in evaluation.slices:
         for measure in part.measures:

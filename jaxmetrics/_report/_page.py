@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._report._cells import Cell, digits_of, fixed, p_value, value_cells
+from jaxmetrics._report._cells import Cell, decimals_of, fixed, p_value, value_cells
 from jaxmetrics._report._evaluation import (
     Evaluation,
     Measure,
@@ -54,13 +54,13 @@ def page_of(
     return template.render(
         title=evaluation.title,
         findings=findings_of(evaluation),
-        tables=list(_tables(evaluation)),
-        pairs=[_pairs(x, evaluation.names) for x in evaluation.measures if x.comparison],
+        tables=list(_tables_of_values(evaluation)),
+        pairs=[_table_of_pairs(x, evaluation.names) for x in evaluation.measures if x.comparison],
         drawings=list(zip(evaluation.drawings, map(_themed, figures), strict=True)),
         slices=[
             table for part in evaluation.slices for table in _of_slices(part, evaluation.names)
         ],
-        facts=list(_facts(evaluation.facts)),
+        facts=list(_facts_in_words(evaluation.facts)),
         warnings=evaluation.warnings,
         settings=settings,
         level=percent_text(settings.confidence_level),
@@ -69,7 +69,7 @@ def page_of(
     )
 
 
-def _tables(evaluation: Evaluation) -> Iterator[_Table]:
+def _tables_of_values(evaluation: Evaluation) -> Iterator[_Table]:
     """Values, and values by amount."""
     names = evaluation.names
     by_amount = [x for x in evaluation.measures if x.by_amount]
@@ -79,12 +79,14 @@ def _tables(evaluation: Evaluation) -> Iterator[_Table]:
         f"In brackets, {percent_text(counted[0].interval.confidence_level)} confidence "
         f"intervals{evaluation.about}{several}."
     )
-    yield _of_models("Values", about, names, counted)
+    yield _table_of_models("Values", about, names, counted)
     if by_amount:
-        yield _of_models("Values by amount", "", names, by_amount)
+        yield _table_of_models("Values by amount", "", names, by_amount)
 
 
-def _of_models(title: str, about: str, names: Sequence[str], measures: list[Measure]) -> _Table:
+def _table_of_models(
+    title: str, about: str, names: Sequence[str], measures: list[Measure]
+) -> _Table:
     columns = [value_cells(x) for x in measures]
     rows = tuple(zip(names, zip(*columns, strict=True), strict=True))
     if any(x.n_queries is not None for x in measures):
@@ -94,10 +96,10 @@ def _of_models(title: str, about: str, names: Sequence[str], measures: list[Meas
     return _Table(title, "Model", headings, rows, about)
 
 
-def _pairs(measure: Measure, names: Sequence[str]) -> _Table:
+def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     """Row minus column, of all pairs; those that may be the best are marked."""
     found: Any = measure.comparison
-    digits = digits_of(found.simultaneous_high - found.simultaneous_low)
+    digits = decimals_of(found.simultaneous_high - found.simultaneous_low)
 
     def cell(i: int, j: int) -> Cell:
         if i == j or np.isnan(found.difference[i, j]):
@@ -128,7 +130,7 @@ def _pairs(measure: Measure, names: Sequence[str]) -> _Table:
 def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
     for measure in slices.measures:
         interval: Any = measure.interval
-        digits = digits_of((interval.high - interval.low).ravel())
+        digits = decimals_of((interval.high - interval.low).ravel())
 
         def cell(i: int, j: int, interval: Any = interval, digits: int = digits) -> Cell:
             value, low, high = (x[i, j] for x in (interval.estimate, interval.low, interval.high))
@@ -158,7 +160,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
         )
 
 
-def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What is known of the data, in words."""
     n = facts["n_items"]
 

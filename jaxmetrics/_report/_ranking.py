@@ -84,9 +84,9 @@ def evaluate_queries(
         notes.append(note_of_bands("ranking.png"))
     return Evaluation(
         queries.names,
-        _facts(queries, settings, ks, highest),
+        _facts_of_queries(queries, settings, ks, highest),
         ("k", "n_queries"),
-        _title(queries),
+        _title_of_queries(queries),
         f" for means over queries; nDCG with {settings.gain} gain",
         tuple(x for part in found.values() for x in part if x.k in (*ks, None)),
         tuple(notes),
@@ -95,7 +95,7 @@ def evaluate_queries(
                 "ranking",
                 f"nDCG of the first 1 to {len(PLACES)} places",
                 "Means over queries.",
-                partial(_draw, queries, settings, band),
+                partial(_ndcg_figure, queries, settings, band),
             ),
         ),
     )
@@ -155,7 +155,7 @@ def _notes(queries: Queries, highest: float) -> list[str]:
     return notes
 
 
-def _facts(
+def _facts_of_queries(
     queries: Queries, settings: Settings, ks: tuple[int, ...], highest: float
 ) -> dict[str, Any]:
     return {
@@ -171,7 +171,7 @@ def _facts(
     }
 
 
-def _title(queries: Queries) -> str:
+def _title_of_queries(queries: Queries) -> str:
     n, relevant = len(queries.grades), int((queries.grades > 0).sum())
     return (
         f"{Path(queries.source).name}, {queries.label}: {queries.n_queries:,} queries "
@@ -179,7 +179,7 @@ def _title(queries: Queries) -> str:
     )
 
 
-def _draw(queries: Queries, settings: Settings, band: jm.Interval | None) -> Figure:
+def _ndcg_figure(queries: Queries, settings: Settings, band: jm.Interval | None) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")

@@ -19,7 +19,7 @@ import jaxmetrics as jm
 from jaxmetrics._report._columns import labels_of, numbers_of, positives_of, refuse_twice
 from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, percent
 from jaxmetrics._report._figures import drawings_of
-from jaxmetrics._report._files import check_columns
+from jaxmetrics._report._files import check_has_columns
 from jaxmetrics._report._metrics import ABOUT, classification_metrics, least_cost
 from jaxmetrics._report._settings import InputError, Settings, Tell
 
@@ -60,14 +60,14 @@ def evaluate_stream(
     state = jm.streaming.init(bins, (len(scores),))
     n_items, n_positive, share = 0, 0, 0.0
     values: set[Any] = set()
-    check_columns(path, [label, *scores])
+    check_has_columns(path, [label, *scores])
     if not path.name.lower().endswith(STREAMED):
         raise InputError(
             f"{path.name} cannot be read in batches: leave --stream out, or convert it to one of "
             f"{', '.join(STREAMED)}"
         )
     tell(f"Reading {path.name}", share)
-    read = _parquet if path.name.lower().endswith(".parquet") else _csv
+    read = _parquet_batches if path.name.lower().endswith(".parquet") else _csv_batches
 
     def so_far() -> str:
         return f"after {n_items:,} rows, {share:.0%} of {path.name}"
@@ -75,7 +75,7 @@ def evaluate_stream(
     try:
         for batch, done in read(path, label, scores):
             frame = batch.to_pandas()
-            labels = _labels(label, frame[label], positive, values)
+            labels = _labels_of_batch(label, frame[label], positive, values)
             rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
             for i in range(0, len(labels), _ROWS):
                 state = _updated(state, rows[:, i : i + _ROWS], labels[i : i + _ROWS], bins)
@@ -118,7 +118,7 @@ def _updated(
     )
 
 
-def _labels(
+def _labels_of_batch(
     name: str, column: Any, positive: str | None, values: set[Any]
 ) -> npt.NDArray[np.bool_]:
     """Labels of a batch, which may be of one class; `values` are those of all batches so far."""
@@ -133,7 +133,7 @@ def _labels(
     return np.asarray(column.isin(positives_of(values, positive)), bool)
 
 
-def _csv(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
+def _csv_batches(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
     size = path.stat().st_size
     with path.open("rb") as raw:
         packed = path.name.lower().endswith(".gz")
@@ -151,7 +151,7 @@ def _csv(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, f
             yield batch, min(raw.tell() / size, 1.0)
 
 
-def _parquet(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
+def _parquet_batches(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
     # Without read-ahead, which would hold all columns of a row group.
     with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
         done, total = 0, max(file.metadata.num_rows, 1)

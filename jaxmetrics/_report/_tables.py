@@ -28,17 +28,17 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
         about += "; * best of its column"
     counted = [x for x in measures if not x.by_amount]
     columns = [_Column(x.heading, value_cells(x), _queries(x)) for x in counted]
-    tables = _tables(evaluation.title, about, names, columns, console)
+    tables = _tables_of_width(evaluation.title, about, names, columns, console)
     if by_amount := [x for x in measures if x.by_amount]:
         columns = [_Column(x.heading, value_cells(x)) for x in by_amount]
-        tables += _tables("By amount", "", names, columns, console)
+        tables += _tables_of_width("By amount", "", names, columns, console)
     if compared := [x for x in measures if x.comparison is not None]:
         about = (
             f"{level} intervals and p-values hold for all pairs of models of a column at once; "
             f"the best is, with {level} confidence, among those marked +"
         )
         columns = [_Column(x.heading, difference_cells(x)) for x in compared]
-        tables += _tables("Difference from the best", about, names, columns, console)
+        tables += _tables_of_width("Difference from the best", about, names, columns, console)
     return tables
 
 
@@ -48,14 +48,14 @@ class _Column(NamedTuple):
     queries: str | None = None  # how many count
 
 
-def _tables(
+def _tables_of_width(
     title: str, caption: str, names: Sequence[str], columns: Sequence[_Column], console: Console
 ) -> list[Table]:
     """Tables as wide as the console allows, the first with the title, the last with the caption."""
     unbounded = console.options.update(width=10_000)
 
     def fits(some: Sequence[_Column]) -> bool:
-        table = _table("", "", names, some, console.width)
+        table = _rich_table("", "", names, some, console.width)
         return Measurement.get(console, unbounded, table).maximum <= console.width
 
     parts: list[list[_Column]] = [[]]
@@ -64,7 +64,7 @@ def _tables(
             parts.append([])
         parts[-1].append(column)
     return [
-        _table(
+        _rich_table(
             title if i == 0 else "",
             caption if i == len(parts) - 1 else "",
             names,
@@ -75,7 +75,7 @@ def _tables(
     ]
 
 
-def _table(
+def _rich_table(
     title: str, caption: str, names: Sequence[str], columns: Sequence[_Column], width: int
 ) -> Table:
     """A row a model and a column a metric."""

@@ -12,7 +12,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.extreme._inputs import Lists, check_cutoffs, check_lists
+from jaxmetrics.extreme._inputs import LabelSets, check_label_sets
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, shaped
 
 
@@ -61,8 +61,8 @@ def precision_at_k(
 
     Reference: K. Bhatia et al., "The extreme classification repository", 2016.
     """
-    lists = check_lists(predicted, relevant, groups, num_groups)
-    return _at_cutoffs(_precision, lists, k, reduce)
+    sets = check_label_sets(predicted, relevant, groups, num_groups)
+    return _at_cutoffs(_instance_precision, sets, k, reduce)
 
 
 def normalized_recall_at_k(
@@ -108,8 +108,8 @@ def normalized_recall_at_k(
     Reference: K. Järvelin and J. Kekäläinen, "IR evaluation methods for retrieving highly relevant
     documents", SIGIR 2000, for recall at a cutoff.
     """
-    lists = check_lists(predicted, relevant, groups, num_groups)
-    return _at_cutoffs(_recall, lists, k, reduce)
+    sets = check_label_sets(predicted, relevant, groups, num_groups)
+    return _at_cutoffs(_instance_recall, sets, k, reduce)
 
 
 def ndcg_at_k(
@@ -158,9 +158,11 @@ def ndcg_at_k(
     Reference: K. Järvelin and J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques",
     ACM Transactions on Information Systems 20, 2002.
     """
-    lists = check_lists(predicted, relevant, groups, num_groups)
+    sets = check_label_sets(predicted, relevant, groups, num_groups)
     checks.check_flag("truncate_ideal", truncate_ideal)
-    return _at_cutoffs(_ndcg_truncated if truncate_ideal else _ndcg, lists, k, reduce)
+    return _at_cutoffs(
+        _instance_ndcg_truncated if truncate_ideal else _instance_ndcg, sets, k, reduce
+    )
 
 
 # The metric of each instance, by its matches, how many labels are relevant and what a hit at the
@@ -168,15 +170,15 @@ def ndcg_at_k(
 Instance = Callable[[Matches, Array, Array, Array], Array]
 
 
-def _at_cutoffs(instance: Instance, lists: Lists, k: Any, reduce: str | None) -> Array:
-    cutoffs, one = check_cutoffs(k)
+def _at_cutoffs(instance: Instance, sets: LabelSets, k: Any, reduce: str | None) -> Array:
+    cutoffs, one = checks.check_cutoffs("k", k)
     check_reduce(reduce, ("mean",))
     # Of all labels, places after the last cutoff have no part in it.
-    found = match(lists, max(cutoffs) if lists.groups is None else None)
+    found = match(sets, max(cutoffs) if sets.groups is None else None)
     dtype = numerics.default_float()
-    options = (instance, lists.shape, lists.predicted.shape[-1], reduce, dtype)
-    values = _values(found, cutoff_array(cutoffs), *options)
-    result: Array = shaped(values, lists, one=one)
+    options = (instance, sets.shape, sets.predicted.shape[-1], reduce, dtype)
+    values = _values_at_cutoffs(found, cutoff_array(cutoffs), *options)
+    result: Array = shaped(values, sets, one=one)
     return result
 
 
@@ -192,7 +194,7 @@ def check_reduce(reduce: str | None, allowed: tuple[str, ...]) -> None:
 
 
 @double_program("instance", "shape", "places", "reduce", "dtype")
-def _values(
+def _values_at_cutoffs(
     found: Matches,
     cutoffs: Array,
     instance: Instance,
@@ -225,16 +227,16 @@ def _hits(found: Matches, cutoff: Array) -> Array:
     return by_group(hit, found.groups, len(found.listed))
 
 
-def _precision(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
+def _instance_precision(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
     made = jnp.minimum(cutoff, found.listed)
     return _hits(found, cutoff) / jnp.maximum(made, 1)
 
 
-def _recall(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
+def _instance_recall(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
     return _hits(found, cutoff) / jnp.maximum(jnp.minimum(cutoff, relevant), 1)
 
 
-def _ndcg(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
+def _instance_ndcg(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
     labels = len(found.groups)
     gain = jnp.where(found.positions < cutoff, worth, 0)
     ideal = jnp.cumsum(discounts(jnp.arange(labels, dtype=jnp.int32), labels))
@@ -242,8 +244,8 @@ def _ndcg(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array
     return by_group(gain, found.groups, len(found.listed)) / best
 
 
-def _ndcg_truncated(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
-    return _ndcg(found, jnp.minimum(relevant, cutoff), worth, cutoff)
+def _instance_ndcg_truncated(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
+    return _instance_ndcg(found, jnp.minimum(relevant, cutoff), worth, cutoff)
 
 
 def discounts(positions: Array, places: int) -> Array:

@@ -7,7 +7,6 @@ first -1, and an id that comes twice counts where it comes first.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -22,8 +21,8 @@ from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 _CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
 
 
-class Lists(NamedTuple):
-    """Predictions and relevant labels that have been checked.
+class LabelSets(NamedTuple):
+    """Predicted and relevant labels of instances, checked.
 
     Attributes:
       predicted: `[..., n, K]` ids.
@@ -47,14 +46,14 @@ class Lists(NamedTuple):
         return np.broadcast_shapes(self.predicted.shape[:-1], self.relevant.shape[:-1])
 
 
-def check_lists(
+def check_label_sets(
     predicted: ArrayLike,
     relevant: ArrayLike,
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
     n_labels: int | None = None,
-) -> Lists:
-    """Lists of ids and groups of labels that fit together, or an error that says what to write."""
+) -> LabelSets:
+    """Ids and groups of labels that fit together, or an error that says what to write."""
     with double_precision():
         ids = {"predicted": _ids("predicted", predicted), "relevant": _ids("relevant", relevant)}
     described = ", ".join(f"{name} {list(array.shape)}" for name, array in ids.items())
@@ -79,7 +78,7 @@ def check_lists(
     for name, array in ids.items():
         _check_ids(name, array, limit, source)
     checked = all(is_concrete(x) for x in (ranked, truth, of_label))
-    return Lists(ranked, truth, of_label, count, n_labels, checked)
+    return LabelSets(ranked, truth, of_label, count, n_labels, checked)
 
 
 def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
@@ -188,18 +187,6 @@ def _repeated(rows: HostArray) -> str:
     return f"{ordered[row, column]} twice in list {row}"
 
 
-def check_cutoffs(k: Any) -> tuple[tuple[int, ...], bool]:
-    """The numbers of places to look at, and whether it is a single one."""
-    if not is_concrete(k):
-        raise TypeError("k must be known when a program is traced: pass an int or a tuple of ints")
-    array = np.asarray(k)
-    if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
-        raise TypeError(f"k must be an int or several, got {k!r}")
-    if array.min() < 1:
-        raise ValueError(f"k must be at least 1, got {array.min()}")
-    return tuple(int(x) for x in array.reshape(-1)), not array.ndim
-
-
 def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
     """How often each label occurs, `[n_labels]`."""
     with double_precision():
@@ -228,12 +215,3 @@ def check_propensities(propensities: ArrayLike) -> HostOrDeviceArray:
         if not valid.all():
             raise ValueError(f"propensities must be in (0, 1], got {host[~valid][0]}")
     return array
-
-
-def check_constant(name: str, value: float) -> float:
-    """A number that is not negative, known when tracing."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"{name} must be a number, known when tracing, got {value!r}")
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name} must not be negative or infinite, got {value}")
-    return float(value)

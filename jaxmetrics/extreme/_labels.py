@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.extreme._inputs import check_constant, check_label_counts
+from jaxmetrics.extreme._inputs import check_label_counts
 
 
 def label_deciles(label_counts: ArrayLike, *, by: str = "occurrences") -> Array:
@@ -101,7 +101,7 @@ def propensities(
             f"n_instances must be at least 3, got {n_instances}: the formula takes "
             "log(n_instances) - 1 to be above 0"
         )
-    a, b = check_constant("a", a), check_constant("b", b)
+    a, b = checks.check_nonnegative("a", a), checks.check_nonnegative("b", b)
     constants = np.array([(np.log(n_instances) - 1) * (b + 1) ** a, a, b])
     return _propensities(counts, constants, numerics.default_float())
 

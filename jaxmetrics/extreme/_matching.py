@@ -22,7 +22,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import at_hand, in_threads
 from jaxmetrics._base.types import Array
-from jaxmetrics.extreme._inputs import Lists
+from jaxmetrics.extreme._inputs import LabelSets
 
 R = TypeVar("R")
 
@@ -47,15 +47,15 @@ class Matches(NamedTuple):
     listed: Any
 
 
-def match(lists: Lists, first: int | None = None) -> Matches:
-    """The matches of lists, or of their first so many places."""
-    predicted, relevant = (rows_of(x, lists.shape) for x in (lists.predicted, lists.relevant))
+def match(sets: LabelSets, first: int | None = None) -> Matches:
+    """The matches of label sets, or of the first so many places."""
+    predicted, relevant = (rows_of(x, sets.shape) for x in (sets.predicted, sets.relevant))
     if first is not None:
         predicted = predicted[:, :first]
-    static = (lists.num_groups, lists.n_labels, lists.checked)
+    static = (sets.num_groups, sets.n_labels, sets.checked)
 
     def work(*arrays: Any) -> Matches:
-        return _match(*arrays, lists.groups, *static)
+        return _match(*arrays, sets.groups, *static)
 
     return in_chunks(work, predicted, relevant)
 
@@ -107,7 +107,7 @@ def _match(
     checked: bool,
 ) -> Matches:
     table = None if groups is None else group_table(groups, num_groups)
-    prepared = partial(_prepared, table=table, n_labels=n_labels, checked=checked)
+    prepared = partial(_narrow_ids, table=table, n_labels=n_labels, checked=checked)
 
     def walked(*ids: Array) -> Matches:
         def block(*ids: Array) -> Array:
@@ -153,7 +153,7 @@ def in_blocks(work: Callable[..., R], ids: tuple[Array, ...], state: int) -> R:
     return results
 
 
-class _Prepared(NamedTuple):
+class _NarrowIds(NamedTuple):
     """Ids as narrow as they can be, with the instances last; such as are in no group are alike."""
 
     predicted: Array  # [K, rows]
@@ -162,9 +162,9 @@ class _Prepared(NamedTuple):
     relevant_groups: Array  # [L, rows]
 
 
-def _prepared(
+def _narrow_ids(
     predicted: Array, relevant: Array, table: Array | None, n_labels: int | None, checked: bool
-) -> _Prepared:
+) -> _NarrowIds:
     limit = n_labels if table is None else len(table)
     predicted_groups = walked_groups(predicted, table)
     relevant_groups = groups_of(relevant.T, table, n_labels)
@@ -180,7 +180,7 @@ def _prepared(
             (ids, jnp.arange(len(ids), dtype=jnp.int32)[:, None]),
         )
         absent |= repeated > 0
-    return _Prepared(
+    return _NarrowIds(
         predicted,
         predicted_groups,
         jnp.where(absent, _no_label(relevant), relevant),
@@ -221,7 +221,7 @@ def walked_groups(predicted: Array, table: Array | None) -> Array:
     return jnp.where(predicted >= 0, groups, ENDED).astype(groups.dtype).T
 
 
-def _walk(ids: _Prepared, num_groups: int, checked: bool) -> Matches:
+def _walk(ids: _NarrowIds, num_groups: int, checked: bool) -> Matches:
     places, rows = ids.predicted.shape
     counting = _small(places + 1)
     nowhere = np.iinfo(counting).max
@@ -251,7 +251,7 @@ def _walk(ids: _Prepared, num_groups: int, checked: bool) -> Matches:
     return Matches(found, ids.relevant_groups.astype(jnp.int32), listed.astype(jnp.int32))
 
 
-def _at_once(ids: _Prepared, num_groups: int) -> Matches:
+def _at_once(ids: _NarrowIds, num_groups: int) -> Matches:
     going = jnp.cumsum(ids.predicted_groups == ENDED, axis=0, dtype=jnp.int32) == 0
     labels, groups = ids.predicted.T, jnp.where(going, ids.predicted_groups, -1).T
     place = jnp.arange(labels.shape[1], dtype=jnp.int32)
@@ -291,7 +291,7 @@ def by_group(values: Array, groups: Array, num_groups: int) -> Array:
     return total
 
 
-def shaped(values: Any, lists: Lists, *, one: bool) -> Any:
+def shaped(values: Any, sets: LabelSets, *, one: bool) -> Any:
     """`[several, num_groups, ...]` as results are: `[..., num_groups, several]`.
 
     Without the axis of groups where there are none, and without that of several where there is one.
@@ -300,6 +300,6 @@ def shaped(values: Any, lists: Lists, *, one: bool) -> Any:
     def place(x: Array) -> Array:
         x = jnp.moveaxis(x, (1, 0), (-2, -1))
         x = x[..., 0] if one else x
-        return jnp.take(x, 0, axis=-1 if one else -2) if lists.groups is None else x
+        return jnp.take(x, 0, axis=-1 if one else -2) if sets.groups is None else x
 
     return jax.tree.map(place, values)

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, cutoff_array, discounts
-from jaxmetrics.extreme._inputs import check_cutoffs, check_lists, check_propensities
+from jaxmetrics.extreme._inputs import check_label_sets, check_propensities
 from jaxmetrics.extreme._matching import Matches, by_group, match, over_columns, rows_of, shaped
 
 
@@ -76,7 +76,9 @@ def propensity_scored_precision_at_k(
     Reference: H. Jain, Y. Prabhu and M. Varma, "Extreme multi-label loss functions for
     recommendation, tagging, ranking and other missing label applications", KDD 2016.
     """
-    return _at_cutoffs(predicted, relevant, k, propensities, groups, num_groups, reduce, False)
+    return _propensity_scored(
+        predicted, relevant, k, propensities, groups, num_groups, reduce, False
+    )
 
 
 def propensity_scored_ndcg_at_k(
@@ -127,10 +129,12 @@ def propensity_scored_ndcg_at_k(
     Reference: H. Jain, Y. Prabhu and M. Varma, "Extreme multi-label loss functions for
     recommendation, tagging, ranking and other missing label applications", KDD 2016.
     """
-    return _at_cutoffs(predicted, relevant, k, propensities, groups, num_groups, reduce, True)
+    return _propensity_scored(
+        predicted, relevant, k, propensities, groups, num_groups, reduce, True
+    )
 
 
-def _at_cutoffs(
+def _propensity_scored(
     predicted: ArrayLike,
     relevant: ArrayLike,
     k: Any,
@@ -141,20 +145,20 @@ def _at_cutoffs(
     discounted: bool,
 ) -> Any:
     known = check_propensities(propensities)
-    lists = check_lists(predicted, relevant, groups, num_groups, len(known))
-    if lists.groups is not None and lists.groups.shape != known.shape:
+    sets = check_label_sets(predicted, relevant, groups, num_groups, len(known))
+    if sets.groups is not None and sets.groups.shape != known.shape:
         raise ValueError(
             f"propensities and groups must be of the same labels, got {known.shape[0]} and "
-            f"{lists.groups.shape[0]}"
+            f"{sets.groups.shape[0]}"
         )
-    cutoffs, one = check_cutoffs(k)
+    cutoffs, one = checks.check_cutoffs("k", k)
     check_reduce(reduce, ("mean",))
-    found = match(lists, max(cutoffs) if lists.groups is None else None)
-    ids = rows_of(lists.relevant, lists.shape)
+    found = match(sets, max(cutoffs) if sets.groups is None else None)
+    ids = rows_of(sets.relevant, sets.shape)
     dtype = numerics.default_float()
     arrays = (found, ids, known, cutoff_array(cutoffs))
-    places = lists.predicted.shape[-1] if discounted else None
-    return shaped(_ratios(*arrays, lists.shape, reduce, places, dtype), lists, one=one)
+    places = sets.predicted.shape[-1] if discounted else None
+    return shaped(_ratios(*arrays, sets.shape, reduce, places, dtype), sets, one=one)
 
 
 @double_program("shape", "reduce", "places", "dtype")

@@ -12,7 +12,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, mean_of_counted
-from jaxmetrics.extreme._inputs import check_lists
+from jaxmetrics.extreme._inputs import check_label_sets
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, over_columns, shaped
 
 
@@ -65,15 +65,15 @@ def k_for_recall(
     """
     limits = checks.check_options({"min_recall": min_recall})["min_recall"]
     check_reduce(reduce, ("median", "mean"))
-    lists = check_lists(predicted, relevant, groups, num_groups, n_labels)
+    sets = check_label_sets(predicted, relevant, groups, num_groups, n_labels)
     if n_labels is None:
-        if lists.groups is None:
+        if sets.groups is None:
             raise TypeError("n_labels is missing: write n_labels=..., how many labels there are")
-        n_labels = len(lists.groups)
+        n_labels = len(sets.groups)
     several = limits.reshape(-1)
-    options = (lists.shape, n_labels, reduce, numerics.default_float())
-    values = _reached(match(lists), several, *options)
-    result: Array = shaped(values, lists, one=not limits.ndim)
+    options = (sets.shape, n_labels, reduce, numerics.default_float())
+    values = _reached(match(sets), several, *options)
+    result: Array = shaped(values, sets, one=not limits.ndim)
     return result
 
 

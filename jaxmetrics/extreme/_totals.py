@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import cutoff_array
-from jaxmetrics.extreme._inputs import check_cutoffs, check_lists
+from jaxmetrics.extreme._inputs import check_label_sets
 from jaxmetrics.extreme._matching import (
     ENDED,
     Matches,
@@ -71,24 +71,26 @@ def prediction_proportions_at_k(
         raise TypeError("groups is missing: pass the group of each label, as label_deciles gives")
     if relevant is None:
         relevant = np.full((*np.shape(predicted)[:-1], 1), -1, np.int32)
-    lists = check_lists(predicted, relevant, groups, num_groups)
-    cutoffs, one = check_cutoffs(k)
-    shape, places = lists.predicted.shape[:-1], max(lists.predicted.shape[-1], 1)
+    sets = check_label_sets(predicted, relevant, groups, num_groups)
+    cutoffs, one = checks.check_cutoffs("k", k)
+    shape, places = sets.predicted.shape[:-1], max(sets.predicted.shape[-1], 1)
     ends, place = np.unique(np.minimum(cutoffs, places), return_inverse=True)
-    rows = rows_of(lists.predicted, shape)[:, : ends[-1]]
-    static = (tuple(ends.tolist()), lists.num_groups)
+    rows = rows_of(sets.predicted, shape)[:, : ends[-1]]
+    static = (tuple(ends.tolist()), sets.num_groups)
 
     def work(ids: Any, _: Any) -> Array:
-        return _listed(ids, lists.groups, *static)
+        return _listed_by_group(ids, sets.groups, *static)
 
     listed = in_chunks(work, rows, np.zeros((len(rows), 0), np.int32))
     values = _shares(listed, place, shape, numerics.default_float())
-    result: Array = shaped(values, lists, one=one)
+    result: Array = shaped(values, sets, one=one)
     return result
 
 
 @double_program("ends", "num_groups")
-def _listed(predicted: Array, groups: Array, ends: tuple[int, ...], num_groups: int) -> Array:
+def _listed_by_group(
+    predicted: Array, groups: Array, ends: tuple[int, ...], num_groups: int
+) -> Array:
     """`[ends, num_groups, rows]`, how many of each group are among the first so many places."""
     table = group_table(groups, num_groups)
 
@@ -171,16 +173,16 @@ def positive_coverage_at_k(
     Reference: M. Ge, C. Delgado-Battenfeld and D. Jannach, "Beyond accuracy: evaluating recommender
     systems by coverage and serendipity", RecSys 2010.
     """
-    lists = check_lists(predicted, relevant, groups, num_groups)
-    cutoffs, one = check_cutoffs(k)
-    whole = lists._replace(groups=None, num_groups=1)
-    if lists.groups is not None:
-        whole = whole._replace(n_labels=len(lists.groups))
+    sets = check_label_sets(predicted, relevant, groups, num_groups)
+    cutoffs, one = checks.check_cutoffs("k", k)
+    whole = sets._replace(groups=None, num_groups=1)
+    if sets.groups is not None:
+        whole = whole._replace(n_labels=len(sets.groups))
     found = match(whole, max(cutoffs))
-    ids = rows_of(lists.relevant, lists.shape)
-    arrays = (found, ids, lists.groups, cutoff_array(cutoffs))
-    options = (lists.shape, lists.num_groups, numerics.default_float())
-    result: Array = shaped(_coverage(*arrays, *options), lists, one=one)
+    ids = rows_of(sets.relevant, sets.shape)
+    arrays = (found, ids, sets.groups, cutoff_array(cutoffs))
+    options = (sets.shape, sets.num_groups, numerics.default_float())
+    result: Array = shaped(_coverage(*arrays, *options), sets, one=one)
     return result
 
 

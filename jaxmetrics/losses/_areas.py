@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import Kernel, pair_sums, power, sigmoid, softplus, square
-from jaxmetrics.losses._rows import Row, ascending, evaluate, spread
+from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negatives
 from jaxmetrics.losses._top_set import top_set
 
 _MARGIN = ("hinge", "squared_hinge", "square")
@@ -68,7 +68,7 @@ def pairwise_auc_loss(
     Reference: W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-pass AUC optimization", ICML 2013.
     """
     numbers = surrogate_numbers(surrogate, margin, temperature)
-    return evaluate(_all_pairs, (surrogate,), numbers, scores, labels, weights, where)
+    return loss_of_rows(_all_pairs, (surrogate,), numbers, scores, labels, weights, where)
 
 
 def partial_auc_loss(
@@ -140,7 +140,7 @@ def partial_auc_loss(
     numbers = surrogate_numbers(surrogate, margin, temperature)
     numbers |= {"max_fpr": max_fpr, "min_tpr": min_tpr, "band": band}
     two_way = not (isinstance(min_tpr, (int, float)) and min_tpr == 0)
-    return evaluate(_window, (surrogate, two_way), numbers, scores, labels, weights, where)
+    return loss_of_rows(_window, (surrogate, two_way), numbers, scores, labels, weights, where)
 
 
 def surrogate_numbers(
@@ -160,7 +160,7 @@ def surrogate_numbers(
 
 
 def _all_pairs(row: Row, surrogate: str, **numbers: Array) -> Array:
-    return _mean(surrogate, *ascending(placed(row, surrogate, **numbers)))
+    return _mean_of_pairs(surrogate, *ascending(placed(row, surrogate, **numbers)))
 
 
 def _window(
@@ -177,7 +177,7 @@ def _window(
     if two_way:
         lowest = top_set(-jnp.flip(places), jnp.flip(positives), 1 - min_tpr, band)
         positives = jnp.flip(lowest)
-    return _mean(surrogate, places, positives, negatives)
+    return _mean_of_pairs(surrogate, places, positives, negatives)
 
 
 def placed(row: Row, surrogate: str, **numbers: Array) -> Row:
@@ -187,11 +187,11 @@ def placed(row: Row, surrogate: str, **numbers: Array) -> Row:
     elif surrogate == "logistic":
         places = row.scores / numbers["temperature"]
     else:
-        places = row.scores / (numbers["temperature"] * spread(row))
+        places = row.scores / (numbers["temperature"] * std_of_negatives(row))
     return row._replace(scores=places)
 
 
-def _mean(surrogate: str, places: Array, positives: Array, negatives: Array) -> Array:
+def _mean_of_pairs(surrogate: str, places: Array, positives: Array, negatives: Array) -> Array:
     sums = positives * pair_sums(kernel_of(surrogate, places.dtype), places, negatives, None)
     return numerics.divide(jnp.sum(sums), jnp.sum(positives) * jnp.sum(negatives), 0.0)
 

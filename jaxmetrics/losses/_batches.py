@@ -20,10 +20,20 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics.losses._areas import kernel_of, placed, surrogate_numbers
-from jaxmetrics.losses._rows import Row, refused, rows
+from jaxmetrics.losses._areas import kernel_of, placed
+from jaxmetrics.losses._rows import Row, refused, rows_of_items
 
 EMPTY = -np.inf  # of a slot that was never visited
+
+
+class Batch(NamedTuple):
+    """What the caller passes of a batch, `[n]` each, before it is checked."""
+
+    scores: ArrayLike
+    labels: ArrayLike
+    index: ArrayLike
+    weights: ArrayLike | None
+    where: ArrayLike | None
 
 
 class Pairs(NamedTuple):
@@ -56,21 +66,17 @@ def apply_step(
     step: Step,
     numbers: dict[str, Any],
     slots: Array,
-    scores: ArrayLike,
-    labels: ArrayLike,
-    index: ArrayLike,
-    *,
+    batch: Batch,
     surrogate: str,
-    margin: float | Array | None,
-    temperature: float | Array | None,
-    weights: ArrayLike | None,
-    where: ArrayLike | None,
+    of_pairs: dict[str, Any],
 ) -> tuple[Array, Array]:
-    """The loss of a batch, whose gradient is for training, and the slots after it."""
-    of_pairs = checks.check_loss_options(surrogate_numbers(surrogate, margin, temperature))
-    numbers = checks.check_loss_options(numbers)
-    items = checks.check_items(scores, labels, weights, where)
-    places = one_id_at_least(checks.check_slots(index, items, len(slots)))
+    """The loss of a batch, whose gradient is for training, and the slots after it.
+
+    `numbers` are of the step, `of_pairs` of the surrogate.
+    """
+    of_pairs, numbers = (checks.check_loss_options(x) for x in (of_pairs, numbers))
+    items = checks.check_items(batch.scores, batch.labels, batch.weights, batch.where)
+    places = one_id_at_least(checks.check_slots(batch.index, items, len(slots)))
     with ordinary_promotion():
         result: tuple[Array, Array] = _apply(
             step, surrogate, at_least_one(items), of_pairs, numbers, places, slots
@@ -89,7 +95,7 @@ def _apply(
     slots: Array,
 ) -> tuple[Array, Array]:
     undefined = refused(items, of_pairs | numbers)
-    row = rows(items, undefined)
+    row = rows_of_items(items, undefined)
     dtype = row.scores.dtype
     of_pairs, numbers = jax.tree.map(lambda x: jnp.asarray(x, dtype), (of_pairs, numbers))
     places = placed(row, surrogate, **of_pairs).scores

@@ -15,8 +15,7 @@ from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.sorting import descending_keys
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._ranking.gain import GAINS, dcg
-from jaxmetrics._ranking.lists import in_a_segment
-from jaxmetrics._ranking.lists import order as order_of_lists
+from jaxmetrics._ranking.lists import in_a_segment, order_of_items
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
 from jaxmetrics.losses._rows import permuted
 
@@ -71,7 +70,7 @@ def approx_ndcg_loss(
     items, segment, count = checks.check_lists(scores, labels, segments, num_segments, where)
     checks.check_grades(items.labels, items.where, None)
     with ordinary_promotion():
-        value: Array = _of_rows(
+        value: Array = _approx_ndcg_loss(
             gain, count, at_least_one(items), one_id_at_least(segment), checked["temperature"]
         )
     return value
@@ -86,7 +85,7 @@ class _Documents(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _of_rows(
+def _approx_ndcg_loss(
     gain: str, num_segments: int | None, items: Items, segments: Any, temperature: Array
 ) -> Array:
     scores, labels, where = items.scores, items.labels, items.where
@@ -103,7 +102,7 @@ def _of_rows(
     )
 
     def of_one(documents: _Documents) -> tuple[Array, Array]:
-        return _dcg(documents, n_lists, temperature.astype(dtype))
+        return _smooth_dcg(documents, n_lists, temperature.astype(dtype))
 
     found, undefined = numerics.over_batch(of_one, len(shape) - 1)(documents)
     if segments is None:
@@ -112,7 +111,7 @@ def _of_rows(
     return jnp.where(undefined | jnp.isnan(temperature), jnp.nan, value)
 
 
-def _dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array, Array]:
+def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array, Array]:
     """`[n_lists]`, the smooth DCG of each list and whether it is undefined."""
 
     def of_lists(values: Array, segment: Array) -> Array:
@@ -129,7 +128,7 @@ def _dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array
     middle = lax.stop_gradient(of_lists(scores / size[segment], segment))
     places = (scores - middle[segment]) / temperature
 
-    order = _order(lax.stop_gradient(places), segment)
+    order = _order_of_documents(lax.stop_gradient(places), segment)
     places, gains, segment = (permuted(x, order) for x in (places, gains, segment))
     opens = jnp.append(True, segment[1:] != segment[:-1])
     weights = permuted(counts, order).astype(places.dtype)
@@ -140,6 +139,6 @@ def _dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array
 
 
 @double_program()
-def _order(places: Array, segment: Array) -> Array:
-    order: Array = order_of_lists(~descending_keys(places), None, segment)
+def _order_of_documents(places: Array, segment: Array) -> Array:
+    order: Array = order_of_items(~descending_keys(places), None, segment)
     return order.astype(jnp.int32)

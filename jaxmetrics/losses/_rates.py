@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
-from jaxmetrics.losses._rows import Row, ascending, evaluate, spread
+from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negatives
 from jaxmetrics.losses._top_set import edge_set
 
 
@@ -60,7 +60,7 @@ def recall_at_fpr_loss(
     the objective.
     """
     numbers = {"max_fpr": max_fpr, "temperature": temperature, "band": band}
-    return evaluate(_recall, (), numbers, scores, labels, weights, where)
+    return loss_of_rows(_recall_loss, (), numbers, scores, labels, weights, where)
 
 
 def average_precision_loss(
@@ -107,26 +107,26 @@ def average_precision_loss(
     ECCV 2020.
     """
     numbers = {"temperature": temperature}
-    return evaluate(_average_precision, (), numbers, scores, labels, weights, where)
+    return loss_of_rows(_average_precision_loss, (), numbers, scores, labels, weights, where)
 
 
-def _recall(row: Row, max_fpr: Array, temperature: Array, band: Array) -> Array:
+def _recall_loss(row: Row, max_fpr: Array, temperature: Array, band: Array) -> Array:
     row = ascending(row)
     threshold = jnp.sum(edge_set(row.scores, row.negatives, max_fpr, band) * row.scores)
-    missed = jax.nn.sigmoid((threshold - row.scores) / (temperature * spread(row)))
-    return _mean(missed, row)
+    missed = jax.nn.sigmoid((threshold - row.scores) / (temperature * std_of_negatives(row)))
+    return _mean_of_positives(missed, row)
 
 
-def _average_precision(row: Row, temperature: Array) -> Array:
-    row = ascending(row._replace(scores=row.scores / (temperature * spread(row))))
+def _average_precision_loss(row: Row, temperature: Array) -> Array:
+    row = ascending(row._replace(scores=row.scores / (temperature * std_of_negatives(row))))
     # An item is half above itself by the sigmoid, and wholly by the definition.
     both = jnp.stack([row.positives, row.weights])
     found, all_above = pair_sums(sigmoid(both.dtype), row.scores, both, None) + both / 2
     precision = divide(found, jnp.where(row.positives > 0, all_above, 0), 0.0)
-    return _mean(1 - precision, row)
+    return _mean_of_positives(1 - precision, row)
 
 
-def _mean(values: Array, row: Row) -> Array:
+def _mean_of_positives(values: Array, row: Row) -> Array:
     """Over the positives; 0 where a class is absent."""
     total = jnp.where(jnp.any(row.negatives > 0), jnp.sum(row.positives), 0)
     return divide(jnp.sum(row.positives * values), total, 0.0)

@@ -35,7 +35,7 @@ class Row(NamedTuple):
         return self.positives + self.negatives
 
 
-def evaluate(
+def loss_of_rows(
     loss: Callable[..., Array],
     constants: tuple[Any, ...],
     numbers: dict[str, Any],
@@ -48,19 +48,19 @@ def evaluate(
     items = checks.check_items(scores, labels, weights, where)
     checked = checks.check_loss_options(numbers)
     with ordinary_promotion():
-        value: Array = _of_rows(loss, constants, at_least_one(items), checked)
+        value: Array = _loss_of_rows(loss, constants, at_least_one(items), checked)
     return value
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _of_rows(
+def _loss_of_rows(
     loss: Callable[..., Array],
     constants: tuple[Any, ...],
     items: Items,
     numbers: dict[str, Any],
 ) -> Array:
     undefined = refused(items, numbers)
-    batch = rows(items, undefined)
+    batch = rows_of_items(items, undefined)
     dtype = batch.scores.dtype
     numbers = {name: jnp.asarray(x, dtype) for name, x in numbers.items()}
 
@@ -80,7 +80,7 @@ def refused(items: Items, numbers: dict[str, Any]) -> Array:
     return undefined | not_allowed(items)
 
 
-def rows(items: Items, undefined: Array) -> Row:
+def rows_of_items(items: Items, undefined: Array) -> Row:
     """All rows of checked items, `[..., n]` each; of an undefined row no item counts."""
     dtype = jnp.promote_types(items.scores.dtype, jnp.float32)
     valid = ~jnp.expand_dims(undefined, -1)
@@ -108,12 +108,12 @@ def ascending(row: Row) -> Row:
 
 def order_of(row: Row) -> Array:
     """The order of `ascending`."""
-    order: Array = _order(lax.stop_gradient(row.scores), row.positives > 0)
+    order: Array = _order_by_score(lax.stop_gradient(row.scores), row.positives > 0)
     return order
 
 
 @double_program()
-def _order(scores: Array, later: Array) -> Array:
+def _order_by_score(scores: Array, later: Array) -> Array:
     index = jnp.arange(len(scores), dtype=jnp.uint32) | (later.astype(jnp.uint32) << 31)
     order: Array = sorting.sort_by_key_and_payload(~sorting.descending_keys(scores), index)[1]
     return order & (2**31 - 1)
@@ -125,8 +125,8 @@ def permuted(values: Array, order: Array) -> Array:
     return taken
 
 
-def spread(row: Row) -> Array:
-    """The standard deviation of the negatives; 1 where there is none, to be divided by."""
+def std_of_negatives(row: Row) -> Array:
+    """The standard deviation of the negatives' scores; 1 where it is 0, to be divided by."""
     shares = numerics.divide(row.negatives, jnp.sum(row.negatives), 0.0)
     variance = jnp.sum(shares * (row.scores - jnp.sum(shares * row.scores)) ** 2)
     return jnp.sqrt(jnp.where(variance > 0, variance, 1))

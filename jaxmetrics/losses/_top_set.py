@@ -26,10 +26,8 @@ def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
       share: of the class, in (0, 1].
       band: the width of the sigmoid, over the share; 0 for the exact set.
     """
-    above, upto = _ranks(places, weights)
-    width = _width(share, band)
-    some = width > 0
-    safe = jnp.where(some, width, 1)
+    above, upto = _shares_above(places, weights)
+    some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     step = jnp.minimum((upto - above) / safe, 20)
     # The softplus of high less that of low, written without cancellation where they are close.
@@ -45,10 +43,8 @@ def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
 
     Of the exact set it is the first item that is not in it with all of its weight.
     """
-    above, upto = _ranks(places, weights)
-    width = _width(share, band)
-    some = width > 0
-    safe = jnp.where(some, width, 1)
+    above, upto = _shares_above(places, weights)
+    some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     soft = jax.nn.sigmoid(high) * jax.nn.sigmoid(-low) * -jnp.expm1((above - upto) / safe)
     exact = ((above <= share) & (share < upto)).astype(weights.dtype)
@@ -56,12 +52,15 @@ def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
     return divide(edge, jnp.sum(edge), 0.0)
 
 
-def _width(share: Array, band: Array) -> Array:
+def _width(share: Array, band: Array) -> tuple[Array, Array]:
+    """Whether the edge has a width, and that width, or 1 to be divided by."""
     # The set of all has no edge.
-    return lax.stop_gradient(band * share * (1 - share))
+    width = lax.stop_gradient(band * share * (1 - share))
+    some = width > 0
+    return some, jnp.where(some, width, 1)
 
 
-def _ranks(places: Array, weights: Array) -> tuple[Array, Array]:
+def _shares_above(places: Array, weights: Array) -> tuple[Array, Array]:
     """Which part of the class is above the items that tie with each, and which with them."""
     places, weights = lax.stop_gradient((places, weights))
     upto = lax.cumsum(weights, reverse=True)

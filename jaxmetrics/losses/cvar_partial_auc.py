@@ -17,7 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots
+from jaxmetrics.losses._areas import surrogate_numbers
+from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, empty_slots
 from jaxmetrics.losses._rows import order_of, permuted
 from jaxmetrics.losses._top_set import edge_set
 
@@ -87,8 +88,8 @@ def apply(
       where: `[n]` bool, False for items to leave out, whose slots stay as they are.
       max_fpr: in (0, 1], the share of the negatives that count.
       step_size: in (0, 1], by how much thresholds move, in units of the loss of a pair.
-      surrogate: of a pair, as in `partial_auc_loss`; the "sigmoid" is measured by the spread of
-        the negatives of the batch.
+      surrogate: of a pair, as in `partial_auc_loss`; the "sigmoid" is measured in standard
+        deviations of the negatives of the batch.
       margin: of "hinge", "squared_hinge" and "square"; 1 by default.
       temperature: by default 1 for "logistic", 0.2 for "sigmoid".
 
@@ -114,23 +115,13 @@ def apply(
     Reference: that of `jaxmetrics.losses.cvar_partial_auc`.
     """
     numbers = {"max_fpr": max_fpr, "step_size": step_size}
-    loss, thresholds = apply_step(
-        _step,
-        numbers,
-        state.thresholds,
-        scores,
-        labels,
-        index,
-        surrogate=surrogate,
-        margin=margin,
-        temperature=temperature,
-        weights=weights,
-        where=where,
-    )
+    batch = Batch(scores, labels, index, weights, where)
+    pair = surrogate, surrogate_numbers(surrogate, margin, temperature)
+    loss, thresholds = apply_step(_tail_mean, numbers, state.thresholds, batch, *pair)
     return loss, State(thresholds)
 
 
-def _step(pairs: Pairs, held: Array, max_fpr: Array, step_size: Array) -> tuple[Array, Array]:
+def _tail_mean(pairs: Pairs, held: Array, max_fpr: Array, step_size: Array) -> tuple[Array, Array]:
     order = order_of(pairs.row)
     scores, negatives = (permuted(x, order) for x in (pairs.row.scores, pairs.row.negatives))
     # Losses rise with the score of the negative, so one item is at the edge for all positives.

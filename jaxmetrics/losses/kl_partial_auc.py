@@ -22,7 +22,8 @@ from jax import lax
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, empty_slots
+from jaxmetrics.losses._areas import surrogate_numbers
+from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, empty_slots
 
 __all__ = ["State", "apply", "init", "objective"]
 
@@ -90,8 +91,8 @@ def apply(
       where: `[n]` bool, False for items to leave out, whose slots stay as they are.
       kl_weight: above 0, in units of the loss of a pair.
       step_size: in (0, 1], the share of this batch in what is remembered.
-      surrogate: of a pair, as in `partial_auc_loss`; the "sigmoid" is measured by the spread of
-        the negatives of the batch.
+      surrogate: of a pair, as in `partial_auc_loss`; the "sigmoid" is measured in standard
+        deviations of the negatives of the batch.
       margin: of "hinge", "squared_hinge" and "square"; 1 by default.
       temperature: by default 1 for "logistic", 0.2 for "sigmoid".
 
@@ -119,19 +120,9 @@ def apply(
     Reference: that of `jaxmetrics.losses.kl_partial_auc`.
     """
     numbers = {"kl_weight": kl_weight, "step_size": step_size}
-    loss, log_means = apply_step(
-        _step,
-        numbers,
-        state.log_means,
-        scores,
-        labels,
-        index,
-        surrogate=surrogate,
-        margin=margin,
-        temperature=temperature,
-        weights=weights,
-        where=where,
-    )
+    batch = Batch(scores, labels, index, weights, where)
+    pair = surrogate, surrogate_numbers(surrogate, margin, temperature)
+    loss, log_means = apply_step(_soft_maximum, numbers, state.log_means, batch, *pair)
     return loss, State(log_means)
 
 
@@ -163,7 +154,9 @@ def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
     return weight * jnp.mean(state.log_means, where=state.log_means > EMPTY)
 
 
-def _step(pairs: Pairs, held: Array, kl_weight: Array, step_size: Array) -> tuple[Array, Array]:
+def _soft_maximum(
+    pairs: Pairs, held: Array, kl_weight: Array, step_size: Array
+) -> tuple[Array, Array]:
     losses, some = pairs.losses, pairs.negatives > 0
     log_shares = jnp.log(jnp.where(some, pairs.negatives, 1))
     exponents = lax.stop_gradient(jnp.where(some, losses / kl_weight + log_shares, EMPTY))

@@ -16,7 +16,7 @@ from jaxmetrics.plots._style import (
     GREY,
     MARKERS,
     bars,
-    finish,
+    finish_axes,
     legend_text,
     look,
     new_axes,
@@ -93,10 +93,10 @@ def calibration(
     checks.check_choice("strategy", strategy, ("quantile", "uniform"))
     level = checks.check_level(confidence_level)
     scores, names = models(scores, names)
-    found = _of_models(scores, labels, weights, where, n_bins, strategy)
+    found = _calibrated_models(scores, labels, weights, where, n_bins, strategy)
     check_rows(len(found), names)
     shares, draws = (np.stack([getattr(x, field) for x in found]) for field in ("share", "draws"))
-    low, high = (np.asarray(x) for x in _wilson(shares, draws, level))
+    low, high = (np.asarray(x) for x in _wilson_limits(shares, draws, level))
     ax = new_axes() if ax is None else ax
     for i, (model, name) in enumerate(zip(found, names, strict=True)):
         style, held = look(i), ~np.isnan(model.share)
@@ -112,10 +112,10 @@ def calibration(
     ax.set(xlim=(-0.02 * end, 1.02 * end), ylim=(-0.02 * end, 1.02 * end))
     ax.set(xlabel="Mean score", ylabel="Share of positives")
     _draw_histogram(ax, found, end)
-    return finish(ax)
+    return finish_axes(ax)
 
 
-def _of_models(
+def _calibrated_models(
     scores: ArrayLike,
     labels: ArrayLike,
     weights: ArrayLike | None,
@@ -173,7 +173,7 @@ def _model(
 
 
 @double_program()
-def _wilson(share: Array, draws: Array, level: Array) -> tuple[Array, Array]:
+def _wilson_limits(share: Array, draws: Array, level: Array) -> tuple[Array, Array]:
     return rules.wilson(share, draws, level)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import finish, legend_text, look, new_axes
+from jaxmetrics.plots._style import finish_axes, legend_text, look, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def cost(
         ax.plot(thresholds[best], curve.cost[best], "o", color=style["color"], markersize=8)
     ax.set_ylim(bottom=0)
     ax.set(xlabel="Threshold", ylabel="Total cost")
-    return finish(ax)
+    return finish_axes(ax)
 
 
 def _on_axis(thresholds: HostArray) -> HostArray:

@@ -15,7 +15,7 @@ from jaxmetrics.plots._style import (
     COLOURS,
     HATCHES,
     bars,
-    finish,
+    finish_axes,
     level_text,
     mark_missing,
     new_axes,
@@ -92,7 +92,7 @@ def deciles(
     ax.set_ylim(bottom=0)
     ax.set(xticks=range(1, 11), xlim=(10.6, 0.4))
     ax.set(xlabel="Decile of labels, 10 is the most frequent", ylabel=metric)
-    finish(ax)
+    finish_axes(ax)
     ax.grid(visible=False, axis="x")
     return ax
 

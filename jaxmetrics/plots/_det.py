@@ -10,7 +10,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import GREY, finish, legend_text, look, new_axes
+from jaxmetrics.plots._style import GREY, finish_axes, legend_text, look, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,11 +78,11 @@ def det(
     # Where one of the rates is 0 or 1 the curve is on its way out.
     rates = np.concatenate([np.stack([curve.fpr, curve.fnr]) for curve in curves], axis=1)
     inside = rates[:, np.all((rates > 0) & (rates < 1), axis=0)].astype(np.float64)
-    ax.set(xlim=_limits(inside[0]), ylim=_limits(inside[1]))
+    ax.set(xlim=_axis_limits(inside[0]), ylim=_axis_limits(inside[1]))
     _set_ticks(ax.xaxis, ax.get_xlim())
     _set_ticks(ax.yaxis, ax.get_ylim())
     ax.set(xlabel="False positive rate", ylabel="False negative rate")
-    return finish(ax, within="upper right")
+    return finish_axes(ax, within="upper right")
 
 
 def _deviate(rate: HostArray) -> HostArray:
@@ -112,7 +112,7 @@ def _joined(curve: jm.DetCurve) -> FloatArray:
     return np.stack([np.interp(at, index, x) for x in rates])
 
 
-def _limits(rates: FloatArray) -> tuple[float, float]:
+def _axis_limits(rates: FloatArray) -> tuple[float, float]:
     """From the lowest rate to the highest, and .6 at least, with a little room."""
     ends = np.array([rates.min(initial=0.05), rates.max(initial=0.6)])
     low, high = _rate(_deviate(np.clip(ends, 1e-6, 1 - 1e-6)) + np.array([-0.1, 0.1])).tolist()

@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import check_rows, models_or_table, names_of
-from jaxmetrics.plots._style import COLOURS, HATCHES, finish, legend_text, look, new_axes
+from jaxmetrics.plots._style import COLOURS, HATCHES, finish_axes, legend_text, look, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def score_distributions(
         area.set(facecolor=to_rgba(colour, 0.25), edgecolor=to_rgba(colour, 0.6))
         ax.stairs(density, edges, baseline=None, label=text, **look(i))
     ax.set(xlabel="Score", ylabel="Density in each class")
-    return finish(ax)
+    return finish_axes(ax)
 
 
 def _edges(scores: HostArray, n_bins: int) -> HostArray:

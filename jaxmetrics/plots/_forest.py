@@ -15,7 +15,7 @@ from jaxmetrics.plots._style import (
     GREY,
     MARKERS,
     bars,
-    finish,
+    finish_axes,
     level_text,
     mark_missing,
     new_axes,
@@ -69,7 +69,7 @@ def forest(
     BMJ 322, 2001.
     """
     several = [intervals] if isinstance(intervals, jm.Interval) else list(intervals)
-    values = _values(several)  # [3, metrics, models]
+    values = _estimates_and_limits(several)  # [3, metrics, models]
     n_metrics, n_models = values.shape[1:]
     names = names_of("model", names, n_models)
     called = names_of("metric", metrics, n_metrics)
@@ -81,12 +81,12 @@ def forest(
         style = {"color": COLOURS[j % len(COLOURS)], "marker": marker}
         label = shown(called[j]) if n_metrics > 1 else None
         member = None if members is None else members[j]
-        _draw(ax, values[:, j], np.arange(n_models) + steps[j], member, style, label)
+        _draw_models(ax, values[:, j], np.arange(n_models) + steps[j], member, style, label)
     at = np.arange(n_models) + steps[:, None]
     _finish_rows(ax, names, at[np.isnan(values[0])], marked=best_set is not None)
     ax.plot([], [], color=GREY, linewidth=1.2, label=f"{level_text(several[0])} interval")
     ax.set_xlabel(called[0] if n_metrics == 1 and called[0] else "Estimate")
-    return finish(ax)
+    return finish_axes(ax)
 
 
 def differences(
@@ -148,15 +148,15 @@ def differences(
     ax.axvline(0, color=GREY, linewidth=1)
     members = _members(comparison.best_set, (1, len(names)))
     style = {"color": COLOURS[0], "marker": MARKERS[0]}
-    _draw(ax, values, np.arange(len(names)), members[0], style, None)
+    _draw_models(ax, values, np.arange(len(names)), members[0], style, None)
     _finish_rows(ax, names, np.flatnonzero(np.isnan(values[0])), marked=True)
     interval = f"{level_text(comparison)} interval, for all {pairs} at once"
     ax.plot([], [], color=GREY, linewidth=1.2, label=interval)
     ax.set_xlabel(f"Difference{f' in {metric}' if metric else ''}\nfrom {origin or 'the best'}")
-    return finish(ax)
+    return finish_axes(ax)
 
 
-def _values(intervals: list[jm.Interval]) -> FloatArray:
+def _estimates_and_limits(intervals: list[jm.Interval]) -> FloatArray:
     """Estimates and limits, `[3, metrics, models]`."""
     odd = [type(x).__name__ for x in intervals if not isinstance(x, jm.Interval)]
     if odd or not intervals:
@@ -189,7 +189,7 @@ def _members(best_set: ArrayLike, shape: tuple[int, ...]) -> HostArray:
     return members
 
 
-def _draw(
+def _draw_models(
     ax: Axes,
     values: FloatArray,
     at: HostArray,

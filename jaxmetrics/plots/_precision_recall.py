@@ -10,7 +10,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import GREY, finish, legend_text, look, new_axes
+from jaxmetrics.plots._style import GREY, finish_axes, legend_text, look, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,4 +65,4 @@ def precision_recall(
     for i, share in enumerate(shares):
         ax.axhline(share, color=GREY, linewidth=1, label="_again" if i else "chance")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel="Recall", ylabel="Precision")
-    return finish(ax, within="lower left")
+    return finish_axes(ax, within="lower left")

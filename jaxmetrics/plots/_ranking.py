@@ -11,7 +11,15 @@ import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import models, rows
-from jaxmetrics.plots._style import GREY, band_label, finish, legend_text, look, new_axes, shade
+from jaxmetrics.plots._style import (
+    GREY,
+    band_label,
+    finish_axes,
+    legend_text,
+    look,
+    new_axes,
+    shade,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,4 +95,4 @@ def ndcg_at_k(
         shade(ax, [], [], [], GREY, label=band_label(interval))
     ax.locator_params(axis="x", integer=True)
     ax.set(xlabel="First k documents", ylabel="Mean nDCG of queries")
-    return finish(ax)
+    return finish_axes(ax)

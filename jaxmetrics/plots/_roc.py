@@ -13,7 +13,7 @@ from jaxmetrics.plots._inputs import each, models_or_table, rows
 from jaxmetrics.plots._style import (
     GREY,
     band_label,
-    finish,
+    finish_axes,
     legend_text,
     look,
     new_axes,
@@ -93,7 +93,7 @@ def roc(
     # A little room, so that lines along the edges are seen.
     ax.set(xlim=(-0.01 * end, end if end < 1 else 1.01), ylim=(-0.01, 1.01))
     ax.set(xlabel="False positive rate", ylabel="True positive rate")
-    return finish(ax)
+    return finish_axes(ax)
 
 
 def roc_with_window(

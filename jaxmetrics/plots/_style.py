@@ -78,7 +78,7 @@ def mark_missing(ax: Axes, at: Any, axis: Literal["x", "y"], *, label: str) -> N
     ax.plot(x, y, transform=across, label=label, **cross)
 
 
-def finish(ax: Axes, *, within: Literal["best", "lower left", "upper right"] = "best") -> Axes:
+def finish_axes(ax: Axes, *, within: Literal["best", "lower left", "upper right"] = "best") -> Axes:
     """The grid, and the legend: below the axes if the figure's layout makes room for it there.
 
     What is drawn may be anywhere within them; the legend is put there for want of room.
@@ -105,7 +105,7 @@ def finish(ax: Axes, *, within: Literal["best", "lower left", "upper right"] = "
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
         bbox_transform=below,
-        ncols=_columns(ax, labels),
+        ncols=_legend_columns(ax, labels),
         frameon=False,
         fontsize="small",
         borderaxespad=0,
@@ -113,7 +113,7 @@ def finish(ax: Axes, *, within: Literal["best", "lower left", "upper right"] = "
     return ax
 
 
-def _columns(ax: Axes, labels: list[str]) -> int:
+def _legend_columns(ax: Axes, labels: list[str]) -> int:
     """How many columns of a legend are as wide as the axes, about; 0.07 inches a letter."""
     inches = ax.get_window_extent().width / ax.figure.dpi
     widest = 0.6 + 0.07 * max(map(len, labels))

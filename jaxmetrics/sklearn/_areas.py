@@ -15,9 +15,10 @@ from jaxmetrics.sklearn._inputs import (
     check_array,
     check_consistent_length,
     checked_scores,
+    classes_of_columns,
     column_or_1d,
-    distinct_in_order,
-    in_double,
+    in_float64,
+    refuse_scores,
     type_of_target,
     warn_no_positives,
     warn_one_class,
@@ -106,7 +107,7 @@ def average_precision_score(
         truth = column_or_1d(truth) == pos_label
         if not truth.any():
             warn_no_positives()
-        return float(in_double(average_precision, scores, truth, weights))
+        return float(in_float64(average_precision, scores, truth, weights))
     if kind in ("multilabel-indicator", "multiclass") and pos_label != 1:
         raise ValueError(
             f"Parameter pos_label is fixed to 1 for {kind} y_true. Do not set pos_label or set "
@@ -114,10 +115,11 @@ def average_precision_score(
         )
     if kind == "multiclass":
         truth = truth[:, None] == np.unique(truth)
-        _check_one_column_a_class(np.asarray(y_score), truth.shape)
+        if np.shape(y_score) != truth.shape:
+            refuse_scores(np.asarray(y_score))
     elif kind != "multilabel-indicator":
         raise ValueError(f"{kind} format is not supported")
-    return _averaged(average_precision, truth, y_score, average, sample_weight)
+    return _averaged_over_labels(average_precision, truth, y_score, average, sample_weight)
 
 
 def roc_auc_score(
@@ -175,13 +177,13 @@ def roc_auc_score(
     whole = max_fpr in (None, 1.0)
     metric = roc_auc if whole else partial(partial_auc, max_fpr=max_fpr, scale="mcclish")
     if kind != "binary":
-        return _averaged(metric, truth, scores, average, sample_weight, needs_both=True)
+        return _averaged_over_labels(metric, truth, scores, average, sample_weight, needs_both=True)
     scores, weights = checked_scores(truth, scores, sample_weight)
     classes = np.unique(truth)
     if len(classes) != 2:
         warn_one_class()
         return float("nan")
-    return float(in_double(metric, scores, column_or_1d(truth) == classes[1], weights))
+    return float(in_float64(metric, scores, column_or_1d(truth) == classes[1], weights))
 
 
 def _multiclass_auc(
@@ -195,7 +197,7 @@ def _multiclass_auc(
     if multi_class not in ("ovo", "ovr"):
         raise ValueError("multi_class must be in ('ovo', 'ovr')")
     if scores.ndim != 2:
-        _check_one_column_a_class(scores, (len(truth), 0))
+        refuse_scores(scores)
     if not np.allclose(1, scores.sum(axis=1)):
         raise ValueError(
             "Target scores need to be probabilities for multiclass roc_auc, i.e. they should sum "
@@ -207,10 +209,16 @@ def _multiclass_auc(
         raise ValueError(f"average must be one of {allowed} for multiclass problems")
     if pairs and average is None:
         raise NotImplementedError("average=None is not implemented for multi_class='ovo'.")
-    classes = classes_of_columns(truth, scores, labels)
+    unequal = (
+        "Number of classes in y_true not equal to the number of columns in 'y_score'",
+        "Number of given labels, {}, not equal to the number of columns in 'y_score', {}",
+    )
+    classes = classes_of_columns(truth, scores.shape[1], labels, unequal)
     if not pairs:
         truth = truth[:, None] == classes
-        return _averaged(roc_auc, truth, scores, average, sample_weight, needs_both=True)
+        return _averaged_over_labels(
+            roc_auc, truth, scores, average, sample_weight, needs_both=True
+        )
     if sample_weight is not None:
         raise ValueError(
             "sample_weight is not supported for multiclass one-vs-one ROC AUC, 'sample_weight' "
@@ -218,38 +226,10 @@ def _multiclass_auc(
         )
     present, index = np.unique(truth, return_inverse=True)  # pairs are of classes that occur
     scores = scores[:, np.isin(classes, present)]
-    return float(in_double(one_vs_one(roc_auc, average), scores, index, None))
+    return float(in_float64(one_vs_one(roc_auc, average), scores, index, None))
 
 
-def classes_of_columns(truth: Any, scores: FloatArray, labels: ArrayLike | None) -> Any:
-    """The classes, one for each column of scores."""
-    if labels is None:
-        classes = np.unique(truth)
-        if len(classes) != scores.shape[1]:
-            raise ValueError(
-                "Number of classes in y_true not equal to the number of columns in 'y_score'"
-            )
-        return classes
-    classes = distinct_in_order(labels)
-    if len(classes) != scores.shape[1]:
-        raise ValueError(
-            f"Number of given labels, {len(classes)}, not equal to the number of columns in "
-            f"'y_score', {scores.shape[1]}"
-        )
-    if not np.isin(truth, classes).all():
-        raise ValueError("'y_true' contains labels not in parameter 'labels'")
-    return classes
-
-
-def _check_one_column_a_class(scores: Any, shape: tuple[int, ...]) -> None:
-    if scores.shape != shape:
-        raise ValueError(
-            "`y_score` needs to be of shape `(n_samples, n_classes)`, since `y_true` contains "
-            f"multiple classes. Got `y_score.shape={scores.shape}`."
-        )
-
-
-def _averaged(
+def _averaged_over_labels(
     metric: Callable[..., Any],
     truth: Any,
     scores: ArrayLike,
@@ -271,5 +251,5 @@ def _averaged(
     elif needs_both and np.any(np.all(truth, axis=over)):
         warn_one_class()
     weights = None if sample_weight is None else column_or_1d(sample_weight)
-    value = in_double(multilabel(metric, average), scores, truth, weights)
+    value = in_float64(multilabel(metric, average), scores, truth, weights)
     return np.asarray(value) if average is None else float(value)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics._predictions.counting import Outcomes
 from jaxmetrics.sklearn._inputs import UndefinedMetricWarning
-from jaxmetrics.sklearn._targets import Targets, checked_targets, counted, places
+from jaxmetrics.sklearn._targets import Targets, checked_targets, class_indices, outcomes_of_targets
 
 _AVERAGES = (None, "micro", "macro", "weighted", "samples")
 
@@ -65,8 +65,16 @@ def recall_score(
 
     Reference: scikit-learn's `sklearn.metrics.recall_score`.
     """
-    return _averaged(
-        _recall, y_true, y_pred, labels, pos_label, average, sample_weight, zero_division, as_dict
+    return _averaged_over_classes(
+        _recall_quotient,
+        y_true,
+        y_pred,
+        labels,
+        pos_label,
+        average,
+        sample_weight,
+        zero_division,
+        as_dict,
     )
 
 
@@ -114,8 +122,8 @@ def precision_score(
 
     Reference: scikit-learn's `sklearn.metrics.precision_score`.
     """
-    return _averaged(
-        _precision,
+    return _averaged_over_classes(
+        _precision_quotient,
         y_true,
         y_pred,
         labels,
@@ -171,8 +179,8 @@ def f1_score(
 
     Reference: scikit-learn's `sklearn.metrics.f1_score`.
     """
-    return _averaged(
-        partial(_f_beta, beta=1.0),
+    return _averaged_over_classes(
+        partial(_f_beta_quotient, beta=1.0),
         y_true,
         y_pred,
         labels,
@@ -230,8 +238,8 @@ def fbeta_score(
 
     Reference: scikit-learn's `sklearn.metrics.fbeta_score`.
     """
-    return _averaged(
-        partial(_f_beta, beta=beta),
+    return _averaged_over_classes(
+        partial(_f_beta_quotient, beta=beta),
         y_true,
         y_pred,
         labels,
@@ -252,26 +260,26 @@ class _Quotient(NamedTuple):
     lacking: str = ""
 
 
-def _recall(outcomes: Outcomes) -> _Quotient:
+def _recall_quotient(outcomes: Outcomes) -> _Quotient:
     hits, actual = np.asarray(outcomes.hits), np.asarray(outcomes.actual)
     return _Quotient(hits, actual, "Recall", "true")
 
 
-def _precision(outcomes: Outcomes) -> _Quotient:
+def _precision_quotient(outcomes: Outcomes) -> _Quotient:
     hits, predicted = np.asarray(outcomes.hits), np.asarray(outcomes.predicted)
     return _Quotient(hits, predicted, "Precision", "predicted")
 
 
-def _f_beta(outcomes: Outcomes, *, beta: float) -> _Quotient:
+def _f_beta_quotient(outcomes: Outcomes, *, beta: float) -> _Quotient:
     if beta == 0 or math.isinf(beta):
-        limit = _precision(outcomes) if beta == 0 else _recall(outcomes)
+        limit = _precision_quotient(outcomes) if beta == 0 else _recall_quotient(outcomes)
         return limit._replace(name="")
     hits, actual, predicted = outcomes.hits, outcomes.actual, outcomes.predicted
     below = np.asarray(beta**2 * actual + predicted)
     return _Quotient(np.asarray((1 + beta**2) * hits), below, "F-score", "true nor predicted")
 
 
-def _averaged(
+def _averaged_over_classes(
     metric: Callable[[Outcomes], _Quotient],
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -289,9 +297,9 @@ def _averaged(
         targets = targets._replace(
             truth=targets.truth[:, names], said=targets.said[:, names], classes=names
         )
-    outcomes = counted(targets, samples=average == "samples")
+    outcomes = outcomes_of_targets(targets, samples=average == "samples")
     if not targets.multilabel:
-        index = places(names, targets.classes)
+        index = class_indices(names, targets.classes)
         outcomes = Outcomes(*(x[index] for x in outcomes))
     if average == "micro":
         outcomes = Outcomes(*(x.sum(keepdims=True) for x in outcomes))
@@ -299,7 +307,7 @@ def _averaged(
     if average is None:
         return dict(zip(names.tolist(), values.tolist(), strict=True)) if as_dict else values
     shares = {"weighted": outcomes.actual, "samples": targets.weights}.get(average)
-    return _mean(values, shares)
+    return _mean_of_defined(values, shares)
 
 
 def _check_options(metric: Any, average: str | None, zero_division: Any, as_dict: bool) -> None:
@@ -371,7 +379,7 @@ def _divided(quotient: _Quotient, average: str | None, zero_division: Any) -> Fl
     return values
 
 
-def _mean(values: FloatArray, shares: Any) -> float:
+def _mean_of_defined(values: FloatArray, shares: Any) -> float:
     """Of those that are not NaN; by their shares, unless these sum to 0."""
     valid = ~np.isnan(values)
     if not valid.any():

@@ -12,14 +12,14 @@ from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics._predictions.confusion import matrix_of
 from jaxmetrics._predictions.confusion import matthews_corrcoef as _matthews_corrcoef
 from jaxmetrics._predictions.counting import Decisions
-from jaxmetrics.sklearn._inputs import in_double
+from jaxmetrics.sklearn._inputs import in_float64
 from jaxmetrics.sklearn._targets import (
     Targets,
     checked_targets,
-    counted,
+    class_indices,
     counted_rows,
+    outcomes_of_targets,
     padded_classes,
-    places,
 )
 
 
@@ -65,11 +65,11 @@ def confusion_matrix(
         raise ValueError(
             f"normalize must be one of {{'true', 'pred', 'all', None}}, got {normalize}"
         )
-    targets = _of_one_class(checked_targets(y_true, y_pred, sample_weight))
+    targets = _without_indicators(checked_targets(y_true, y_pred, sample_weight))
     n_classes = len(targets.classes)
     order = list(range(n_classes))
     if labels is not None:
-        order = places(labels, targets.classes)
+        order = class_indices(labels, targets.classes)
         if not order:
             raise ValueError("'labels' should contain at least one label.")
         if not np.isin(targets.truth, order).any():
@@ -79,7 +79,7 @@ def confusion_matrix(
     def count(said: Any, truth: Any, *, weights: Any, where: Any) -> Any:
         return matrix_of(Decisions(said, truth, weights, where), size)
 
-    matrix = in_double(count, targets.said, targets.truth, targets.weights)[np.ix_(order, order)]
+    matrix = in_float64(count, targets.said, targets.truth, targets.weights)[np.ix_(order, order)]
     whole = targets.weights is None or targets.weights.dtype.kind in "iub"
     matrix = matrix.astype(np.int64 if whole else np.float64)
     if normalize is not None:
@@ -172,8 +172,8 @@ def balanced_accuracy_score(
 
     Reference: scikit-learn's `sklearn.metrics.balanced_accuracy_score`.
     """
-    targets = _of_one_class(checked_targets(y_true, y_pred, sample_weight))
-    outcomes = counted(targets)
+    targets = _without_indicators(checked_targets(y_true, y_pred, sample_weight))
+    outcomes = outcomes_of_targets(targets)
     hits, actual = (x[: len(targets.classes)] for x in (outcomes.hits, outcomes.actual))
     occurs = actual != 0
     if not occurs.all():
@@ -214,13 +214,13 @@ def matthews_corrcoef(
 
     Reference: scikit-learn's `sklearn.metrics.matthews_corrcoef`.
     """
-    targets = _of_one_class(checked_targets(y_true, y_pred, sample_weight))
+    targets = _without_indicators(checked_targets(y_true, y_pred, sample_weight))
     size = padded_classes(len(targets.classes))
     metric = partial(_matthews_corrcoef, n_classes=size, zero_division=0.0)
-    return float(in_double(metric, targets.said, targets.truth, targets.weights))
+    return float(in_float64(metric, targets.said, targets.truth, targets.weights))
 
 
-def _of_one_class(targets: Targets) -> Targets:
+def _without_indicators(targets: Targets) -> Targets:
     if targets.multilabel:
         raise ValueError(f"{targets.kind} is not supported")
     return targets

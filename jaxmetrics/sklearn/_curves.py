@@ -12,7 +12,7 @@ from jaxmetrics._roc.table import score_table
 from jaxmetrics.sklearn._inputs import (
     checked_scores,
     column_or_1d,
-    in_double,
+    in_float64,
     type_of_target,
     warn_no_positives,
     warn_undefined,
@@ -181,7 +181,7 @@ def _points(
         pos_label = 1
     scores, weights = checked_scores(y_true, y_score, sample_weight)
     truth = column_or_1d(np.asarray(y_true)) == pos_label
-    table = in_double(score_table, scores, truth, weights)
+    table = in_float64(score_table, scores, truth, weights)
     weighty = table.positives + table.negatives > 0
     thresholds, positives, negatives = (np.asarray(x, np.float64)[weighty] for x in table)
     return np.cumsum(negatives), np.cumsum(positives), thresholds

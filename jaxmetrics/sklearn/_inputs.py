@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
@@ -27,10 +27,11 @@ __all__ = [
     "check_array",
     "check_consistent_length",
     "checked_scores",
+    "classes_of_columns",
     "column_or_1d",
-    "distinct_in_order",
-    "in_double",
+    "in_float64",
     "padding",
+    "refuse_scores",
     "type_of_target",
     "warn_no_positives",
     "warn_one_class",
@@ -47,7 +48,7 @@ def checked_scores(
     return scores, None if sample_weight is None else column_or_1d(sample_weight)
 
 
-def in_double(
+def in_float64(
     function: Callable[..., Any], scores: Any, truth: Any, weights: FloatArray | None
 ) -> Any:
     """`function` of scores and labels `[n, ...]` in NumPy float64, compiled for few sizes of n."""
@@ -65,7 +66,23 @@ def in_double(
     return jax.tree.map(np.asarray, result)
 
 
-def distinct_in_order(labels: ArrayLike) -> HostArray:
+def classes_of_columns(
+    truth: HostArray, n_columns: int, labels: ArrayLike | None, unequal: tuple[str, str]
+) -> HostArray:
+    """The classes in order, one for each column of scores.
+
+    `unequal` are scikit-learn's words, which differ by function, for a number of classes or of
+    labels that is not that of the columns.
+    """
+    classes = np.unique(truth) if labels is None else _distinct_in_order(labels)
+    if len(classes) != n_columns:
+        raise ValueError(unequal[labels is not None].format(len(classes), n_columns))
+    if labels is not None and not np.isin(truth, classes).all():
+        raise ValueError("'y_true' contains labels not in parameter 'labels'.")
+    return classes
+
+
+def _distinct_in_order(labels: ArrayLike) -> HostArray:
     given = column_or_1d(labels)
     classes: HostArray = np.unique(given)
     if len(classes) != len(given):
@@ -73,6 +90,14 @@ def distinct_in_order(labels: ArrayLike) -> HostArray:
     if not np.array_equal(classes, given):
         raise ValueError("Parameter 'labels' must be ordered.")
     return classes
+
+
+def refuse_scores(scores: HostArray) -> NoReturn:
+    """Of several classes, scores that do not have a column for each."""
+    raise ValueError(
+        "`y_score` needs to be of shape `(n_samples, n_classes)`, since `y_true` contains "
+        f"multiple classes. Got `y_score.shape={scores.shape}`."
+    )
 
 
 def padding(n: int) -> int:

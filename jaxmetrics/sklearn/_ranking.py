@@ -20,9 +20,10 @@ from jaxmetrics.sklearn._inputs import (
     UndefinedMetricWarning,
     check_array,
     check_consistent_length,
+    classes_of_columns,
     column_or_1d,
-    distinct_in_order,
     padding,
+    refuse_scores,
     type_of_target,
 )
 
@@ -55,9 +56,9 @@ def label_ranking_average_precision_score(
 
     Reference: scikit-learn's `sklearn.metrics.label_ranking_average_precision_score`.
     """
-    relevant, scores = _labels(y_true, y_score, sample_weight, one_label=True)
-    values = _of_rows(average_precision, scores, relevant)
-    return _mean(np.where(relevant.any(axis=1), values, 1.0), sample_weight)
+    relevant, scores = _relevant_and_scores(y_true, y_score, sample_weight, one_label=True)
+    values = _values_of_rows(average_precision, scores, relevant)
+    return _weighted_mean(np.where(relevant.any(axis=1), values, 1.0), sample_weight)
 
 
 def label_ranking_loss(
@@ -88,8 +89,8 @@ def label_ranking_loss(
 
     Reference: scikit-learn's `sklearn.metrics.label_ranking_loss`.
     """
-    relevant, scores = _labels(y_true, y_score, sample_weight)
-    return _mean(_of_rows(_in_wrong_order, scores, relevant), sample_weight)
+    relevant, scores = _relevant_and_scores(y_true, y_score, sample_weight)
+    return _weighted_mean(_values_of_rows(_in_wrong_order, scores, relevant), sample_weight)
 
 
 @library_metric
@@ -129,11 +130,11 @@ def coverage_error(
     Reference: scikit-learn's `sklearn.metrics.coverage_error`.
     """
     y_true, y_score = check_array(y_true), check_array(y_score)
-    relevant, scores = _labels(y_true, y_score, sample_weight)
+    relevant, scores = _relevant_and_scores(y_true, y_score, sample_weight)
     # A sum without a sort, which a score table would need.
     lowest = np.min(scores, axis=1, keepdims=True, where=relevant, initial=scores.max())
     depth = np.sum(scores >= lowest, axis=1)
-    return _mean(np.where(relevant.any(axis=1), depth, 0), sample_weight)
+    return _weighted_mean(np.where(relevant.any(axis=1), depth, 0), sample_weight)
 
 
 def dcg_score(
@@ -177,7 +178,7 @@ def dcg_score(
     if not log_base > 0:
         raise ValueError(f"log_base must be above 0, got {log_base!r}")
     values = _of_lists(dcg, scores, gains, k, ignore_ties)
-    return _mean(values * np.log2(log_base), sample_weight)
+    return _weighted_mean(values * np.log2(log_base), sample_weight)
 
 
 def ndcg_score(
@@ -225,7 +226,7 @@ def ndcg_score(
             f"Got {gains.shape[1]} instead."
         )
     gains, scores = _graded(gains, y_score, sample_weight, k)
-    return _mean(_of_lists(ndcg, scores, gains, k, ignore_ties), sample_weight)
+    return _weighted_mean(_of_lists(ndcg, scores, gains, k, ignore_ties), sample_weight)
 
 
 def top_k_accuracy_score(
@@ -281,13 +282,15 @@ def top_k_accuracy_score(
             "does not contain all the labels, `labels` must be provided."
         )
     if not two and scores.ndim != 2:
-        raise ValueError(
-            "`y_score` needs to be of shape `(n_samples, n_classes)`, since `y_true` contains "
-            f"multiple classes. Got `y_score.shape={scores.shape}`."
-        )
+        refuse_scores(scores)
     scores = column_or_1d(scores) if two else scores
     check_consistent_length(truth, scores, sample_weight)
-    classes = _classes_of_columns(truth, 2 if two else scores.shape[1], labels)
+    unequal = (
+        "Number of classes in 'y_true' ({}) not equal to the number of classes in 'y_score' ({})."
+        "You can provide a list of all known classes by assigning it to the `labels` parameter.",
+        "Number of given labels ({}) not equal to the number of classes in 'y_score' ({}).",
+    )
+    classes = classes_of_columns(truth, 2 if two else scores.shape[1], labels, unequal)
     if k >= len(classes):
         warnings.warn(
             f"'k' ({k}) greater than or equal to 'n_classes' ({len(classes)}) will result in a "
@@ -304,33 +307,11 @@ def top_k_accuracy_score(
         ahead = (scores > own[:, None]) | ((scores == own[:, None]) & later)
         hits = np.sum(ahead, axis=1) < k
     if normalize:
-        return _mean(hits, sample_weight)
+        return _weighted_mean(hits, sample_weight)
     return float(np.sum(hits) if sample_weight is None else np.dot(hits, sample_weight))
 
 
-def _classes_of_columns(truth: HostArray, n_columns: int, labels: ArrayLike | None) -> HostArray:
-    """The classes in order, one for each column of scores."""
-    if labels is None:
-        classes = np.unique(truth)
-        if len(classes) != n_columns:
-            raise ValueError(
-                f"Number of classes in 'y_true' ({len(classes)}) not equal to the number of "
-                f"classes in 'y_score' ({n_columns}).You can provide a list of all known classes "
-                "by assigning it to the `labels` parameter."
-            )
-        return classes
-    classes = distinct_in_order(labels)
-    if len(classes) != n_columns:
-        raise ValueError(
-            f"Number of given labels ({len(classes)}) not equal to the number of classes in "
-            f"'y_score' ({n_columns})."
-        )
-    if not np.isin(truth, classes).all():
-        raise ValueError("'y_true' contains labels not in parameter 'labels'.")
-    return classes
-
-
-def _labels(
+def _relevant_and_scores(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: Any, *, one_label: bool = False
 ) -> tuple[HostArray, FloatArray]:
     """Which labels are relevant, and scores, `[n, labels]`."""
@@ -372,11 +353,11 @@ def _of_lists(
     """A metric of ranked lists; of documents that tie the last one first, or the mean of orders."""
     options = {} if k is None else {"k": min(int(k), scores.shape[1])}
     if not last:
-        return _of_rows(metric, scores, labels, **options)
-    return _of_rows(metric, scores[:, ::-1], labels[:, ::-1], ties="index", **options)
+        return _values_of_rows(metric, scores, labels, **options)
+    return _values_of_rows(metric, scores[:, ::-1], labels[:, ::-1], ties="index", **options)
 
 
-def _of_rows(
+def _values_of_rows(
     metric: Callable[..., Any], scores: FloatArray, labels: HostArray, **options: Any
 ) -> FloatArray:
     """A metric of each row of `[n, columns]`, in NumPy float64, compiled for few sizes of n."""
@@ -387,5 +368,5 @@ def _of_rows(
     return np.asarray(values)[:n]
 
 
-def _mean(values: HostArray, sample_weight: ArrayLike | None) -> float:
+def _weighted_mean(values: HostArray, sample_weight: ArrayLike | None) -> float:
     return float(np.average(values, weights=sample_weight))

@@ -13,7 +13,7 @@ from jaxmetrics.sklearn._inputs import (
     assert_all_finite,
     check_consistent_length,
     column_or_1d,
-    in_double,
+    in_float64,
     type_of_target,
 )
 
@@ -113,7 +113,7 @@ def _indexed(truth: HostArray, said: HostArray, sample_weight: ArrayLike | None)
 def _distinct(y: HostArray) -> HostArray:
     lowest = y.min()
     seen = np.zeros(int(y.max()) - int(lowest) + 1, bool)
-    seen[_above(y, lowest)] = True
+    seen[_steps_above(y, lowest)] = True
     return np.flatnonzero(seen) + int(lowest)
 
 
@@ -121,17 +121,17 @@ def _looked_up(y: HostArray, own: HostArray, classes: HostArray) -> HostArray:
     """The indices of y into the classes, of which its own are some."""
     table = np.zeros(own[-1] - own[0] + 1, np.int32)
     table[own - own[0]] = np.searchsorted(classes, own)
-    index: HostArray = table[_above(y, y.dtype.type(own[0]))]
+    index: HostArray = table[_steps_above(y, y.dtype.type(own[0]))]
     return index
 
 
-def _above(y: HostArray, lowest: Any) -> HostArray:
+def _steps_above(y: HostArray, lowest: Any) -> HostArray:
     """y - lowest, which may be more than a narrow signed type holds: the unsigned one holds it."""
     difference: HostArray = y - lowest
     return difference.view(difference.dtype.str.replace("i", "u"))
 
 
-def counted(targets: Targets, *, samples: bool = False) -> Outcomes:
+def outcomes_of_targets(targets: Targets, *, samples: bool = False) -> Outcomes:
     """The counts of each class and last of one more, that has none; of each label; or each row."""
     weights = None if samples else targets.weights
     n_classes = len(targets.classes)
@@ -140,7 +140,7 @@ def counted(targets: Targets, *, samples: bool = False) -> Outcomes:
         count = partial(_count_rows if samples else _count_columns, choice=choice)
     else:
         count = partial(_count, choice=Choice(padded_classes(n_classes), None))
-    outcomes = in_double(count, targets.said, targets.truth, weights)
+    outcomes = in_float64(count, targets.said, targets.truth, weights)
     if not targets.multilabel:
         return Outcomes(*(x[: n_classes + 1] for x in outcomes))
     if not samples:
@@ -157,11 +157,11 @@ def padded_classes(n_classes: int) -> int:
 def counted_rows(right: HostArray, weights: HostArray | None) -> tuple[Any, Any]:
     """The weight of the rows that are right, and of those that are not."""
     count = partial(_count, choice=Choice(None, "binary"))
-    outcomes = in_double(count, right, np.ones_like(right), weights)
+    outcomes = in_float64(count, right, np.ones_like(right), weights)
     return outcomes.hits, outcomes.false_negatives
 
 
-def places(names: Any, classes: HostArray) -> list[int]:
+def class_indices(names: Any, classes: HostArray) -> list[int]:
     """The index of each name among the classes; one more than the last where it is none."""
     known = {name: index for index, name in enumerate(classes.tolist())}
     return [known.get(name, len(classes)) for name in np.asarray(names).tolist()]

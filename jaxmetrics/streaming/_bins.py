@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -126,10 +127,7 @@ def edges(array: ArrayLike) -> Bins:
 
     Reference: that of `jaxmetrics.streaming.uniform_bins`.
     """
-    values = checks.as_array("array", array)
-    if not is_concrete(values):
-        raise TypeError("edges must be known when a program is traced: pass a NumPy array")
-    host = np.asarray(values, np.float64)
+    host = _known("edges", array, np.float64)
     if host.ndim != 1 or not host.size:
         raise ValueError(f"edges must be [m], got {list(host.shape)}")
     if not np.isfinite(host).all():
@@ -162,10 +160,7 @@ def quantile_bins(scores: ArrayLike, n: int) -> Bins:
     Reference: that of `jaxmetrics.streaming.uniform_bins`.
     """
     checks.check_count("n", n)
-    values = checks.as_array("scores", scores)
-    if not is_concrete(values):
-        raise TypeError("scores must be known when a program is traced: make bins beforehand")
-    host = np.asarray(values, np.float32).ravel()
+    host = _known("scores", scores, np.float32)
     host = host[np.isfinite(host)]
     if n < 2 or not host.size:
         raise ValueError(f"n must be at least 2 and scores not empty, got {n} and {host.size}")
@@ -173,8 +168,19 @@ def quantile_bins(scores: ArrayLike, n: int) -> Bins:
     return _bins(found, "edges", "")
 
 
+def _known(name: str, value: ArrayLike, dtype: Any) -> HostArray:
+    array = checks.as_array(name, value)
+    if not is_concrete(array):
+        raise TypeError(
+            f"{name} must be known when a program is traced: make bins beforehand, from a NumPy "
+            "array"
+        )
+    return np.asarray(array, dtype)
+
+
 def _bins(ends: HostArray, kind: str, refusal: str) -> Bins:
-    lower = np.concatenate([[-np.inf], ends]).astype(np.float32)
+    """Those that begin at each of the ends, and one below; the ends must ascend in float32."""
+    lower = np.append(-np.inf, ends).astype(np.float32)
     if len(lower) > _MOST:
         raise ValueError(f"there may be {_MOST:,} bins, got {len(lower):,}")
     if not np.all(np.diff(lower[1:]) > 0):
@@ -183,10 +189,8 @@ def _bins(ends: HostArray, kind: str, refusal: str) -> Bins:
 
 
 def _of_lower(lower: HostArray, kind: str) -> Bins:
-    lower = lower.astype(np.float32)
     lower.flags.writeable = False
-    fingerprint = zlib.crc32(lower.tobytes() + kind.encode())
-    return Bins(lower, kind, fingerprint & 0x7FFFFFFF)
+    return Bins(lower, kind, zlib.crc32(lower.tobytes() + kind.encode()) & 0x7FFFFFFF)
 
 
 def bin_of(bins: Bins, scores: Array) -> Array:

@@ -108,7 +108,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
 
     Reference: that of `jaxmetrics.streaming.init`.
     """
-    _check_is_state(state)
+    _check_means(state)
     given = checks.as_arrays({"values": values}, {"where": where})
     check_batch(given.values(), state.digits.shape[:-2])
     with ordinary_promotion():
@@ -176,8 +176,8 @@ def merge(a: State, b: State) -> State:
 
     Reference: that of `jaxmetrics.streaming.init`.
     """
-    _check_is_state(a)
-    _check_is_state(b)
+    _check_means(a)
+    _check_means(b)
     if a.digits.shape != b.digits.shape:
         raise ValueError(
             f"states must be of the same batch to be merged, got {list(a.digits.shape[:-2])} and "
@@ -212,7 +212,7 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
 
     Reference: that of `jaxmetrics.bootstrap_mean`, whose interval suits few and skewed values.
     """
-    _check_is_state(state)
+    _check_means(state)
     level = checks.check_level(confidence_level)
     found: Mean = _result(state.digits, jnp.asarray(level), numerics.default_float())
     return found
@@ -230,6 +230,6 @@ def _result(digits: Array, level: Array, dtype: Any) -> Mean:
     return Mean(*(x.astype(dtype) for x in found))
 
 
-def _check_is_state(state: State) -> None:
+def _check_means(state: State) -> None:
     if not isinstance(state, State):
         raise TypeError(f"state must be a State of means, got {state!r}: write means.init()")

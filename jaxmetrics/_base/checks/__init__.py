@@ -1,4 +1,8 @@
-"""Every check of what a caller passes, in one place, before any work.
+"""Checks of what a caller passes, before any work: arrays, items, lists, predictions, options.
+
+What a room alone knows is checked in that room, by means of these: ids of labels in `extreme`, bins
+and states in `streaming`, scikit-learn's targets in `sklearn`, models in `plots`, files in
+`_report`.
 
 Shapes, dtypes and options are checked always. Values are checked when they are concrete; under a
 transformation they are unknown, and what is undefined comes out as NaN.
@@ -34,8 +38,10 @@ from jaxmetrics._base.checks.values import (
     check_average,
     check_choice,
     check_count,
+    check_cutoffs,
     check_flag,
     check_index,
+    check_nonnegative,
 )
 
 __all__ = [
@@ -51,6 +57,7 @@ __all__ = [
     "check_clusters",
     "check_columns",
     "check_count",
+    "check_cutoffs",
     "check_flag",
     "check_grades",
     "check_grid",
@@ -63,6 +70,7 @@ __all__ = [
     "check_loss_options",
     "check_models",
     "check_n_classes",
+    "check_nonnegative",
     "check_options",
     "check_per_item",
     "check_positive_class",

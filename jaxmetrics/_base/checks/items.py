@@ -23,13 +23,21 @@ def check_items(
 ) -> Items:
     """The inputs of a metric as arrays that fit together, or an error that says what to write."""
     per_item = {"weights": weights, "where": where, "amounts": amounts}
-    items = Items(**as_arrays({"scores": scores, "labels": labels}, per_item))
+    items = Items(**weighted_arrays({"scores": scores, "labels": labels}, per_item))
     _check_labels(items.labels, items.where)
-    if items.weights is not None:
-        check_weights("weights", items.weights, items.where)
     if items.amounts is not None:  # of the positives, as only theirs count
-        check_weights("amounts", items.amounts, items.where, items.labels)
+        _check_weights("amounts", items.amounts, items.where, items.labels)
     return items
+
+
+def weighted_arrays(
+    needed: dict[str, ArrayLike], others: dict[str, ArrayLike | None]
+) -> dict[str, HostOrDeviceArray]:
+    """`as_arrays`, of which the weights, if there are any, are allowed."""
+    arrays = as_arrays(needed, others)
+    if "weights" in arrays:
+        _check_weights("weights", arrays["weights"], arrays.get("where"))
+    return arrays
 
 
 def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
@@ -45,7 +53,7 @@ def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> 
             )
 
 
-def check_weights(
+def _check_weights(
     name: str,
     weights: HostOrDeviceArray,
     mask: HostOrDeviceArray | None,
@@ -78,7 +86,7 @@ def check_per_item(
         checked.append(array)
     array, mask = checked
     if array is not None:
-        check_weights("weights", array, mask)
+        _check_weights("weights", array, mask)
     return array, mask
 
 

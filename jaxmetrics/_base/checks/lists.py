@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes
-from jaxmetrics._base.checks.values import check_count, constant, one_of
+from jaxmetrics._base.checks.values import check_count, check_cutoffs, constant, one_of
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
@@ -112,17 +112,11 @@ def check_grades(
             )
 
 
-def _places(name: str, value: Any) -> int | tuple[int, ...] | None:
+def _cutoffs(name: str, value: Any) -> int | tuple[int, ...] | None:
     if value is None:
         return None
-    alone = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not alone and not (
-        isinstance(value, (list, tuple, range, np.ndarray)) and np.ndim(value) == 1 and len(value)
-    ):
-        raise TypeError(f"{name} must be an int or several, known when tracing, got {value!r}")
-    for place in [value] if alone else value:
-        check_count(name, place)
-    return int(value) if alone else tuple(int(place) for place in value)
+    cutoffs, one = check_cutoffs(name, value)
+    return cutoffs[0] if one else cutoffs
 
 
 def _word_or_function(words: tuple[str, ...]) -> Any:
@@ -139,7 +133,7 @@ def _function_or_none(name: str, value: Any) -> Any:
 
 
 _LIST_OPTIONS: dict[str, Any] = {
-    "k": _places,
+    "k": _cutoffs,
     "gain": _word_or_function(("linear", "exponential")),
     "discount": _function_or_none,
     "ties": one_of(("average", "index")),

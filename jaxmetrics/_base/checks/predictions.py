@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import all_valid, as_arrays
-from jaxmetrics._base.checks.items import check_weights
+from jaxmetrics._base.checks.arrays import all_valid
+from jaxmetrics._base.checks.items import weighted_arrays
 from jaxmetrics._base.checks.values import check_count, check_index, number
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete, is_concrete
@@ -27,14 +27,11 @@ def check_predictions(
     HostOrDeviceArray, HostOrDeviceArray, HostOrDeviceArray | None, HostOrDeviceArray | None
 ]:
     """Whole numbers that fit together, with their weights and mask."""
-    arrays = as_arrays(
-        {"predictions": predictions, "labels": labels}, {"weights": weights, "where": where}
-    )
-    weight, mask = arrays.get("weights"), arrays.get("where")
-    if weight is not None:
-        check_weights("weights", weight, mask)
-    decided, truth = (_whole(name, arrays[name], mask) for name in ("predictions", "labels"))
-    return decided, truth, weight, mask
+    ids = {"predictions": predictions, "labels": labels}
+    arrays = weighted_arrays(ids, {"weights": weights, "where": where})
+    mask = arrays.get("where")
+    decided, truth = (_whole(name, arrays[name], mask) for name in ids)
+    return decided, truth, arrays.get("weights"), mask
 
 
 def _whole(

@@ -55,14 +55,15 @@ def number(
     return check
 
 
-def constant(low: float, high: float, *, open_ends: bool = True, nan: bool = False) -> Any:
-    """A check of a number that is a constant of the program."""
+def constant(low: float, high: float, *, open_low: bool = True, nan: bool = False) -> Any:
+    """A check of a number below `high` that is a constant of the program."""
 
     def check(name: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
             raise TypeError(f"{name} must be a number, known when tracing, got {value!r}")
-        inside = low < value < high if open_ends else low <= value <= high
-        if not (inside or (nan and math.isnan(value))):
+        if nan and math.isnan(value):
+            return math.nan  # one for all: each NaN is another constant, to be compiled for
+        if not ((low < value if open_low else low <= value) and value < high):
             raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
         return float(value)
 
@@ -112,6 +113,26 @@ def check_count(name: str, value: int) -> None:
         raise TypeError(f"{name} must be an int, got {value!r}")
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
+    """Numbers of places to look at, which are constants, and whether it is a single one."""
+    wanted = f"{name} must be an int or several, known when tracing"
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # traced, or of lengths that differ
+        raise TypeError(f"{wanted}, got {value!r}") from None
+    if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
+        raise TypeError(f"{wanted}, got {value!r}")
+    if array.min() < 1:
+        raise ValueError(f"{name} must be at least 1, got {array.min()}")
+    return tuple(array.reshape(-1).tolist()), not array.ndim
+
+
+def check_nonnegative(name: str, value: float) -> float:
+    """A number that is not negative nor infinite, and a constant."""
+    checked: float = constant(0, math.inf, open_low=False)(name, value)
+    return checked
 
 
 def check_index(name: str, value: int, n: int) -> None:
