@@ -30,32 +30,34 @@ def dcg(
     discount: Discount = None,
     ties: str = "average",
 ) -> tuple[Array, Array]:
-    """Discounted cumulated gain: what the first k documents are worth, the first ones most.
+    """Discounted cumulated gain: the sum of the first k documents' gains, discounted by rank.
 
     DCG@k = sum over ranks r <= k of gain(label at rank r) / log2(r + 1).
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
-      labels: the same shape, or one that broadcasts; grades of relevance.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several. None: all.
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`.
+      labels: of a shape that broadcasts with the scores; grades of relevance.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       gain: "linear", the label; "exponential", 2^label - 1; or a function of the labels.
-      discount: a function of the ranks from 1, that multiplies gains; None: 1 / log2(r + 1).
-      ties: "average", the mean over all orders of documents that tie, exactly; "index", the
-        document of the lower index first.
+      discount: a factor of the gains, as a function of the ranks from 1; None: 1 / log2(r + 1).
+      ties: "average", the exact mean over all orders of tied documents; "index", the document of
+        the lower index first.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; 0 for a list without documents.
+      `[...]`, or `[..., num_segments]` with `segments`, in the unit of the gains; 0 for a
+      list without documents.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, a segment is not
-        in 0 to num_segments - 1, or a label is negative under exponential gain.
+      TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is NaN,
+        infinite, or negative under exponential gain, or a segment is not in 0 to
+        num_segments - 1.
 
-    NaN where a valid score or label is NaN. Under `jit` items of a segment that does not exist are
-    left out, and a negative label under exponential gain makes NaN. Time O(n log n), memory O(n).
-    A function given as `gain` or `discount` is compiled anew for each new function object.
+    NaN where a valid score or traced label is NaN, or a traced label is negative under
+    exponential gain. Items of a traced segment out of range are left out. Time O(n log n), memory
+    O(n). Each new function object given as `gain` or `discount` compiles the metric again.
 
     Example:
       >>> import jaxmetrics as jm
@@ -84,34 +86,35 @@ def ndcg(
     ties: str = "average",
     empty: float = 0.0,
 ) -> tuple[Array, Array]:
-    """Normalised discounted cumulated gain: DCG over that of the best order there is.
+    """Normalised discounted cumulated gain: DCG divided by the DCG of the best order.
 
-    nDCG@k = DCG@k / max over orders of DCG@k, with DCG of `jaxmetrics.dcg`.
+    nDCG@k = DCG@k / max over orders of DCG@k, with the DCG of `jaxmetrics.dcg`.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
-      labels: the same shape, or one that broadcasts; grades of relevance, not negative.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several. None: all.
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`.
+      labels: of a shape that broadcasts with the scores; grades of relevance, not negative.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       gain: "linear", the label; "exponential", 2^label - 1; or a function of the labels.
-      discount: a function of the ranks from 1, that multiplies gains; None: 1 / log2(r + 1).
-      ties: "average", the mean over all orders of documents that tie, exactly, as scikit-learn's
-        default is; "index", the document of the lower index first.
-      empty: the value of a list without relevant documents: 0 as in scikit-learn; 1 in LightGBM;
-        nan to leave it out of a mean by `where=~isnan(values)`, as trec_eval does.
+      discount: a factor of the gains, as a function of the ranks from 1 that does not rise; None:
+        1 / log2(r + 1).
+      ties: "average", the exact mean over all orders of tied documents, which is scikit-learn's
+        default; "index", the document of the lower index first.
+      empty: the value of a list without relevant documents: 0, as in scikit-learn; 1, as in
+        LightGBM; nan, to leave the list out of a mean by `where=~isnan(values)`, as trec_eval does.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; from 0 to 1.
+      `[...]`, or `[..., num_segments]` with `segments`; from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, a segment is not
-        in 0 to num_segments - 1, or a label is negative.
+      TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is
+        negative, NaN or infinite, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN. Under `jit` items of a segment that does not exist are
-    left out, and a gain that is negative makes NaN. Time O(n log n), memory O(n). A function given
-    as `gain` or `discount` is compiled anew for each new function object.
+    NaN where a valid score or traced label is NaN, or a gain is negative. Items of a traced
+    segment out of range are left out. Time O(n log n), memory O(n). Each new function object given
+    as `gain` or `discount` compiles the metric again.
 
     Example:
       >>> import jaxmetrics as jm
@@ -126,7 +129,7 @@ def ndcg(
     """
     gains = _gains(lists.labels, gain)
     ranking = lists.ranking(k)
-    if callable(gain):  # which may not rise with the label
+    if callable(gain):  # a function may give a lower label the higher gain
         keys = falling_keys(gains, lists.valid, lists.segment)[: len(ranking.item)]
         falling = scores_of_keys(keys, gains)
     else:
@@ -140,31 +143,32 @@ def ndcg(
 def expected_reciprocal_rank(
     lists: Lists, *, k: Places = None, max_grade: float
 ) -> tuple[Array, Array]:
-    """Expected reciprocal rank: of the document that ends the search of a user who reads down.
+    """Expected reciprocal rank of the document at which a user who reads down the list stops.
 
-    ERR@k = sum over ranks r <= k of 1 / r R_r prod_(i < r) (1 - R_i), where the document at rank i
-    satisfies the user with chance R_i = (2^label - 1) / 2^max_grade.
+    ERR@k = sum over ranks r <= k of (1 / r) R_r prod_(i < r) (1 - R_i), where the document at rank
+    i satisfies the user, who then stops, with probability R_i = (2^label - 1) / 2^max_grade.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`. Of
-        documents that tie, that of the lower index comes first.
-      labels: the same shape, or one that broadcasts; grades of relevance, from 0 to max_grade.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several. None: all.
-      max_grade: the highest grade of the scale, such as 4; not only of those that occur, by which
-        the value of a list would depend on other lists.
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`. Of
+        tied documents, the one of the lower index comes first.
+      labels: of a shape that broadcasts with the scores; grades of relevance, from 0 to max_grade.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
+      max_grade: the highest grade of the scale, such as 4. With the highest grade that occurs, the
+        value of a list would depend on the other lists.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; from 0, also without relevant documents, to below 1.
+      `[...]`, or `[..., num_segments]` with `segments`; at least 0, below 1; 0 without
+      relevant documents.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, a segment is not
-        in 0 to num_segments - 1, or a label is not in 0 to max_grade.
+      TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is not in 0
+        to max_grade, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN, and under `jit` where a label is not in 0 to max_grade.
-    Time O(n log n), memory O(n).
+    NaN where a valid score or traced label is NaN, or a traced label is not in 0 to
+    max_grade. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -190,30 +194,31 @@ def expected_reciprocal_rank(
 def rank_biased_precision(
     lists: Lists, *, k: Places = None, persistence: float = 0.8, ties: str = "average"
 ) -> tuple[Array, bool]:
-    """Rank-biased precision: relevant documents per document read, by a user who may stop.
+    """Rank-biased precision: expected relevant documents per document that a user reads.
 
-    RBP@k = (1 - p) sum over ranks r <= k of [label at rank r > 0] p^(r - 1), where p is the chance
-    to go on from one document to the next.
+    RBP@k = (1 - p) sum over ranks r <= k of [label at rank r > 0] p^(r - 1), where p is the
+    probability that the user goes on from one document to the next.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
-      labels: the same shape, or one that broadcasts; relevant where above 0.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several. None: all.
-      persistence: p, in (0, 1).
-      ties: "average", the mean over all orders of documents that tie; "index", the document of the
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`.
+      labels: of a shape that broadcasts with the scores; relevant where above 0.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
+      persistence: p, in (0, 1); the higher it is, the more the lower ranks count.
+      ties: "average", the mean over all orders of tied documents; "index", the document of the
         lower index first.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; from 0, also without relevant documents, to below 1.
+      `[...]`, or `[..., num_segments]` with `segments`; at least 0, below 1; 0 without
+      relevant documents.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; persistence is not in (0, 1), a
+        label is NaN or infinite, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN. Time O(n log n), memory O(n).
+    NaN where a valid score or traced label is NaN. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -235,7 +240,7 @@ def relevant(lists: Lists) -> Array:
 
 
 def at_places(lists: Lists, ranking: Ranking, values: Array, ties: str) -> Array:
-    """`values` `[n]` by item at the places of a ranking."""
+    """`values` `[n]` of the items, at the places of a ranking."""
     if ties == "average":
         return lists.mean_of_ties(ranking, values)
     return take(values, ranking.item)
@@ -247,7 +252,7 @@ def _gains(labels: Array, gain: Gain) -> Array:
 
 
 def _dcg(lists: Lists, ranking: Ranking, gains: Array, discount: Discount, k: Places) -> Array:
-    """Of gains `[places]`."""
+    """DCG of gains `[places]`, which are in the order of the ranking."""
     rank = (ranking.rank + 1).astype(jnp.float64)
     worth = 1 / jnp.log2(rank + 1) if discount is None else discount(rank)
     return lists.total_at(ranking, gains * worth, k)

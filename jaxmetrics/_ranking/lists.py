@@ -1,7 +1,7 @@
 """Lists of documents in order of score: the one step between inputs and every ranking metric.
 
-Lists are rows `[..., n_docs]`, or lie one after the other in flat items with an id each, their
-segment. Everything is written for one row, or for the segments of one row, and batched.
+A list is a row of `[..., n_docs]`, or the items of a row `[n]` that share an id, their segment.
+The classes here hold one row: one list, or the segments of the row. Their callers batch them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Places = int | tuple[int, ...] | None
 
 
 class Ranking(NamedTuple):
-    """The places of one list, or of several lists one after the other, the best first.
+    """The places of one list, or of several lists one after the other, the best item first.
 
     Attributes:
-      item: `[places]`, which item stands there. Masked items stand behind all others.
-      rank: `[places]`, the place within its list, from 0.
+      item: `[places]`, the index of the item at each place. Masked items come last.
+      rank: `[places]`, the rank of the item in its list, from 0.
       valid: `[places]`, whether the item is not masked.
       tied: `[places]`, whether the item ties with the one before it in its list.
-      segment: `[places]`, its list, where there are several.
+      segment: `[places]`, the item's list; None if there is one list.
     """
 
     item: Array
@@ -40,17 +40,19 @@ class Ranking(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """One row of inputs: a list, or the segments that it holds; `[n]` each.
+    """One row of inputs, each `[n]`: a list, or the segments that the row holds.
 
     Attributes:
-      keys: of the scores, ascending from the best.
+      keys: the sort keys of the scores; the best score has the lowest key.
       labels: as given.
       valid: whether an item counts.
-      segment: the list of an item, `num_segments` of one that does not count; None of one list.
-      by_score: the items in order of list and score, where a metric asks for it; of one list those
-        that are needed.
-      falling: the keys of the labels in order of list and label, where a metric asks for them.
-      num_segments: how many lists; None of one list.
+      segment: the list of each item, `num_segments` for items that do not count; None if the row is
+        one list.
+      by_score: the items in order of list and score, if the metric asks for it; of one list only
+        the first max(k).
+      falling: the keys of the labels in order of list and falling label, if the metric asks for
+        them.
+      num_segments: the number of lists; None if the row is one list.
     """
 
     keys: Array
@@ -62,7 +64,7 @@ class Lists(NamedTuple):
     num_segments: int | None = None
 
     def ranking(self, k: Places = None) -> Ranking:
-        """By score; of a single list no more places than the largest k has."""
+        """The ranking by score; of a single list only the first max(k) places."""
         item = self.by_score
         if k is not None and self.segment is None:
             item = item[: np.max(k)]
@@ -77,9 +79,9 @@ class Lists(NamedTuple):
         return Ranking(item, place - first, valid, tied & ~opens, segment)
 
     def rank_of_first(self, chosen: Array) -> Array:
-        """The rank from 0 of the first of some items in each list, which has one: no sort.
+        """The rank from 0 of the best of the chosen items in each list, without a sort.
 
-        `[]`, or `[num_segments]`.
+        `[]`, or `[num_segments]`; of no meaning where a list has no chosen item.
         """
         n = len(self.keys)
         index = jnp.arange(n, dtype=jnp.int32)
@@ -91,32 +93,31 @@ class Lists(NamedTuple):
         return self.total(before.astype(jnp.int32))
 
     def _least(self, values: Array) -> Array:
-        """The smallest of each list."""
         if self.segment is None:
             return jnp.min(values)
         return jax.ops.segment_min(values, self.segment, self.num_segments)
 
     def _each(self, of_lists: Array) -> Array:
-        """What is known of a list, for each of its items; anything where an item does not count."""
+        """For each item, the value of its list; of no meaning for items that do not count."""
         if self.segment is None:
             return of_lists
         found: Array = of_lists.at[self.segment].get(mode="clip")
         return found
 
     def falling_labels(self, ranking: Ranking) -> Array:
-        """At the places of a ranking, the labels of each list in their own order."""
+        """At the places of a ranking, the labels of each list in falling order."""
         keys = self.falling[: len(ranking.item)]
         labels: Array = sorting.scores_of_keys(keys, self.labels)
         return labels
 
     def total(self, values: Array) -> Array:
-        """The sum over each list of `values` `[n]` by item: `[]`, or `[num_segments]`."""
+        """The sum of `values` `[n]` of the valid items of each list: `[]`, or `[num_segments]`."""
         return self._total(jnp.where(self.valid, values, 0), self.segment)
 
     def total_at(self, ranking: Ranking, values: Array, k: Places = None) -> Array:
         """The sum over the first k places of each list of `values` `[places]`.
 
-        `[]`, or `[num_segments]`; before it an axis of several k.
+        `[]`, or `[num_segments]`; several k add a first axis.
         """
         within = ranking.valid
         if k is not None:
@@ -143,7 +144,7 @@ class Lists(NamedTuple):
             return take(sums, tie)
 
         sums, counts = of_ties(take(values, ranking.item)), of_ties(jnp.ones_like(tie))
-        if n_places < len(values):  # the last tie may go on behind the last place
+        if n_places < len(values):  # the last tie may continue beyond the last place
             lowest = ranking.item[-1]
             among = (self.keys == self.keys[lowest]) & (self.valid == self.valid[lowest])
             cut = tie == tie[-1]
@@ -154,12 +155,12 @@ class Lists(NamedTuple):
 
 
 def places(order: Array) -> Array:
-    """`[places]`, the number of each place from 0."""
+    """The index of each place, from 0."""
     return jnp.arange(len(order), dtype=jnp.int32)
 
 
 def runs(starts: Array) -> tuple[Array, Array]:
-    """The first and the last place of the run that each place is in; a run begins at `starts`."""
+    """The first and the last place of each place's run; a run begins where `starts` is True."""
     place = places(starts)
     ends = jnp.append(starts[1:], jnp.ones(1, bool))
     first = lax.cummax(jnp.where(starts, place, 0))
@@ -170,7 +171,7 @@ def runs(starts: Array) -> tuple[Array, Array]:
 def running(
     values: Array, starts: Array, operation: Callable[[Array, Array], Array] = jnp.add
 ) -> Array:
-    """The sum so far along the last axis, or another operation's; it begins anew at `starts`."""
+    """The running sum, or that of another operation, on the last axis; it restarts at `starts`."""
 
     def combine(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
         value = jnp.where(right[1], right[0], operation(left[0], right[0]))
@@ -185,19 +186,19 @@ def _before(x: Array) -> Array:
     return jnp.roll(x, 1)
 
 
-# Ordering. Of NumPy's arrays by NumPy; others are to be traced in double precision.
+# Ordering. NumPy orders NumPy arrays; other arrays must be traced in double precision.
 
 
 def order_of_items(keys: Any, valid: Any, segment: Any, *, first: int | None = None) -> Any:
-    """Items `[..., n]` in order of segment, then of key, then of index; the first so many.
+    """Items `[..., n]` in order of segment, then of key, then of index; only the `first`.
 
-    Masked items are last. `valid` is None where all are valid, `segment` where there is one list.
+    Masked items are last. `valid` is None if all items are valid, `segment` if there is one list.
     """
     library = numerics.namespace(keys)
     n = keys.shape[-1]
     index = library.arange(n, dtype=np.uint32)
     if segment is None and valid is not None:
-        # Behind the items of the same key, where a masked one has the key of a valid one.
+        # A valid item may have the last key too; index + n puts a masked one behind it.
         keys = library.where(valid, keys, _last(keys))
         index = library.where(valid, index, index + np.uint32(n))
     by_value = sorting.payload_by_key(*library.broadcast_arrays(keys, index), first=first)
@@ -228,14 +229,14 @@ def _last(keys: Any) -> Any:
 
 
 def _gather(values: Any, order: Any) -> Any:
-    """`take`, of NumPy's arrays by NumPy."""
+    """`take`, by NumPy for NumPy arrays."""
     if isinstance(values, np.ndarray):
         return np.take_along_axis(values, order, -1)
     return take(values, order)
 
 
 def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:
-    """The segments, and `num_segments` for items that are in none."""
+    """The segments, with `num_segments` for items that are masked or out of range."""
     library = numerics.namespace(segment)
     inside = (segment >= 0) & (segment < num_segments)
     inside = inside if valid is None else inside & valid

@@ -48,17 +48,18 @@ class ListMetric(Protocol[P]):
 def list_metric(
     *, ordered: bool = True, ideal: bool = False, graded: bool = False
 ) -> Callable[[Callable[Concatenate[Lists, P], tuple[Array, Any]]], ListMetric[P]]:
-    """Makes a function of Lists a metric of scores and labels.
+    """Make a function of Lists a metric of scores and labels.
 
-    `function(lists, *, option=default, ...)` returns its value for each list and whether that is
-    undefined, `[lists]` both, or `[]` of one list; for several k the value has them as its first
-    axis. It is evaluated for each row of a batch, compiled, in double precision; the result is NaN
-    where it is undefined and where a valid score or label is NaN. Options are constants.
+    `function(lists, *, option=default, ...)` returns the value of each list and whether it is
+    undefined, both `[num_segments]`, or `[]` for one list. Several k are the first axis of the
+    value. The metric evaluates the function for each row of a batch, compiled, in double precision.
+    It returns NaN where the value is undefined or a valid score or label is NaN. Options are
+    constants.
 
     Args:
-      ordered: whether it asks for the order by score.
-      ideal: whether it asks for the labels in falling order.
-      graded: whether labels must not be negative.
+      ordered: whether the function needs the order by score.
+      ideal: whether the function needs the labels in falling order.
+      graded: whether the metric refuses negative labels.
     """
 
     def decorate(
@@ -111,12 +112,12 @@ def list_metric(
 def _orders_on_host(
     items: Items, segment: Any, num_segments: int | None, k: Places, ideal: bool
 ) -> tuple[Any, Any] | None:
-    """By NumPy, which is faster, where the CPU has the data at hand."""
+    """The orders by NumPy, which sorts faster than XLA, if the data is in the CPU's memory."""
     *host, ids = at_hand(*items, segment)
     items = Items(*host)
     if not on_host(items.scores, items.labels, items.where, ids):
         return None
-    # Rows are sorted in threads themselves, and for few items it takes longer to start one.
+    # The sort of rows has threads of its own, and for few items a thread costs more than it saves.
     if segment is None or segment.size <= sorting.MANY:
         return _orders(items, ids, num_segments, k, ideal)
     with threads(2) as workers:
@@ -135,7 +136,7 @@ def _orders(
     ideal: bool,
     start: Callable[..., Callable[[], Any]] = functools.partial,
 ) -> tuple[Any, Any]:
-    """By score, and the labels in their own order; `start(function, *arguments)` begins either."""
+    """The items by score and the keys of falling labels; `start` begins one of the two sorts."""
     valid, most = items.where, None if k is None else np.max(k)
     if segment is not None:
         segment, most = in_a_segment(segment, valid, num_segments), None

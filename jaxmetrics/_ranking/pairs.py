@@ -22,25 +22,25 @@ def ordered_pair_accuracy(lists: Lists) -> tuple[Array, bool]:
     """The share of pairs of documents of different grade that the scores put in the right order.
 
     OPA = sum_ij [y_i > y_j] ([s_i > s_j] + [s_i = s_j] / 2) / sum_ij [y_i > y_j], over the
-    documents of a list. For labels of 0 and 1 it is the AUC of the list.
+    documents of a list. For labels of 0 and 1 it is the ROC AUC of the list.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
-      labels: the same shape, or one that broadcasts; any numbers, higher is better.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`.
+      labels: of a shape that broadcasts with the scores; any numbers, higher is better.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; from 0 to 1; 0.5 is chance.
+      `[...]`, or `[..., num_segments]` with `segments`; from 0 to 1; 0.5 is chance.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; a label is NaN or infinite, or a
+        segment is not in 0 to num_segments - 1.
 
-    NaN where all labels of a list are equal, and where a valid score or label is NaN. Time
-    O(n log n), or less where there are few grades, and O(n n_docs) of rows of up to 256 documents;
-    memory O(n): no matrix of pairs is made.
+    NaN where all labels of a list are equal, or where a valid score or traced label is NaN. Time
+    O(n log n), or O(n n_docs) for rows of up to 256 documents; memory O(n), as no matrix of pairs
+    is formed.
 
     Example:
       >>> import jaxmetrics as jm
@@ -56,11 +56,11 @@ def ordered_pair_accuracy(lists: Lists) -> tuple[Array, bool]:
 
 
 def _of_each_pair(lists: Lists) -> tuple[Array, Array]:
-    """The pairs in the right order, of which ties are half a pair, and all pairs.
+    """The number of pairs in the right order, a tie counted as half a pair, and that of all pairs.
 
-    Each item is compared with all others at once, which a processor does with many in a step.
+    A step compares one item with all others, which vector instructions do many at a time.
     """
-    # By these no item is worse than a masked one, nor is a masked one worse than any.
+    # With these keys a masked item is neither the better nor the worse one of any pair.
     labels = descending_keys(lists.labels)
     better = jnp.where(lists.valid, labels, ~labels.dtype.type(0))
     worse = jnp.where(lists.valid, labels, 0)
@@ -77,7 +77,7 @@ def _of_each_pair(lists: Lists) -> tuple[Array, Array]:
         doubled, pairs = (jnp.sum(x).astype(jnp.float64) for x in totals)
         return doubled / 2, pairs
 
-    # A list stays in a processor's cache; an accelerator compares items of all lists.
+    # A CPU takes list after list, so that each stays in the cache; an accelerator all at once.
     by_list = jax.custom_batching.sequential_vmap(count)
     counts: tuple[Array, Array] = lax.platform_dependent(
         lists.keys, better, worse, cpu=by_list, default=count
@@ -86,8 +86,8 @@ def _of_each_pair(lists: Lists) -> tuple[Array, Array]:
 
 
 def _by_sorting(lists: Lists) -> tuple[Array, Array]:
-    """The same, in time O(n log n)."""
-    # Ordered by label, then by score: among items that tie the worst come first.
+    """The same numbers as `_of_each_pair`, in time O(n log n)."""
+    # The worst label comes first among tied scores: _ordered_pairs then counts none of their pairs.
     worst_first = order_of_items(~descending_keys(lists.labels), lists.valid, lists.segment)
     by_label = lists._replace(keys=descending_keys(lists.labels), by_score=worst_first).ranking()
     by_item = (lists.keys, lists.valid, lists.segment)
@@ -100,7 +100,7 @@ def _by_sorting(lists: Lists) -> tuple[Array, Array]:
     first, last = runs(by_score.rank == 0)
     if lists.segment is None:
         last = jnp.sum(lists.valid) - 1
-    # Each masked item is a list of its own, without pairs.
+    # A masked item is a list of its own, which has no pairs.
     first, last = (jnp.where(by_score.valid, x, places(again)) for x in (first, last))
     n_ordered, n_pairs = _ordered_pairs(grade, first, last.astype(jnp.int32))
     new_tie = ~by_score.tied
@@ -110,11 +110,12 @@ def _by_sorting(lists: Lists) -> tuple[Array, Array]:
 
 
 def _ordered_pairs(values: Array, first: Array, last: Array) -> tuple[Array, Array]:
-    """Numbers `[places]` whose sum over a list, from place `first` to `last`, are numbers of pairs:
-    those of a value and a lesser one behind it, and all pairs that differ.
+    """Counts `[places]` whose sums over a list, from place `first` to `last`, are numbers of pairs.
 
-    Bit after bit, from the highest, the places of values that agree in all bits above are parted,
-    those with 0 and those with 1, each in their order. Before, each 0 counts the 1 before it.
+    The first counts the pairs of a value and a lower value behind it, the second all pairs that
+    differ. This is a radix sort from the highest bit. Each step splits the values that agree in all
+    higher bits, stably, into those with a 0 and those with a 1. Before it, each 0 counts the 1s in
+    front of it: these pairs agree in all higher bits, so no other step counts them.
     """
     place = places(values)
 
@@ -124,7 +125,7 @@ def _ordered_pairs(values: Array, first: Array, last: Array) -> tuple[Array, Arr
         ones = jnp.cumsum(one, dtype=jnp.int32)
         before_list = take(ones - one, first)
         before, n_ones = ones - one - before_list, take(ones, last) - before_list
-        middle = last + 1 - n_ones  # where those with 1 begin
+        middle = last + 1 - n_ones  # the first place of those with a 1
         target = jnp.where(one == 1, middle + before, place - before)
         values = (
             jnp.zeros_like(values)

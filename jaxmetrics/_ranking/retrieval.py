@@ -17,31 +17,31 @@ from jaxmetrics._ranking.metric import list_metric
 def precision_at_k(
     lists: Lists, *, k: Places, denominator: str = "k", ties: str = "average"
 ) -> tuple[Array, bool]:
-    """Precision at k: the relevant among the first k documents, over k.
+    """Precision at k: the share of the first k documents that are relevant.
 
     P@k = (number of relevant documents at ranks up to k) / k.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
-      labels: the same shape, or one that broadcasts; relevant where above 0.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several.
-      denominator: "k", as trec_eval has it, also where a list has fewer documents; "retrieved",
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`.
+      labels: of a shape that broadcasts with the scores; relevant where above 0.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis.
+      denominator: "k", as in trec_eval, even where a list has fewer documents; "retrieved",
         min(k, number of documents).
-      ties: "average", the mean over all orders of documents that tie; "index", the document of the
+      ties: "average", the mean over all orders of tied documents; "index", the document of the
         lower index first.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; from 0 to 1.
+      `[...]`, or `[..., num_segments]` with `segments`; from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is NaN or
+        infinite, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN, and with denominator="retrieved" where a list has no
-    documents. Time O(n log n), memory O(n).
+    NaN where a valid score or traced label is NaN, and with denominator="retrieved" where a list
+    has no documents. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -69,32 +69,32 @@ def recall_at_k(
     ties: str = "average",
     empty: float = jnp.nan,
 ) -> tuple[Array, bool]:
-    """Recall at k: the relevant among the first k documents, over all that are relevant.
+    """Recall at k: the share of the relevant documents that are among the first k.
 
     R@k = (number of relevant documents at ranks up to k) / (number of relevant documents).
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
-      labels: the same shape, or one that broadcasts; relevant where above 0.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several.
-      denominator: "relevant", the number of relevant documents; "capped", min(k, that), of which 1
-        can always be reached.
-      ties: "average", the mean over all orders of documents that tie; "index", the document of the
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`.
+      labels: of a shape that broadcasts with the scores; relevant where above 0.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis.
+      denominator: "relevant", R, the number of relevant documents; "capped", min(k, R), with which
+        the best order always has 1.
+      ties: "average", the mean over all orders of tied documents; "index", the document of the
         lower index first.
       empty: the value of a list without relevant documents.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; from 0 to 1.
+      `[...]`, or `[..., num_segments]` with `segments`; from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is NaN or
+        infinite, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN, and without relevant documents unless `empty` is
-    another number. Time O(n log n), memory O(n).
+    NaN where a valid score or traced label is NaN, and without relevant documents unless
+    `empty` is another number. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -117,32 +117,32 @@ def recall_at_k(
 def average_precision_at_k(
     lists: Lists, *, k: Places = None, denominator: str = "capped", empty: float = 0.0
 ) -> tuple[Array, bool]:
-    """Average precision at k: the precision at each relevant document, over min(k, relevant).
+    """Average precision at k: the mean of the precisions at the ranks of relevant documents.
 
     AP@k = (sum over relevant documents at ranks r <= k of P@r) / min(k, R), where R is the number
     of relevant documents.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`. Of
-        documents that tie, that of the lower index comes first.
-      labels: the same shape, or one that broadcasts; relevant where above 0.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several. None: all.
-      denominator: "capped", min(k, R), of which 1 can always be reached; "relevant", R, as
-        trec_eval's map_cut has it; "hits", the number of relevant documents among the first k.
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`. Of
+        tied documents, the one of the lower index comes first.
+      labels: of a shape that broadcasts with the scores; relevant where above 0.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
+      denominator: "capped", min(k, R), with which the best order has 1; "relevant", R, as in
+        trec_eval's map_cut; "hits", the number of relevant documents among the first k.
       empty: the value of a list without relevant documents.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; from 0 to 1.
+      `[...]`, or `[..., num_segments]` with `segments`; from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is NaN or
+        infinite, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN. `jaxmetrics.average_precision` instead counts documents
-    that tie as one threshold. Time O(n log n), memory O(n).
+    NaN where a valid score or traced label is NaN. In contrast, `jaxmetrics.average_precision`
+    takes tied documents as one threshold. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -166,27 +166,28 @@ def average_precision_at_k(
 
 @list_metric(ordered=False)
 def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
-    """Reciprocal rank: 1 over the rank of the first relevant document.
+    """Reciprocal rank: 1 / rank of the first relevant document.
 
     RR@k = 1 / min(r: label at rank r > 0), or 0 if there is none up to k.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`. Of
-        documents that tie, that of the lower index comes first.
-      labels: the same shape, or one that broadcasts; relevant where above 0.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several. None: all.
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`. Of
+        tied documents, the one of the lower index comes first.
+      labels: of a shape that broadcasts with the scores; relevant where above 0.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; from 0 to 1. Its mean over lists is known as MRR.
+      `[...]`, or `[..., num_segments]` with `segments`; from 0 to 1. The mean over lists
+      is known as MRR.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is NaN or
+        infinite, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN. Time and memory O(n).
+    NaN where a valid score or traced label is NaN. Time and memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -201,27 +202,28 @@ def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
 
 @list_metric(ordered=False)
 def hit_rate_at_k(lists: Lists, *, k: Places) -> tuple[Array, bool]:
-    """Hit rate at k: whether there is a relevant document among the first k.
+    """Hit rate at k: 1 if a document among the first k is relevant, else 0.
 
-    HR@k = [some label at ranks up to k > 0], also known as success at k.
+    HR@k = [a label at a rank up to k is above 0]. It is also known as success at k.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`. Of
-        documents that tie, that of the lower index comes first.
-      labels: the same shape, or one that broadcasts; relevant where above 0.
-      where: the same, bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      k: how many ranks count, one int or several; a last axis is added for several.
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`. Of
+        tied documents, the one of the lower index comes first.
+      labels: of a shape that broadcasts with the scores; relevant where above 0.
+      where: bool, of a shape that broadcasts; False leaves a document out.
+      segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
+      num_segments: the number of lists; required where `segments` are traced.
+      k: how many ranks count: one int, or several, which add a last axis.
 
     Returns:
-      `[...]`, or `[..., num_segments]`; 0 or 1. Its mean over lists is the rate.
+      `[...]`, or `[..., num_segments]` with `segments`; 0 or 1. The mean over lists is
+      the rate.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is NaN or
+        infinite, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or label is NaN. Time and memory O(n).
+    NaN where a valid score or traced label is NaN. Time and memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -243,12 +245,12 @@ def _first_relevant(lists: Lists, k: Places) -> tuple[Array, Array]:
 
 
 def _relevance(lists: Lists, k: Places) -> tuple[Ranking, Array]:
-    """The ranking, and `[places]` 1 where a relevant document stands."""
+    """The ranking, and `[places]`: 1 for a relevant document, else 0."""
     ranking = lists.ranking(k)
     return ranking, jnp.where(ranking.valid, take(relevant(lists), ranking.item), 0)
 
 
 def _each(k: Places, lists: Lists) -> Array:
-    """`k`, one or several, to go with a value of each list."""
+    """`k`, one or several, in a shape that broadcasts with a value of each list."""
     each = jnp.asarray(k, jnp.float64)
     return each[:, None] if each.ndim and lists.segment is not None else each

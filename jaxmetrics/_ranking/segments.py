@@ -29,26 +29,27 @@ def segment_roc_auc(
 ) -> Array:
     """The area under the ROC curve of each segment, such as the impressions of a user.
 
-    The AUC of `jaxmetrics.roc_auc` for the items of each segment alone. Its mean, by the number of
+    AUC = P(s+ > s-) + P(s+ = s-) / 2 over the positives and negatives of one segment: the value of
+    `jaxmetrics.roc_auc` for its items alone. The mean over segments, weighted by their numbers of
     items, is known as GAUC.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out.
-      segments: `[n]` or `[..., n]`, the segment of each item, from 0, in any order.
-      num_segments: how many segments there are; needed where `segments` are traced.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
+      where: `[..., n]` bool; False leaves an item out.
+      segments: `[n]` or `[..., n]`, the id of each item's segment, from 0, in any order.
+      num_segments: the number of segments; required where `segments` are traced.
 
     Returns:
       `[..., num_segments]`, from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; a label is not 0 or 1, or a
+        segment is not in 0 to num_segments - 1.
 
-    NaN where a segment lacks a class or has a valid score that is NaN. Under `jit` items of a
-    segment that does not exist are left out. Time O(n log n), memory O(n + num_segments).
+    NaN where a segment lacks a class or a valid score of it is NaN. Items of a traced segment out
+    of range are left out. Time O(n log n), memory O(n + num_segments).
 
     Example:
       >>> import jaxmetrics as jm
@@ -77,29 +78,30 @@ def segment_partial_auc(
 ) -> Array:
     """The partial area under the ROC curve of each segment, such as the impressions of a user.
 
-    The area of `jaxmetrics.partial_auc` for the items of each segment alone.
+    raw = integral from `min_fpr` to `max_fpr` of max(ROC(u) - min_tpr, 0) du, as
+    `jaxmetrics.partial_auc` of the items of each segment alone.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out.
-      segments: `[n]` or `[..., n]`, the segment of each item, from 0, in any order.
-      num_segments: how many segments there are; needed where `segments` are traced.
-      max_fpr: in (0, 1], one or several; a last axis is added for several.
-      min_fpr: in [0, max_fpr).
-      min_tpr: in [0, 1).
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
+      where: `[..., n]` bool; False leaves an item out.
+      segments: `[n]` or `[..., n]`, the id of each item's segment, from 0, in any order.
+      num_segments: the number of segments; required where `segments` are traced.
+      max_fpr: where the area ends, in (0, 1]: one, or several, which add a last axis.
+      min_fpr: where the area begins, in [0, max_fpr).
+      min_tpr: the true positive rate above which the area counts, in [0, 1).
       scale: "raw", "range" or "mcclish", as for `jaxmetrics.partial_auc`.
 
     Returns:
-      `[..., num_segments]` or `[..., num_segments, k]`.
+      `[..., num_segments]`, or `[..., num_segments, k]` for k limits; an area, or as `scale` says.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a segment is
-        not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; min_fpr is not below max_fpr, or
+        a segment is not in 0 to num_segments - 1.
 
-    NaN where a segment lacks a class or has a valid score that is NaN. Under `jit` items of a
-    segment that does not exist are left out. Time O(n log n), memory O(n + num_segments).
+    NaN where a segment lacks a class or a valid score of it is NaN. Items of a traced segment out
+    of range are left out. Time O(n log n), memory O(n + num_segments).
 
     Example:
       >>> import jaxmetrics as jm
@@ -160,7 +162,7 @@ def _areas_of_batch(
 
 
 class _TieSteps(NamedTuple):
-    """At each place in order of score, the part of its list's ROC curve, in counts, of its tie."""
+    """For each place in order of score, the step of its tie on its list's ROC curve, in counts."""
 
     left: Array
     right: Array
@@ -169,21 +171,21 @@ class _TieSteps(NamedTuple):
 
 
 def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scale: str) -> Array:
-    """`[num_segments, *limits]`, where the labels of the lists are the weights of the positives."""
+    """`[num_segments, *limits]`; the labels of `lists` are the weights of the positives."""
     ranking = lists.ranking()
     first, last = runs(~ranking.tied)
 
     def ends(weights: Array) -> tuple[Array, Array]:
         own = jnp.where(ranking.valid, take(weights, ranking.item), 0)
         opens = ranking.rank == 0
-        # The largest so far, as a sum in the order of a tree may fall by its rounding.
+        # A scan adds in the order of a tree, and its rounding may make a running sum fall.
         so_far = running(running(own, opens), opens, jnp.maximum)
         start = take(jnp.where(opens, 0, jnp.roll(so_far, 1)), first)
         end = take(so_far, last)
         return start.astype(jnp.float64), end.astype(jnp.float64)
 
     steps = _TieSteps(*ends(negatives), *ends(lists.labels))
-    closes = last == places(last)  # so that a tie counts once
+    closes = last == places(last)  # where each tie counts, once
     totals = lists.total(negatives), lists.total(lists.labels)
     n_negative, n_positive = (total.astype(jnp.float64) for total in totals)
 
@@ -193,7 +195,7 @@ def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scal
             jnp.append(x, 0)[ranking.segment] for x in (*bounds, in_counts(min_tpr, n_positive))
         )
         width, rise = steps.right - steps.left, steps.high - steps.low
-        # Left of where it enters, the curve is below the floor.
+        # A step counts from where it rises above the floor.
         below = divide(jnp.clip(floor - steps.low, 0, rise), rise, floor > steps.low)
         left = jnp.maximum(low, steps.left + below * width)
         right = jnp.maximum(jnp.minimum(high, steps.right), left)
