@@ -1,8 +1,8 @@
-"""Lists of predicted labels against sets of relevant ones, where there are thousands of labels.
+"""Metrics of ranked label predictions against sets of relevant labels, for thousands of labels.
 
-Predictions are label ids `[..., n, K]` in rank order, relevant labels are ids `[..., n, L]`; no
-array has an entry for each instance and label. Metrics are of all labels, or by group of labels,
-such as the deciles of how often a label occurs.
+Predictions are label ids `[..., n, K]` in rank order, relevant labels are ids `[..., n, L]`. No
+array has an entry for each pair of instance and label. A metric is over all labels, or by group of
+labels, such as the deciles of label frequency.
 """
 
 from jaxmetrics.extreme._cutoffs import ndcg_at_k, normalized_recall_at_k, precision_at_k

@@ -25,31 +25,32 @@ def precision_at_k(
     num_groups: int | None = None,
     reduce: str | None = "mean",
 ) -> Array:
-    """The share of the first k predictions that are relevant, of all labels or by group.
+    """The share of the first k predictions that are relevant, over all labels or by group.
 
-    P@k = hits among the first k / min(k, length of the list), averaged over instances. By group,
-    an instance's predicted and relevant labels are those of the group, in the order that they have.
+    P@k = hits among the first k / min(k, length of the list), averaged over instances. By group, an
+    instance keeps only its predicted and relevant labels of the group, in unchanged order.
 
     Args:
-      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      predicted: `[..., n, K]` label ids in rank order, padded with -1 at the end.
       relevant: `[..., n, L]` label ids in any order, padded with -1.
-      k: how many places to look at, at least 1, one or several; a last axis is added for several.
-      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
-      num_groups: how many groups there are; needed where `groups` is traced.
-      reduce: "mean" over instances, or None for a value of each.
+      k: how many first places count, at least 1: one int, or several, which add a last axis.
+      groups: `[n_labels]`, the group of each label, from 0, for example from `label_deciles`.
+      num_groups: the number of groups; required where `groups` is traced.
+      reduce: "mean" averages over instances; None returns the value of each.
 
     Returns:
-      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
-      `[..., num_groups, k]`. With `reduce=None` an axis of instances comes first: `[..., n]`,
-      `[..., n, num_groups]`.
+      `[...]`, or `[..., num_groups]` with `groups`; for several k `[..., k]` or
+      `[..., num_groups, k]`. With `reduce=None` the axis of instances stands before these:
+      `[..., n]`, `[..., n, num_groups]`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; predicted or relevant has a label
+        twice in a list, predicted an id behind a -1, or k is below 1.
 
-    An instance without relevant labels (in the group) is NaN and left out of the mean, which is NaN
-    if there are no others; one without predictions is 0. Traced, ids that are out of range never
-    hit. Time O(n K (L + num_groups)) in steps of which a processor takes some twenty at once; of
-    all labels only k of the K places are looked at. Memory O(n (L + num_groups)).
+    An instance without relevant labels (in the group) is NaN, and the mean leaves it out; without
+    other instances the mean is NaN. An instance without predictions is 0. Traced ids out of
+    range never hit. Time O(n (K + L) (L + num_groups)) in comparisons, about 20 to a vector
+    instruction; without groups, k takes the place of K. Memory O(n (L + num_groups)).
 
     Example:
       >>> import jaxmetrics as jm
@@ -74,30 +75,31 @@ def normalized_recall_at_k(
     num_groups: int | None = None,
     reduce: str | None = "mean",
 ) -> Array:
-    """Hits among the first k over the most that there could be, of all labels or by group.
+    """Hits among the first k, divided by the most that are possible, over all labels or by group.
 
     R@k = hits among the first k / min(k, relevant labels), averaged over instances. By group, an
-    instance's predicted and relevant labels are those of the group, in the order that they have.
+    instance keeps only its predicted and relevant labels of the group, in unchanged order.
 
     Args:
-      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      predicted: `[..., n, K]` label ids in rank order, padded with -1 at the end.
       relevant: `[..., n, L]` label ids in any order, padded with -1.
-      k: how many places to look at, at least 1, one or several; a last axis is added for several.
-      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
-      num_groups: how many groups there are; needed where `groups` is traced.
-      reduce: "mean" over instances, or None for a value of each.
+      k: how many first places count, at least 1: one int, or several, which add a last axis.
+      groups: `[n_labels]`, the group of each label, from 0, for example from `label_deciles`.
+      num_groups: the number of groups; required where `groups` is traced.
+      reduce: "mean" averages over instances; None returns the value of each.
 
     Returns:
-      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
-      `[..., num_groups, k]`. With `reduce=None` an axis of instances comes first: `[..., n]`,
-      `[..., n, num_groups]`.
+      `[...]`, or `[..., num_groups]` with `groups`; for several k `[..., k]` or
+      `[..., num_groups, k]`. With `reduce=None` the axis of instances stands before these:
+      `[..., n]`, `[..., n, num_groups]`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; predicted or relevant has a label
+        twice in a list, predicted an id behind a -1, or k is below 1.
 
-    An instance without relevant labels (in the group) is NaN and left out of the mean, which is NaN
-    if there are no others; one without predictions is 0. Time and memory as `precision_at_k`,
-    O(n K (L + num_groups)) and O(n (L + num_groups)).
+    An instance without relevant labels (in the group) is NaN, and the mean leaves it out; without
+    other instances the mean is NaN. An instance without predictions is 0. Time
+    O(n (K + L) (L + num_groups)), memory O(n (L + num_groups)), as for `precision_at_k`.
 
     Example:
       >>> import jaxmetrics as jm
@@ -122,33 +124,34 @@ def ndcg_at_k(
     reduce: str | None = "mean",
     truncate_ideal: bool = False,
 ) -> Array:
-    """Hits among the first k, discounted by their position, over those of the best list.
+    """Discounted hits among the first k, divided by the discounted hits of the best list.
 
     nDCG@k = sum over hits of 1 / log2(position + 1), over the sum over i = 1 to R of
     1 / log2(i + 1), with R the number of relevant labels; averaged over instances. By group, an
-    instance's predicted and relevant labels are those of the group, in the order that they have.
+    instance keeps only its predicted and relevant labels of the group, in unchanged order.
 
     Args:
-      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      predicted: `[..., n, K]` label ids in rank order, padded with -1 at the end.
       relevant: `[..., n, L]` label ids in any order, padded with -1.
-      k: how many places to look at, at least 1, one or several; a last axis is added for several.
-      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
-      num_groups: how many groups there are; needed where `groups` is traced.
-      reduce: "mean" over instances, or None for a value of each.
-      truncate_ideal: whether the best list ends at k too: R is then at most k, and a list of k hits
-        has 1.
+      k: how many first places count, at least 1: one int, or several, which add a last axis.
+      groups: `[n_labels]`, the group of each label, from 0, for example from `label_deciles`.
+      num_groups: the number of groups; required where `groups` is traced.
+      reduce: "mean" averages over instances; None returns the value of each.
+      truncate_ideal: whether the best list ends at k too, with min(k, R) in place of R. A list of k
+        hits then has 1.
 
     Returns:
-      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
-      `[..., num_groups, k]`. With `reduce=None` an axis of instances comes first: `[..., n]`,
-      `[..., n, num_groups]`.
+      `[...]`, or `[..., num_groups]` with `groups`; for several k `[..., k]` or
+      `[..., num_groups, k]`. With `reduce=None` the axis of instances stands before these:
+      `[..., n]`, `[..., n, num_groups]`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; predicted or relevant has a label
+        twice in a list, predicted an id behind a -1, or k is below 1.
 
-    An instance without relevant labels (in the group) is NaN and left out of the mean, which is NaN
-    if there are no others; one without predictions is 0. Time and memory as `precision_at_k`,
-    O(n K (L + num_groups)) and O(n (L + num_groups)).
+    An instance without relevant labels (in the group) is NaN, and the mean leaves it out; without
+    other instances the mean is NaN. An instance without predictions is 0. Time
+    O(n (K + L) (L + num_groups)), memory O(n (L + num_groups)), as for `precision_at_k`.
 
     Example:
       >>> import jaxmetrics as jm
@@ -165,15 +168,15 @@ def ndcg_at_k(
     )
 
 
-# The metric of each instance, by its matches, how many labels are relevant and what a hit at the
-# position of each is worth, all by group; of the first places up to a cutoff.
+# A metric of each instance, by group, from the matches, the number of relevant labels, the discount
+# at each relevant label's position, and the cutoff.
 Instance = Callable[[Matches, Array, Array, Array], Array]
 
 
 def _at_cutoffs(instance: Instance, sets: LabelSets, k: Any, reduce: str | None) -> Array:
     cutoffs, one = checks.check_cutoffs("k", k)
     check_reduce(reduce, ("mean",))
-    # Of all labels, places after the last cutoff have no part in it.
+    # With groups, a place behind the last cutoff may be among the first of its group.
     found = match(sets, max(cutoffs) if sets.groups is None else None)
     dtype = numerics.default_float()
     options = (instance, sets.shape, sets.predicted.shape[-1], reduce, dtype)
@@ -183,12 +186,12 @@ def _at_cutoffs(instance: Instance, sets: LabelSets, k: Any, reduce: str | None)
 
 
 def cutoff_array(cutoffs: tuple[int, ...]) -> Any:
-    """Cutoffs as an argument of a program, which is then not compiled again for others."""
+    """Cutoffs as an argument of a program, which then serves other cutoffs too."""
     return np.minimum(np.asarray(cutoffs), NOWHERE).astype(np.int32)
 
 
 def check_reduce(reduce: str | None, allowed: tuple[str, ...]) -> None:
-    """Refuse what is neither None nor one of the words."""
+    """Refuse all but None and the allowed words."""
     if reduce is not None:
         checks.check_choice("reduce", reduce, allowed)
 
@@ -203,7 +206,7 @@ def _values_at_cutoffs(
     reduce: str | None,
     dtype: Any,
 ) -> Array:
-    """`[k, num_groups, ...]`; a cutoff at a time, as values of instances take memory."""
+    """`[k, num_groups, ...]`; one cutoff at a time, as the values of all instances take memory."""
     relevant = by_group(jnp.ones_like(found.groups), found.groups, len(found.listed))
     worth = discounts(found.positions, places)
 
@@ -217,7 +220,7 @@ def _values_at_cutoffs(
 
 
 def mean_of_counted(values: Array) -> Array:
-    """The mean over the last axis of what is not NaN."""
+    """The mean over the last axis of the values that are not NaN."""
     counted = ~jnp.isnan(values)
     return jnp.sum(jnp.where(counted, values, 0), -1) / jnp.sum(counted, -1)
 
@@ -249,10 +252,9 @@ def _instance_ndcg_truncated(found: Matches, relevant: Array, worth: Array, cuto
 
 
 def discounts(positions: Array, places: int) -> Array:
-    """1 / log2(position + 1) of positions from 1; these are from 0, in a list of so many places.
+    """1 / log2(position + 2) for positions from 0 in a list of `places`; beyond it of no meaning.
 
-    They are looked up, which takes a tenth of the time of a logarithm. What is not in the list has
-    some value.
+    A lookup takes a tenth of the time of a logarithm.
     """
     table = jnp.asarray(1 / np.log2(np.arange(max(places, 1)) + 2))
     return table.at[jnp.minimum(positions, len(table) - 1)].get(mode="promise_in_bounds")

@@ -1,8 +1,8 @@
 """The inputs of the metrics of label sets, checked before any work.
 
-Ids of labels count from 0, and -1 stands for no label. Ids and groups are checked when they are
-concrete; traced, an id that is out of range belongs to no group and never hits, a list ends at its
-first -1, and an id that comes twice counts where it comes first.
+Label ids count from 0; -1 stands for no label. Concrete ids and groups are checked. Traced ones
+cannot be: an id out of range then belongs to no group and never hits, a list ends at its first -1,
+and an id that is twice in a list counts at its first place.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class LabelSets(NamedTuple):
       relevant: `[..., n, L]` ids.
       groups: `[n_labels]`, or None for one group of all labels.
       num_groups: how many groups there are.
-      n_labels: below what ids are, where there are no groups to tell; None if nothing tells.
-      checked: whether the ids were seen to be what they should be, rather than traced.
+      n_labels: the exclusive upper bound of the ids if there are no groups; None if not known.
+      checked: whether the ids were concrete and passed the checks; traced ids are not checked.
     """
 
     predicted: HostOrDeviceArray
@@ -53,21 +53,22 @@ def check_label_sets(
     num_groups: int | None = None,
     n_labels: int | None = None,
 ) -> LabelSets:
-    """Ids and groups of labels that fit together, or an error that says what to write."""
+    """The ids and groups, checked to fit together."""
     with double_precision():
         ids = {"predicted": _ids("predicted", predicted), "relevant": _ids("relevant", relevant)}
     described = ", ".join(f"{name} {list(array.shape)}" for name, array in ids.items())
     ranked, truth = ids["predicted"], ids["relevant"]
     if min(ranked.ndim, truth.ndim) < 2 or ranked.shape[-2] != truth.shape[-2]:
         raise ValueError(
-            f"predicted must be [..., n, K] and relevant [..., n, L], got {described}: pad the "
-            "lists of instances with -1 to one length"
+            "predicted must be [..., n, K] and relevant [..., n, L], the same n, got "
+            f"{described}: write one list for each instance, padded with -1 to one length"
         )
     try:
         np.broadcast_shapes(ranked.shape[:-2], truth.shape[:-2])
     except ValueError:
         raise ValueError(
-            f"the axes before the instances are the batch and must broadcast, got {described}"
+            "the leading axes of predicted [..., n, K] and relevant [..., n, L] must broadcast, "
+            f"got {described}"
         ) from None
     if n_labels is not None:
         check_count("n_labels", n_labels)
@@ -82,7 +83,7 @@ def check_label_sets(
 
 
 def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
-    """Signed integers of 32 bits, or of 64 if they are given so."""
+    """The ids as int32, or as int64 if they are given in 64 bits or as uint32."""
     try:
         array = as_array(name, value)
     except ValueError as error:
@@ -92,8 +93,8 @@ def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
     if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(
             f"{name} must hold label ids, which are whole numbers, got {array.dtype}: write "
-            f"{name}.astype(int), for scores argsort(-scores), for a matrix of 0 and 1 the "
-            "indices of its ones"
+            f"{name}.astype(int) for ids, numpy.argsort(-scores) for scores, or the indices of the "
+            "ones for a matrix of 0 and 1"
         )
     if array.dtype == np.uint32 or array.dtype.itemsize == 8:
         return array.astype(np.int64, copy=False)
@@ -103,19 +104,23 @@ def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
 def check_groups(
     groups: ArrayLike | None, num_groups: int | None
 ) -> tuple[HostOrDeviceArray | None, int]:
-    """The group of each label, and how many groups there are."""
+    """The group of each label, and the number of groups."""
     if num_groups is not None:
         check_count("num_groups", num_groups)
     if groups is None:
         if num_groups is not None:
-            raise TypeError("num_groups goes with groups=, the group of each label")
+            raise TypeError(
+                "num_groups goes with groups=: pass the group of each label, or omit num_groups"
+            )
         return None, 1
     array = as_array("groups", groups)
     if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
-        raise TypeError(f"groups must be whole numbers from 0, got {array.dtype}")
+        raise TypeError(
+            f"groups must be whole numbers from 0, got {array.dtype}: write groups.astype(int)"
+        )
     if array.ndim != 1 or not array.size:
         raise ValueError(
-            f"groups must be [n_labels], the group of each label, got {list(array.shape)}"
+            f"groups must be [n_labels], with a group for each label, got {list(array.shape)}"
         )
     if not is_concrete(array):
         if num_groups is None:
@@ -136,41 +141,41 @@ def check_groups(
 
 
 def _check_ids(name: str, ids: HostOrDeviceArray, limit: int | None, source: str) -> None:
-    """Refuse ids that are none, that come twice in a list, or after its end."""
+    """Refuse ids that are out of range, twice in a list, or behind the end of a list."""
     if not is_concrete(ids) or not ids.size:
         return
     if isinstance(ids, jax.Array) and all(device.platform == "cpu" for device in ids.devices()):
         ids = np.asarray(ids)
     rows = ids.reshape(-1, ids.shape[-1])
     with jax.ensure_compile_time_eval():
-        # Sorted, the ids of a list show all but where its end is; in chunks that fit the cache.
+        # The sorted ids of a list show all but where it ends. A chunk fits a thread's cache.
         turns = 1 if isinstance(rows, jax.Array) else max(1, rows.size // _CHUNK)
         parts = np.array_split(rows, turns) if turns > 1 else [rows]
         found = in_threads(_extremes_and_repeats, parts)
         lows, highs, repeats, gaps = zip(*found, strict=True)
     low, high = min(lows), max(highs)
     if low < -1:
-        raise ValueError(f"{name} must hold label ids from 0, and -1 for none, got {low}")
+        raise ValueError(f"{name} must hold label ids from 0, or -1 for no label, got {low}")
     if limit is not None and high >= limit:
         raise ValueError(
-            f"{name} must hold label ids below {source} = {limit}, got {high}: there must be an "
-            "entry for each label, also for those that do not occur"
+            f"{name} must hold label ids below {source} = {limit}, got {high}: give groups, "
+            "propensities and n_labels of all labels, also of those that do not occur"
         )
     if any(repeats):
         raise ValueError(
-            f"{name} must have each label once in a list, got {_repeated(np.asarray(rows))}: keep "
-            "the first of those that are alike, and write -1 at the end for the others"
+            f"{name} must have each label at most once in a list, got "
+            f"{_repeated(np.asarray(rows))}: keep its first place, and pad the list with -1"
         )
     if name == "predicted" and any(gaps):
         at = np.argwhere((np.asarray(rows)[:, :-1] < 0) & (np.asarray(rows)[:, 1:] >= 0))[0]
         raise ValueError(
-            f"predicted may have -1 only after the end of a list, got it in list {at[0]} at place "
-            f"{at[1]}: move the ids that follow to the front"
+            f"predicted may have -1 only after the end of a list, got -1 in list {at[0]} at place "
+            f"{at[1]} with ids behind it: move these ids forward"
         )
 
 
 def _extremes_and_repeats(rows: Any) -> tuple[int, int, bool, bool]:
-    """The lowest and highest id, whether any comes twice in a row, and whether any follows a -1."""
+    """The lowest and highest id, whether a row has an id twice, and whether an id follows a -1."""
     library = np if isinstance(rows, np.ndarray) else jnp
     ordered = library.sort(rows, axis=-1)
     low, high = int(ordered[:, 0].min()), int(ordered[:, -1].max())
@@ -184,11 +189,11 @@ def _extremes_and_repeats(rows: Any) -> tuple[int, int, bool, bool]:
 def _repeated(rows: HostArray) -> str:
     ordered = np.sort(rows, axis=-1)
     row, column = np.argwhere((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0))[0]
-    return f"{ordered[row, column]} twice in list {row}"
+    return f"label {ordered[row, column]} twice in list {row}"
 
 
 def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
-    """How often each label occurs, `[n_labels]`."""
+    """The counts `[n_labels]`, checked."""
     with double_precision():
         counts = as_array("label_counts", label_counts)
     if counts.dtype == bool or not jnp.issubdtype(counts.dtype, jnp.integer):
@@ -197,18 +202,22 @@ def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
             "numpy.bincount(relevant[relevant >= 0], minlength=n_labels)"
         )
     if counts.ndim != 1:
-        raise ValueError(f"label_counts must be [n_labels], got {list(counts.shape)}")
+        raise ValueError(
+            f"label_counts must be [n_labels], a count for each label, got {list(counts.shape)}"
+        )
     if is_concrete(counts) and counts.size and int(counts.min()) < 0:
         raise ValueError(f"label_counts must not be negative, got {int(counts.min())}")
     return counts
 
 
 def check_propensities(propensities: ArrayLike) -> HostOrDeviceArray:
-    """The chance that a relevant label is observed, `[n_labels]`, each in (0, 1]."""
+    """The propensities `[n_labels]`, checked to be in (0, 1]."""
     with double_precision():
         array = as_array("propensities", propensities)
     if array.ndim != 1 or not array.size:
-        raise ValueError(f"propensities must be [n_labels], got {list(array.shape)}")
+        raise ValueError(
+            f"propensities must be [n_labels], one for each label, got {list(array.shape)}"
+        )
     if is_concrete(array):
         host = np.asarray(array)
         valid = (host > 0) & (host <= 1)

@@ -1,4 +1,4 @@
-"""What is known of labels by how often they occur: their decile and their propensity."""
+"""Deciles and propensities of labels, from how often the labels occur."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from jaxmetrics.extreme._inputs import check_label_counts
 def label_deciles(label_counts: ArrayLike, *, by: str = "occurrences") -> Array:
     """The decile of each label by how often it occurs: 9 for the most frequent, 0 for the rarest.
 
-    With labels in order of falling count, and of rising id where counts are equal, the group of a
-    label is 9 - floor(10 * share of all occurrences that are of labels before it), so that each
-    decile holds about a tenth of the occurrences, and the top one few labels. A label of more than
-    a tenth leaves a decile without any. Add 1 to show deciles to people, from 10 to 1.
+    decile = max(9 - floor(10 * share of all occurrences that belong to earlier labels), 0), with
+    labels in order of falling count, and of rising id where counts are equal. Each decile holds
+    about a tenth of the occurrences; the top decile has few labels. A label with more than a tenth
+    of the occurrences may leave a decile empty. Add 1 to report deciles from 10 to 1.
 
     Args:
-      label_counts: `[n_labels]`, how often each label occurs, as whole numbers; in the data that
-        the model was trained on, as a rule.
-      by: "occurrences", or "labels" for deciles of equally many labels.
+      label_counts: `[n_labels]`, how often each label occurs, usually in the training data, as
+        whole numbers.
+      by: "occurrences", a tenth of the occurrences in each decile; "labels", a tenth of the labels.
 
     Returns:
-      `[n_labels]`, int32 from 0 to 9: what the metrics here take as `groups`.
+      `[n_labels]`, int32 from 0 to 9, for the `groups` of the metrics of this module.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be.
+      TypeError, ValueError: as the conventions list under Errors; label_counts are not whole
+        numbers, or one is negative.
 
-    Nothing is NaN: labels that never occur are in group 0, and traced counts below 0 are as 0.
-    Shares are compared in whole numbers, exactly. Time O(n_labels log n_labels), memory
-    O(n_labels).
+    Nothing is NaN. By occurrences, labels that never occur are in decile 0. Traced counts below 0
+    count as 0. The shares are exact, as whole numbers are compared. Time O(n_labels log n_labels),
+    memory O(n_labels).
 
     Example:
       >>> import jaxmetrics as jm
@@ -44,7 +45,7 @@ def label_deciles(label_counts: ArrayLike, *, by: str = "occurrences") -> Array:
       [5 9 7 1 3]
 
     Reference: R. Babbar and B. Schölkopf, "Data scarcity, robustness and extreme multi-label
-    classification", Machine Learning 108, 2019, for why frequent and rare labels are told apart.
+    classification", Machine Learning 108, 2019, for why to evaluate frequent and rare labels apart.
     """
     counts = check_label_counts(label_counts)
     checks.check_choice("by", by, ("occurrences", "labels"))
@@ -58,7 +59,7 @@ def _deciles(counts: Array, by: str) -> Array:
     in_order = counts[order] if by == "occurrences" else jnp.ones_like(counts)
     upto = jnp.cumsum(in_order)
     total = jnp.sum(in_order)
-    # Of nothing that occurs, all comes before.
+    # If nothing occurs, all labels are in decile 0, as other labels that never occur.
     before = jnp.where(total > 0, upto - in_order, 1)
     group = jnp.maximum(9 - 10 * before // jnp.maximum(total, 1), 0)
     return jnp.zeros(counts.shape, jnp.int32).at[order].set(group.astype(jnp.int32))
@@ -67,24 +68,26 @@ def _deciles(counts: Array, by: str) -> Array:
 def propensities(
     label_counts: ArrayLike, n_instances: int, *, a: float = 0.55, b: float = 1.5
 ) -> Array:
-    """The chance that a label that is relevant was observed as such, by how often it occurs.
+    """The propensity of each label: the probability that it is observed where it is relevant.
 
-    p = 1 / (1 + C exp(-a log(count + b))), C = (log n_instances - 1) (b + 1)^a.
+    p = 1 / (1 + C (count + b)^-a), C = (log n_instances - 1) (b + 1)^a.
 
     Args:
-      label_counts: `[n_labels]`, how often each label occurs in the data that the model was trained
-        on, as whole numbers.
-      n_instances: how many instances these data have, at least 3.
-      a: as fitted to the data; 0.55 is usual, 0.5 for Wikipedia and 0.6 for Amazon.
-      b: the same; 1.5 is usual, 0.4 for Wikipedia and 2.6 for Amazon.
+      label_counts: `[n_labels]`, how often each label occurs in the training data, as whole
+        numbers.
+      n_instances: the number of instances in the training data, at least 3.
+      a: how fast p rises with the count, fitted to the data: 0.55 is usual, 0.5 for Wikipedia, 0.6
+        for Amazon.
+      b: added to each count, fitted likewise: 1.5 is usual, 0.4 for Wikipedia, 2.6 for Amazon.
 
     Returns:
-      `[n_labels]`, each in (0, 1], rising with the count.
+      `[n_labels]`, probabilities that rise with the count; above 0, unless count and b are both 0.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be.
+      TypeError, ValueError: as the conventions list under Errors; label_counts are not whole
+        numbers, one is negative, or n_instances is below 3.
 
-    Nothing is NaN; traced counts below 0 are as 0. Time and memory O(n_labels).
+    Nothing is NaN. Traced counts below 0 count as 0. Time and memory O(n_labels).
 
     Example:
       >>> import jaxmetrics as jm
@@ -98,8 +101,8 @@ def propensities(
     checks.check_count("n_instances", n_instances)
     if n_instances < 3:
         raise ValueError(
-            f"n_instances must be at least 3, got {n_instances}: the formula takes "
-            "log(n_instances) - 1 to be above 0"
+            f"n_instances must be at least 3, got {n_instances}: the formula needs "
+            "log(n_instances) - 1 above 0, so pass the number of training instances"
         )
     a, b = checks.check_nonnegative("a", a), checks.check_nonnegative("b", b)
     constants = np.array([(np.log(n_instances) - 1) * (b + 1) ** a, a, b])

@@ -1,10 +1,10 @@
-"""Where the relevant labels of an instance stand in its list of predictions.
+"""The positions of the relevant labels of an instance in its list of predictions.
 
 All metrics are functions of `Matches`, which has a few numbers for each relevant label; finding
-them is nearly all of the work. On the CPU a block of instances is laid out with the instances last,
-and all its lists are walked along at once: a step compares one prediction of every instance with
-all relevant labels of the instance, which is a few instructions for 16 or 32 of them. On an
-accelerator all comparisons are one fused reduction.
+them is nearly all of the work. On the CPU a block of instances has the instances as its last axis,
+and a loop walks along all its lists at once. A step compares one prediction of each instance with
+all relevant labels of the instance; vector instructions do so for 16 or 32 instances at a time. On
+an accelerator all comparisons are one fused reduction.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from jaxmetrics.extreme._inputs import LabelSets
 R = TypeVar("R")
 
 NOWHERE = np.iinfo(np.int32).max  # the position of a label that is not predicted
-ENDED = -2  # the group of what comes after the end of a list
-_CHUNK = 1 << 21  # predictions in one turn of a thread
-_BLOCK = 1 << 14  # relevant labels and groups of a block, whose state is to stay in the cache
+ENDED = -2  # the group of the places behind the end of a list
+_CHUNK = 1 << 21  # predictions that a thread takes at a time
+_BLOCK = 1 << 14  # relevant labels and groups of a block: its state then stays in the cache
 
 
 class Matches(NamedTuple):
-    """What metrics are computed from; the instances of all batches are one axis of rows.
+    """All that the metrics need; the instances of all batches are one axis of rows.
 
     Attributes:
-      positions: `[L, rows]`, how many predictions of its own group stand before a relevant label;
-        NOWHERE if it is not predicted.
-      groups: `[L, rows]`, the group of a relevant label; -1 where there is none.
-      listed: `[num_groups, rows]`, how many predictions are of each group.
+      positions: `[L, rows]`, the number of predictions of its group before a relevant label;
+        NOWHERE if the label is not predicted.
+      groups: `[L, rows]`, the group of a relevant label; -1 for padding and labels out of range.
+      listed: `[num_groups, rows]`, the number of predictions of each group.
     """
 
     positions: Any
@@ -48,7 +48,7 @@ class Matches(NamedTuple):
 
 
 def match(sets: LabelSets, first: int | None = None) -> Matches:
-    """The matches of label sets, or of the first so many places."""
+    """The matches of label sets, in the whole lists or in their `first` places."""
     predicted, relevant = (rows_of(x, sets.shape) for x in (sets.predicted, sets.relevant))
     if first is not None:
         predicted = predicted[:, :first]
@@ -63,8 +63,8 @@ def match(sets: LabelSets, first: int | None = None) -> Matches:
 def in_chunks(work: Callable[[Any, Any], R], predicted: Any, relevant: Any) -> R:
     """`work(predicted, relevant)` of `[rows, K]` and `[rows, L]`, whose results have rows last.
 
-    Where the CPU has the ids at hand, each processor works on a chunk at a time, so that memory is
-    bounded; else it is one program.
+    If the ids are in the CPU's memory, each processor works on one chunk at a time, which bounds
+    memory. Otherwise the work is one program.
     """
     predicted, relevant = at_hand(predicted, relevant)
     rows = len(predicted)
@@ -85,7 +85,7 @@ def in_chunks(work: Callable[[Any, Any], R], predicted: Any, relevant: Any) -> R
 
 
 def rows_of(ids: Any, shape: tuple[int, ...]) -> Any:
-    """`[rows, columns]`, of which there is at least one, and rows of it for each of the batch."""
+    """The ids as `[rows, columns]`, broadcast to the batch, with at least one column."""
     library = numerics.namespace(ids)
     if not ids.shape[-1]:
         ids = library.full((*ids.shape[:-1], 1), -1, ids.dtype)
@@ -93,7 +93,7 @@ def rows_of(ids: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _filled(ids: Any, rows: int) -> Any:
-    """With rows of no ids at the end, so that the last chunk is of the same shape."""
+    """The last chunk, padded to the shape of the others: another shape would compile again."""
     return np.pad(ids, ((0, rows - len(ids)), (0, 0)), constant_values=-1)
 
 
@@ -113,8 +113,8 @@ def _match(
         def block(*ids: Array) -> Array:
             return jnp.concatenate(_walk(prepared(*ids), num_groups, checked))
 
-        # In one array, as XLA would drop what one metric has no use for from its own loop, and not
-        # see that those of several metrics are the same.
+        # One array: XLA would drop from the loop of a metric what that metric does not use. The
+        # loops of several metrics would then differ, and XLA would not merge them into one.
         labels = relevant.shape[1]
         whole = in_blocks(block, ids, labels + num_groups)
         return Matches(*jnp.split(whole, [labels, 2 * labels]))
@@ -129,7 +129,7 @@ def _match(
 def in_blocks(work: Callable[..., R], ids: tuple[Array, ...], state: int) -> R:
     """`work` of arrays `[rows, ...]`, whose results have rows last, for a block of rows at a time.
 
-    A row has a state of so many numbers, and that of a block is to stay in the cache.
+    `state` is how many numbers a row keeps in the loop; those of a block fit the cache.
     """
     rows = len(ids[0])
     size = min(rows, min(max(_BLOCK // state, 128), 2048))
@@ -141,7 +141,7 @@ def in_blocks(work: Callable[..., R], ids: tuple[Array, ...], state: int) -> R:
         return work(*ids)
 
     def fill(i: Array, results: R) -> R:
-        # The last block overlaps the one before it, which spares a copy of all that is padded.
+        # The last block overlaps the one before it: padding would copy all arrays.
         start = jnp.minimum(i * size, rows - size)
         place = partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=-1)
         filled: R = jax.tree.map(place, results, part(start))
@@ -154,11 +154,11 @@ def in_blocks(work: Callable[..., R], ids: tuple[Array, ...], state: int) -> R:
 
 
 class _NarrowIds(NamedTuple):
-    """Ids as narrow as they can be, with the instances last; such as are in no group are alike."""
+    """The ids in the narrowest type, with the instances last, and their groups."""
 
     predicted: Array  # [K, rows]
-    predicted_groups: Array  # [K, rows]; -1 for none, ENDED at the end of a list
-    relevant: Array  # [L, rows]; equal to no prediction where there is no group
+    predicted_groups: Array  # [K, rows]; -1 for ids out of range, ENDED for negative ids
+    relevant: Array  # [L, rows]; where there is no group, an id that no prediction has
     relevant_groups: Array  # [L, rows]
 
 
@@ -189,12 +189,12 @@ def _narrow_ids(
 
 
 def _no_label(ids: Array) -> Any:
-    """What no prediction of a list that has not ended is equal to."""
+    """An id that no prediction of a list has before its end."""
     return ids.dtype.type(2**16 - 2 if ids.dtype == jnp.uint16 else -2)
 
 
 def group_table(groups: Array, num_groups: int) -> Array:
-    """The group of each label in few bytes, so that it stays in the cache; -1 for none."""
+    """The group of each label, -1 if out of range, in few bytes, to stay in the cache."""
     allowed = (groups >= 0) & (groups < num_groups)
     return jnp.where(allowed, groups, -1).astype(_small(num_groups))
 
@@ -204,7 +204,7 @@ def _small(n: int) -> Any:
 
 
 def groups_of(ids: Array, groups: Array | None, n_labels: int | None = None) -> Array:
-    """The group of each id; -1 of what is not an id. Without groups there is one."""
+    """The group of each id, 0 without groups; -1 for ids out of range."""
     limit = n_labels if groups is None else len(groups)
     valid = ids >= 0
     if limit is not None:
@@ -216,7 +216,7 @@ def groups_of(ids: Array, groups: Array | None, n_labels: int | None = None) -> 
 
 
 def walked_groups(predicted: Array, table: Array | None) -> Array:
-    """`[K, rows]` of `[rows, K]`: the group of each prediction, ENDED where a list has ended."""
+    """`[K, rows]` of `[rows, K]`: the group of each prediction, ENDED where there is none."""
     groups = groups_of(predicted, table)
     return jnp.where(predicted >= 0, groups, ENDED).astype(groups.dtype).T
 
@@ -236,7 +236,7 @@ def _walk(ids: _NarrowIds, num_groups: int, checked: bool) -> Matches:
         mine = group == every
         before = jnp.sum(jnp.where(mine, listed, 0), axis=0, dtype=counting)
         hit = label == ids.relevant
-        if not checked:  # a label that is predicted again keeps its first place
+        if not checked:  # a label that is predicted twice keeps its first place
             hit &= positions == nowhere
         return (going, listed + mine, jnp.where(hit, before, positions)), None
 
@@ -268,7 +268,7 @@ def _at_once(ids: _NarrowIds, num_groups: int) -> Matches:
 
 
 def over_columns(condition: Callable[[Any, Any], Array], columns: tuple[Array, ...]) -> Array:
-    """For each of `[L, rows]`, of how many m `condition(columns[m], columns)` holds."""
+    """`[L, rows]`, the number of columns m for which `condition(columns[m], columns)` holds."""
 
     def step(total: Array, one: tuple[Array, ...]) -> tuple[Array, None]:
         return total + condition(one, columns).astype(total.dtype), None
@@ -279,7 +279,7 @@ def over_columns(condition: Callable[[Any, Any], Array], columns: tuple[Array, .
 
 
 def by_group(values: Array, groups: Array, num_groups: int) -> Array:
-    """The sum of `[L, rows]` over the labels of each group, `[num_groups, rows]`."""
+    """The sum of values `[L, rows]` over the labels of each group, `[num_groups, rows]`."""
     every = jnp.arange(num_groups, dtype=groups.dtype)[:, None]
 
     def step(total: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
@@ -292,9 +292,9 @@ def by_group(values: Array, groups: Array, num_groups: int) -> Array:
 
 
 def shaped(values: Any, sets: LabelSets, *, one: bool) -> Any:
-    """`[several, num_groups, ...]` as results are: `[..., num_groups, several]`.
+    """Values `[several, num_groups, ...]` in the shape of results, `[..., num_groups, several]`.
 
-    Without the axis of groups where there are none, and without that of several where there is one.
+    The axis of groups goes if there are no groups, that of several if there is `one` limit.
     """
 
     def place(x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Metrics that count a hit by the inverse of its label's propensity."""
+"""Metrics that weight a hit by 1 / propensity of its label."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from jaxmetrics.extreme._matching import Matches, by_group, match, over_columns,
 
 
 class RatioOfSums(NamedTuple):
-    """What of each instance goes into a ratio of sums, which is a mean by weight.
+    """The parts of a ratio of sums over instances, which is a weighted mean of their own ratios.
 
     `bootstrap_mean(values, weights=weights, where=weights > 0, key=key)` resamples the ratio.
 
     Attributes:
-      values: `[..., n]` or with further axes, what the instance has over the best that it could
-        have; NaN without relevant labels.
-      weights: the same shape, the best that it could have; 0 without relevant labels.
+      values: `[..., n]`, or with further axes behind, the weighted hits of the instance divided by
+        those of its best list; NaN without relevant labels.
+      weights: the same shape, the weighted hits of the best list; 0 without relevant labels.
     """
 
     values: Array
@@ -40,32 +40,33 @@ def propensity_scored_precision_at_k(
     num_groups: int | None = None,
     reduce: str | None = "mean",
 ) -> Any:
-    """Hits among the first k, rare labels counting more, over the most that there could be.
+    """Hits among the first k, weighted by 1 / propensity, divided by those of the best list.
 
-    PSP@k = sum over instances of the sum over hits of 1 / p, over the sum over instances of that of
-    the best list, which has the relevant labels of least propensity first. By group, an instance's
-    predicted and relevant labels are those of the group, in the order that they have.
+    PSP@k = sum of 1 / p over the hits among the first k of all lists / the same sum for the best
+    lists, which have the relevant labels in order of rising propensity p. By group, an instance
+    keeps only its predicted and relevant labels of the group, in unchanged order.
 
     Args:
-      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      predicted: `[..., n, K]` label ids in rank order, padded with -1 at the end.
       relevant: `[..., n, L]` label ids in any order, padded with -1.
-      k: how many places to look at, at least 1, one or several; a last axis is added for several.
-      propensities: `[n_labels]` in (0, 1], such as the function `propensities` gives.
-      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
-      num_groups: how many groups there are; needed where `groups` is traced.
-      reduce: "mean", by weight, which is the ratio of the sums; or None for a RatioOfSums.
+      k: how many first places count, at least 1: one int, or several, which add a last axis.
+      propensities: `[n_labels]` in (0, 1], for example from the function `propensities`.
+      groups: `[n_labels]`, the group of each label, from 0, for example from `label_deciles`.
+      num_groups: the number of groups; required where `groups` is traced.
+      reduce: "mean", the ratio of the two sums; or None for a RatioOfSums.
 
     Returns:
-      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
-      `[..., num_groups, k]`. With `reduce=None` a RatioOfSums in which an axis of instances comes
-      first: `[..., n]`, `[..., n, num_groups]`.
+      `[...]`, or `[..., num_groups]` with `groups`; for several k `[..., k]` or
+      `[..., num_groups, k]`. With `reduce=None` a RatioOfSums, where the axis of instances stands
+      before these: `[..., n]`, `[..., n, num_groups]`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; a propensity is not in (0, 1], a
+        predicted or relevant label has no propensity, or k is below 1.
 
-    NaN where no instance has relevant labels (in the group), or where a traced propensity of one is
-    not in (0, 1]. Time and memory as `precision_at_k`, O(n K (L + num_groups)) and
-    O(n (L + num_groups)).
+    NaN where no instance has relevant labels (in the group), or where a traced propensity of a
+    relevant label is not in (0, 1]. Time O(n (K + L) (L + num_groups)), memory
+    O(n (L + num_groups)), as for `precision_at_k`.
 
     Example:
       >>> import jaxmetrics as jm
@@ -91,33 +92,34 @@ def propensity_scored_ndcg_at_k(
     num_groups: int | None = None,
     reduce: str | None = "mean",
 ) -> Any:
-    """Hits among the first k, discounted by position, rare labels counting more, over the best.
+    """Discounted hits among the first k, weighted by 1 / propensity, divided by the best list's.
 
-    PSnDCG@k = sum over instances of the sum over hits of 1 / (p log2(position + 1)), over the sum
-    over instances of that of the first k of the best list, which has the relevant labels of least
-    propensity first. By group, an instance's predicted and relevant labels are those of the group,
-    in the order that they have.
+    PSnDCG@k = sum of 1 / (p log2(position + 1)) over the hits among the first k of all lists / the
+    same sum for the first k of the best lists, which have the relevant labels in order of rising
+    propensity p. By group, an instance keeps only its predicted and relevant labels of the group,
+    in unchanged order.
 
     Args:
-      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      predicted: `[..., n, K]` label ids in rank order, padded with -1 at the end.
       relevant: `[..., n, L]` label ids in any order, padded with -1.
-      k: how many places to look at, at least 1, one or several; a last axis is added for several.
-      propensities: `[n_labels]` in (0, 1], such as the function `propensities` gives.
-      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
-      num_groups: how many groups there are; needed where `groups` is traced.
-      reduce: "mean", by weight, which is the ratio of the sums; or None for a RatioOfSums.
+      k: how many first places count, at least 1: one int, or several, which add a last axis.
+      propensities: `[n_labels]` in (0, 1], for example from the function `propensities`.
+      groups: `[n_labels]`, the group of each label, from 0, for example from `label_deciles`.
+      num_groups: the number of groups; required where `groups` is traced.
+      reduce: "mean", the ratio of the two sums; or None for a RatioOfSums.
 
     Returns:
-      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
-      `[..., num_groups, k]`. With `reduce=None` a RatioOfSums in which an axis of instances comes
-      first: `[..., n]`, `[..., n, num_groups]`.
+      `[...]`, or `[..., num_groups]` with `groups`; for several k `[..., k]` or
+      `[..., num_groups, k]`. With `reduce=None` a RatioOfSums, where the axis of instances stands
+      before these: `[..., n]`, `[..., n, num_groups]`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; a propensity is not in (0, 1], a
+        predicted or relevant label has no propensity, or k is below 1.
 
-    NaN where no instance has relevant labels (in the group), or where a traced propensity of one is
-    not in (0, 1]. Time and memory as `precision_at_k`, O(n K (L + num_groups)) and
-    O(n (L + num_groups)).
+    NaN where no instance has relevant labels (in the group), or where a traced propensity of a
+    relevant label is not in (0, 1]. Time O(n (K + L) (L + num_groups)), memory
+    O(n (L + num_groups)), as for `precision_at_k`.
 
     Example:
       >>> import jaxmetrics as jm
@@ -148,8 +150,8 @@ def _propensity_scored(
     sets = check_label_sets(predicted, relevant, groups, num_groups, len(known))
     if sets.groups is not None and sets.groups.shape != known.shape:
         raise ValueError(
-            f"propensities and groups must be of the same labels, got {known.shape[0]} and "
-            f"{sets.groups.shape[0]}"
+            "propensities and groups must have an entry for each label, got propensities "
+            f"{list(known.shape)} and groups {list(sets.groups.shape)}"
         )
     cutoffs, one = checks.check_cutoffs("k", k)
     check_reduce(reduce, ("mean",))
@@ -199,7 +201,7 @@ def _ratios(
             )
             return gain.reshape(len(gain), *shape)
 
-        # A gain of NaN is to be seen, whether there is a hit or not.
+        # A propensity that is not allowed makes NaN whether its label is a hit or not.
         most = gained(best, best_gains)
         had = jnp.where(jnp.isnan(most), jnp.nan, gained(found.positions, had_gains))
         if reduce is not None:

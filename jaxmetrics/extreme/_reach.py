@@ -1,4 +1,4 @@
-"""How far down its list an instance must be read."""
+"""How many places of its list an instance needs for a recall."""
 
 from __future__ import annotations
 
@@ -26,33 +26,34 @@ def k_for_recall(
     n_labels: int | None = None,
     reduce: str | None = "median",
 ) -> Array:
-    """The shortest beginning of a list that has `min_recall` of the relevant labels.
+    """The least k whose first k predictions have `min_recall` of the relevant labels.
 
-    k = min {k: hits among the first k / relevant labels >= min_recall}, and n_labels / 2 where no k
-    is enough; the median over instances. By group, an instance's predicted and relevant labels are
-    those of the group, in the order that they have.
+    k = min {k: hits among the first k / relevant labels >= min_recall}, or n_labels / 2 where no k
+    is enough; the median over instances. By group, an instance keeps only its predicted and
+    relevant labels of the group, in unchanged order.
 
     Args:
-      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      predicted: `[..., n, K]` label ids in rank order, padded with -1 at the end.
       relevant: `[..., n, L]` label ids in any order, padded with -1.
-      min_recall: in [0, 1], one or several; a last axis is added for several.
-      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
-      num_groups: how many groups there are; needed where `groups` is traced.
-      n_labels: how many labels there are; by default as many as `groups` has entries.
-      reduce: "median" or "mean" over instances, or None for a value of each.
+      min_recall: the recall to reach, in [0, 1]: one, or several, which add a last axis.
+      groups: `[n_labels]`, the group of each label, from 0, for example from `label_deciles`.
+      num_groups: the number of groups; required where `groups` is traced.
+      n_labels: the number of labels; by default the length of `groups`.
+      reduce: "median" or "mean" over instances; None returns the value of each.
 
     Returns:
-      `[...]`, or `[..., num_groups]` with groups; for several min_recall `[..., several]` or
-      `[..., num_groups, several]`. With `reduce=None` an axis of instances comes first: `[..., n]`,
-      `[..., n, num_groups]`.
+      `[...]`, or `[..., num_groups]` with `groups`: a number of places. For several min_recall
+      `[..., several]` or `[..., num_groups, several]`. With `reduce=None` the axis of instances
+      stands before these: `[..., n]`, `[..., n, num_groups]`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; n_labels is missing without
+        `groups`, a label is twice in a list, or min_recall is not in [0, 1].
 
-    An instance without relevant labels (in the group) is NaN and left out of the median, which is
-    NaN if there are no others, or if a traced min_recall is not in [0, 1]. Time
-    O(n (K (L + num_groups) + num_groups log n)) in steps of which a processor takes some twenty at
-    once, memory O(n (L + num_groups)).
+    An instance without relevant labels (in the group) is NaN, and the median leaves it out. The
+    result is NaN without other instances, or if a traced min_recall is not in [0, 1]. Time
+    O(n ((K + L) (L + num_groups) + num_groups log n)) in comparisons, about 20 to a vector
+    instruction; memory O(n (L + num_groups)).
 
     Example:
       >>> import jaxmetrics as jm
@@ -68,7 +69,9 @@ def k_for_recall(
     sets = check_label_sets(predicted, relevant, groups, num_groups, n_labels)
     if n_labels is None:
         if sets.groups is None:
-            raise TypeError("n_labels is missing: write n_labels=..., how many labels there are")
+            raise TypeError(
+                "n_labels is missing without groups: write n_labels=..., the number of labels"
+            )
         n_labels = len(sets.groups)
     several = limits.reshape(-1)
     options = (sets.shape, n_labels, reduce, numerics.default_float())
@@ -96,11 +99,11 @@ def _reached(
     recall = upto.astype(jnp.float64) / of_group
 
     def at(limit: Array) -> Array:
-        # A limit in float32 is met by the quotient that rounds to it.
+        # Recall meets a float32 limit if it rounds to it: 0.8 in float32 is above 4 / 5.
         enough = (found.positions < NOWHERE) & (recall.astype(limit.dtype) >= limit)
         k = _least(jnp.where(enough, found.positions + 1, NOWHERE), found.groups, num_groups)
         k = jnp.where(limit > 0, k, 0)
-        doubled = jnp.where(k < NOWHERE, 2 * k, n_labels)  # whole numbers, which sort fast
+        doubled = jnp.where(k < NOWHERE, 2 * k, n_labels)  # integers sort faster than floats
         doubled = jnp.where(some, doubled, NOWHERE).reshape(len(found.listed), *shape)
         if reduce == "median":
             value = _median(doubled)
@@ -114,7 +117,7 @@ def _reached(
 
 
 def _least(values: Array, groups: Array, num_groups: int) -> Array:
-    """The least of `[L, rows]` over the labels of each group, `[num_groups, rows]`."""
+    """The least of values `[L, rows]` over the labels of each group, `[num_groups, rows]`."""
     every = np.arange(num_groups)[:, None]
 
     def step(least: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
@@ -127,7 +130,7 @@ def _least(values: Array, groups: Array, num_groups: int) -> Array:
 
 
 def _median(doubled: Array) -> Array:
-    """Half the median over the last axis of what is not NOWHERE."""
+    """Half the median over the last axis of the values that are not NOWHERE."""
     if not doubled.shape[-1]:
         return jnp.full(doubled.shape[:-1], jnp.nan)
     ordered = lax.sort(doubled)

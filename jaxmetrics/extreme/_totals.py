@@ -1,4 +1,4 @@
-"""What the predictions of all instances have in common: which labels they are of."""
+"""Metrics of the predictions of all instances together: which labels are predicted."""
 
 from __future__ import annotations
 
@@ -35,27 +35,28 @@ def prediction_proportions_at_k(
     groups: ArrayLike,
     num_groups: int | None = None,
 ) -> Array:
-    """Which share of all predictions in the first k places is of each group of labels.
+    """The share of each group of labels among the predictions in the first k places.
 
-    share of g = predictions of group g among the first k of all lists / predictions there.
+    share of g = predictions of group g among the first k of all lists / all predictions there.
 
     Args:
-      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
-      relevant: has no part in it, and is there for all metrics to be called alike.
-      k: how many places of the whole list to look at, at least 1, one or several; a last axis is
-        added for several.
-      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
-      num_groups: how many groups there are; needed where `groups` is traced.
+      predicted: `[..., n, K]` label ids in rank order, padded with -1 at the end.
+      relevant: does not change the result; it lets all metrics here be called alike.
+      k: how many first places of the whole list count, not of a group, at least 1: one int, or
+        several, which add a last axis.
+      groups: `[n_labels]`, the group of each label, from 0, for example from `label_deciles`.
+      num_groups: the number of groups; required where `groups` is traced.
 
     Returns:
       `[..., num_groups]`, or `[..., num_groups, k]` for several k; the groups add up to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; groups is None, predicted has a
+        label twice in a list or an id behind a -1, or k is below 1.
 
-    NaN where there are no predictions. Traced, ids that are out of range are not counted. Time
-    O(n k num_groups) in steps of which a processor takes some twenty at once, memory
-    O(n num_groups) for each of several k.
+    NaN where there are no predictions. Traced ids out of range do not count. Time O(n k num_groups)
+    in comparisons, about 20 to a vector instruction; memory O(n num_groups) for each of several
+    k.
 
     Example:
       >>> import jaxmetrics as jm
@@ -68,7 +69,9 @@ def prediction_proportions_at_k(
     frequent labels are.
     """
     if groups is None:
-        raise TypeError("groups is missing: pass the group of each label, as label_deciles gives")
+        raise TypeError(
+            "groups is missing: pass the group of each label, for example from label_deciles"
+        )
     if relevant is None:
         relevant = np.full((*np.shape(predicted)[:-1], 1), -1, np.int32)
     sets = check_label_sets(predicted, relevant, groups, num_groups)
@@ -91,7 +94,7 @@ def prediction_proportions_at_k(
 def _listed_by_group(
     predicted: Array, groups: Array, ends: tuple[int, ...], num_groups: int
 ) -> Array:
-    """`[ends, num_groups, rows]`, how many of each group are among the first so many places."""
+    """`[ends, num_groups, rows]`, the predictions of each group among the first `end` places."""
     table = group_table(groups, num_groups)
 
     def at_once(predicted: Array) -> Array:
@@ -140,29 +143,29 @@ def positive_coverage_at_k(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Which share of the relevant labels is predicted correctly for at least one instance.
+    """The share of the relevant labels that are predicted correctly for at least one instance.
 
     coverage = distinct labels that are a hit among the first k of some list / distinct labels that
     are relevant to some instance.
 
     Args:
-      predicted: `[..., n, K]` label ids in rank order, -1 after the end of a list.
+      predicted: `[..., n, K]` label ids in rank order, padded with -1 at the end.
       relevant: `[..., n, L]` label ids in any order, padded with -1.
-      k: how many places of the whole list to look at, at least 1, one or several; a last axis is
-        added for several.
-      groups: `[n_labels]`, the group of each label from 0, such as `label_deciles` gives.
-      num_groups: how many groups there are; needed where `groups` is traced.
+      k: how many first places of the whole list count, not of a group, at least 1: one int, or
+        several, which add a last axis.
+      groups: `[n_labels]`, the group of each label, from 0, for example from `label_deciles`.
+      num_groups: the number of groups; required where `groups` is traced.
 
     Returns:
-      `[...]`, or `[..., num_groups]` with groups; for several k `[..., k]` or
+      `[...]`, or `[..., num_groups]` with `groups`; for several k `[..., k]` or
       `[..., num_groups, k]`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; predicted or relevant has a label
+        twice in a list, predicted an id behind a -1, or k is below 1.
 
-    NaN where no label (of the group) is relevant. Traced, ids that are out of range never hit. Time
-    O(n L (k + log(n L))), with k comparisons in steps of which a processor takes some twenty at
-    once, memory O(n L).
+    NaN where no label (of the group) is relevant. Traced ids out of range never hit. Time
+    O(n L (k + L + num_groups + log n)), memory O(n L num_groups).
 
     Example:
       >>> import jaxmetrics as jm
@@ -204,7 +207,7 @@ def _coverage(
         x = jnp.moveaxis(x.reshape(len(x), *batch, n), 0, -1)
         return x.reshape(*batch, n * x.shape[-1])
 
-    # Of the entries of a label, the one with the first position comes first.
+    # The first entry of each label has the label's best position.
     labels, positions = _sorted_pairs(of_batch(labels), of_batch(found.positions))
     first = jnp.concatenate(
         [jnp.ones((*batch, min(1, labels.shape[-1])), bool), labels[..., 1:] != labels[..., :-1]],
