@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Concatenate, Protocol, overload
+from typing import Any, Concatenate, NamedTuple, Protocol, overload
 
 import jax
 import jax.numpy as jnp
@@ -45,8 +45,50 @@ class ListMetric(Protocol[P]):
     ) -> Array: ...
 
 
+class Documents(NamedTuple):
+    """The inputs of a metric of lists.
+
+    Attributes:
+      items: scores, labels and mask.
+      segment: the list of each item; None where each row is a list.
+      orders: the items by score and the keys of falling labels, if NumPy found them.
+    """
+
+    items: Items
+    segment: Any
+    orders: tuple[Any, Any] | None = None
+
+
+class Asked(NamedTuple):
+    """What is computed of documents, as constants of a program. Hashable.
+
+    Attributes:
+      function: of Lists and options.
+      options: names and values, in order of name.
+      num_segments: how many lists a row has; None where each row is one.
+      ordered: whether the function needs the order by score.
+      ideal: whether it needs the labels in falling order.
+    """
+
+    function: Callable[..., Any]
+    options: tuple[tuple[str, Any], ...]
+    num_segments: int | None
+    ordered: bool
+    ideal: bool
+
+    @property
+    def k(self) -> Places:
+        """The places that count."""
+        found: Places = dict(self.options).get("k")
+        return found
+
+
 def list_metric(
-    *, ordered: bool = True, ideal: bool = False, graded: bool = False
+    *,
+    ordered: bool = True,
+    ideal: bool = False,
+    graded: bool = False,
+    denominators: tuple[str, ...] = (),
 ) -> Callable[[Callable[Concatenate[Lists, P], tuple[Array, Any]]], ListMetric[P]]:
     """Make a function of Lists a metric of scores and labels.
 
@@ -60,6 +102,7 @@ def list_metric(
       ordered: whether the function needs the order by score.
       ideal: whether the function needs the labels in falling order.
       graded: whether the metric refuses negative labels.
+      denominators: the values that its option `denominator` may have.
     """
 
     def decorate(
@@ -82,23 +125,20 @@ def list_metric(
             **given: Any,
         ) -> Array:
             chosen = checks.check_list_options(options.filled(given))
+            if denominators:
+                checks.check_choice("denominator", chosen["denominator"], denominators)
             items, segment, count = checks.check_lists(
                 scores, labels, segments, num_segments, where
             )
-            exponential = chosen.get("gain") == "exponential"
-            if graded or exponential:
+            if graded or chosen.get("gain") == "exponential":
                 checks.check_grades(items.labels, items.where, chosen.get("max_grade"))
-            items, segment = at_least_one(items), one_id_at_least(segment)
+            sorts_labels = ideal and not callable(chosen.get("gain"))
             constants = tuple(sorted(chosen.items()))
-            sorts = ideal and not callable(chosen.get("gain"))
+            asked = Asked(function, constants, count, ordered, sorts_labels)
+            documents = Documents(at_least_one(items), one_id_at_least(segment))
             with double_precision():
-                orders = None
-                if ordered:
-                    orders = _orders_on_host(items, segment, count, chosen.get("k"), sorts)
-            dtype = np.dtype(numerics.default_float())
-            value: Array = _values_of_lists(
-                items, segment, orders, function, constants, count, ordered, sorts, dtype
-            )
+                documents = documents._replace(orders=_orders_on_host(documents, asked))
+            value: Array = _values_of_lists(documents, asked, np.dtype(numerics.default_float()))
             return value
 
         public: Any = metric
@@ -109,77 +149,66 @@ def list_metric(
     return decorate
 
 
-def _orders_on_host(
-    items: Items, segment: Any, num_segments: int | None, k: Places, ideal: bool
-) -> tuple[Any, Any] | None:
-    """The orders by NumPy, which sorts faster than XLA, if the data is in the CPU's memory."""
-    *host, ids = at_hand(*items, segment)
-    items = Items(*host)
-    if not on_host(items.scores, items.labels, items.where, ids):
+def _orders_on_host(documents: Documents, asked: Asked) -> tuple[Any, Any] | None:
+    """By NumPy, which is faster, where the CPU has the data at hand."""
+    if not asked.ordered:
         return None
-    # The sort of rows has threads of its own, and for few items a thread costs more than it saves.
+    items, segment, _ = documents
+    *host, ids = at_hand(*items, segment)
+    near = Documents(Items(*host), ids)
+    if not on_host(near.items.scores, near.items.labels, near.items.where, ids):
+        return None
+    # Rows are sorted in threads themselves, and for few items it takes longer to start one.
     if segment is None or segment.size <= sorting.MANY:
-        return _orders(items, ids, num_segments, k, ideal)
+        return _orders(near, asked)
     with threads(2) as workers:
 
         def start(*work: Any) -> Callable[[], Any]:
             return workers.submit(*work).result
 
-        return _orders(items, ids, num_segments, k, ideal, start)
+        return _orders(near, asked, start)
 
 
 def _orders(
-    items: Items,
-    segment: Any,
-    num_segments: int | None,
-    k: Places,
-    ideal: bool,
+    documents: Documents,
+    asked: Asked,
     start: Callable[..., Callable[[], Any]] = functools.partial,
 ) -> tuple[Any, Any]:
     """The items by score and the keys of falling labels; `start` begins one of the two sorts."""
-    valid, most = items.where, None if k is None else np.max(k)
+    items, segment, _ = documents
+    valid, most = items.where, None if asked.k is None else np.max(asked.k)
     if segment is not None:
-        segment, most = in_a_segment(segment, valid, num_segments), None
+        segment, most = in_a_segment(segment, valid, asked.num_segments), None
 
     def by_score(scores: Any) -> Any:
         return order_of_items(sorting.descending_keys(scores), valid, segment, first=most)
 
-    falling = start(falling_keys, items.labels, valid, segment) if ideal else None
+    falling = start(falling_keys, items.labels, valid, segment) if asked.ideal else None
     ordered = start(by_score, items.scores)()
     return ordered, None if falling is None else falling()[..., :most]
 
 
-@double_program("function", "options", "num_segments", "ordered", "ideal", "dtype")
-def _values_of_lists(
-    items: Items,
-    segment: Any,
-    orders: tuple[Any, Any] | None,
-    function: Callable[..., Any],
-    options: tuple[tuple[str, Any], ...],
-    num_segments: int | None,
-    ordered: bool,
-    ideal: bool,
-    dtype: Any,
-) -> Any:
-    items, segment, orders = jax.tree.map(jnp.asarray, (items, segment, orders))
-    k = dict(options).get("k")
-    if not ordered:
+@double_program("asked", "dtype")
+def _values_of_lists(documents: Documents, asked: Asked, dtype: Any) -> Any:
+    documents = jax.tree.map(jnp.asarray, documents)
+    items, segment, orders = documents
+    if not asked.ordered:
         orders = None, None
     elif orders is None:
-        orders = _orders(items, segment, num_segments, k, ideal)
+        orders = _orders(documents, asked)
     valid = jnp.ones(1, bool) if items.where is None else items.where
     if segment is not None:
-        segment = in_a_segment(segment, valid, num_segments)
-        valid = segment < num_segments
+        segment = in_a_segment(segment, valid, asked.num_segments)
+        valid = segment < asked.num_segments
     nan = numerics.is_nan(items.scores) | numerics.is_nan(items.labels)
     keys = sorting.descending_keys(items.scores)
 
     def of_one(lists: Lists, nan: Array) -> Array:
-        lists = lists._replace(num_segments=num_segments)
-        value, undefined = function(lists, **dict(options))
+        lists = lists._replace(num_segments=asked.num_segments)
+        value, undefined = asked.function(lists, **dict(asked.options))
         undefined = undefined | (lists.total(nan.astype(jnp.int32)) > 0)
         value = jnp.where(undefined, jnp.nan, value)
-        return jnp.moveaxis(value, 0, -1) if isinstance(k, tuple) else value
+        return jnp.moveaxis(value, 0, -1) if isinstance(asked.k, tuple) else value
 
     row = (keys, items.labels, valid, segment, nan)
     shape = np.broadcast_shapes(*(x.shape for x in row if x is not None))

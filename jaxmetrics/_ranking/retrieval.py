@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jaxmetrics._base.checks import check_choice
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import take
 from jaxmetrics._base.types import Array
@@ -13,7 +12,7 @@ from jaxmetrics._ranking.lists import Lists, Places, Ranking, running
 from jaxmetrics._ranking.metric import list_metric
 
 
-@list_metric()
+@list_metric(denominators=("k", "retrieved"))
 def precision_at_k(
     lists: Lists, *, k: Places, denominator: str = "k", ties: str = "average"
 ) -> tuple[Array, bool]:
@@ -51,7 +50,6 @@ def precision_at_k(
     Reference: C. D. Manning, P. Raghavan and H. Schütze, "Introduction to Information Retrieval",
     2008, chapter 8.
     """
-    check_choice("denominator", denominator, ("k", "retrieved"))
     ranking = lists.ranking(k)
     found = lists.total_at(ranking, at_places(lists, ranking, relevant(lists), ties), k)
     below = _each(k, lists)
@@ -60,7 +58,7 @@ def precision_at_k(
     return divide(found, below, jnp.nan), False
 
 
-@list_metric()
+@list_metric(denominators=("relevant", "capped"))
 def recall_at_k(
     lists: Lists,
     *,
@@ -104,7 +102,6 @@ def recall_at_k(
     Reference: C. D. Manning, P. Raghavan and H. Schütze, "Introduction to Information Retrieval",
     2008, chapter 8.
     """
-    check_choice("denominator", denominator, ("relevant", "capped"))
     ranking = lists.ranking(k)
     found = lists.total_at(ranking, at_places(lists, ranking, relevant(lists), ties), k)
     below = lists.total(relevant(lists))
@@ -113,7 +110,7 @@ def recall_at_k(
     return divide(found, below, empty), False
 
 
-@list_metric()
+@list_metric(denominators=("capped", "relevant", "hits"))
 def average_precision_at_k(
     lists: Lists, *, k: Places = None, denominator: str = "capped", empty: float = 0.0
 ) -> tuple[Array, bool]:
@@ -151,7 +148,6 @@ def average_precision_at_k(
 
     Reference: C. Buckley and E. M. Voorhees, "Evaluating evaluation measure stability", SIGIR 2000.
     """
-    check_choice("denominator", denominator, ("capped", "relevant", "hits"))
     ranking, relevance = _relevance(lists, k)
     hits = running(relevance, ranking.rank == 0)
     found = lists.total_at(ranking, relevance * hits / (ranking.rank + 1), k)

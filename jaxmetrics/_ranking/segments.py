@@ -59,8 +59,15 @@ def segment_roc_auc(
 
     Reference: H. Zhu et al., "Optimized cost per click in Taobao display advertising", KDD 2017.
     """
-    limits = checks.check_options({"max_fpr": 1.0, "min_fpr": 0.0, "min_tpr": 0.0})
-    return _areas(scores, labels, weights, where, segments, num_segments, limits, "range")
+    return segment_partial_auc(
+        scores,
+        labels,
+        weights=weights,
+        where=where,
+        segments=segments,
+        num_segments=num_segments,
+        scale="range",
+    )
 
 
 def segment_partial_auc(
@@ -115,19 +122,6 @@ def segment_partial_auc(
     options = {"max_fpr": max_fpr, "min_fpr": min_fpr, "min_tpr": min_tpr, "scale": scale}
     limits = checks.check_options(options)
     scale = limits.pop("scale")
-    return _areas(scores, labels, weights, where, segments, num_segments, limits, scale)
-
-
-def _areas(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    weights: ArrayLike | None,
-    where: ArrayLike | None,
-    segments: ArrayLike,
-    num_segments: int | None,
-    limits: dict[str, Array],
-    scale: str,
-) -> Array:
     items = checks.check_items(scores, labels, weights, where)
     segment, count = checks.check_segments(segments, num_segments, items)
     items, segment = at_least_one(items), one_id_at_least(segment)

@@ -137,7 +137,7 @@ _LIST_OPTIONS: dict[str, Any] = {
     "gain": _word_or_function(("linear", "exponential")),
     "discount": _function_or_none,
     "ties": one_of(("average", "index")),
-    "denominator": lambda name, value: value,  # each metric has its own
+    "denominator": lambda name, value: value,  # among those that the metric declares
     "empty": constant(-math.inf, math.inf, nan=True),
     "max_grade": constant(0, math.inf),
     "persistence": constant(0, 1),
