@@ -363,8 +363,8 @@ def test_a_band_of_several_models(data):
     ("fpr", "message"),
     [
         ([0.0, 0.5], r"fpr must be \[points\] in \(0, 1\]"),
-        ([1, 5, 10], r"fpr must be \[points\] in \(0, 1\].*0\.01 is 1 per cent"),
-        ([0.5, 0.1], "fpr must rise"),
+        ([1, 5, 10], r"fpr must be \[points\] in \(0, 1\].*write 0\.01 for 1 %"),
+        ([0.5, 0.1], "fpr must increase"),
         (0.1, r"fpr must be \[points\]"),
     ],
 )

@@ -132,9 +132,9 @@ def test_refused_before_resampling(data, monkeypatch):
     with pytest.raises(TypeError, match="method='bca' needs influence values"):
         jm.confidence_interval(recall, *data, method="bca", key=KEY)
     for metric in (several, both):
-        with pytest.raises(ValueError, match="must have one value a table"):
+        with pytest.raises(ValueError, match="must have one value per table"):
             jm.compare(metric, *data, key=KEY)
-        with pytest.raises(ValueError, match="must have one value a table"):
+        with pytest.raises(ValueError, match="must have one value per table"):
             jm.permutation_test(metric, *data, key=KEY)
 
 
@@ -147,7 +147,7 @@ def test_several_values_of_a_stream_are_refused_before_resampling(data, monkeypa
         functools.partial(jm.precision_at_recall, min_recall=0.1, return_threshold=True),
         functools.partial(jm.recall_at_fpr, max_fpr=np.array([0.1, 0.2])),
     ):
-        with pytest.raises(ValueError, match="must have one value a table"):
+        with pytest.raises(ValueError, match="must have one value per table"):
             jm.streaming.interval(metric, state, bins=bins, key=KEY)
 
 

@@ -1,1 +1,1 @@
-"""What every room needs: arrays and their checks, sorting, threads and double precision."""
+"""What all packages share: arrays and their checks, sorting, threads and double precision."""

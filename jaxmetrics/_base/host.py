@@ -1,4 +1,4 @@
-"""What NumPy and threads do on the CPU, and when they may: one policy for all rooms."""
+"""What NumPy and threads do on the CPU, and when they may: one policy for all packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def is_concrete(array: Any) -> bool:
-    """Whether the values are known now, rather than traced."""
+    """Whether the values are known now, not traced."""
     return not isinstance(array, jax.core.Tracer)
 
 
@@ -32,17 +32,17 @@ def _nothing() -> Array:
 
 
 def is_compiling() -> bool:
-    """Whether a program is being traced, even if none of its inputs are looked at."""
+    """Whether a program is being traced, even if none of its inputs is at hand."""
     return not is_concrete(_nothing())
 
 
 def on_cpu() -> bool:
-    """Whether programs run on the CPU, whose caches and threads are then what to plan for."""
+    """Whether programs run on the CPU, where they are planned for its caches and threads."""
     return jax.default_backend() == "cpu"
 
 
 def near(array: Any) -> Any:
-    """As NumPy's, without a copy, if it lies in this process's memory; else as it is."""
+    """A NumPy view of an array that lies in the CPU's memory; any other array as it is."""
     if isinstance(array, jax.Array) and is_concrete(array):
         device, *others = array.devices()
         if device.platform == "cpu" and not others:
@@ -51,14 +51,14 @@ def near(array: Any) -> Any:
 
 
 def at_hand(*arrays: Any) -> tuple[Any, ...]:
-    """With NumPy's arrays, not copied, of those in the memory of the CPU that computes."""
+    """The arrays, as NumPy views where they lie in the memory of the CPU that computes."""
     if is_compiling() or not on_cpu():
-        return arrays  # as they would become constants of the program, or be sent to a device
+        return arrays  # NumPy's would become constants of the program, or be sent to a device
     return tuple(map(near, arrays))
 
 
 def on_host(*arrays: Any) -> bool:
-    """Whether NumPy is to sort: it is allowed to work now, and all arrays are its own."""
+    """Whether NumPy sorts: nothing is traced, the CPU computes, and all arrays are NumPy's."""
     ready = not is_compiling() and on_cpu()
     return ready and all(x is None or isinstance(x, np.ndarray) for x in arrays)
 
@@ -73,12 +73,12 @@ def processors() -> int:
 
 
 def threads(at_most: int | None = None) -> ThreadPoolExecutor:
-    """As many threads as there are processors; one where a device computes."""
+    """A pool of one thread per processor, or of one thread where a device computes."""
     workers = processors() if on_cpu() else 1
     return ThreadPoolExecutor(workers if at_most is None else max(min(workers, at_most), 1))
 
 
 def in_threads(work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
-    """`work` of each, in order, as many at a time as there are processors."""
+    """`work` of each argument, in order, with one thread per processor."""
     with threads() as workers:
         return list(workers.map(work, *arguments))

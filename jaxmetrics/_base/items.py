@@ -1,4 +1,4 @@
-"""The checked items of a metric, made ready: at least one, at hand, weighted by class."""
+"""Checked items, made ready: at least one, weights by class, and whether traced ones are valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxmetrics._base.types import Array, Items
 
 
 def at_least_one(items: Items) -> Items:
-    """No items are the same as one that is masked, which spares every reduction a case."""
+    """The items. One masked item replaces empty input, as reductions need an entry."""
     if items.scores.shape[-1]:
         return items
     one = items._replace(where=np.zeros(1, bool) if items.where is None else items.where)
@@ -20,14 +20,14 @@ def at_least_one(items: Items) -> Items:
 
 
 def one_id_at_least(ids: Any) -> Any:
-    """The ids that go with items of `at_least_one`."""
+    """The ids of the items that `at_least_one` returns."""
     if ids is None or ids.shape[-1]:
         return ids
     return np.zeros((*ids.shape[:-1], 1), np.int32)
 
 
 def class_weights(items: Items) -> tuple[Array, Array]:
-    """What each item adds to the positives and to the negatives; 0 where it is masked."""
+    """The weight of each item as a positive and as a negative; 0 where it is masked."""
     _, labels, weights, where, amounts = items
     counted = weights is None and amounts is None
     valid = jnp.array(True) if where is None else where
@@ -39,7 +39,7 @@ def class_weights(items: Items) -> tuple[Array, Array]:
 
 
 def not_allowed(items: Items) -> Array:
-    """Whether labels or weights are what an eager call refuses; traced, they make it undefined."""
+    """`[...]`: whether an eager call refuses the labels or weights; traced, they give NaN."""
     refused = jnp.zeros(items.labels.shape, bool)
     if items.labels.dtype != bool:
         refused = (items.labels != 0) & (items.labels != 1)

@@ -1,4 +1,4 @@
-"""The options of a metric: the keywords of the function that it is made of."""
+"""The options of a metric: the keyword arguments of the function that it wraps."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ REQUIRED = inspect.Parameter.empty
 
 
 class Keywords(NamedTuple):
-    """What a metric is called with.
+    """The arguments of a metric.
 
     Attributes:
-      name: of the metric.
-      options: the parameters that it has besides arrays.
-      signature: with the arrays.
+      name: the name of the metric, for errors.
+      options: its parameters besides arrays.
+      signature: all its parameters, arrays first.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Keywords(NamedTuple):
     signature: inspect.Signature
 
     def filled(self, given: dict[str, Any]) -> dict[str, Any]:
-        """All options, by default those that are not given; refuses one that there is not."""
+        """All options, with defaults for those not given; refuses unknown and missing ones."""
         defaults = {o.name: o.default for o in self.options}
         needed = {name for name, default in defaults.items() if default is REQUIRED}
         unknown, missing = given.keys() - defaults.keys(), needed - given.keys()
@@ -39,12 +39,12 @@ class Keywords(NamedTuple):
 def keywords(
     function: Callable[..., Any], positional: dict[str, Any], others: tuple[str, ...]
 ) -> Keywords:
-    """Those of `function(value, *, option, ...)`, made a metric of arrays instead of the value.
+    """The arguments of a metric of arrays that wraps `function(value, *, option, ...)`.
 
     Args:
-      function: whose options are keyword-only.
-      positional: arrays and their defaults, or REQUIRED.
-      others: arrays by keyword alone, None by default.
+      function: its options must be keyword-only.
+      positional: the arrays that may be positional, with their defaults or REQUIRED.
+      others: the arrays that are keyword-only, None by default.
     """
     name = function.__name__
     options = tuple(inspect.signature(function).parameters.values())[1:]
@@ -57,5 +57,5 @@ def keywords(
     arrays += [inspect.Parameter(x, by_name, default=None) for x in others]
     taken = {array.name for array in arrays} & {option.name for option in options}
     if taken:
-        raise TypeError(f"{name} may not call an option {', '.join(sorted(taken))}")
+        raise TypeError(f"an option of {name} may not be named {', '.join(sorted(taken))}")
     return Keywords(name, options, inspect.Signature([*arrays, *options]))

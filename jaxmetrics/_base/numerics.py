@@ -1,4 +1,4 @@
-"""Every 0/0 rule, rates and running sums of counts, and what is asked of a dtype."""
+"""Rates and running sums of counts, every rule for 0 / 0, and questions about dtypes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ R = TypeVar("R")
 
 
 def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Array:
-    """`numerator / denominator`, and `otherwise` where the denominator is 0."""
+    """`numerator / denominator`, or `otherwise` where the denominator is 0."""
     defined = denominator != 0
-    # The inner where keeps a division by 0 out of the gradient, in which NaN times 0 is NaN.
+    # The inner where keeps a division by 0 out of the gradient, where NaN times 0 would be NaN.
     return jnp.where(defined, numerator / jnp.where(defined, denominator, 1), otherwise)
 
 
 def rates(counts: Array, total: Array) -> Array:
     """`counts / total` correctly rounded, for counts that are not negative; NaN where total is 0.
 
-    XLA turns a division by one broadcast number into a product with its reciprocal, by which 1 of
-    49 times 49 is not 1, and a rate may be more than the limit that it equals. A denominator that
-    varies in form is divided by.
+    XLA replaces a division by a broadcast number with a product with its reciprocal. But
+    49 * (1 / 49) is not 1, and a rate could exceed the limit that it equals. XLA cannot see that
+    this denominator is the same everywhere, and divides.
     """
     return counts / jnp.where(counts >= 0, total, 1)
 
 
 def running_total(x: Array) -> Array:
-    """The sum so far, which does not fall. Counts are added as integers, which is exact.
+    """The cumulative sum along the last axis, which never decreases. Integers are added exactly.
 
-    XLA adds floats in the order of a tree, by which a sum may change over entries that are 0, and
-    two points of a curve that are one would differ. Over those the sum is that of the last entry.
+    XLA adds floats in a tree, and its rounding may change the sum at an entry that is 0. Then two
+    equal points of a curve would differ. So an entry that is 0 keeps the sum before it.
     """
     total: Array = jnp.cumsum(x, axis=-1)
     if not is_inexact(x):
@@ -47,12 +47,12 @@ def running_total(x: Array) -> Array:
 
 
 def running_sum(x: Array) -> Array:
-    """`running_total` in double precision."""
+    """`running_total` as float64."""
     return running_total(x).astype(jnp.float64)
 
 
 def slack(counts: Array) -> float:
-    """By which fraction a limit may be passed: weights add up to it only within rounding."""
+    """Relative tolerance of a limit: sums of weights reach it only up to rounding."""
     return 2.0**-40 if is_inexact(counts) else 0.0
 
 
@@ -62,12 +62,12 @@ def running_minimum(x: Array) -> Array:
 
 
 def default_float() -> Any:
-    """JAX's floating dtype of results here: float32, or float64 in x64 mode."""
+    """The dtype of results: float32, or float64 in x64 mode."""
     return jax.dtypes.canonicalize_dtype(np.float64)
 
 
 def namespace(array: Any) -> Any:
-    """NumPy for its own arrays, JAX's for others, traced ones among them."""
+    """`numpy` for NumPy's arrays, `jax.numpy` for all others, traced ones included."""
     return np if isinstance(array, np.ndarray) else jnp
 
 
@@ -84,7 +84,7 @@ def is_nan(array: Any) -> Any:
 
 
 def over_batch(function: Callable[..., R], axes: int) -> Callable[..., R]:
-    """`function` of one row, for each of a batch of so many leading axes."""
+    """`function` of one row, mapped over so many leading axes of a batch."""
     for _ in range(axes):
         function = jax.vmap(function)
     return function

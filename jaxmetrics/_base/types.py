@@ -21,7 +21,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Items(NamedTuple):
-    """The arrays that describe items, checked; `[..., n]` each, leading axes broadcast."""
+    """The checked arrays of the items, `[..., n]` each; leading axes broadcast."""
 
     scores: HostOrDeviceArray
     labels: HostOrDeviceArray

@@ -18,22 +18,23 @@ from jaxmetrics._roc.table import ScoreTable, evaluate
 
 @partial(library_metric, smooth=True, of_roc_curve=True)
 def roc_auc(table: ScoreTable) -> Array:
-    """The area under the ROC curve: how often a positive outranks a negative.
+    """The area under the ROC curve: the probability that a positive outranks a negative.
 
-    AUC = sum_ij w_i w_j ([s_i > s_j] + [s_i = s_j] / 2) / (W1 W0), over positives i and negatives
-    j, with W1 and W0 the total weights.
+    AUC = sum_ij w_i w_j ([s_i > s_j] + [s_i = s_j] / 2) / (W1 W0), where i runs over positives
+    and j over negatives, and W1 and W0 are the total weights of the two classes.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
       `[...]`, from 0 to 1; 0.5 is chance.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
+        or scores are `[n, 2]` with one column per class.
 
     NaN where a class is absent or a valid score is NaN. Time O(n log n), memory O(n).
 
@@ -59,32 +60,33 @@ def partial_auc(
     min_tpr: ArrayLike = 0.0,
     scale: str = "raw",
 ) -> Array:
-    """The area under the part of the ROC curve that matters.
+    """The area under the ROC curve between two FPRs and above a TPR.
 
-    raw = integral from `min_fpr` to `max_fpr` of max(ROC(u) - min_tpr, 0) du, with ROC linear
-    between its points. With `min_tpr` this is the two-way partial AUC: left of `max_fpr`, above
+    raw = integral from `min_fpr` to `max_fpr` of max(ROC(u) - min_tpr, 0) du, where ROC is linear
+    between its points. With `min_tpr` it is the two-way partial AUC: left of `max_fpr` and above
     `min_tpr`.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      max_fpr: in (0, 1], one or several; a last axis is added for several.
-      min_fpr: in [0, max_fpr).
-      min_tpr: in [0, 1).
-      scale: "raw", the area itself; "range", the area over the largest there can be, 0 to 1;
+      max_fpr: upper limit of the FPR, in (0, 1]; several limits `[k]` add a last axis.
+      min_fpr: lower limit of the FPR, in [0, max_fpr).
+      min_tpr: lower limit of the TPR, in [0, 1); the area below it does not count.
+      scale: "raw", the area itself; "range", the area divided by the largest possible area, 0 to 1;
         "mcclish", (1 + (raw - chance) / (largest - chance)) / 2, which is 0.5 for chance and 1 for
-        perfect, as scikit-learn's `roc_auc_score(max_fpr=)` has it.
+        a perfect ranking, as scikit-learn's `roc_auc_score(max_fpr=)`.
 
     Returns:
-      `[...]` or `[..., k]`.
+      `[...]` or `[..., k]`, in the unit of `scale`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example `max_fpr` is 5
+        for 5 %, or `min_fpr` is not below `max_fpr`.
 
-    NaN where a class is absent or a valid score is NaN. Time O(n log n), memory O(n). In a
-    gradient, a limit that falls on a step of the curve stands in the middle of the step.
+    NaN where a class is absent or a valid score is NaN. Time O(n log n), memory O(n). Where a
+    limit meets a vertical step of the curve, the gradient uses the middle of the step.
 
     Example:
       >>> import jaxmetrics as jm
@@ -109,7 +111,7 @@ def partial_auc(
 
 
 def scaled(raw: Array, max_fpr: Array, min_fpr: Array, min_tpr: Array, scale: str) -> Array:
-    """A raw partial area on the scale that was asked for."""
+    """The raw partial area `raw`, on the scale `scale`."""
     largest = (max_fpr - min_fpr) * (1 - min_tpr)
     if scale == "range":
         raw = raw / largest
@@ -120,30 +122,30 @@ def scaled(raw: Array, max_fpr: Array, min_fpr: Array, min_tpr: Array, scale: st
 
 
 def _above(fpr: Array, min_tpr: Array) -> Array:
-    """How far the diagonal of chance is above the floor."""
+    """The height of the diagonal of chance above `min_tpr`."""
     return jnp.maximum(fpr - min_tpr, 0)
 
 
 class _Steps(NamedTuple):
-    """A ROC curve in counts: each row of a table goes right by `widths` and up by `rises`."""
+    """A ROC curve in counts: row r of a table goes right by `widths[r]` and up by `rises[r]`."""
 
     widths: Array
     rises: Array
-    fps: Array  # where a row ends; integers, if the counts are, to spare memory
+    fps: Array  # at the end of each row; integers, if the counts are, to save memory
     tps: Array
-    doubled_areas: Array  # under the curve up to there; integers, if the counts are
+    doubled_areas: Array  # under the curve up to the end of each row; integers, if the counts are
 
     @classmethod
     def of(cls, table: ScoreTable) -> _Steps:
         widths, rises = table.negatives, table.positives
         fps, tps = numerics.running_total(widths), numerics.running_total(rises)
-        # Without division, as JAX divides 32-bit integers in single precision.
+        # Doubled, not divided by 2: JAX divides 32-bit integers in single precision.
         wide = jnp.float64 if numerics.is_inexact(widths) else jnp.int64
         doubled = widths.astype(wide) * (2 * tps.astype(wide) - rises)
         return cls(widths, rises, fps, tps, jnp.cumsum(doubled))
 
     def area(self, x: Array) -> Array:
-        """The area left of x. Its derivative, where x is at a step, is that of the middle."""
+        """The area left of x. At a vertical step, its derivative is the height of the middle."""
 
         def within(row: Array) -> Array:
             width, rise, fp, tp = self._at(row)
@@ -157,7 +159,7 @@ class _Steps(NamedTuple):
         return (within(before) + within(jnp.minimum(after, len(self.fps) - 1))) / 2
 
     def abscissa(self, y: Array) -> Array:
-        """Where the curve rises through y."""
+        """The count of false positives at which the curve reaches y."""
         row = jnp.searchsorted(self.tps, _like(self.tps, jnp.ceil, y), side="left")
         width, rise, fp, tp = self._at(row)
         return fp - width + numerics.divide(y - (tp - rise), rise, 0.0) * width
@@ -167,13 +169,13 @@ class _Steps(NamedTuple):
 
 
 def _like(counts: Array, rounding: Callable[[Array], Array], x: Array) -> Array:
-    """x, rounded to a whole number where the counts that it is compared with are whole."""
+    """x, rounded to a whole number if the counts that it is compared with are integers."""
     whole = jnp.issubdtype(counts.dtype, jnp.integer)
     return rounding(x).astype(counts.dtype) if whole else x
 
 
 def in_counts(limit: Array, total: Array) -> Array:
-    """A limit of a rate in counts; a whole number where a whole number over the total equals it."""
+    """A limit of a rate as a count: whole if a whole number over the total equals the limit."""
     counts = limit * total
     whole = jnp.round(counts)
     equal = (whole / total).astype(limit.dtype) == limit
@@ -182,24 +184,26 @@ def in_counts(limit: Array, total: Array) -> Array:
 
 @partial(library_metric, smooth=True)
 def average_precision(table: ScoreTable) -> Array:
-    """Average precision: the precision at each positive, averaged over the positives.
+    """Average precision: the mean over the positives of the precision at each positive.
 
-    AP = sum_k (R_k - R_(k-1)) P_k over the distinct thresholds, without interpolation.
+    AP = sum_k (R_k - R_(k-1)) P_k, with recall R_k and precision P_k at the k-th highest distinct
+    threshold, without interpolation.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
-      `[...]`, from 0 to 1; the share of positives is chance.
+      `[...]`, from 0 to 1; chance is the share of positives.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
+        or scores are `[n, 2]` with one column per class.
 
-    0 without positives, as in scikit-learn; NaN where a valid score is NaN or no item is valid.
-    Time O(n log n), memory O(n).
+    It is 0 without positives, as in scikit-learn, and NaN where a valid score is NaN or no item is
+    valid. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -224,27 +228,28 @@ def roc_auc_sampled(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """AUC by its meaning: the share of random pairs in which the positive outranks the negative.
+    """AUC by sampling: the share of random pairs whose positive outranks their negative.
 
-    mean over pairs of [s_i > s_j] + [s_i = s_j] / 2, with i drawn from the positives and j from the
-    negatives, in proportion to weight. Its standard error is at most 0.5 / sqrt(n_pairs).
+    mean over pairs of [s_i > s_j] + [s_i = s_j] / 2, where i is drawn from the positives and j from
+    the negatives, in proportion to weight. Its standard error is at most 0.5 / sqrt(n_pairs).
 
     Args:
-      key: a JAX random key. The same uniform numbers serve every row of a batch.
+      key: a JAX random key. All rows of a batch use the same random numbers.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      n_pairs: how many pairs to draw, at least 1.
-      weights: `[..., n]`, not negative.
+      n_pairs: number of pairs to draw, at least 1; the error falls with its square root.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
       `[...]`, from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example `n_pairs` is a
+        float, or below 1.
 
-    NaN where a class is absent or a valid score is NaN. Time
-    O((n + n_pairs) log n), memory O(n + n_pairs).
+    NaN where a class is absent or a valid score is NaN. Time O((n + n_pairs) log n), memory
+    O(n + n_pairs).
 
     Example:
       >>> import jax
@@ -272,7 +277,7 @@ def _sampled(
     uniform = jax.random.uniform(key, (2, n_pairs), jnp.float64)
 
     def rows(counts: Array, uniform: Array) -> tuple[Array, Array]:
-        """Rows of a table drawn in proportion to their counts, and whether there are any."""
+        """Random rows, drawn in proportion to their counts, and whether any count is positive."""
         total = numerics.running_sum(counts)
         return jnp.searchsorted(total, uniform * total[-1], side="right"), total[-1] > 0
 

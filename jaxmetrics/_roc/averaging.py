@@ -1,4 +1,4 @@
-"""Metrics of several classes or labels, from any metric of two classes."""
+"""Metrics of several classes or labels, built from any metric of two classes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jaxmetrics._roc.metric import evaluate_chosen
 
 ClassMetric = Callable[..., Any]
 
-_PAIR_WEIGHTS = 2**26  # of one turn of one_vs_one, 8 bytes each
+_PAIR_WEIGHTS = 2**26  # that one_vs_one holds at a time, 8 bytes each
 
 
 def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
     """A metric of several classes: each class against all others, then averaged.
 
-    macro: the mean over classes. weighted: the mean weighted by the classes' shares of the labels.
-    micro: the metric of all n * classes decisions "item i is of class c" pooled. None: one value a
-    class, on a new last axis.
+    macro: the mean over classes. weighted: the mean weighted by the number of items of each class.
+    micro: the metric of all n * classes decisions "item i is of class c", pooled. None: one value
+    per class, on a new axis after those of the batch.
 
     Args:
       metric: a metric of the library, `functools.partial` of one, or any function of a ScoreTable.
@@ -32,14 +32,15 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
 
     Returns:
       A function `(scores, labels, *, weights=None, where=None)` of scores `[..., n, classes]` and
-      integer labels `[..., n]`, which gives what the metric gives, `[...]`.
+      integer labels `[..., n]`. It returns what the metric returns, `[...]`.
 
     Raises:
-      ValueError: average is something else; or, when called, shapes do not fit or a label is not in
-        0 to classes - 1.
+      TypeError, ValueError: as the conventions list under Errors; for example `average` is a
+        misspelt word, or, when called, a label is not in 0 to classes - 1.
 
-    A class without items makes the mean NaN wherever the metric is undefined for it. Cost: that of
-    the metric for `classes` rows of a batch.
+    With "macro", the mean is NaN if the metric is NaN for any class, as for one without items.
+    With "weighted", a class without items does not count. Cost: that of the metric for a batch of
+    `classes` rows.
 
     Example:
       >>> import jaxmetrics as jm
@@ -67,11 +68,12 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
 
 
 def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
-    """A metric of several labels, any number of which an item may have, averaged.
+    """A metric of items with any number of labels: each label on its own, then averaged.
 
-    macro: the mean over labels. weighted: the mean weighted by the labels' numbers of positives.
-    micro: the metric of all n * labels decisions pooled. samples: the metric of each item over its
-    labels, then the mean over items, by weight. None: one value a label, on a new last axis.
+    macro: the mean over labels. weighted: the mean weighted by the number of positives of each
+    label. micro: the metric of all n * labels decisions, pooled. samples: the metric of each item
+    over its labels, then the weighted mean over items. None: one value per label, on a new axis
+    after those of the batch.
 
     Args:
       metric: a metric of the library, `functools.partial` of one, or any function of a ScoreTable.
@@ -79,13 +81,15 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
 
     Returns:
       A function `(scores, labels, *, weights=None, where=None)` of scores and labels
-      `[..., n, labels]`, and of weights and where `[..., n]`, which gives what the metric gives.
+      `[..., n, labels]`, and of weights and where `[..., n]`. It returns what the metric returns.
 
     Raises:
-      ValueError: average is something else; or, when called, shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example `average` is a
+        misspelt word, or, when called, labels are `[..., n]`.
 
-    A label, or for "samples" an item, for which the metric is undefined makes the mean NaN. Cost:
-    that of the metric for `labels` rows of a batch; n rows for "samples".
+    The mean is NaN if the metric is NaN for any label, or with "samples" for any item. With
+    "weighted", a label without positives does not count. Cost: that of the metric for a batch of
+    `labels` rows, or of n rows with "samples".
 
     Example:
       >>> import jaxmetrics as jm
@@ -119,11 +123,12 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
 
 
 def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
-    """A metric of several classes: every two classes against each other, then averaged.
+    """A metric of several classes: each pair of classes against each other, then averaged.
 
-    For classes a < b, and their items alone: the mean of the metric with a as the positive class by
-    the scores of a, and with b by those of b. macro: the mean over pairs. weighted: weighted by
-    the pairs' shares of the items. None: one value a pair, in the order (0, 1), (0, 2), ...
+    The value of classes a < b, on their items alone, is the mean of two metrics: with a positive
+    and the scores of a, and with b positive and the scores of b. macro: the mean over pairs.
+    weighted: the mean weighted by the number of items of each pair. None: one value per pair, in
+    the order (0, 1), (0, 2), ..., on a new axis after those of the batch.
 
     Args:
       metric: a metric of the library, `functools.partial` of one, or any function of a ScoreTable.
@@ -131,14 +136,14 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
 
     Returns:
       A function `(scores, labels, *, weights=None, where=None)` of scores `[..., n, classes]` and
-      integer labels `[..., n]`, which gives what the metric gives, `[...]`.
+      integer labels `[..., n]`. It returns what the metric returns, `[...]`.
 
     Raises:
-      ValueError: average is something else; or, when called, shapes do not fit or a label is not in
-        0 to classes - 1.
+      TypeError, ValueError: as the conventions list under Errors; for example `average` is
+        "micro", or, when called, a label is not in 0 to classes - 1.
 
-    A class without items makes the mean NaN wherever the metric is undefined for a pair. Cost: one
-    sort a class and classes^2 rows of a batch after it.
+    The mean is NaN if the metric is NaN for a pair, as for one with a class without items. Cost:
+    one sort per class, then that of the metric for a batch of classes^2 rows.
 
     Example:
       >>> import jaxmetrics as jm
@@ -166,7 +171,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
 
         def against_all(positive: HostArray) -> tuple[Any, Array, int]:
             """The metric and the weight `[..., positive, classes]` of these against each class,
-            and the axis of the former."""
+            and which axis is that of `positive`."""
             truth = member[..., positive, None, :]
             among = truth | member[..., None, :, :]
             among = among if where is None else among & where[..., None, None, :]
@@ -177,7 +182,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
             matrix = jnp.moveaxis(jnp.concatenate(parts, axis), (axis, axis + 1), (0, 1))
             return jnp.moveaxis((matrix[first, second] + matrix[second, first]) / 2, 0, axis)
 
-        # All pairs at once hold classes^2 * n weights, so many classes are taken in turn.
+        # All pairs at once would hold classes^2 * n weights: many classes are taken in turns.
         turns = max(1, -(-n_classes * member.size // _PAIR_WEIGHTS))
         parts = [against_all(positive) for positive in np.array_split(every, min(turns, n_classes))]
         values, totals, (axis, *_) = zip(*parts, strict=True)
@@ -194,7 +199,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
 def _class_items(
     scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None, where: ArrayLike | None
 ) -> tuple[Any, Any, tuple[Any, Any]]:
-    """Scores by class, `[..., classes, n]`, and what belongs to items, `[..., n]`."""
+    """Scores `[..., classes, n]`, labels `[..., n]`, and the weights and mask `[..., n]`."""
     array, classes = checks.as_array("scores", scores), checks.as_array("labels", labels)
     checks.check_columns(array.shape, classes.shape, labels_have_columns=False)
     per_item = checks.check_per_item(weights, where, array.shape[-2])
@@ -207,7 +212,7 @@ def _transposed(array: Any) -> Any:
 
 
 def _across(array: Any, tail: tuple[int, ...]) -> Any:
-    """`array` broadcast to end in `tail`; by NumPy where it is its own, as JAX rounds float64."""
+    """`array` broadcast to end in `tail`. NumPy's stays NumPy's: JAX would round float64."""
     return numerics.namespace(array).broadcast_to(array, array.shape[: -len(tail)] + tail)
 
 
@@ -218,7 +223,7 @@ def _n_axes(items: Items) -> int:
 def _average_rows(
     metric: ClassMetric, average: str | None, scores: Any, truth: Any, weights: Any, where: Any
 ) -> Any:
-    """The metric of each row of `[..., rows, n]`, averaged, or of all rows as one."""
+    """The metric of each row of `[..., rows, n]`, averaged, or with "micro" of all as one row."""
     weights, where = (x if x is None else x[..., None, :] for x in (weights, where))
     if average == "micro":
         tail = scores.shape[-2:]
@@ -241,14 +246,14 @@ def _total(members: Any, weights: Any) -> Array:
 
 
 def _mean(values: Any, axis: int, weights: Any = None, where: Any = None) -> Any:
-    """The mean over an axis of `values`; weights and where are `[..., rows]`, up to that axis."""
+    """The mean of `values` over `axis`, which is the last axis of weights and where."""
     share = jnp.ones(()) if weights is None else jnp.asarray(weights, numerics.default_float())
     share = share if where is None else jnp.where(where, share, 0)
 
     def mean(x: Array) -> Array:
         row_share = jnp.broadcast_to(share, x.shape[: axis + 1])
         row_share = row_share.reshape(row_share.shape + (1,) * (x.ndim - axis - 1))
-        # A row without weight may be undefined, and has no part in the mean.
+        # A row without weight does not count, although its value may be NaN.
         weighted = jnp.where(row_share > 0, x, 0) * row_share
         return jnp.sum(weighted, axis) / jnp.sum(row_share, axis)
 

@@ -1,4 +1,4 @@
-"""The curves: every operating point of a score table, and what is plotted of them."""
+"""The curves of a score table: all its operating points, as rates or costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxmetrics._roc.table import ScoreTable
 
 
 class RocCurve(NamedTuple):
-    """False and true positive rates `[..., n + 1]` at falling thresholds, from +inf."""
+    """False and true positive rates `[..., n + 1]` at decreasing thresholds, from +inf."""
 
     fpr: Array
     tpr: Array
@@ -22,7 +22,7 @@ class RocCurve(NamedTuple):
 
 
 class PrecisionRecallCurve(NamedTuple):
-    """Precision and recall `[..., n + 1]` at rising thresholds, to +inf."""
+    """Precision and recall `[..., n + 1]` at increasing thresholds, to +inf."""
 
     precision: Array
     recall: Array
@@ -30,7 +30,7 @@ class PrecisionRecallCurve(NamedTuple):
 
 
 class DetCurve(NamedTuple):
-    """False positive and false negative rates `[..., n + 1]` at rising thresholds, to +inf."""
+    """False positive and false negative rates `[..., n + 1]` at increasing thresholds, to +inf."""
 
     fpr: Array
     fnr: Array
@@ -38,14 +38,14 @@ class DetCurve(NamedTuple):
 
 
 class CostCurve(NamedTuple):
-    """The cost `[..., n + 1]` of deciding at falling thresholds, from +inf."""
+    """The cost `[..., n + 1]` of the errors at decreasing thresholds, from +inf."""
 
     cost: Array
     thresholds: Array
 
 
 class OperatingPoints(NamedTuple):
-    """The weight of false and of true positives at `score >= threshold`, `[rows + 1]`."""
+    """The total weights of false and true positives at `score >= threshold`, `[rows + 1]`."""
 
     fps: Array
     tps: Array
@@ -53,9 +53,9 @@ class OperatingPoints(NamedTuple):
 
 
 def operating_points(table: ScoreTable) -> OperatingPoints:
-    """The points of a table `[rows]`, from (0, 0) at +inf.
+    """The operating points of a table `[rows]`, from (0, 0) at +inf.
 
-    A row without weight repeats its point with the threshold of the point.
+    A row without weight repeats the point before it and its threshold.
     """
     weighty = table.positives + table.negatives > 0
     thresholds = numerics.running_minimum(jnp.where(weighty, table.thresholds, jnp.inf))
@@ -74,20 +74,22 @@ def _from(start: float, values: Array) -> Array:
 def roc_curve(table: ScoreTable) -> RocCurve:
     """The ROC curve: TPR against FPR at every threshold.
 
-    FPR(t) = sum of w_j over negatives with s_j >= t, over sum of w_j; TPR(t) the same of positives.
+    FPR(t) = (sum of w_j over negatives j with s_j >= t) / (sum of w_j over all negatives j), and
+    TPR(t) is the same for positives.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
-      RocCurve `[..., n + 1]`, thresholds falling from +inf. Points repeat for ties and masked
-      items; `drop_intermediate` removes them.
+      RocCurve `[..., n + 1]`, with thresholds that decrease from +inf. Points repeat for ties and
+      masked items; `drop_intermediate` removes the repeated ones.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
+        or scores are `[n, 2]` with one column per class.
 
     FPR is NaN without negatives, TPR without positives; all is NaN where a valid score is NaN.
     Time O(n log n), memory O(n).
@@ -108,20 +110,22 @@ def roc_curve(table: ScoreTable) -> RocCurve:
 def precision_recall_curve(table: ScoreTable) -> PrecisionRecallCurve:
     """The precision-recall curve, in scikit-learn's order.
 
-    Precision(t) = TP / (TP + FP) and recall(t) = TP / P among the items with s >= t.
+    Precision(t) = TP / (TP + FP) and recall(t) = TP / P, where TP and FP are the weights of the
+    positives and negatives with s >= t, and P is that of all positives.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
-      PrecisionRecallCurve `[..., n + 1]`, thresholds rising to +inf, where precision is 1 and
-      recall 0. scikit-learn leaves that last threshold out.
+      PrecisionRecallCurve `[..., n + 1]`, with thresholds that increase to +inf. At +inf precision
+      is 1 and recall is 0; scikit-learn has this point, but not its threshold.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
+        or scores are `[n, 2]` with one column per class.
 
     Recall is NaN without positives; all is NaN where a valid score is NaN. Time O(n log n), memory
     O(n).
@@ -143,23 +147,25 @@ def precision_recall_curve(table: ScoreTable) -> PrecisionRecallCurve:
 
 @library_metric
 def det_curve(table: ScoreTable) -> DetCurve:
-    """The detection error trade-off: FNR against FPR at every threshold.
+    """The detection error trade-off (DET) curve: FNR against FPR at every threshold.
 
-    FPR(t) = FP / N and FNR(t) = 1 - TP / P among the items with s >= t.
+    FPR(t) = FP / N and FNR(t) = 1 - TP / P, where TP and FP are the weights of the positives and
+    negatives with s >= t, and P and N are those of all positives and negatives.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
-      DetCurve `[..., n + 1]`, thresholds rising to +inf. scikit-learn further drops all but one of
-      the leading points with FNR 0 and of the trailing points with FPR 0, as
-      `jaxmetrics.sklearn.det_curve` does.
+      DetCurve `[..., n + 1]`, with thresholds that increase to +inf. scikit-learn and
+      `jaxmetrics.sklearn.det_curve` keep only one of the leading points with FNR 0 and one of the
+      trailing points with FPR 0.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
+        or scores are `[n, 2]` with one column per class.
 
     FPR is NaN without negatives, FNR without positives; all is NaN where a valid score is NaN.
     Time O(n log n), memory O(n).
@@ -180,25 +186,26 @@ def det_curve(table: ScoreTable) -> DetCurve:
 
 @library_metric
 def cost_curve(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> CostCurve:
-    """The total cost of deciding "positive" at every threshold.
+    """The total cost of errors at every threshold.
 
-    cost(t) = fp_cost * FP(t) + fn_cost * FN(t), with FP and FN weights of items, not rates.
+    cost(t) = fp_cost * FP(t) + fn_cost * FN(t), where FP and FN are total weights, not rates.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      fp_cost: what a false positive costs, in the unit of the result; not negative.
-      fn_cost: what a false negative costs.
+      fp_cost: cost of one false positive, in the unit of the result; not negative.
+      fn_cost: cost of one false negative, likewise.
 
     Returns:
-      CostCurve `[..., n + 1]`, thresholds falling from +inf.
+      CostCurve `[..., n + 1]`, with thresholds that decrease from +inf.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example a cost is negative,
+        or an array.
 
-    All is NaN where a valid score is NaN or no item is valid. Time O(n log n), memory O(n).
+    The curve is NaN where a valid score is NaN or no item is valid. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -216,23 +223,23 @@ Curve = TypeVar("Curve", RocCurve, PrecisionRecallCurve, DetCurve, CostCurve)
 
 
 def drop_intermediate(curve: Curve) -> Curve:
-    """A curve for plotting or storing: without its repeated points and those amid a straight line.
+    """A curve without its repeated points and points on straight lines, for plots and storage.
 
-    As scikit-learn's `drop_intermediate` does: of a ROC curve, points midway between their
-    neighbours go; of a precision-recall or DET curve, points whose true positives are those of
-    both neighbours; of a cost curve, repeated points alone.
+    It drops repeated points, and what scikit-learn's `drop_intermediate` drops. ROC: points midway
+    between their neighbours. Precision-recall and DET: points with the same true positives as both
+    neighbours. Cost: repeated points only.
 
     Args:
       curve: one curve, `[points]`. For one of a batch, `jax.tree.map(lambda x: x[i], curve)`.
 
     Returns:
-      The same kind of curve in NumPy arrays of its own dtype. Both ends are kept, and no point
-      that was dropped is farther than some units of rounding from the line through the rest.
+      The same kind of curve, in NumPy arrays of its dtype. It keeps both ends. Dropped points lie
+      on the lines between the remaining ones, up to a few units of rounding.
 
     Raises:
       ValueError: the curve has a batch axis.
 
-    A curve that is NaN is returned as it is. Time and memory O(points), on the host.
+    A curve that holds NaN keeps all its points. Time and memory O(points), on the host.
 
     Example:
       >>> import jaxmetrics as jm
@@ -250,13 +257,13 @@ def drop_intermediate(curve: Curve) -> Curve:
         )
     if any(np.isnan(x).any() for x in arrays):
         return curve._replace(**dict(zip(curve._fields, arrays, strict=True)))
-    # Points fall from +inf in two of the curves: work in that order, then turn back.
+    # Thresholds of two kinds of curves decrease from +inf: work in that order, then turn back.
     turn = slice(None, None, -1 if arrays[-1][-1] == np.inf else 1)
     points = [x[turn] for x in arrays]
     fresh = np.ones(len(points[0]), bool)
     fresh[1:] = np.any([x[1:] != x[:-1] for x in points], axis=0)
     points = [x[fresh] for x in points]
-    keep = np.ones(len(points[0]), bool)  # the point at +inf is kept, and not always a neighbour
+    keep = np.ones(len(points[0]), bool)  # keeps the point at +inf, a neighbour in DET only
     if isinstance(curve, RocCurve):
         keep[1:] = bends(points[0][1:], points[1][1:])
     elif isinstance(curve, PrecisionRecallCurve):
@@ -268,7 +275,7 @@ def drop_intermediate(curve: Curve) -> Curve:
 
 
 def changes(values: HostArray) -> HostArray:
-    """Where a value differs from a neighbour's; and both ends."""
+    """Where a value differs from one of its neighbours; True at both ends."""
     step = values[1:] != values[:-1]
     keep = np.ones(len(values), bool)
     keep[1:-1] = step[:-1] | step[1:]
@@ -276,13 +283,13 @@ def changes(values: HostArray) -> HostArray:
 
 
 def bends(*values: HostArray) -> HostArray:
-    """Where points are not midway between their neighbours, up to rounding; and both ends."""
+    """Where points are not midway between their neighbours, up to rounding; True at both ends."""
     keep = np.ones(len(values[0]), bool)
     doubles = [x.astype(np.float64) for x in values]
     slack = [4 * np.finfo(x.dtype).eps for x in values]  # of rates, which are at most 1
     bends = [np.abs(np.diff(x, 2)) > e for x, e in zip(doubles, slack, strict=True)]
     keep[1:-1] = np.any(bends, axis=0)
-    # Bends too small to see can add up: a point that the kept ones miss is kept as well.
+    # Bends within rounding can add up: keeps points off the lines between those kept.
     index = np.arange(len(keep))
     lines = [np.interp(index, index[keep], x[keep]) for x in doubles]
     missed = [np.abs(x - y) > e for x, y, e in zip(doubles, lines, slack, strict=True)]

@@ -1,4 +1,4 @@
-"""Metric, the record of what a metric is, and how a function of a score table is made one."""
+"""Metric, the record of a metric, and how a function of a score table becomes a metric."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ MetricLike: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Metric:
-    """What a metric is: all that other rooms have to know of it. Hashable.
+    """The record of a metric: all that other packages need to know of it. Hashable.
 
     Attributes:
-      name: by which errors speak of it.
-      function: its value, of one ScoreTable `[rows]` in double precision, and of the options.
-      settings: all options, checked, from those that are given.
+      name: its name in errors.
+      function: returns its value from a ScoreTable `[rows]`, in double precision, and options.
+      settings: returns all options, checked, from those that are given.
       smooth: whether the gradient with respect to weights is its influence function.
       of_roc_curve: whether it depends on the ROC curve alone, as a set of points.
-      amounts: whether it takes amounts.
+      amounts: whether it takes `amounts`.
     """
 
     name: str
@@ -45,18 +45,18 @@ class Metric:
 
 
 class Chosen(NamedTuple):
-    """A metric with the options that are constants of a program. Hashable.
+    """A metric with those of its options that are compile-time constants. Hashable.
 
     Attributes:
-      metric: the record.
-      constants: names and values, in order of name.
+      metric: its record.
+      constants: names and values of these options, in order of name.
     """
 
     metric: Metric
     constants: tuple[tuple[str, Any], ...]
 
     def options(self, arrays: Options) -> Options:
-        """All options, of which `arrays` are the others."""
+        """All options: the constants and the `arrays`."""
         return {**arrays, **dict(self.constants)}
 
     def value(self, table: ScoreTable, arrays: Options) -> Any:
@@ -64,23 +64,23 @@ class Chosen(NamedTuple):
         return self.metric.function(table, **self.options(arrays))
 
     def refuse_several(self, arrays: Options, n_rows: int) -> None:
-        """Refuse a metric of several values a table, before any work."""
+        """Refuse a metric with several values per table, before any work."""
         given = tuple(sorted((k, x.shape, np.dtype(x.dtype)) for k, x in arrays.items()))
         self.refuse_shapes(_result_of(self, given, max(n_rows, 1)))
 
     def refuse_shapes(self, result: Any) -> None:
-        """Refuse a result of one table that is not one number."""
+        """Refuse a result of one table that is not a single number."""
         shapes = [list(x.shape) for x in jax.tree.leaves(result)]
         if shapes != [[]]:
             raise ValueError(
-                f"{self.metric.name} must have one value a table, got arrays of shape "
+                f"{self.metric.name} must have one value per table, got arrays of shape "
                 f"{', '.join(map(str, shapes))}: take one limit at a time, or write bootstrap(...)"
             )
 
 
 @functools.lru_cache(maxsize=256)
 def _result_of(chosen: Chosen, arrays: tuple[tuple[str, Any, Any], ...], n_rows: int) -> Any:
-    """The shapes of the value of a table of so many rows."""
+    """The shapes of the value of a table of `n_rows` rows."""
     with double_precision():
         column: Any = jax.ShapeDtypeStruct((n_rows,), jnp.float64)
         given = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype in arrays}
@@ -97,8 +97,8 @@ class TableMetric(Protocol[P, R_co]):
     @overload
     def __call__(self, table: ScoreTable, /, *args: P.args, **options: P.kwargs) -> R_co: ...
 
-    # A ParamSpec cannot be joined with keywords, so that options beside weights, a mask or amounts
-    # are checked when the metric is called, not before.
+    # A ParamSpec cannot be joined with keywords: beside weights, a mask or amounts, no type checker
+    # sees wrong options. The call refuses them.
     @overload
     def __call__(
         self, scores: ArrayLike, labels: ArrayLike, *args: P.args, **options: P.kwargs
@@ -128,9 +128,9 @@ class TableMetric(Protocol[P, R_co]):
 
 @dataclass(frozen=True)
 class _OfDoubles:
-    """A user's function of a table in float64, for whom sums and products of counts are safe.
+    """A user's function, called with counts in float64, so its sums and products cannot overflow.
 
-    The library's own take integer counts as they come.
+    The library's own functions take integer counts as they are.
     """
 
     function: Callable[..., Any]
@@ -168,33 +168,34 @@ def table_metric(
     smooth: bool = False,
     of_roc_curve: bool = False,
 ) -> Any:
-    """Make a function of one ScoreTable into a metric like the library's own.
+    """A metric like the library's own, made from a function of one ScoreTable.
 
-    The result takes `(scores, labels, *, weights=None, where=None, **options)` or one ScoreTable,
-    with any leading axes as a batch, and is compiled once a shape. `function` is given one table
-    `[rows]`, in double precision whatever the x64 mode, and returns an array or a pytree of them.
+    The metric takes `(scores, labels, *, weights=None, where=None, **options)` or one ScoreTable.
+    Leading axes are a batch. It is compiled once for each input shape. It calls `function` with one
+    table `[rows]`, in double precision in any x64 mode; `function` returns an array or a pytree.
 
     Args:
-      function: `function(table, *, option=default, ...)`. Options are keyword-only; those that
-        are arrays are traced, others are compile-time constants.
-      check: called with the options before any work, returns those to use; raises what is wrong.
-      amounts: also accept `amounts=` `[..., n]`, by which the positives' weights are multiplied.
+      function: `function(table, *, option=default, ...)`. Options are keyword-only. Those that
+        are arrays are traced; others are compile-time constants.
+      check: called with all options before any work. It returns the options to use, or raises.
+      amounts: also accept `amounts=` `[..., n]`, which multiply the weights of positives.
       smooth: whether the gradient of the value with respect to the weights of items is its
-        influence function. This is your claim: it holds of integrals of a curve, and not of a
-        maximum over thresholds or of a rate at one threshold. `influence`, `covariance` and the
-        closed-form errors rest on it; a metric without it is resampled.
-      of_roc_curve: whether the value depends on the ROC curve alone, drawn with straight lines
-        between its points: neither on thresholds nor on how many rows a straight part has. Its
-        bootstrap is then faster, as neighbouring rows of one class are drawn as one.
+        influence function. This is your claim. It is true of integrals of a curve, and false of a
+        maximum over thresholds and of a rate at one threshold. `influence`, `covariance` and the
+        closed-form errors need it. Without it, errors come from resampling.
+      of_roc_curve: whether the value depends only on the ROC curve with straight lines between its
+        points: neither on thresholds nor on how many rows a straight part has. The bootstrap is
+        then faster, as it draws neighbouring rows of one class as one.
 
     Returns:
       The metric. It works under `jit`, `vmap` and, with respect to weights, reverse-mode `grad`.
 
     Raises:
-      TypeError: the metric is given an option that `function` does not have.
+      TypeError: an option of `function` is not keyword-only, or has the name of an array, such as
+        `weights`; or, when called, the metric is given an option that `function` does not have.
 
     The value is NaN where a valid score is NaN or no item is valid. Time O(n log n) and memory O(n)
-    for the table, and what `function` takes.
+    for the table, plus the cost of `function`.
 
     Example:
       >>> import jax.numpy as jnp
@@ -231,7 +232,7 @@ def library_metric(
     smooth: bool = False,
     of_roc_curve: bool = False,
 ) -> TableMetric[P, R]:
-    """`table_metric` for the library's own: options are checked, and counts stay integers."""
+    """`table_metric` for the library's own: checks options by name, and keeps integer counts."""
     metric: TableMetric[P, R] = _metric(
         function,
         function,
@@ -288,7 +289,8 @@ def _metric(
 def record_of(metric: MetricLike) -> Metric:
     """The record of a metric, of a partial of one, or of a plain function of a table.
 
-    Of the last nothing is claimed. Two records of one function are equal.
+    A plain function counts as neither smooth nor of the ROC curve alone. Two records of one
+    function are equal.
     """
     while isinstance(metric, functools.partial):
         metric = metric.func
@@ -299,9 +301,9 @@ def record_of(metric: MetricLike) -> Metric:
 
 
 def choose(metric: MetricLike) -> tuple[Chosen, Options]:
-    """The metric and options that a metric or a partial of one stands for; arrays apart.
+    """The record and constants of a metric or of a partial of one, and the options that are arrays.
 
-    Partials are taken apart, so that two that say the same share one compiled program.
+    Partials are merged: two with the same options share one compiled program.
     """
     record = record_of(metric)
     options: Options = {}
@@ -315,6 +317,6 @@ def choose(metric: MetricLike) -> tuple[Chosen, Options]:
 
 
 def evaluate_chosen(metric: MetricLike, source: Any) -> Any:
-    """The metric of Items or of a ScoreTable."""
+    """The value of a metric, or of a partial of one, for Items or a ScoreTable."""
     chosen, arrays = choose(metric)
     return evaluate(chosen.metric.function, source, chosen.options(arrays))

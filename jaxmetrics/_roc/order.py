@@ -1,4 +1,4 @@
-"""Items in order of falling score, classes apart within a tie: what error bars are made from."""
+"""Items in order of decreasing score, negatives first within a tie: the input of inference."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _INDEX_BITS = 30
 
 
 class Ordered(NamedTuple):
-    """Items `[..., n]` by falling score; in a tie negatives first; those left out at the end.
+    """Items `[..., n]` by decreasing score; in a tie negatives first; those left out at the end.
 
     Attributes:
-      keys: equal where scores tie; `sorting.scores_of_keys` gives the scores back.
+      keys: equal where scores tie; `sorting.scores_of_keys` returns the scores.
       kinds: NEGATIVE, POSITIVE or LEFT_OUT.
-      item: which of the inputs it is.
+      item: the index of the item among the inputs.
     """
 
     keys: Any
@@ -31,7 +31,7 @@ class Ordered(NamedTuple):
 
 
 def in_order(items: Items) -> Ordered:
-    """Items, with leading axes broadcast, in order; by NumPy if they are NumPy's arrays."""
+    """The items in order, with leading axes broadcast. NumPy sorts NumPy's arrays."""
     scores, labels, where = items.scores, items.labels, items.where
     library = numerics.namespace(scores)
     if any(numerics.namespace(x) is jnp for x in (labels, where) if x is not None):
@@ -52,15 +52,16 @@ def in_order(items: Items) -> Ordered:
 
 
 def starts(x: Array) -> Array:
-    """`[..., n]`, whether an entry differs from the one before; True of the first."""
+    """`[..., n]`: whether an entry differs from the one before it; True for the first."""
     first = jnp.ones_like(x[..., :1], bool)
     return jnp.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
 
 
 def apart_rows(order: Ordered, merge: Array) -> tuple[Array, Array]:
-    """Whether the row of an item `[n]`, and that of the item before, may have no neighbour joined.
+    """`[n]`: whether the row of an item, and the row of the item before it, must stay separate.
 
-    With `merge` those are the rows of both classes, where the ROC curve is slanted; else all.
+    With `merge`, rows of both classes must, as the ROC curve is slanted there; other rows may join
+    their neighbours. Without it, all rows stay separate.
     """
     row_begins = starts(order.keys)
     rows = jnp.cumsum(row_begins, dtype=jnp.int32) - 1
@@ -74,9 +75,9 @@ def apart_rows(order: Ordered, merge: Array) -> tuple[Array, Array]:
 
 
 def undefined(items: Items) -> Array:
-    """`[...]`, whether a valid score is NaN, no item is valid, or labels or weights are wrong.
+    """`[...]`: whether a valid score is NaN, no item is valid, or labels or weights are invalid.
 
-    Of NumPy's arrays, of which the last was checked, it is NumPy's.
+    For NumPy's arrays the result is NumPy's, as their labels and weights were checked before.
     """
     scores, where = items.scores, items.where
     library = numerics.namespace(scores)

@@ -1,4 +1,4 @@
-"""The quantile of a weighted sample that is already sorted, by any of NumPy's 13 methods."""
+"""Quantiles of a sorted weighted sample, by any of NumPy's 13 methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxmetrics._base.numerics import running_sum
 from jaxmetrics._base.types import Array
 
-# The position of the quantile q among n ordered values, counted from 0; a fraction lies between
+# The position, from 0, of the quantile q among n ordered values; a fractional position is between
 # two of them. Hyndman and Fan's types 1 to 9 in their order, then NumPy's own four.
 _POSITIONS: dict[str, Callable[[Array, Array], Array]] = {
     "inverted_cdf": lambda n, q: jnp.ceil(_product(n, q) - 1),
@@ -35,8 +35,8 @@ def _plotting(n: Array, q: Array, alpha: float, beta: float) -> Array:
 def _product(a: Array, b: Array | float) -> Array:
     """`a * b` of numbers that are not negative, rounded as NumPy rounds it.
 
-    A compiler may fuse a product with the sum that follows and round once, and a quantile that
-    equals a score may then fall beside it. It cannot fuse a choice.
+    A compiler may fuse a product with the sum that follows and round once. A quantile that equals a
+    score could then be just beside it. The `where` between product and sum prevents that.
     """
     product = a * b
     return jnp.where(product >= 0, product, jnp.nan)
@@ -59,8 +59,8 @@ def _nearest_odd_below(position: Array) -> Array:
 def weighted_quantile(values: Array, weights: Array, q: Array, method: str) -> Array:
     """The quantiles `q` of descending `values` `[rows]`; a weight is a number of copies.
 
-    Agrees with `numpy.quantile` of the copies, except that equal infinities give themselves
-    rather than NaN. NaN where the weights sum to 0.
+    Agrees with `numpy.quantile` of the copies, except that a quantile between two equal infinities
+    is that infinity, not NaN. NaN where the weights sum to 0.
     """
     copies = running_sum(weights)
     total = copies[-1]
@@ -68,13 +68,13 @@ def weighted_quantile(values: Array, weights: Array, q: Array, method: str) -> A
     below = jnp.floor(position)
 
     def at(position: Array) -> Array:
-        # The value at a position from the bottom is the first whose copies pass total - 1 - it.
+        # Values descend, so position p from the bottom is total - 1 - p from the top.
         from_top = jnp.clip(total - 1 - position, 0, None)
         return values[jnp.searchsorted(copies, from_top, side="right")]
 
     low, high, fraction = at(below), at(jnp.minimum(below + 1, total - 1)), position - below
     gap = high - low
-    # From the nearer end, so that the interpolation is monotone and exact at both.
+    # Starts from the nearer end: the interpolation is monotone, and exact at both ends.
     between = jnp.where(
         fraction < 0.5, low + _product(gap, fraction), high - _product(gap, 1 - fraction)
     )

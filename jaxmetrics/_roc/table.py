@@ -1,4 +1,4 @@
-"""ScoreTable, the one type between inputs and answers, and how functions of it are evaluated."""
+"""ScoreTable, the type from which all metrics are computed, and how functions of it are called."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from jaxmetrics._base.types import Array, ArrayLike, Items
 
 
 class ScoreTable(NamedTuple):
-    """Rows in order of descending score, with the weight of each class in them.
+    """The distinct scores in descending order, with the weight of each class at each score.
 
     Attributes:
-      thresholds: `[..., rows]`, the score of a row, descending. Items that tie are one row. NaN
-        throughout where the data are undefined (NaN in a valid score, or no valid item).
-      positives: `[..., rows]`, the total weight of the positives whose score is the threshold;
-        their number, an integer, where there are no weights.
-      negatives: `[..., rows]`, the same of the negatives.
+      thresholds: `[..., rows]`, the score of each row, descending. Items that tie share a row. All
+        are NaN where the data are undefined: a valid score is NaN, or no item is valid.
+      positives: `[..., rows]`, the total weight of the positives with this score; without weights,
+        their number, an integer.
+      negatives: `[..., rows]`, the same for the negatives.
 
-    The number of rows is the number of items, and at least one. Rows that are left over, because
-    items tie or are masked, hold no weight and repeat a neighbour's threshold. The sums of the
-    leading rows are the counts of true and of false positives at `score >= threshold`.
+    There are as many rows as items, and at least one. Ties and masked items leave some rows empty:
+    these hold no weight and repeat a neighbour's threshold. The cumulative sums of positives and
+    negatives are the true and false positives at `score >= threshold`.
     """
 
     thresholds: Array
@@ -39,7 +39,7 @@ class ScoreTable(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Items, and their keys and payload in order where that was found before tracing."""
+    """Items, and their sorted keys and payload if NumPy sorted them before tracing."""
 
     items: Items
     order: tuple[Any, Any] | None
@@ -52,25 +52,26 @@ def score_table(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> ScoreTable:
-    """The score table of scores and labels: one sort, from which every metric follows.
+    """The score table of scores and labels: the one sort that all metrics need.
 
-    Row r holds `positives[r]`, the sum of w_i over positives i with s_i = `thresholds[r]`, and
-    `negatives[r]` likewise; thresholds descend.
+    `positives[r]` is the sum of w_i over positives i with s_i = `thresholds[r]`; `negatives[r]` is
+    the same for negatives. Thresholds descend.
 
     Args:
       scores: `[..., n]`, higher is more positive; any real dtype.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative. An item of weight k counts as k items.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
+      where: `[..., n]` bool, False for items to leave out, whatever they hold.
 
     Returns:
-      A ScoreTable `[..., n]` with the leading axes broadcast; integer counts without weights.
+      A ScoreTable `[..., n]`, with leading axes broadcast; its counts are integers without weights.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
+        or a mask is not bool.
 
-    A row of a batch that holds NaN in a valid score, or no valid item, has NaN thresholds and no
-    weight. Time O(n log n), memory O(n).
+    All thresholds are NaN where a valid score is NaN or no item is valid. Time O(n log n), memory
+    O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -102,7 +103,7 @@ def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
 
 
 def _build(source: Prepared) -> tuple[ScoreTable, Array]:
-    """The table, and `[...]` whether it is undefined. Trace in double precision."""
+    """The table, and `[...]` whether it is undefined. Must be traced in double precision."""
     items, order = jax.tree.map(jnp.asarray, source)
     keys, payload = _in_order(items) if order is None else order
     nan = numerics.is_nan(items.scores)
@@ -110,7 +111,7 @@ def _build(source: Prepared) -> tuple[ScoreTable, Array]:
         positives, negatives = (payload == 1).astype(jnp.int32), (payload == 2).astype(jnp.int32)
         undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
     else:
-        # Sorting depends on the scores alone, so a batch of labels or weights shares one order.
+        # The order depends on the scores alone: a batch of labels or weights shares one sort.
         positives, negatives = class_weights(items)
         undefined = jnp.any(nan & (positives + negatives > 0), axis=-1)
         nan = sorting.take(nan, payload)
@@ -130,14 +131,14 @@ def _build(source: Prepared) -> tuple[ScoreTable, Array]:
 
 
 def settled(thresholds: Array, weighty: Array) -> Array:
-    """Falling thresholds, with those of rows that hold no weight a neighbour's."""
+    """Descending thresholds, in which rows without weight repeat a neighbour's threshold."""
     thresholds = jnp.where(weighty, thresholds, -jnp.inf)
     highest = jnp.max(thresholds, axis=-1, keepdims=True)
     return numerics.running_minimum(jnp.where(weighty, thresholds, highest))
 
 
 def _labels_ride(items: Items) -> bool:
-    """Whether the class can be sorted along with the key, so that nothing need be gathered."""
+    """Whether the class can be the payload of the sort, which saves a gather."""
     if items.weights is not None or items.amounts is not None:
         return False
     shapes = [x.shape for x in (items.labels, items.where, items.scores) if x is not None]
@@ -145,7 +146,7 @@ def _labels_ride(items: Items) -> bool:
 
 
 def _in_order(items: Items) -> tuple[Any, Any]:
-    """Keys in order, and along with each its class or the index of its item."""
+    """Sorted keys, each with its item's class or index."""
     scores, labels, where = items.scores, items.labels, items.where
     library = numerics.namespace(scores)
     if _labels_ride(items):
@@ -158,7 +159,7 @@ def _in_order(items: Items) -> tuple[Any, Any]:
 
 
 def _prepared(items: Items) -> Prepared:
-    """With at least one item; and in order, where the CPU has the data at hand to do it now."""
+    """At least one item, sorted by NumPy if the CPU computes and has the data at hand."""
     items = at_least_one(items)
     host = Items(*at_hand(*items))
     ride = _labels_ride(items)
@@ -167,7 +168,7 @@ def _prepared(items: Items) -> Prepared:
 
 
 def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
-    """Items in sorted order gathered into their rows; `rows` ascends along the last axis."""
+    """Values of sorted items, reduced to their rows; `rows` ascends along the last axis."""
 
     def scatter(values: Array, rows: Array) -> Array:
         at = jnp.full_like(values, start).at[rows]
@@ -185,9 +186,9 @@ def evaluate(
 ) -> Any:
     """`function(table, **options)` for each table of a batch, compiled, in double precision.
 
-    `function` sees one ScoreTable `[rows]`, of integer counts where there are no weights; results
-    are in JAX's default float, and NaN where the table is undefined. Options that are arrays are
-    traced, others are static.
+    `function` receives one ScoreTable `[rows]`, with integer counts where there are no weights.
+    Results have JAX's default floating dtype, and are NaN where the table is undefined. Options
+    that are arrays are traced; others are compile-time constants.
     """
     static, arrays = static_options(options)
     dtype = numerics.default_float()
@@ -199,7 +200,7 @@ def evaluate(
 def static_options(
     options: dict[str, Any],
 ) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
-    """The options that are compile-time constants, hashable, and those that are arrays."""
+    """The options that are compile-time constants, as hashable pairs, and those that are arrays."""
     arrays = {k: v for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))}
     static = tuple(sorted((k, _one_nan(v)) for k, v in options.items() if k not in arrays))
     for name, option in static:
@@ -212,7 +213,7 @@ def static_options(
 
 
 def _one_nan(option: Any) -> Any:
-    """NaN as one object: it is hashed by identity, and others would be compiled for anew."""
+    """NaN as one object: it is hashed by identity, and each new one would compile again."""
     return math.nan if isinstance(option, (float, np.floating)) and option != option else option
 
 

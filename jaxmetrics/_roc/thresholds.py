@@ -1,4 +1,4 @@
-"""Recall at a false positive rate, and the threshold that reaches it."""
+"""Recall at a limit of the false positive rate, and the threshold of that limit."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ def recall_at_fpr(
 ) -> Array:
     """Recall (TPR) where the false positive rate is at most `max_fpr`.
 
-    step: the largest TPR among thresholds whose FPR is at most the limit. linear: the ROC curve,
-    linear between its points, at the limit. quantile: the share of positives strictly above the
-    quantile at 1 - max_fpr of the negatives' scores.
+    step: the largest TPR among thresholds with FPR <= max_fpr. linear: the TPR at max_fpr of the
+    ROC curve with straight lines between its points. quantile: the share of positives with a score
+    strictly above the (1 - max_fpr)-quantile of the negatives' scores.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      amounts: `[..., n]`, not negative; each positive counts by its amount, for the share of value
-        caught. The threshold does not depend on them. `jnp.stack([jnp.ones(n), amounts])` gives
-        the recall by count and by amount from one sort.
-      max_fpr: in (0, 1], one or several; a last axis is added for several.
-      method: "step", "linear" or "quantile".
+      amounts: `[..., n]`, not negative. Each positive counts by its amount, which gives the share
+        of the value that is caught. The threshold does not depend on them. To get the recall by
+        count and by amount from one sort, pass `jnp.stack([jnp.ones(n), amounts])`.
+      max_fpr: largest FPR, in (0, 1]; several limits `[k]` add a last axis.
+      method: "step", "linear" or "quantile", as above.
       quantile_method: one of the 13 methods of `numpy.quantile`, for method="quantile".
 
     Returns:
       `[...]` or `[..., k]`, from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example `max_fpr` is 5
+        for 5 %, or the amount of a positive is negative.
 
     NaN where a class is absent, the amounts sum to 0 or a valid score is NaN. Time O(n log n),
-    memory O(n). An FPR is compared with a limit of lower precision in the limit's precision, so
-    that 1 in 100 is at most 0.01 in any; a weighted one within rounding. With "quantile", weights
-    are counts of copies.
+    memory O(n). FPRs are compared with the limit in the limit's precision: 1 in 100 is at most 0.01
+    in float32, too. With weights, an FPR may exceed the limit by rounding. With "quantile", weights
+    are numbers of copies.
 
     Example:
       >>> import jaxmetrics as jm
@@ -86,31 +87,33 @@ def threshold_at_fpr(
     method: str = "step",
     quantile_method: str = "linear",
 ) -> Array:
-    """The threshold at which `recall_at_fpr` is reached.
+    """The score threshold of `recall_at_fpr` with the same limit and method.
 
-    step: the highest threshold with the largest TPR at an FPR of at most the limit, for
-    `score >= threshold`. linear: between the thresholds of the two points of the ROC curve around
-    the limit, in proportion. quantile: the quantile at 1 - max_fpr of the negatives' scores, for
-    `score > threshold`.
+    step: the highest threshold that has the largest TPR with FPR <= max_fpr, for the decision
+    `score >= threshold`. linear: the linear interpolation at max_fpr between the thresholds of the
+    two nearest points of the ROC curve. quantile: the (1 - max_fpr)-quantile of the negatives'
+    scores, for the decision `score > threshold`.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      max_fpr: in (0, 1], one or several; a last axis is added for several.
-      method: "step", "linear" or "quantile".
+      max_fpr: largest FPR, in (0, 1]; several limits `[k]` add a last axis.
+      method: "step", "linear" or "quantile", as above.
       quantile_method: one of the 13 methods of `numpy.quantile`, for method="quantile".
 
     Returns:
-      `[...]` or `[..., k]`, in the unit of the scores; +inf where nothing may be flagged.
+      `[...]` or `[..., k]`, in the unit of the scores; +inf if every finite threshold exceeds the
+      limit.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example `max_fpr` is 5
+        for 5 %, or `method` is a misspelt word.
 
-    NaN where a class is absent, but for "quantile" only the negatives, or a valid score is NaN.
-    With "quantile", weights are counts of copies. Of float64 scores without x64 mode the threshold
-    is rounded to float32; switch that on to compare it with such scores. Time O(n log n), memory
+    NaN where a class is absent ("quantile" needs only negatives) or a valid score is NaN. With
+    "quantile", weights are numbers of copies. Without x64 mode the threshold of float64 scores is
+    rounded to float32; turn x64 mode on before comparing scores with it. Time O(n log n), memory
     O(n).
 
     Example:
@@ -129,7 +132,7 @@ def threshold_at_fpr(
         last, weight = _bracket(points, max_fpr, slack(table.negatives))
         here = points.thresholds[last]
         after = points.thresholds[jnp.minimum(last + 1, len(points.thresholds) - 1)]
-        # Infinite, and NaN in the product, before the first point and where the limit is met.
+        # The first threshold is +inf, and the last may be -inf: their interpolation would be NaN.
         on_the_way = (weight > 0) & (here < jnp.inf)
         between = jnp.where(on_the_way, here + weight * (after - here), here)
         return jnp.where(defined, between, jnp.nan)
@@ -139,14 +142,14 @@ def threshold_at_fpr(
 
 
 def _last_within(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> Array:
-    """The last point whose FPR is at most the limit, which may be several."""
+    """The index of the last point whose FPR is at most the limit, for each limit."""
     limit = jnp.asarray(max_fpr) * (1 + slack)
     fpr = rates(points.fps, points.fps[-1]).astype(limit.dtype)
     return jnp.searchsorted(fpr, limit, side="right") - 1
 
 
 def most_within(limit: Array, total: Array, slack: float) -> Array:
-    """The largest count whose rate of the total is at most the limit, as `_last_within` has it."""
+    """The largest count whose rate is at most the limit, compared as in `_last_within`."""
     if slack:
         return limit * (1 + slack) * total
     nearest = jnp.round(limit * total)
@@ -157,7 +160,7 @@ def most_within(limit: Array, total: Array, slack: float) -> Array:
 
 
 def _bracket(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> tuple[Array, Array]:
-    """The last point within the limit, and how far on the way to the next the limit lies."""
+    """The last point within the limit, and where the limit is from it, 0, to the next, 1."""
     last = _last_within(points, max_fpr, slack)
     fpr = rates(points.fps, points.fps[-1])
     step = fpr[jnp.minimum(last + 1, len(fpr) - 1)] - fpr[last]

@@ -1,4 +1,4 @@
-"""The best of one rate where another keeps to a limit, and the threshold of the lowest cost."""
+"""The largest rate while another meets a limit, and the threshold of the lowest cost."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jaxmetrics._roc.table import ScoreTable
 
 
 class AtThreshold(NamedTuple):
-    """A value and the threshold that attains it: decide "positive" at `score >= threshold`."""
+    """A value and the threshold that attains it, for the decision `score >= threshold`."""
 
     value: Array
     threshold: Array
 
 
 class _WithThreshold(Protocol[P]):
-    """A metric whose value comes with its threshold where that is asked for."""
+    """A metric that also returns its threshold if `return_threshold` is True."""
 
     @property
     def record(self) -> Metric:
@@ -56,22 +56,23 @@ def precision_at_recall(
 ) -> Array | AtThreshold:
     """The largest precision at a recall of at least `min_recall`.
 
-    max of TP / (TP + FP) over thresholds with TP / P >= min_recall.
+    max of TP / (TP + FP), which is 1 at +inf, over thresholds with TP / P >= min_recall.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      min_recall: in [0, 1], one or several; a last axis is added for several.
-      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
-        lowest of those that attain the value.
+      min_recall: smallest recall, in [0, 1]; several limits `[k]` add a last axis.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold). It is the
+        lowest that attains the value.
 
     Returns:
-      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+      `[...]` or `[..., k]`, from 0 to 1; an AtThreshold of two such arrays with `return_threshold`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example `min_recall`
+        is above 1, or `return_threshold` is not a bool.
 
     NaN without positives or where a valid score is NaN. Time O(n log n + n k), memory O(n).
 
@@ -94,22 +95,24 @@ def recall_at_precision(
 ) -> Array | AtThreshold:
     """The largest recall at a precision of at least `min_precision`.
 
-    max of TP / P over thresholds with TP / (TP + FP) >= min_precision; 0 at +inf if there is none.
+    max of TP / P over thresholds with TP / (TP + FP) >= min_precision; 0, at +inf, if no finite
+    threshold qualifies.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      min_precision: in [0, 1], one or several; a last axis is added for several.
-      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
-        highest of those that attain the value.
+      min_precision: smallest precision, in [0, 1]; several limits `[k]` add a last axis.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold). It is the
+        highest that attains the value.
 
     Returns:
-      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+      `[...]` or `[..., k]`, from 0 to 1; an AtThreshold of two such arrays with `return_threshold`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example `min_precision`
+        is above 1, or `return_threshold` is not a bool.
 
     NaN without positives or where a valid score is NaN. Time O(n log n + n k), memory O(n).
 
@@ -137,17 +140,18 @@ def sensitivity_at_specificity(
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      min_specificity: in [0, 1], one or several; a last axis is added for several.
-      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
-        highest of those that attain the value.
+      min_specificity: smallest specificity, in [0, 1]; several limits `[k]` add a last axis.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold). It is the
+        highest that attains the value.
 
     Returns:
-      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+      `[...]` or `[..., k]`, from 0 to 1; an AtThreshold of two such arrays with `return_threshold`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example
+        `min_specificity` is above 1, or `return_threshold` is not a bool.
 
     NaN where a class is absent or a valid score is NaN. Time O(n log n + n k), memory O(n).
 
@@ -175,17 +179,18 @@ def specificity_at_sensitivity(
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      min_sensitivity: in [0, 1], one or several; a last axis is added for several.
-      return_threshold: also return the threshold, as AtThreshold(value, threshold); it is the
-        lowest of those that attain the value.
+      min_sensitivity: smallest sensitivity, in [0, 1]; several limits `[k]` add a last axis.
+      return_threshold: also return the threshold, as AtThreshold(value, threshold). It is the
+        lowest that attains the value.
 
     Returns:
-      `[...]` or `[..., k]`, from 0 to 1; with `return_threshold`, two of them.
+      `[...]` or `[..., k]`, from 0 to 1; an AtThreshold of two such arrays with `return_threshold`.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example
+        `min_sensitivity` is above 1, or `return_threshold` is not a bool.
 
     NaN where a class is absent or a valid score is NaN. Time O(n log n + n k), memory O(n).
 
@@ -204,7 +209,7 @@ def specificity_at_sensitivity(
 
 
 class _Tradeoff(NamedTuple):
-    """Points with something to maximise and something to keep above a limit."""
+    """Operating points: a rate to maximise, and a rate that must be at least a limit."""
 
     objective: Array
     constrained: Array
@@ -219,7 +224,10 @@ def _best(
     *,
     lowest: bool = False,
 ) -> Array | AtThreshold:
-    """The largest objective where `constrained` is at least the limit; `lowest` breaks ties."""
+    """The largest objective where `constrained` is at least the limit, at the highest threshold.
+
+    With `lowest`, at the lowest threshold of those that attain it.
+    """
     limit = jnp.asarray(limit)
     if lowest:
         points = _Tradeoff(*(x[::-1] for x in points))
@@ -228,9 +236,9 @@ def _best(
         allowed = (points.constrained * (1 + slack)).astype(limit.dtype) >= limit
         return jnp.argmax(jnp.where(allowed, points.objective, -jnp.inf))
 
-    # One limit at a time, so that memory does not grow with their number.
+    # One limit at a time: memory does not grow with their number.
     best = lax.map(index, limit.ravel()).reshape(limit.shape) if limit.ndim else index(limit)
-    # With a class absent the quotients are NaN, which the comparisons above pass over.
+    # Rates of an absent class are NaN, and the comparisons above are False, not NaN.
     defined = ~jnp.isnan(points.objective[0] + points.constrained[0] + limit)
     value = jnp.where(defined, points.objective[best], jnp.nan)
     if not return_threshold:
@@ -242,22 +250,23 @@ def _best(
 def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> Array:
     """The threshold with the lowest total cost of errors.
 
-    argmin over t of fp_cost * FP(t) + fn_cost * FN(t), for the decision `score >= t`; the highest
-    such t. `cost_curve` has the costs.
+    argmin over t of fp_cost * FP(t) + fn_cost * FN(t), for the decision `score >= t`; of several
+    such t the highest. `cost_curve` returns the costs.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
-      fp_cost: what a false positive costs; not negative.
-      fn_cost: what a false negative costs.
+      fp_cost: cost of one false positive, not negative; a higher one raises the threshold.
+      fn_cost: cost of one false negative, not negative; a higher one lowers the threshold.
 
     Returns:
       `[...]`, in the unit of the scores; +inf where flagging nothing is cheapest.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; for example a cost is negative,
+        or an array.
 
     NaN where a valid score is NaN or no item is valid. Time O(n log n), memory O(n).
 

@@ -1,11 +1,10 @@
-"""Checks of what a caller passes, before any work: arrays, items, lists, predictions, options.
+"""Checks of arguments, before any work: arrays, items, lists, predictions, options.
 
-What a room alone knows is checked in that room, by means of these: ids of labels in `extreme`, bins
-and states in `streaming`, scikit-learn's targets in `sklearn`, models in `plots`, files in
-`_report`.
+Other packages build on these checks for what they alone know: ids of labels in `extreme`, bins and
+states in `streaming`, scikit-learn's targets in `sklearn`, models in `plots`, files in `_report`.
 
-Shapes, dtypes and options are checked always. Values are checked when they are concrete; under a
-transformation they are unknown, and what is undefined comes out as NaN.
+Shapes, dtypes and options are always checked. Values are checked if they are concrete. Under a
+transformation they are unknown, and an undefined result is NaN.
 """
 
 from jaxmetrics._base.checks.arrays import as_array, as_arrays

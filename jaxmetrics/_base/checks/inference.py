@@ -1,4 +1,4 @@
-"""What inference asks for besides items."""
+"""Arguments of inference besides the items: levels, keys, models, grids and clusters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxmetrics._base.types import ArrayLike, HostArray, Items
 
 
 def check_level(confidence_level: float) -> float:
-    """A confidence level, which is a constant, above 0 and below 1."""
+    """The confidence level as a float; refuses anything but a constant in (0, 1)."""
     if isinstance(confidence_level, bool) or not isinstance(confidence_level, (int, float)):
         raise TypeError(f"confidence_level must be a number in (0, 1), got {confidence_level!r}")
     if not 0 < confidence_level < 1:
@@ -24,7 +24,7 @@ def check_level(confidence_level: float) -> float:
 
 
 def check_key(key: Any) -> None:
-    """Refuse what is not one random key of JAX's."""
+    """Refuse anything but one JAX random key."""
     if key is None:
         raise TypeError("key is missing, and resampling needs one: write key=jax.random.key(0)")
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
@@ -34,7 +34,7 @@ def check_key(key: Any) -> None:
 
 
 def check_models(items: Items) -> int:
-    """How many models there are; refuses what is not `[models, n]` with shared labels."""
+    """The number of models; refuses anything but scores `[models, n]` with shared labels."""
     shape = items.scores.shape
     if len(shape) != 2 or shape[0] < 2:
         raise ValueError(
@@ -50,20 +50,20 @@ def check_models(items: Items) -> int:
 
 
 def check_grid(name: str, value: ArrayLike) -> HostArray:
-    """Rates `[points]` that rise, in (0, 1], in float64."""
+    """Strictly increasing rates `[points]` in (0, 1], as float64."""
     try:
         grid = np.asarray(value, np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be numbers in (0, 1], got {value!r}") from None
     if grid.ndim != 1 or not grid.size or not (np.all(grid > 0) and np.all(grid <= 1)):
-        raise ValueError(f"{name} must be [points] in (0, 1], got {value}: 0.01 is 1 per cent")
+        raise ValueError(f"{name} must be [points] in (0, 1], got {value}: write 0.01 for 1 %")
     if np.any(np.diff(grid) <= 0):
-        raise ValueError(f"{name} must rise from point to point: write numpy.unique({name})")
+        raise ValueError(f"{name} must increase, got {value}: write numpy.unique({name})")
     return grid
 
 
 def check_clusters(clusters: ArrayLike | None, items: Items) -> tuple[HostArray, int] | None:
-    """The cluster of each item as an index from 0, and how many there are; None if none are."""
+    """The cluster of each item as an index from 0, and the number of clusters, or None."""
     if clusters is None:
         return None
     if not is_concrete(clusters):
@@ -75,6 +75,6 @@ def check_clusters(clusters: ArrayLike | None, items: Items) -> tuple[HostArray,
             f"clusters must be [n], one entry for each of the {n} items, got {list(ids.shape)}"
         )
     if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise ValueError("clusters must not be NaN: give an item of its own cluster its own id")
+        raise ValueError("clusters must not be NaN: give items without a cluster ids of their own")
     distinct, index = np.unique(ids, return_inverse=True)
     return index.astype(np.int32), max(len(distinct), 1)

@@ -13,7 +13,7 @@ from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 
-@double_precision()  # a 64-bit array of another library stays one
+@double_precision()  # keeps a 64-bit array of another library in 64 bits
 def check_items(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -21,11 +21,11 @@ def check_items(
     where: ArrayLike | None = None,
     amounts: ArrayLike | None = None,
 ) -> Items:
-    """The inputs of a metric as arrays that fit together, or an error that says what to write."""
+    """The inputs of a metric, as checked arrays whose shapes fit."""
     per_item = {"weights": weights, "where": where, "amounts": amounts}
     items = Items(**weighted_arrays({"scores": scores, "labels": labels}, per_item))
     _check_labels(items.labels, items.where)
-    if items.amounts is not None:  # of the positives, as only theirs count
+    if items.amounts is not None:  # those of negatives do not count, and may be anything
         _check_weights("amounts", items.amounts, items.where, items.labels)
     return items
 
@@ -33,7 +33,7 @@ def check_items(
 def weighted_arrays(
     needed: dict[str, ArrayLike], others: dict[str, ArrayLike | None]
 ) -> dict[str, HostOrDeviceArray]:
-    """`as_arrays`, of which the weights, if there are any, are allowed."""
+    """`as_arrays`, which also checks the values of weights."""
     arrays = as_arrays(needed, others)
     if "weights" in arrays:
         _check_weights("weights", arrays["weights"], arrays.get("where"))
@@ -43,7 +43,7 @@ def weighted_arrays(
 def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
     if labels.dtype == bool or not all_concrete(labels, mask):
         return
-    with jax.ensure_compile_time_eval():  # under a trace what is known is computed all the same
+    with jax.ensure_compile_time_eval():  # checks concrete labels under a trace, too
         valid = (labels == 0) | (labels == 1)
         if not all_valid(valid, mask):
             odd = np.asarray(labels)[~np.asarray(valid)]
@@ -74,7 +74,7 @@ def _check_weights(
 def check_per_item(
     weights: ArrayLike | None, where: ArrayLike | None, n: int
 ) -> tuple[HostOrDeviceArray | None, HostOrDeviceArray | None]:
-    """Weights and a mask of n items, which are to be shared by several columns of scores."""
+    """The weights and the mask of n items, which several columns of scores share."""
     checked: list[HostOrDeviceArray | None] = []
     for name, value in (("weights", weights), ("where", where)):
         array = None if value is None else as_array(name, value)
@@ -93,8 +93,8 @@ def check_per_item(
 def check_columns(
     scores: tuple[int, ...], labels: tuple[int, ...], *, labels_have_columns: bool
 ) -> None:
-    """Refuse scores that are not `[..., n, columns]`, or labels that do not go with them."""
-    wanted = "[..., n, labels], the same of labels" if labels_have_columns else "[..., n, classes]"
+    """Refuse scores that are not `[..., n, columns]`, and labels that do not fit them."""
+    wanted = "[..., n, labels], and labels the same" if labels_have_columns else "[..., n, classes]"
     axes = 2 if labels_have_columns else 1
     fits = len(scores) >= 2 and len(labels) >= axes and scores[-2:][:axes] == labels[-axes:]
     if not fits:
@@ -107,7 +107,7 @@ def check_columns(
 def check_classes(
     labels: HostOrDeviceArray, n_classes: int, mask: HostOrDeviceArray | None
 ) -> None:
-    """Refuse labels that are not class indices, one for each column of scores."""
+    """Refuse labels that are not indices of the columns of scores."""
     if labels.dtype == bool or not is_concrete(labels) or not is_concrete(mask):
         return
 
@@ -115,6 +115,6 @@ def check_classes(
     valid = np.isin(host, np.arange(n_classes))
     if not np.all(valid if mask is None else valid | ~np.asarray(mask)):
         raise ValueError(
-            f"labels must be class indices from 0 to {n_classes - 1}, one a column of scores; "
+            f"labels must be class indices from 0 to {n_classes - 1}, the columns of scores; "
             f"got {host[~valid].flat[0]}: write np.searchsorted(classes, labels)"
         )

@@ -1,4 +1,4 @@
-"""Lists of documents, as rows or segments, and the options of their metrics."""
+"""Lists of documents, as rows or as segments, and the options of their metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 
-@double_precision()  # a 64-bit array of another library stays one
+@double_precision()  # keeps a 64-bit array of another library in 64 bits
 def check_lists(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -24,7 +24,7 @@ def check_lists(
     num_segments: int | None,
     where: ArrayLike | None,
 ) -> tuple[Items, HostOrDeviceArray | None, int | None]:
-    """Scores and graded labels that fit together, the list of each item and how many there are."""
+    """Scores and graded labels of fitting shapes, the list of each item, and how many lists."""
     others = {"where": where, "segments": segments}
     arrays = as_arrays({"scores": scores, "labels": labels}, others)
     segment = arrays.pop("segments", None)
@@ -34,8 +34,8 @@ def check_lists(
         return items, segment, _check_segments(segment, num_segments, items.where)
     if num_segments is not None:
         raise TypeError(
-            "num_segments goes with segments=: pass the list of each item as segments, or leave "
-            "num_segments out where each row is a list"
+            "num_segments goes with segments=: pass the index of each item's list as segments=, "
+            "or leave num_segments out if each row is a list"
         )
     return items, None, None
 
@@ -43,7 +43,7 @@ def check_lists(
 def check_segments(
     segments: ArrayLike, num_segments: int | None, items: Items
 ) -> tuple[HostOrDeviceArray, int]:
-    """The segment of each item, and how many segments there are."""
+    """The segment of each item, and the number of segments."""
     segment = as_array("segments", segments)
     given = {"scores": items.scores, "labels": items.labels, "segments": segment}
     check_shapes({name: array.shape for name, array in given.items()})
@@ -53,7 +53,7 @@ def check_segments(
 def _check_segments(
     segment: HostOrDeviceArray, num_segments: int | None, mask: HostOrDeviceArray | None
 ) -> int:
-    """How many segments there are; refuses ids that are none of them."""
+    """The number of segments; refuses ids out of range."""
     if segment.dtype == bool or not jnp.issubdtype(segment.dtype, jnp.integer):
         raise TypeError(
             f"segments must be whole numbers from 0, got {segment.dtype}: write "
@@ -95,15 +95,15 @@ def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray 
 def check_grades(
     labels: HostOrDeviceArray, mask: HostOrDeviceArray | None, max_grade: float | None
 ) -> None:
-    """Refuse grades that are negative, or above the highest that there can be."""
+    """Refuse grades that are negative or above `max_grade`."""
     if labels.dtype == bool or not all_concrete(labels, mask):
         return
     with jax.ensure_compile_time_eval():
         low, high = extremes(labels, mask)
         if low < 0:
             raise ValueError(
-                "labels must not be negative, as their gain would be: write "
-                "numpy.maximum(labels, 0), or leave items that were not judged out with where="
+                "labels must not be negative, because their gain would be: write "
+                "numpy.maximum(labels, 0), or leave out unjudged items with where="
             )
         if max_grade is not None and high > max_grade:
             raise ValueError(
@@ -145,5 +145,5 @@ _LIST_OPTIONS: dict[str, Any] = {
 
 
 def check_list_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a metric of lists, each by its name; all are constants."""
+    """The options of a metric of lists, each checked by its name; all are constants."""
     return {name: _LIST_OPTIONS[name](name, value) for name, value in options.items()}

@@ -1,4 +1,4 @@
-"""Numbers of losses, and the slots of the mini-batch ones."""
+"""The numeric options of losses, and the slots of mini-batch losses."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _LOSS_OPTIONS: dict[str, Any] = {
 
 
 def check_loss_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of a loss, each by its name, as arrays; they may be traced."""
+    """The numeric options of a loss, each checked by its name, as arrays that may be traced."""
     return {name: _LOSS_OPTIONS[name](name, value) for name, value in options.items()}
 
 
 def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArray:
-    """The slot of each item of a batch, which those of its positives must exist."""
+    """The slot of each item of a batch; the slots of positives must exist."""
     array = as_array("index", index)
     for name, given in items._asdict().items():
         if given is not None and given.ndim > 1:
@@ -42,7 +42,7 @@ def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArr
         raise TypeError(f"index must hold whole numbers, the slot of each item, got {array.dtype}")
     if array.shape != items.scores.shape:
         raise ValueError(
-            f"index must be {list(items.scores.shape)}, one slot an item, got {list(array.shape)}"
+            f"index must be {list(items.scores.shape)}, one slot per item, got {list(array.shape)}"
         )
     if all_concrete(array, items.labels, items.where):
         with jax.ensure_compile_time_eval():

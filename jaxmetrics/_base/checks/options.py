@@ -1,4 +1,4 @@
-"""Options of the metrics of the ROC family, each known by its name."""
+"""Options of the metrics of the ROC family, each checked by its name."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _OPTIONS: dict[str, Any] = {
 
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a metric of the library, each by its name; numbers come back as arrays."""
+    """The options of a library metric, each checked by its name; numbers become arrays."""
     checked = {name: _OPTIONS[name](name, value) for name, value in options.items()}
     limits = {k: v.shape for k, v in checked.items() if hasattr(v, "shape")}
     try:
         np.broadcast_shapes(*limits.values())
     except ValueError:
         listed = ", ".join(f"{name} {list(shape)}" for name, shape in limits.items())
-        raise ValueError(f"limits must be single numbers or go together, got {listed}") from None
+        raise ValueError(f"limits must be single numbers or broadcast, got {listed}") from None
     window = [checked.get("min_fpr"), checked.get("max_fpr")]
     if all(end is not None and is_concrete(end) for end in window) and not np.all(
         np.asarray(window[0]) < np.asarray(window[1])

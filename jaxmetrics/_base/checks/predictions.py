@@ -1,4 +1,4 @@
-"""Hard predictions. Classes are indices from 0, so that each has its place among the counts."""
+"""Hard predictions: class indices from 0, which also index the counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray
 
 
-@double_precision()  # a 64-bit array of another library stays one
+@double_precision()  # keeps a 64-bit array of another library in 64 bits
 def check_predictions(
     predictions: ArrayLike,
     labels: ArrayLike,
@@ -26,7 +26,7 @@ def check_predictions(
 ) -> tuple[
     HostOrDeviceArray, HostOrDeviceArray, HostOrDeviceArray | None, HostOrDeviceArray | None
 ]:
-    """Whole numbers that fit together, with their weights and mask."""
+    """Predictions and labels as whole numbers of fitting shapes, their weights and mask."""
     ids = {"predictions": predictions, "labels": labels}
     arrays = weighted_arrays(ids, {"weights": weights, "where": where})
     mask = arrays.get("where")
@@ -37,7 +37,7 @@ def check_predictions(
 def _whole(
     name: str, array: HostOrDeviceArray, mask: HostOrDeviceArray | None
 ) -> HostOrDeviceArray:
-    """As it is if of whole numbers by its type; floats become so where they are seen to be."""
+    """The array itself if its dtype is not floating; concrete whole floats become int32."""
     if not jnp.issubdtype(array.dtype, jnp.floating):
         return array
     hint = f"write {name}.argmax(-1) or {name} > threshold if they are scores"
@@ -58,7 +58,10 @@ def check_class_range(
     n_classes: int | None,
     hint: str = "",
 ) -> int | None:
-    """The highest index of a valid item, None if traced; refuses those not in range(n_classes)."""
+    """The highest class index of a valid item, at least 1; None if it is traced.
+
+    Refuses indices that are negative or not below `n_classes`.
+    """
     highest: int | None = 1
     for name, array in ids.items():
         if array.dtype == bool or not array.size:
@@ -72,7 +75,7 @@ def check_class_range(
             low, high = int(valid.min()), int(valid.max())
         if low < 0:
             raise ValueError(
-                f"{name} must be class indices from 0, got {low}: leave items without a class out "
+                f"{name} must be class indices from 0, got {low}: leave out items without a class "
                 f"with where={name} >= 0"
             )
         if n_classes is not None and high >= n_classes:
@@ -87,7 +90,7 @@ def check_n_classes(
     n_classes: int | None,
     classes: tuple[int, ...] | None = None,
 ) -> int:
-    """How many classes there are: as given, or as found, but two at least."""
+    """The number of classes: as given, or else as found in the data, at least 2."""
     if n_classes is None:
         highest = check_class_range(ids, mask, None)
         if highest is None:
@@ -108,10 +111,10 @@ def check_positive_class(
     n_classes: int | None,
     positive_class: int,
 ) -> int | None:
-    """Below what the indices of two classes, or of one against the rest, must be; None if any.
+    """Exclusive upper bound of the class indices if one class is positive; None without a bound.
 
-    Of several classes one must be chosen, or their number be told, lest class 1 be taken of them
-    by default.
+    Without `n_classes`, and with `positive_class` 0 or 1, only classes 0 and 1 are allowed.
+    Otherwise a problem of several classes would silently take class 1 as the positive one.
     """
     if isinstance(positive_class, bool) or not isinstance(positive_class, (int, np.integer)):
         raise TypeError(f"positive_class must be an int, got {positive_class!r}")
@@ -130,7 +133,7 @@ def check_positive_class(
 
 
 def check_class_filter(classes: Any) -> tuple[int, ...] | None:
-    """Distinct class indices in the order that is asked for; None for all."""
+    """Distinct class indices in the order given; None for all classes."""
     if classes is None:
         return None
     if not is_concrete(classes):
@@ -154,6 +157,6 @@ def check_zero_division(zero_division: float) -> HostOrDeviceArray:
 
 
 def check_beta(beta: float) -> HostOrDeviceArray:
-    """A number that is not negative, as an array."""
+    """A finite number that is not negative, as an array."""
     checked: HostOrDeviceArray = number(0, math.inf, open_high=True, several=False)("beta", beta)
     return checked

@@ -1,4 +1,4 @@
-"""Single values: numbers in an interval, words, flags, counts."""
+"""Checks of single values: numbers in an interval, words, flags, counts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def number(
     open_high: bool = False,
     several: bool = True,
 ) -> Any:
-    """A check of a number, or of several, that may be traced; it comes back as an array."""
+    """A check of one number, or of several, that may be traced. It returns an array."""
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
 
     def check(name: str, value: Any) -> HostOrDeviceArray:
         wanted = f"a number in {interval}{' or several' if several else ''}"
         try:
-            if isinstance(value, jax.Array):  # its precision says how exactly it is meant
+            if isinstance(value, jax.Array):  # its dtype stays: rates are compared in it
                 floating = jnp.issubdtype(value.dtype, jnp.floating)
                 array: HostOrDeviceArray = value if floating else value.astype(float)
             else:
@@ -43,12 +43,12 @@ def number(
         above = host > low if open_low else host >= low
         below = host < high if open_high else host <= high
         if not is_concrete(array):
-            return jnp.where(above & below, array, jnp.nan)  # what is not allowed is undefined
+            return jnp.where(above & below, array, jnp.nan)  # a traced value cannot raise
         outside = host[~(above & below)]
         if outside.size:
             given = f"{outside[0]:g} among {host.size} values" if host.ndim else f"{value}"
             percent = high == 1.0 and bool(np.any(outside > 1))
-            hint = ": write fractions, 0.01 for 1 per cent" if percent else ""
+            hint = ": write fractions, 0.01 for 1 %" if percent else ""
             raise ValueError(f"{name} must be in {interval}, got {given}{hint}")
         return array
 
@@ -56,13 +56,13 @@ def number(
 
 
 def constant(low: float, high: float, *, open_low: bool = True, nan: bool = False) -> Any:
-    """A check of a number below `high` that is a constant of the program."""
+    """A check of a constant of the program, below `high`."""
 
     def check(name: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-            raise TypeError(f"{name} must be a number, known when tracing, got {value!r}")
+            raise TypeError(f"{name} must be a number that is known when tracing, got {value!r}")
         if nan and math.isnan(value):
-            return math.nan  # one for all: each NaN is another constant, to be compiled for
+            return math.nan  # one object: each other NaN would be a new constant, and compile again
         if not ((low < value if open_low else low <= value) and value < high):
             raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
         return float(value)
@@ -71,7 +71,7 @@ def constant(low: float, high: float, *, open_low: bool = True, nan: bool = Fals
 
 
 def one_of(options: Iterable[str]) -> Any:
-    """A check of a word."""
+    """A check that a word is one of `options`."""
     allowed = tuple(options)
 
     def check(name: str, value: Any) -> str:
@@ -102,7 +102,7 @@ def check_flag(name: str, value: bool) -> None:
 
 
 def check_average(average: str | None, allowed: tuple[str | None, ...]) -> None:
-    """Refuse an average that the kind of problem does not define."""
+    """Refuse an average that the metric does not define."""
     if average not in allowed:
         raise ValueError(f"average must be one of {', '.join(map(repr, allowed))}, got {average!r}")
 
@@ -116,8 +116,8 @@ def check_count(name: str, value: int) -> None:
 
 
 def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
-    """Numbers of places to look at, which are constants, and whether it is a single one."""
-    wanted = f"{name} must be an int or several, known when tracing"
+    """Cutoffs k as constants, and whether a single one was given."""
+    wanted = f"{name} must be an int or several ints, known when tracing"
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):  # traced, or of lengths that differ
@@ -130,7 +130,7 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
 
 
 def check_nonnegative(name: str, value: float) -> float:
-    """A number that is not negative nor infinite, and a constant."""
+    """A finite constant that is not negative."""
     checked: float = constant(0, math.inf, open_low=False)(name, value)
     return checked
 
