@@ -322,11 +322,11 @@ def test_second_derivatives_are_finite_at_ties(name, rng):
 
 
 def test_one_compilation_a_shape(rng):
-    start = _rows._of_rows._cache_size()
+    start = _rows._loss_of_rows._cache_size()
     for limit, temperature in ((0.1, 0.2), (0.2, 0.3), (0.05, 1.0)):
         scores, labels, _ = sample(rng, 43)
         jm.losses.partial_auc_loss(scores, labels, max_fpr=limit, temperature=temperature)
-    assert _rows._of_rows._cache_size() == start + 1
+    assert _rows._loss_of_rows._cache_size() == start + 1
 
 
 def test_options_may_be_traced(rng):
