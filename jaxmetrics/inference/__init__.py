@@ -1,4 +1,4 @@
-"""Error bars: influence, resampling, intervals and the comparison of models."""
+"""Influence values, standard errors, resampling, confidence intervals, comparison of models."""
 
 from jaxmetrics.inference._bands import RocBand, roc_band
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, bootstrap, bootstrap_mean

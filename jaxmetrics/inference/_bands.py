@@ -30,16 +30,16 @@ from jaxmetrics.inference._intervals import rules
 )
 @dataclass(frozen=True)
 class RocBand:
-    """A ROC curve with bands.
+    """A ROC curve with a pointwise and a simultaneous confidence band.
 
     Attributes:
       fpr: `[points]`, the false positive rates.
-      tpr: `[..., points]`, the curve at these.
-      low: `[..., points]`, lower limits, each for its own point.
-      high: `[..., points]`, upper limits.
-      simultaneous_low: `[..., points]`, lower limits for all points at once.
-      simultaneous_high: `[..., points]`, upper limits.
-      confidence_level: of the limits.
+      tpr: `[..., points]`, the true positive rate at each of them.
+      low: `[..., points]`, pointwise lower limits.
+      high: `[..., points]`, pointwise upper limits.
+      simultaneous_low: `[..., points]`, lower limits, simultaneous for all points.
+      simultaneous_high: `[..., points]`, upper limits, simultaneous for all points.
+      confidence_level: the nominal coverage of each band.
     """
 
     fpr: Array
@@ -66,31 +66,37 @@ def roc_band(
     memory_budget: int = MEMORY_BUDGET,
     progress: Callable[[int], None] | None = None,
 ) -> RocBand:
-    """Confidence bands of the ROC curve, for each point by itself and for all at once.
+    """Pointwise and simultaneous confidence bands of the ROC curve.
 
-    At each FPR the limits are Wilson's for a share TPR of n = TPR (1 - TPR) / SE^2 draws, with SE
-    from the bootstrap. The simultaneous ones have, in place of the normal quantile, that of
-    max |TPR* - TPR| / SE over the points. As the true curve rises, limits are made to rise too.
+    n = min(TPR (1 - TPR) / SE^2, positives) at each FPR, with SE from the bootstrap; the limits are
+    Wilson's for a proportion TPR of n draws. The simultaneous band has the quantile of
+    max |TPR* - TPR| / SE over the points in place of the normal quantile, if that is larger. The
+    true curve never falls, and both limits are made not to fall either.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      fpr: `[points]`, rising, in (0, 1]; 0.01, 0.02, ... 1 by default.
-      confidence_level: in (0, 1).
+      fpr: `[points]`, increasing, in (0, 1], the points of the band; 0.01, 0.02, ... 1 by default.
+        The simultaneous band depends on the choice of points.
+      confidence_level: in (0, 1), the nominal coverage of each band.
       key: a JAX random key.
-      n_resamples: how many, at least 1.
-      stratify: draw each class by itself, so that its size stays; else from all items.
-      clusters: `[n]`, integers or strings, the same for items that belong together.
-      weights: `[..., n]`, not negative.
+      n_resamples: the number of resamples, at least 1.
+      stratify: True keeps the number of items of each class fixed in every resample; False draws
+        from all items together.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
+        each other: errors are those of whole clusters, and whole clusters are resampled.
+      weights: `[..., n]`, not negative; an item of weight k counts k times in the metric, but is
+        one observation.
       where: `[..., n]` bool, False for items to leave out.
-      memory_budget: the bytes that one batch of resamples may take.
-      progress: called with the number of resamples that are ready, as they become so.
+      memory_budget: the most bytes that one batch of resamples may take.
+      progress: a function of the number of finished resamples, called after each round of batches.
 
     Returns:
-      A RocBand `[..., points]`.
+      A RocBand `[..., points]`, of rates from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; the key is missing, or `fpr` does
+        not increase or leaves (0, 1].
 
     NaN where a class is absent or a valid score is NaN. Time as `bootstrap` of a metric of the
     ROC curve, and O(n_resamples points log n); memory O(n + memory_budget + n_resamples points).
@@ -131,7 +137,7 @@ def _limits(
     tpr, replicates = tpr.astype(jnp.float64), replicates.astype(jnp.float64)
     variance = jnp.nanvar(replicates, axis=0, ddof=1)
     n = rules.effective_size(tpr, variance, positives.astype(jnp.float64))
-    # Points at which no resample differs say nothing of how far others stray.
+    # A point where all resamples agree has variance 0 and must not set the maximum.
     z = numerics.divide(jnp.abs(replicates - tpr), jnp.sqrt(variance), 0.0)
     critical = jnp.nanquantile(jnp.max(z, axis=-1), level, axis=0)
     joint = jnp.maximum(2 * ndtr(critical) - 1, level)[..., None]

@@ -1,4 +1,4 @@
-"""Which of several models is better, by paired comparisons on the items that all have scored."""
+"""Paired comparisons of several models that score the same items."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.variance import as_default, estimate_and_covariance
 from jaxmetrics.inference._intervals.distributions import chi2_survival, normal_quantile
 
-# Normal vectors by which the largest of several deviations is simulated, and how many at a time.
+# Normal vectors in the simulation of max |Z|, and how many are in memory at a time.
 N_DRAWS, N_AT_A_TIME = 100_096, 256
 
 
@@ -45,24 +45,27 @@ N_DRAWS, N_AT_A_TIME = 100_096, 256
 )
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of models: `[models, models]`, row minus column; or `[models]`, minus reference.
+    """Pairwise differences of models, with tests and confidence intervals.
+
+    Pairwise arrays are `[models, models]`, row minus column; with a reference they are `[models]`,
+    each model minus the reference.
 
     Attributes:
-      estimate: `[models]`, the metric of each.
-      difference: between two models.
-      standard_error: of the difference.
-      low: the lower limit of the difference.
-      high: the upper limit.
-      p_value: of the hypothesis that the two do not differ, two-sided.
-      simultaneous_low: lower limits that hold for all comparisons at once.
-      simultaneous_high: upper limits that hold for all comparisons at once.
-      simultaneous_p_value: the same as a p-value, adjusted for the number of comparisons.
-      best_set: `[models]` bool, the models that cannot be told from the best. It has the best one
-        with the confidence level.
-      chi2: `[]`, the statistic of the hypothesis that no models differ.
-      chi2_df: its degrees of freedom.
-      chi2_p_value: its p-value.
-      confidence_level: of the limits and of the set.
+      estimate: `[models]`, the metric of each model.
+      difference: pairwise, the difference of the metric.
+      standard_error: pairwise, the standard error of the difference.
+      low: pairwise, the lower limit of the difference, for this pair alone.
+      high: pairwise, the upper limit of the difference, for this pair alone.
+      p_value: pairwise, two-sided, of the hypothesis that the two models are equal.
+      simultaneous_low: pairwise, the lower limit, simultaneous for all comparisons.
+      simultaneous_high: pairwise, the upper limit, simultaneous for all comparisons.
+      simultaneous_p_value: pairwise, two-sided, adjusted for all comparisons.
+      best_set: `[models]` bool, the models that are not significantly worse than the best. The set
+        contains the truly best model with probability `confidence_level` or more.
+      chi2: `[]`, the statistic of the hypothesis that all models are equal.
+      chi2_df: `[]`, its degrees of freedom.
+      chi2_p_value: `[]`, its p-value.
+      confidence_level: the nominal coverage of the limits and of the set.
     """
 
     estimate: Array
@@ -98,42 +101,51 @@ def compare(
     memory_budget: int = MEMORY_BUDGET,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Compare models that have scored the same items: differences, errors, p-values, the best.
+    """Paired differences of models on the same items: intervals, p-values, and the best set.
 
-    The covariance of the models comes from their influence values, or, for metrics without, from
-    paired bootstrap replicates. Limits are d -+ z SE(d); simultaneous ones have the quantile of
-    max |Z| over all comparisons in place of z, with Z normal of the same covariance. A model is in
-    `best_set` unless some other is better by more than the quantile of its own one-sided maximum.
-    chi2 = d' (C V C')^+ d over the differences d = C A of the models.
+    d -+ z SE(d) for each difference d of two models, with SE(d) from the covariance V of the
+    models. V comes from the influence values, or, for a metric that is not smooth in the weights,
+    from paired bootstrap replicates. Simultaneous limits have the quantile of max |Z| over all
+    comparisons in place of z, with Z normal and correlated as the differences are. `best_set` is
+    that of multiple comparisons with the best: a model leaves it if another model is better by more
+    standard errors than the quantile of its one-sided maximum. chi2 = d' (C V C')^+ d, with
+    d = C A the differences of the estimates A, tests that all models are equal.
 
     Args:
-      metric: any with one value a table; those without a usable gradient need a key.
+      metric: any metric with one value for each score table. One that is not smooth in the weights
+        needs a key.
       scores: `[models, n]`, higher is more positive; two models or more.
       labels: `[n]`, bool or 0 and 1.
-      reference: the model that the others are compared with; all pairs are compared without.
-      confidence_level: in (0, 1).
-      key: a JAX random key, for metrics whose covariance is resampled; also of the simulation of
-        max |Z|, which has 100,096 draws and is otherwise the same every time.
-      n_resamples: how many resamples, where it is resampled.
-      stratify: draw each class by itself, so that its size stays; else from all items.
-      clusters: `[n]`, integers or strings, the same for items that belong together.
-      weights: `[n]`, not negative.
+      reference: the index of one model, to compare the others with it alone; None compares all
+        pairs.
+      confidence_level: in (0, 1), of the limits and of the best set.
+      key: a JAX random key, for metrics that are resampled. It also seeds the 100,096 draws of
+        max |Z|, which are the same in every call without a key.
+      n_resamples: the number of resamples, for metrics that are resampled.
+      stratify: True keeps the number of items of each class fixed in every resample; False draws
+        from all items together.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
+        each other: errors are those of whole clusters, and whole clusters are resampled.
+      weights: `[n]`, not negative; an item of weight k counts k times in the metric, but is
+        one observation.
       where: `[n]` bool, False for items to leave out.
-      amounts: `[n]`, for metrics that take them.
-      memory_budget: the bytes that one batch of resamples may take.
-      progress: called with the number of resamples that are ready, as they become so.
+      amounts: `[n]`, how much each positive counts, for metrics that take amounts.
+      memory_budget: the most bytes that one batch of resamples may take.
+      progress: a function of the number of finished resamples, called after each round of batches.
 
     Returns:
-      A Comparison, each `[models, models]`, row minus column; `[models]` with a reference.
+      A Comparison in the unit of the metric; pairwise `[models, models]`, row minus column, or
+      `[models]` with a reference.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or a key is
-        missing.
+      TypeError, ValueError: as the conventions list under Errors; scores are not `[models, n]` with
+        two models or more, labels differ between models, the metric has several values, or a metric
+        that is resampled has no key.
 
-    NaN where the metric is, and a p-value where a difference other than 0 has a standard error of
-    0, which is no measure of it; such models stay in the set. Of a model and itself, or an equal
-    one, the difference and its limits are 0 and the p-value 1. Limits may pass those of the metric.
-    Time O(models n log n + models^2 n), or as `bootstrap`; memory
+    NaN where the metric is NaN; then chi2 is NaN too and all models stay in the set. A p-value is
+    NaN, and the two models stay in the set, where they differ and the standard error is 0. Between
+    equal models the difference and its limits are 0 and the p-value is 1. Limits are not clipped to
+    the range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory
     O(models n).
 
     Example:
@@ -172,7 +184,7 @@ def compare(
 def comparison_of_replicates(
     result: BootstrapResult, *, confidence_level: float, key: Array | None
 ) -> Comparison:
-    """Compare models whose replicates `[n_resamples, models]` are of the same resamples."""
+    """A Comparison from replicates `[n_resamples, models]` of the same resamples."""
     covariance = _covariance_of(result.replicates)
     return _comparison(result.estimate, covariance, key, confidence_level, None)
 
@@ -193,7 +205,7 @@ def _comparison(
 
 @double_program()
 def _covariance_of(replicates: Array) -> Array:
-    """The covariance `[models, models]` of replicates `[n_resamples, models]` that are defined."""
+    """The covariance `[models, models]` of replicates `[n_resamples, models]`, without NaN rows."""
     replicates = replicates.astype(jnp.float64)
     defined = ~jnp.any(jnp.isnan(replicates), axis=1, keepdims=True)
     count = jnp.sum(defined)
@@ -206,12 +218,12 @@ def _covariance_of(replicates: Array) -> Array:
 def _compared(
     estimate: Array, covariance: Array, bits: Array, level: Array, reference: int | None
 ) -> tuple[Array, dict[str, Array]]:
-    """The best set, and all else of a Comparison by name."""
+    """The best set, and the other arrays of a Comparison by name."""
     estimate = estimate.astype(jnp.float64)
     difference = estimate[:, None] - estimate[None, :]
     variances = jnp.diagonal(covariance)
     variance = variances[:, None] + variances[None, :] - 2 * covariance
-    # Of models that are equal, or whose influence is 0, but for rounding, it is 0.
+    # A variance this small is the rounding of 0: the models are equal, or no item has influence.
     scale = jnp.maximum(variances, 1e-12 * estimate**2)
     scale = jnp.maximum(scale[:, None], scale[None, :])
     error = jnp.sqrt(jnp.where(variance > 1e-12 * scale, variance, 0 * variance))
@@ -219,7 +231,7 @@ def _compared(
     largest, above = _largest(covariance, error, bits, reference)
     margin = normal_quantile((1 + level) / 2) * error
     wide = jnp.quantile(largest, level) * error
-    # The draws that are as far out, with some tolerance as z and they are rounded differently.
+    # Draws at least as extreme as z, with a tolerance because the two are rounded differently.
     within = jnp.searchsorted(jnp.sort(largest), jnp.abs(z).ravel() * (1 - 1e-9)).reshape(z.shape)
     adjusted = (len(largest) - within + 1) / (len(largest) + 1)
     pairwise = {
@@ -244,8 +256,8 @@ def _compared(
 def _largest(
     covariance: Array, error: Array, bits: Array, reference: int | None
 ) -> tuple[Array, Array]:
-    """Of simulated models: the largest |Z| of all comparisons `[draws]`, and, for each model, by
-    how much the best of the others is above it, in standard errors, `[draws, models]`."""
+    """Simulated maxima: of |Z| over all comparisons, `[draws]`, and, for each model, of the lead of
+    any other model over it, in standard errors, `[draws, models]`."""
     values, vectors = jnp.linalg.eigh(covariance)
     factor = vectors * jnp.sqrt(jnp.maximum(values, 0))
     key = jax.random.wrap_key_data(bits, impl="threefry2x32")
@@ -268,7 +280,7 @@ def _equality(estimate: Array, covariance: Array) -> tuple[Array, Array]:
     differences = estimate[1:] - estimate[0]
     contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
     values, vectors = jnp.linalg.eigh(contrast)
-    # Directions in which the models agree throughout have no say.
+    # The pseudo-inverse: directions without variance have no degree of freedom.
     counted = values > 1e-10 * jnp.max(jnp.abs(jnp.diagonal(covariance)))
     along = vectors.T @ differences
     chi2 = jnp.sum(jnp.where(counted, along**2 / jnp.where(counted, values, 1), 0))

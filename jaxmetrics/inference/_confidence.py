@@ -1,4 +1,4 @@
-"""Confidence intervals of a metric, by the method that suits it or that is asked for."""
+"""Confidence intervals of a metric, by the default method of the metric or by a given one."""
 
 from __future__ import annotations
 
@@ -57,41 +57,48 @@ def confidence_interval(
 ) -> Interval:
     """A confidence interval for a metric.
 
-    auto: for `roc_auc`, and `partial_auc` from FPR 0, closed forms found by simulation, which need
-    no key and hold their level with ten positives; "wilson" for `recall_at_fpr`; "logit" for
-    `average_precision` and for clusters; "percentile" otherwise. logit: logit(A) -+ t SE /
-    (A (1 - A)), taken back, with Welch's degrees of freedom. wald: A -+ z SE. wilson: Wilson's
-    interval for a share of n = A (1 - A) / SE^2 draws, with the bootstrap's SE. percentile, basic
-    and bca: from bootstrap replicates; the acceleration of bca is (1/6) S3 / S2^1.5, with
-    S_k = sum_c sum phi^k / n_c^k of the influence values.
+    - closed form: for `roc_auc`, and `partial_auc` with min_fpr = min_tpr = 0, without clusters.
+      Found by simulation: the coverage is near nominal from ten items of each class.
+    - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t.
+    - wald: A -+ z SE.
+    - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the number
+      of positives, with SE from the bootstrap.
+    - percentile, basic, bca: from bootstrap replicates. The acceleration of bca is
+      (1/6) S3 / S2^1.5, with S_k = sum_c sum phi^k / n_c^k of the influence values phi.
+    - auto: "closed form" where there is one, "wilson" for `recall_at_fpr`, "logit" for
+      `average_precision` and for other cases of `roc_auc` and `partial_auc`, else "percentile".
 
     Args:
-      metric: any with one value a table; those without a usable gradient need a key. "logit" is for
-        those from 0 to 1, and takes a partial area as a share of the largest there can be.
+      metric: any metric. It must have one value for each score table for "closed form", "logit",
+        "bca", and, if smooth, "wald". "logit" is for smooth metrics from 0 to 1; it takes a partial
+        area as a share of its largest possible value.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      confidence_level: in (0, 1).
+      confidence_level: in (0, 1), the nominal coverage.
       method: "auto", "closed form", "logit", "wald", "percentile", "basic", "bca" or "wilson".
       key: a JAX random key, for methods that resample.
-      n_resamples: how many resamples those methods take.
-      stratify: draw each class by itself, so that its size stays; else from all items.
-      clusters: `[n]`, integers or strings, the same for items that belong together.
-      weights: `[..., n]`, not negative.
+      n_resamples: the number of resamples, for methods that resample.
+      stratify: True keeps the number of items of each class fixed in every resample; False draws
+        from all items together.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
+        each other: errors are those of whole clusters, and whole clusters are resampled.
+      weights: `[..., n]`, not negative; an item of weight k counts k times in the metric, but is
+        one observation.
       where: `[..., n]` bool, False for items to leave out.
-      amounts: `[..., n]`, for metrics that take them.
-      memory_budget: the bytes that one batch of resamples may take.
-      progress: called with the number of resamples that are ready, as they become so.
+      amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
+      memory_budget: the most bytes that one batch of resamples may take.
+      progress: a function of the number of finished resamples, called after each round of batches.
 
     Returns:
-      An Interval `[...]`, whose `method` says which was chosen.
+      An Interval `[...]` in the unit of the metric; its `method` is the one that "auto" chose.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, a key is missing,
-        or the method does not serve the metric.
+      TypeError, ValueError: as the conventions list under Errors; a method that resamples has no
+        key, the method does not serve the metric, or it needs a metric with one value.
 
-    NaN where the metric is. For a metric of 0 or 1 the closed forms, logit and wilson still have an
-    interval. A warning says when a class is too small for the method to hold its level. Time
-    O(n log n) for closed forms, else as `bootstrap`; memory O(n).
+    NaN where the metric is NaN. An estimate of exactly 0 or 1 still has an interval by "closed
+    form", "logit" and "wilson". A warning says when a class is too small for the nominal coverage.
+    Time O(n log n) without resampling, else as `bootstrap`; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -133,7 +140,7 @@ def confidence_interval(
 
 
 def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool = False) -> str:
-    """The method, or what "auto" stands for; refuses one that does not serve the metric."""
+    """The method by name, with "auto" resolved; refuses a method that does not serve the metric."""
     chosen, arrays = choose(metric)
     known, name = error_bars_of(chosen.metric), chosen.metric.name
     closed = known.closed_form is not None and known.serves(chosen.options(arrays))
@@ -141,14 +148,14 @@ def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool =
         return "closed form" if closed and not clustered else known.auto
     if method == "closed form" and not (closed and not clustered):
         raise ValueError(
-            "method='closed form' is for roc_auc, and partial_auc from FPR 0, without clusters: "
-            "write method='auto'"
+            "method='closed form' is for roc_auc, and for partial_auc with min_fpr=0 and "
+            "min_tpr=0, without clusters: write method='auto'"
         )
     if method == "wilson" and known.auto != "wilson":
-        raise ValueError("method='wilson' is for recall_at_fpr, a share: write method='auto'")
+        raise ValueError("method='wilson' is for recall_at_fpr, a proportion: write method='auto'")
     if method == "bca" and not chosen.metric.smooth:
         raise TypeError(
-            f"method='bca' needs influence values, and {name} is not known to be smooth in the "
+            f"method='bca' needs influence values, but {name} is not known to be smooth in the "
             "weights: write method='percentile'"
         )
     if method == "logit":
@@ -157,7 +164,7 @@ def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool =
 
 
 def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method: str) -> None:
-    """Say that there are too few items for the method, and what that does to its coverage."""
+    """Warn that a class is too small for the method, with the coverage that simulations found."""
     if not all(is_concrete(x) for x in (items.labels, items.where) if x is not None):
         return
     fewest, name, coverage = _FEWEST[method]
@@ -173,7 +180,7 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
         if 0 < count < fewest:
             some = f"is only 1 {what[:-1]}" if count == 1 else f"are only {count} {what}"
             warnings.warn(
-                f"there {some}: with fewer than {fewest}, {name} of 95 % were seen to cover "
+                f"there {some}: in simulations with fewer than {fewest}, 95 % {name} cover "
                 f"{coverage}",
                 stacklevel=3,
             )
@@ -184,35 +191,35 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
     inside = float(np.min(np.asarray(arrays[window]))) * counts["negatives"]
     if 0 < inside < _FEWEST_INSIDE:
         warnings.warn(
-            f"only {inside:.2g} negatives are within {window}: with fewer than {_FEWEST_INSIDE}, "
-            "intervals of 95 % were seen to cover 83 to 100 %",
+            f"only {inside:.2g} negatives are within {window}: in simulations with fewer than "
+            f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %",
             stacklevel=3,
         )
 
 
-# The size of a class below which a method is not to be trusted, what it is called, and what
-# `python -m benchmarks.coverage` found there.
+# For each method: the class size below which a warning is given, the method in words, and the
+# coverage that `python -m benchmarks.coverage` found below this size.
 _FEWEST = {
     "closed form": (10, "closed-form intervals", "90 to 100 %, and less if labels are wrong"),
-    "logit": (50, "logit intervals", "81 to 100 %, and of a partial area from 29 %"),
-    "wald": (200, "Wald intervals", "50 to 95 %, and of a partial area from 24 %"),
-    "percentile": (200, "percentile intervals", "49 to 96 %, and of a partial area from 33 %"),
-    "basic": (200, "basic bootstrap intervals", "50 to 95 %, and of recall from 29 %"),
-    "bca": (100, "BCa intervals", "49 to 97 %, and of a partial area from 43 %"),
-    "wilson": (30, "Wilson intervals of the bootstrap's effective size", "61 to 98 %"),
+    "logit": (50, "logit intervals", "81 to 100 %, and from 29 % for a partial area"),
+    "wald": (200, "Wald intervals", "50 to 95 %, and from 24 % for a partial area"),
+    "percentile": (200, "percentile intervals", "49 to 96 %, and from 33 % for a partial area"),
+    "basic": (200, "basic bootstrap intervals", "50 to 95 %, and from 29 % for recall"),
+    "bca": (100, "BCa intervals", "49 to 97 %, and from 43 % for a partial area"),
+    "wilson": (30, "Wilson intervals on the bootstrap's effective sample size", "61 to 98 %"),
 }
 _FEWEST_INSIDE = 3
 
 
 class Form(NamedTuple):
-    """A closed form for a metric.
+    """An interval of a metric that is computed from moments, without resampling.
 
     Attributes:
-      name: what users call it.
+      name: the method, as users write it.
       rule: from moments to limits.
-      slope_in: the option by which the rule needs the derivative.
-      metric: whose moments it takes: a share of the largest value there can be.
-      share: what takes the share back to the metric; None if it is the metric.
+      slope_in: the option with respect to which the rule needs the derivative; None if it does not.
+      metric: the metric of the moments: a share of the largest possible value.
+      share: how the share is turned into the metric; None if the two are the same.
     """
 
     name: str
@@ -223,7 +230,7 @@ class Form(NamedTuple):
 
 
 def form_of(metric: MetricLike, name: str) -> Form:
-    """The "closed form" of a metric, or the "logit" one."""
+    """The Form of a metric for the method "closed form" or "logit"."""
     chosen, arrays = choose(metric)
     known = error_bars_of(chosen.metric)
     share = None if known.share is None else known.share(chosen.options(arrays))
@@ -268,7 +275,7 @@ def _limits(
     if slope is None:
         low, high = rule(moments, level)
     else:
-        # Of area / limit, the estimate, the derivative is (height - estimate) / limit.
+        # With estimate = area / limit, the slope is (height - estimate) / limit.
         limit = numbers["max_fpr"]
         low, high = rule(moments, level, limit, limit * slope + found)
     if value_of is None:
@@ -281,7 +288,7 @@ def _limits(
 
 @double_program()
 def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
-    """As if all K clusters were of one class, and the other class had no error."""
+    """Moments of one class that holds all K clusters; the other class has variance 0."""
     sizes = jnp.full_like(estimate, k)
     return Moments(estimate, (jnp.zeros_like(error), error**2 * k), (sizes, sizes))
 
@@ -289,16 +296,16 @@ def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
 def _by_wilson(
     result: BootstrapResult, items: Items, ids: Clusters | None, level: float
 ) -> Interval:
-    """A share of so many draws as give the bootstrap's error, and of no more than positives."""
+    """Wilson's interval on the effective size of the bootstrap, at most the number of positives."""
     positives = count_positives(items, ids, result.estimate.ndim)
     low, high = map(as_default, _wilson(result.estimate, result.standard_error, positives, level))
     return Interval(result.estimate, low, high, result.standard_error, "wilson", level)
 
 
 def count_positives(items: Items, ids: Clusters | None, ndim: int) -> Array:
-    """The positives of each problem, or the clusters that have one, to be drawn independently.
+    """The number of independent positives: of positives, or of clusters that contain one.
 
-    They go with values of `ndim` axes, the batch's first.
+    Shaped to broadcast with values of `ndim` axes, the batch axes first.
     """
     where = jnp.ones(1, bool) if items.where is None else jnp.asarray(items.where)
     positive = (jnp.asarray(items.labels) == 1) & where

@@ -1,4 +1,4 @@
-"""What inference adds to each metric: how its bootstrap is finished, and the interval of "auto"."""
+"""What inference knows of each metric: its default interval and how its resamples are evaluated."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _MANY = 8
 
 
 class Curves(NamedTuple):
-    """Of the ROC curves of resamples, in counts; the last axis is the resamples.
+    """Counts of the ROC curve of each resample; the last axis is the resamples.
 
     Attributes:
-      negatives: `[resamples]`, all of them.
-      positives: `[resamples]`.
-      area: `[limits, resamples]`, under the curve left of each limit; without limits `[resamples]`.
-      caught: `[limits, resamples]`, positives at the last threshold within each limit.
+      negatives: `[resamples]`, all negatives drawn.
+      positives: `[resamples]`, all positives drawn.
+      area: `[limits, resamples]`, pairs under the curve left of each limit; `[resamples]` without
+        limits.
+      caught: `[limits, resamples]`, true positives at the last threshold within each limit.
     """
 
     negatives: Array
@@ -37,13 +38,13 @@ class Curves(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """How a metric is computed of many resamples; hashable.
+    """How a metric is computed for many resamples. Hashable.
 
     Attributes:
       chosen: the metric.
-      merges: whether neighbouring runs of one class may be one.
-      of_curves: of Curves and the options, the same value; None if it needs tables.
-      limits: the names of options that are false positive rates, up to which the curve is needed.
+      merges: whether neighbouring items of one class and different scores may be drawn as one run.
+      of_curves: the metric as a function of Curves and the options; None if it needs score tables.
+      limits: names of the options that are false positive rates; the curve beyond them is not used.
     """
 
     chosen: Chosen
@@ -53,13 +54,14 @@ class Finish(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A metric as a share of the largest value that it can have.
+    """A metric as a share, 0 to 1, of its largest possible value.
 
     Attributes:
-      metric: the share.
+      metric: the share, as a metric.
       numbers: the options that the largest value depends on.
-      scale: the scale of the metric.
-      value_of: of a share, the numbers and the scale, the metric; linear in the share.
+      scale: the scale of the original metric.
+      value_of: from the share, the numbers and the scale to the original metric; linear in the
+        share.
     """
 
     metric: Callable[..., Any]
@@ -72,12 +74,12 @@ class ErrorBars(NamedTuple):
     """What inference adds to a metric.
 
     Attributes:
-      auto: the method that "auto" stands for where the closed form does not serve.
+      auto: the method of "auto" where the closed form does not hold.
       closed_form: the rule from moments to limits, if there is one.
-      slope_in: the option by which that rule needs the derivative of the share.
-      serves: whether the closed form holds with such options.
-      share: with such options, the share of the largest value that rules are for; itself if None.
-      finish: a faster way than score tables from resamples to values, with such options.
+      slope_in: the option with respect to which that rule needs the derivative of the share.
+      serves: from the options to whether the closed form holds.
+      share: from the options to the Share that the rules are for; None if it is the metric.
+      finish: from the default Finish and the options to a faster one.
     """
 
     auto: str = "percentile"
@@ -89,7 +91,7 @@ class ErrorBars(NamedTuple):
 
 
 def error_bars_of(metric: Metric) -> ErrorBars:
-    """What inference adds to a metric; nothing to one of a user."""
+    """The ErrorBars of a metric of the library; the default ones for a user's metric."""
     return _ERROR_BARS.get(metric, ErrorBars())
 
 
@@ -157,7 +159,7 @@ def _scaled(area: Array, curves: Curves, options: Options) -> Array:
 def _finish_recall(finish: Finish, options: Options) -> Finish:
     if options["method"] == "quantile":
         return finish
-    # Each limit adds to the work of the scan; many are looked up in tables in less time.
+    # The scan pays for each limit, so score tables are faster for many limits.
     if options["method"] == "step" and np.size(options["max_fpr"]) <= _MANY:
         finish = finish._replace(of_curves=_recall_at_fpr, limits=("max_fpr",))
     return finish._replace(merges=True)

@@ -1,4 +1,4 @@
-"""Permutation tests of pairs of models, by swapping their ranks item by item."""
+"""Permutation tests of pairs of models: the two models swap their ranks of random items."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class PermutationTest:
     """Permutation tests of pairs of models.
 
     Attributes:
-      estimate: `[models]`, the metric of each.
-      difference: `[models, models]`, row minus column.
-      p_value: `[models, models]`, two-sided.
+      estimate: `[models]`, the metric of each model.
+      difference: `[models, models]`, the difference of the metric, row minus column.
+      p_value: `[models, models]`, two-sided, for each pair alone.
     """
 
     estimate: Array
@@ -49,30 +49,31 @@ def permutation_test(
     where: ArrayLike | None = None,
     memory_budget: int = MEMORY_BUDGET,
 ) -> PermutationTest:
-    """Permutation tests of pairs of models, by swapping their ranks item by item.
+    """P-values of permutation tests of pairs of models, which swap the ranks of random items.
 
-    p = (1 + #{b: |d*_b| >= |d|}) / (1 + n_resamples), where for d*_b each item's ranks under the
-    two models are swapped or not by a fair coin. Ranks within a model, ties averaged, take the
-    place of scores, since two models' scores need not be in one unit. Exact under the hypothesis
-    that the two models rank items exchangeably.
+    p = (1 + #{b: |d*_b| >= |d|}) / (1 + n_resamples), with d the difference of two models. For
+    d*_b a fair coin decides for each item whether the two models swap their ranks of it. Ranks,
+    with ties averaged, replace the scores because the scores of two models need not have the same
+    unit. The test is exact under the hypothesis that the two models rank items exchangeably.
 
     Args:
-      metric: any with one value a table that depends on ranks alone.
+      metric: any metric with one value for each score table that depends on the ranks alone.
       scores: `[models, n]`, higher is more positive; two models or more.
       labels: `[n]`, bool or 0 and 1.
-      key: a JAX random key. All pairs have the same coins.
-      n_resamples: how many permutations, at least 1.
+      key: a JAX random key. All pairs of models use the same coins.
+      n_resamples: the number of permutations, at least 1.
       where: `[n]` bool, False for items to leave out.
-      memory_budget: the bytes that one batch of permutations may take.
+      memory_budget: the most bytes that one batch of permutations may take.
 
     Returns:
-      A PermutationTest, each `[models, models]`, row minus column.
+      A PermutationTest `[models, models]`, row minus column, in the unit of the metric.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; scores are not `[models, n]` with
+        two models or more, labels differ between models, or the metric has several values.
 
-    NaN where the metric is; 1 of a model and itself. Time O(models^2 n_resamples n), memory
-    O(n + memory_budget).
+    NaN where the metric is NaN; the p-value of a model and itself is 1. Time
+    O(models^2 n_resamples n), memory O(n + memory_budget).
 
     Example:
       >>> import jax
@@ -112,11 +113,11 @@ def permutation_test(
 
 @double_program("n_models")
 def _of_pairs(values: list[Array], n_models: int) -> tuple[Array, Array]:
-    """Differences and p-values, of values `[1 + n_resamples, 2]` of each pair, the data first."""
+    """Differences and p-values from values `[1 + n_resamples, 2]` of each pair, the data first."""
     difference, p_value = jnp.zeros((n_models, n_models)), jnp.ones((n_models, n_models))
     for (a, b), of_pair in zip(itertools.combinations(range(n_models), 2), values, strict=True):
         swapped = of_pair[:, 0] - of_pair[:, 1]
-        # Sums of the same numbers in another order are no other difference.
+        # A tolerance, as equal differences may be sums in another order, rounded differently.
         extreme = jnp.abs(swapped) >= jnp.abs(swapped[0]) * (1 - 1e-9)
         p = jnp.where(jnp.isnan(swapped[0]), jnp.nan, jnp.mean(extreme))
         difference = difference.at[a, b].set(swapped[0]).at[b, a].set(-swapped[0])
@@ -126,7 +127,7 @@ def _of_pairs(values: list[Array], n_models: int) -> tuple[Array, Array]:
 
 @double_program()
 def _ranks(items: Items) -> tuple[Array, ...]:
-    """Of each model, minus twice the rank of each item from the top, ties averaged."""
+    """Minus twice the rank from the top, ties averaged: integers, and higher is more positive."""
     items = jax.tree.map(jnp.asarray, items)
     order = in_order(items)
     place = jnp.arange(order.keys.shape[-1], dtype=jnp.int32)

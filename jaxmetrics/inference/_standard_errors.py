@@ -25,29 +25,30 @@ def influence(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The influence of each item on a metric.
+    """The influence function of a metric, evaluated at each item.
 
-    phi_i = n_c w_i d metric / d w_i, with n_c the items of i's class and the class totals held
-    fixed. The metric with another item like i in place of an average one of its class is about
-    metric + phi_i / n_c; over each class the values sum to 0. One gradient gives them all, ties
-    and weights included. For `roc_auc` they are DeLong's placement values minus the AUC.
+    phi_i = n_c w_i d metric / d w_i, with n_c the number of items of i's class and the total weight
+    of each class held fixed. Another item like i in place of an average one of its class changes
+    the metric by about phi_i / n_c. The values of each class sum to 0. For `roc_auc` they are
+    DeLong's placement values minus the AUC.
 
     Args:
-      metric: one that is smooth in the weights and has one value a table: `roc_auc`,
-        `partial_auc`, `average_precision`, your own, or a functools.partial of one.
+      metric: a metric that is smooth in the weights and has one value for each score table:
+        `roc_auc`, `partial_auc`, `average_precision`, your own, or a functools.partial of one.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      weights: `[..., n]`, not negative.
+      weights: `[..., n]`, not negative; an item of weight k counts k times in the metric, but is
+        one observation.
       where: `[..., n]` bool, False for items to leave out; their influence is 0.
 
     Returns:
       `[..., n]`, in the unit of the metric.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, the metric has
-        several values a table or no usable gradient; `bootstrap` serves those.
+      TypeError, ValueError: as the conventions list under Errors; the metric is not smooth in the
+        weights, or has several values. `bootstrap` takes such metrics.
 
-    NaN where the metric is. Time O(n log n), memory O(n) for each row of the batch.
+    NaN where the metric is NaN. Time O(n log n), memory O(n) for each row of the batch.
 
     Example:
       >>> import jaxmetrics as jm
@@ -78,37 +79,39 @@ def standard_error(
 ) -> Array:
     """The standard error of a metric, from its influence function or from resamples.
 
-    SE^2 = sum over classes c of n_c / (n_c - 1) sum_(i in c) (w_i d metric / d w_i)^2, which for
-    `roc_auc` is DeLong's variance. With clusters, of which items within one may depend on each
-    other: K / (K - 1) sum_k (sum_(i in k) w_i d metric / d w_i)^2 over K clusters. For a metric
-    that is not smooth in the weights it is the standard deviation of bootstrap replicates.
+    SE^2 = sum over classes c of n_c / (n_c - 1) sum_(i in c) (w_i d metric / d w_i)^2, with the
+    total weight of each class held fixed; for `roc_auc` this is DeLong's variance. With K clusters
+    SE^2 = K / (K - 1) sum_k (sum_(i in k) w_i d metric / d w_i)^2. For a metric that is not smooth
+    in the weights SE is the standard deviation of bootstrap replicates.
 
     Args:
-      metric: any. One that is smooth in the weights, such as `roc_auc`, `partial_auc` and
-        `average_precision`, must have one value a table; others need a key.
+      metric: any metric. One that is smooth in the weights, such as `roc_auc`, `partial_auc` and
+        `average_precision`, must have one value for each score table; others need a key.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       key: a JAX random key, for metrics that are resampled.
-      n_resamples: how many resamples those take.
-      stratify: draw each class by itself, so that its size stays; else from all items.
-      clusters: `[n]`, integers or strings, the same for items that belong together (a patient, a
-        user); not traced.
-      weights: `[..., n]`, not negative.
+      n_resamples: the number of resamples, for metrics that are resampled.
+      stratify: True keeps the number of items of each class fixed in every resample; False draws
+        from all items together.
+      clusters: `[n]`, integers or strings, not traced. Items of one cluster (a patient, a user) may
+        depend on each other: the error is that of whole clusters.
+      weights: `[..., n]`, not negative; an item of weight k counts k times in the metric, but is
+        one observation.
       where: `[..., n]` bool, False for items to leave out.
-      amounts: `[..., n]`, for metrics that take them.
-      memory_budget: the bytes that one batch of resamples may take.
-      progress: called with the number of resamples that are ready, as they become so.
+      amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
+      memory_budget: the most bytes that one batch of resamples may take.
+      progress: a function of the number of finished resamples, called after each round of batches.
 
     Returns:
       `[...]`, in the unit of the metric.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, a smooth metric
-        has several values a table, or a key is missing for one that is not smooth.
+      TypeError, ValueError: as the conventions list under Errors; a smooth metric has several
+        values, or a metric that is not smooth has no key.
 
-    NaN where the metric is, and where a class has one item or there is one cluster. 0 where the
-    classes are perfectly separated: `confidence_interval` has an interval for that case too. Time
-    O(n log n), memory O(n) for each row of the batch; of resampled metrics as `bootstrap`.
+    NaN where the metric is NaN. A smooth metric also has NaN where a class has one item or there is
+    one cluster. 0 where the classes are perfectly separated: `confidence_interval` serves this case
+    too. Time O(n log n), memory O(n) for each row of the batch; as `bootstrap` if resampled.
 
     Example:
       >>> import jaxmetrics as jm
@@ -140,25 +143,29 @@ def covariance(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The covariance of a metric between models that score the same items.
+    """The covariance matrix of a metric between models that score the same items.
 
     Cov_ab = sum over classes c of n_c / (n_c - 1) sum_(i in c) (w_i d metric_a / d w_i)
-    (w_i d metric_b / d w_i); the diagonal is `standard_error` squared.
+    (w_i d metric_b / d w_i), with the total weight of each class held fixed. The diagonal is
+    `standard_error` squared.
 
     Args:
-      metric: one that is smooth in the weights and has one value a table, as for `influence`.
+      metric: a metric that is smooth in the weights and has one value for each score table, as for
+        `influence`.
       scores: `[..., models, n]`, higher is more positive.
       labels: `[n]` or `[..., models, n]`, bool or 0 and 1.
-      clusters: `[n]`, integers or strings, the same for items that belong together; not traced.
-      weights: as labels, not negative.
-      where: as labels, bool, False for items to leave out.
+      clusters: `[n]`, integers or strings, not traced. Items of one cluster may depend on each
+        other: the covariance is that of whole clusters.
+      weights: shaped as labels, not negative; an item of weight k counts k times in the metric, but
+        is one observation.
+      where: shaped as labels, bool, False for items to leave out.
 
     Returns:
-      `[..., models, models]`.
+      `[..., models, models]`, in the squared unit of the metric.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, the metric has
-        several values a table or no usable gradient; `bootstrap` serves those.
+      TypeError, ValueError: as the conventions list under Errors; scores have no axis of models, or
+        the metric is not smooth in the weights or has several values, which `bootstrap` takes.
 
     NaN as for `standard_error`. Time O(models n log n + models^2 n), memory O(models n).
 

@@ -1,1 +1,1 @@
-"""Resampling: units, draws of them, and the metric of each resample."""
+"""Resampling: the units, how often each is drawn, and the metric of each resample."""

@@ -1,4 +1,4 @@
-"""The bootstrap of any metric of a score table, and of means of per-query values."""
+"""The bootstrap of any metric of a score table, and of means of values of queries."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ REPLICATE_METHODS = ("percentile", "basic", "bca", "wald")
 )
 @dataclass(frozen=True)
 class BootstrapResult:
-    """The bootstrap of a metric.
+    """The estimate of a metric and its bootstrap replicates.
 
     Attributes:
       estimate: `[...]`, the metric of the data.
-      replicates: `[n_resamples, ...]`, the metric of each resample; NaN where it is undefined.
-      standard_error: `[...]`, the standard deviation of the replicates that are defined.
-      n_undefined: `[...]`, how many resamples lack a class; they are left out of all else.
+      replicates: `[n_resamples, ...]`, the metric of each resample; NaN where it is undefined, as
+        in resamples that lack a class.
+      standard_error: `[...]`, the standard deviation of the replicates that are not NaN.
+      n_undefined: `[...]`, the number of resamples that lack a class; all of them if a valid score
+        is NaN. The standard error and intervals leave these resamples out.
     """
 
     estimate: Any
@@ -60,22 +62,23 @@ class BootstrapResult:
 
         Args:
           method: "percentile", "basic", "bca" or "wald", which is estimate -+ z standard errors.
-          confidence_level: in (0, 1).
-          acceleration: for "bca"; `confidence_interval` finds it. Without it the interval is
-            corrected for bias alone.
+          confidence_level: in (0, 1), the nominal coverage.
+          acceleration: the skewness correction of "bca", which `confidence_interval` computes. The
+            default of 0 corrects for bias alone.
 
         Returns:
-          An Interval `[...]`.
+          An Interval `[...]` in the unit of the metric.
 
         Raises:
-          TypeError, ValueError: an argument is not what it should be.
+          TypeError, ValueError: the method is none of these, the level is not in (0, 1), or the
+            metric returns several arrays.
         """
         checks.check_choice("method", method, REPLICATE_METHODS)
         level = checks.check_level(confidence_level)
         if not isinstance(self.replicates, jax.Array):
             raise TypeError(
-                "the metric has several results: take one, as in "
-                "dataclasses.replace(result, estimate=result.estimate.value, ...)"
+                "the metric has several results, and an interval is for one: write "
+                "dataclasses.replace(result, estimate=result.estimate.value, ...).interval(...)"
             )
         if method == "wald":
             low, high = wald_limits(self.estimate, self.standard_error, level)
@@ -109,44 +112,47 @@ def bootstrap(
     memory_budget: int = MEMORY_BUDGET,
     progress: Callable[[int], None] | None = None,
 ) -> BootstrapResult:
-    """The bootstrap of a metric: its value on resamples of the items, drawn with replacement.
+    """Bootstrap replicates of a metric: its values on resamples drawn with replacement.
 
-    theta*_b = metric of the items, of which item i counts c_bi times, with counts c_b multinomial
-    within each class. One sort serves all resamples, and all models of a batch get the same ones,
-    so that replicates of two models may be subtracted. Where the metric allows it, only the part of
-    the data that it depends on is drawn; the answer is exact all the same.
+    theta*_b = metric with item i counted c_bi times, with counts c_b multinomial within each class.
+    One sort serves all resamples. All models of a batch get the same resamples, so the replicates
+    of two models may be subtracted. Resampling skips items that cannot change the metric; the
+    distribution of the replicates stays exact.
 
     Args:
       metric: any metric of a score table, a functools.partial of one, or a function of a
         ScoreTable; it may return several values.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      key: a JAX random key. The same key gives the same answer, whatever `batch` is.
-      n_resamples: how many, at least 1.
-      stratify: draw each class by itself, so that its size stays; else from all items.
-      clusters: `[n]`, integers or strings, the same for items that are drawn together (a patient,
-        a user). Whole clusters are drawn, from all of them; `stratify` has no say then.
+      key: a JAX random key. The same key gives the same replicates for every `batch`.
+      n_resamples: the number of resamples, at least 1.
+      stratify: True keeps the number of items of each class fixed in every multinomial resample;
+        False draws from all items together.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) are drawn
+        together; clusters are drawn from all clusters, and `stratify` has no effect.
       resampling: "multinomial"; "poisson", independent counts of mean 1; "bayesian", weights from
         an exponential distribution.
       weights: `[..., n]`, not negative; an item's count multiplies its weight.
       where: `[..., n]` bool, False for items to leave out.
-      amounts: `[..., n]`, for metrics that take them.
-      batch: how many resamples to work on at a time, instead of what the memory budget allows.
-      memory_budget: the bytes that one batch may take; there are as many at once as processors.
-      progress: called with the number of resamples that are ready, as they become so.
+      amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
+      batch: the number of resamples in memory at a time, in place of what `memory_budget` allows.
+      memory_budget: the most bytes that one batch may take; on the CPU as many batches run at once
+        as there are processors.
+      progress: a function of the number of finished resamples, called after each round of batches.
 
     Returns:
-      A BootstrapResult, whose replicates are `[n_resamples, ...]`. Where labels or where differ
-      along the batch, each row is resampled by itself.
+      A BootstrapResult, whose replicates are `[n_resamples, ...]` in the unit of the metric. If
+      labels or where differ along the batch, each row is resampled separately.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; the key is missing, n_resamples
+        is below 1, or clusters are not `[n]`.
 
-    NaN where the metric is, and in resamples that lack a class, which are counted. Time
-    O(n log n) for the sort and about 3 ns for each resample of each run of items of one class (for
-    metrics of the ROC curve's area and for recall at a false positive rate, and of those only up to
-    `max_fpr`) or of each item (others); memory O(n + memory_budget). In `jit` nothing is left out
-    for speed.
+    NaN where the metric is NaN, and in resamples that lack a class, which are counted. Time
+    O(n log n) for the sort, then about 3 ns for each resample of each item. For one model without
+    weights, amounts and clusters, areas under the ROC curve and recall at a false positive rate
+    take this time only for each run of neighbouring items of one class, and, stratified and outside
+    of `jit`, only for runs up to `max_fpr`. Memory O(n + memory_budget).
 
     Example:
       >>> import jax
@@ -167,13 +173,15 @@ def bootstrap(
 
 
 def check_amounts(metric: MetricLike, items: Items) -> None:
-    """Refuse amounts for a metric that has no use for them."""
+    """Refuse amounts for a metric that takes none."""
     if items.amounts is not None and not record_of(metric).amounts:
-        raise TypeError("amounts are for metrics that take them, such as recall_at_fpr")
+        raise TypeError(
+            "amounts are for metrics that take them, such as recall_at_fpr: leave amounts out"
+        )
 
 
 def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapResult:
-    """The bootstrap of items that have been checked."""
+    """The bootstrap of checked items."""
     request.check()
     found = _over_batch(metric, items, request)
     result = result_of(found)
@@ -183,7 +191,7 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
 
 
 def result_of(found: Replicates) -> BootstrapResult:
-    """Of replicates the first of which is the estimate."""
+    """The result of replicates whose first is the metric of the data."""
     dtype = numerics.default_float()
     defined = jnp.asarray(found.defined)
 
@@ -202,13 +210,14 @@ def _warn_of_undefined(n_undefined: Any, request: Request) -> None:
     most, n_resamples = int(n_undefined.max(initial=0)), request.n_resamples
     if most == n_resamples:
         warnings.warn(
-            "the metric is undefined, as a class is absent or a score is NaN: its error is NaN",
+            "the metric is undefined, as a class is absent or a score is NaN: its standard error "
+            "is NaN",
             stacklevel=4,
         )
     elif most:
-        hint = "" if request.clusters else ": stratify=True draws each class by itself"
+        hint = "" if request.clusters else ": write stratify=True to draw each class separately"
         warnings.warn(
-            f"{most} of {n_resamples} resamples have items of one class only, and are left "
+            f"{most} of {n_resamples} resamples have items of one class only and are left "
             f"out{hint}",
             stacklevel=4,
         )
@@ -258,30 +267,31 @@ def bootstrap_mean(
     batch: int | None = None,
     memory_budget: int = MEMORY_BUDGET,
 ) -> BootstrapResult:
-    """The bootstrap of a mean over queries, such as of nDCG: one matrix product a batch.
+    """Bootstrap replicates of a mean over queries, such as the mean nDCG.
 
     mean*_b = sum_q c_bq w_q v_q / sum_q c_bq w_q, with counts c_b of the queries multinomial. All
-    rows get the same resamples, so that replicates of two models may be subtracted.
+    rows get the same resamples, so the replicates of two models may be subtracted.
 
     Args:
-      values: `[..., queries]`, a value for each query.
-      key: a JAX random key. The same key gives the same answer, whatever `batch` is.
-      n_resamples: how many, at least 1.
+      values: `[..., queries]`, a value for each query, with a row for each model.
+      key: a JAX random key. The same key gives the same replicates for every `batch`.
+      n_resamples: the number of resamples, at least 1.
       resampling: "multinomial"; "poisson", independent counts of mean 1; "bayesian", weights from
         an exponential distribution.
-      weights: `[..., queries]`, not negative.
+      weights: `[..., queries]`, not negative; a query's count multiplies its weight.
       where: `[..., queries]` bool, False for queries to leave out, such as ~isnan(values).
-      batch: how many resamples to work on at a time, instead of what the memory budget allows.
-      memory_budget: the bytes that one batch may take.
+      batch: the number of resamples in memory at a time, in place of what `memory_budget` allows.
+      memory_budget: the most bytes that one batch may take.
 
     Returns:
-      A BootstrapResult, whose replicates are `[n_resamples, ...]`.
+      A BootstrapResult, whose replicates are `[n_resamples, ...]` in the unit of the values.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; the key is missing, or a weight
+        is negative or not finite.
 
-    NaN where a value that is not left out is NaN, where no query is valid, and in resamples that
-    have none that is. Time O(n_resamples queries rows), memory O(memory_budget).
+    NaN where a valid value is NaN, where no query is valid, and in resamples without a valid query.
+    Time O(n_resamples queries rows), memory O(memory_budget).
 
     Example:
       >>> import jax

@@ -1,4 +1,4 @@
-"""How often each unit is in each resample: many resamples at once, in whole tiles of units."""
+"""The number of times that each resample draws each unit, for many resamples at once."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from jaxmetrics.inference._bootstrap.random import Distribution, Words
 from jaxmetrics.inference._bootstrap.units import TILE, Units
 
 COUNTS = jnp.uint16
-# Missing items are added in blocks of this many.
+# Items that a resample lacks are added in blocks of this many.
 BLOCK = 32
 
 
 class Sampler(NamedTuple):
-    """What the draws of some units need, whatever the chunk of resamples.
+    """The inputs of all draws, the same for every chunk of resamples.
 
     Attributes:
-      units: what is drawn.
-      words: `[2]`, of the random key.
+      units: the units to draw.
+      words: `[2]`, the words of the random key.
       tables: alias tables of Poisson counts, flattened, by stratum and then by size of the unit.
-      starts: their first counts.
-      rest: by stratum, the distribution of the count of items that no unit has; None if all have.
+      starts: the first count of each table.
+      rest: by stratum, the distribution of the number of draws of items that are in no unit; None
+        if every item is in a unit.
     """
 
     units: Units
@@ -38,12 +39,12 @@ class Sampler(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """A chunk of resamples, which are the last axis.
+    """The draws of a chunk of resamples; the last axis is the resamples.
 
     Attributes:
       counts: `[units, resamples]`, how often each unit is drawn.
-      totals: `[2, resamples]`, all items drawn of each stratum, also those that no unit has.
-      accepted: `[resamples]`; others are to be ignored, which does not bias those accepted.
+      totals: `[2, resamples]`, the number of items drawn from each stratum, in a unit or not.
+      accepted: `[resamples]`, False for resamples to ignore. Ignoring them causes no bias.
     """
 
     counts: Array
@@ -52,24 +53,24 @@ class Draws(NamedTuple):
 
 
 def rates_of(total: Array, fill: Array) -> Array:
-    """The rates `[2]` of the Poisson counts of each stratum: 1, or, if totals are filled, less.
+    """The rates `[2]` of the Poisson counts of each stratum: 1, or less if totals are filled.
 
-    So much less that the sum, whose standard deviation is sqrt(n), is seldom above n.
+    Lowered by two standard deviations, 2 sqrt(n), so that the total rarely exceeds n.
     """
     lower = 1 - jnp.minimum(1, 2 / jnp.sqrt(jnp.maximum(total.astype(jnp.float64), 1)))
     return jnp.where(fill, lower, 1.0)
 
 
 def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:
-    """The resamples `first` to `first + n - 1`, of which number 0 is the data as they are.
+    """The resamples `first` to `first + n - 1`; number 0 is the data themselves.
 
-    Even numbers come first, then odd ones: the two words of a Threefry block. `n` and `first` are
-    even. `in_turn` puts results right.
+    Even numbers come first, then odd ones, as a Threefry block has two words. `n` and `first` are
+    even. `in_turn` restores the order.
 
-    Multinomial: Poisson counts, given their total, are multinomial. They are drawn at a rate a
-    little below 1, and as many single items as are missing are added, each equally likely. Where
-    the total is not within two standard deviations of its mean the resample is not accepted, which
-    depends on the total alone.
+    Multinomial: Poisson counts are multinomial given their total. They are drawn at a rate a little
+    below 1, and then the missing items are added one by one, each item equally likely. A resample
+    is accepted if its total is within two standard deviations of its mean. This depends on the
+    total alone, so it does not bias the counts.
     """
     units, resamples = source.units, numbers(first, n)
     if resampling == "bayesian":
@@ -90,13 +91,13 @@ def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:
 
 
 def numbers(first: Array, n: int) -> Array:
-    """The numbers of the resamples of a chunk, in the order of the draws."""
+    """The resample numbers of a chunk, in the order of the draws."""
     even = first.astype(jnp.uint32) + jnp.arange(0, n, 2, dtype=jnp.uint32)
     return jnp.concatenate([even, even + 1])
 
 
 def in_turn(values: Array) -> Array:
-    """Values `[resamples, ...]` of a chunk, in the order of the resamples' numbers."""
+    """Values `[resamples, ...]` of a chunk, in the order of the resample numbers."""
     halves = values.reshape(2, -1, *values.shape[1:])
     return jnp.swapaxes(halves, 0, 1).reshape(values.shape)
 
@@ -107,10 +108,10 @@ def _words_ahead(
     body: Callable[[Any, Any], Any],
     state: Any,
 ) -> Any:
-    """`state = body(words(state), state)` while there is `more(state)`.
+    """Repeats `state = body(words(state), state)` while `more(state)`.
 
-    The words are made at the end of the step before. They are then in memory, where XLA would else
-    fuse their arithmetic into the gathers that use them, which are not vectorised.
+    Each step ends with the words of the next, so the words are in memory when they are used.
+    Otherwise XLA fuses their arithmetic into the gathers that use them, which are not vectorised.
     """
 
     def step(carry: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -134,7 +135,7 @@ def _of_tiles(
     def words(state: tuple[Array, Array, Array]) -> Array:
         tile = state[0]
         unit = (tile * TILE).astype(jnp.uint32) + lax.broadcasted_iota(jnp.uint32, half, 0)
-        if count is _coin:  # both units of a pair have one coin
+        if count is _coin:  # the two units of a pair share one coin
             unit = units.owner.astype(jnp.uint32)[jnp.minimum(unit, len(units.owner) - 1)]
         return jnp.concatenate(random.threefry(key, unit, pair), axis=1)
 
@@ -173,7 +174,7 @@ def _coin(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
 
 
 def _rest(source: Sampler, resamples: Array) -> Array:
-    """How many items `[2, resamples]` fall to no unit."""
+    """The number of draws `[2, resamples]` of items that are in no unit."""
     if source.rest is None:
         return jnp.zeros((2, len(resamples)), jnp.int32)
     left = (source.units.total - source.units.drawn)[:, None]
@@ -187,9 +188,9 @@ def _rest(source: Sampler, resamples: Array) -> Array:
 
 
 class _Slots(NamedTuple):
-    """How far items have been added: block after block of slots, stratum after stratum.
+    """The state of adding items: block after block of slots, stratum after stratum.
 
-    `passed` `[resamples]` is how many of the missing items of the stratum were dealt with.
+    `passed` `[resamples]` is the number of missing items of the stratum that are settled.
     """
 
     stratum: Array
@@ -199,10 +200,10 @@ class _Slots(NamedTuple):
 
 
 def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) -> Array:
-    """The counts, with items added one by one, as many as are missing `[2, resamples]`.
+    """The counts with the `missing` items `[2, resamples]` added one by one.
 
-    Items that no unit has would change nothing. They are passed over, whose number before the next
-    that a unit has is geometric.
+    Items in no unit change nothing and are skipped: the number of draws up to the next item that is
+    in a unit is geometric.
     """
     units = source.units
     key = random.for_purpose(source.words, 2)

@@ -1,7 +1,7 @@
 """From the draws of a chunk of resamples to the metric of each.
 
-One scan along the cells, for all resamples of a chunk in step, serves the areas under the ROC curve
-and the recall at a false positive rate. Any other metric is given the score tables.
+Areas under the ROC curve and recall at a false positive rate come from one scan along the cells,
+for all resamples of a chunk at once. Any other metric is called with the score tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jaxmetrics.inference._bootstrap.units import TILE, Cells
 from jaxmetrics.inference._metrics import Curves, Finish, error_bars_of
 
 UNROLL = 16
-# Sums of weights in two orders differ by less.
+# Above the relative difference of two sums of the same weights in different orders.
 _ROUNDING = 1e-9
 
 
@@ -42,7 +42,7 @@ class Finished(NamedTuple):
     Attributes:
       values: `[resamples, ...]`, or a pytree of such.
       defined: `[resamples]`, whether both classes were drawn.
-      sufficient: `[resamples]`, whether the cells reached every limit.
+      sufficient: `[resamples]`, whether the cells reach every limit.
     """
 
     values: Any
@@ -56,10 +56,10 @@ def finish(
     """The metric of each resample of one model.
 
     Args:
-      how: what `finish_of` gave.
+      how: the Finish of `finish_of`.
       counts: `[units, resamples]`, how often each unit is drawn.
-      cells: where the model has the units.
-      totals: `[2, resamples]`, all negatives and positives drawn, if they are known.
+      cells: the model's places of the units.
+      totals: `[2, resamples]`, all negatives and positives drawn; None if unknown.
       arrays: the options that are arrays.
     """
     if how.of_curves is None:
@@ -84,7 +84,7 @@ def finish(
 def _curves(
     counts: Array, cells: Cells, totals: Array | None, limits: Array | None
 ) -> tuple[Curves, Array]:
-    """The curves, and the negatives within the cells."""
+    """The curves, and the number of negatives drawn in the cells, `[resamples]`."""
     edge = within = None
     totals = None if totals is None else totals.astype(jnp.float64)
     if limits is not None:
@@ -98,7 +98,7 @@ def _curves(
         count, positive, negative, joined = inputs
         count = count.astype(jnp.float64)
         p, n = count * positive, count * negative
-        tied = tied * joined + n  # negatives of this score, which come before its positives
+        tied = tied * joined + n  # the negatives of a score come before its positives
         if edge is None:
             area = area + n * tps + p * tied * 0.5
         else:
@@ -133,7 +133,7 @@ def _curves(
 
 
 def _of_cells(counts: Array, cells: Cells, of_tile: Callable[[Array], Array]) -> Array:
-    """The counts `[cells, resamples]` of a tile of cells."""
+    """The counts `[cells, resamples]` in a tile of cells."""
     if cells.unit is None:
         return of_tile(counts)
     return counts.at[of_tile(cells.unit)].get(mode="promise_in_bounds")
@@ -156,7 +156,7 @@ def _totals(counts: Array, cells: Cells) -> Array:
 
 
 def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options) -> Finished:
-    """By the metric's own function, a resample at a time on the CPU, whose cache then holds it."""
+    """By the metric's own function; on the CPU one resample at a time, to stay in the cache."""
     valid = jnp.arange(len(cells.joined)) < cells.used
     rows = jnp.maximum(jnp.cumsum(~cells.joined & valid, dtype=jnp.int32) - 1, 0)
     lowest = jnp.min(jnp.where(valid, cells.thresholds, jnp.inf))
@@ -178,7 +178,7 @@ def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options) -> Fin
 
 
 def _by_row(drawn: Array, classes: list[Array], rows: Array) -> tuple[Array, Array]:
-    """The positives and the negatives `[rows]` of cells that are drawn so many times."""
+    """The positives and the negatives `[rows]` of cells drawn `drawn` times."""
 
     def sums(x: Array) -> Array:
         return jnp.zeros_like(x).at[rows].add(x, indices_are_sorted=True, mode="promise_in_bounds")
@@ -186,6 +186,6 @@ def _by_row(drawn: Array, classes: list[Array], rows: Array) -> tuple[Array, Arr
     if any(numerics.is_inexact(x) for x in (drawn, *classes)):
         each = drawn.astype(jnp.float64)
         return sums(each * classes[0]), sums(each * classes[1])
-    # Both in one word, and so in one pass.
+    # Both sums in one 64-bit word take one scatter instead of two.
     both = sums(drawn.astype(jnp.int64) * ((classes[0].astype(jnp.int64) << 32) | classes[1]))
     return (both >> 32).astype(jnp.int32), both.astype(jnp.int32)

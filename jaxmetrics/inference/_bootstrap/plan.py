@@ -1,4 +1,4 @@
-"""What all chunks of a bootstrap share: the units that are drawn and the cells that they fill."""
+"""What all chunks of a bootstrap share: the units to draw and the cells that they fill."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Plan(NamedTuple):
     """How to resample, as compile-time constants.
 
     Attributes:
-      resampling: "multinomial", "poisson" or "bayesian".
-      stratified: whether each class is drawn by itself.
-      by_class: whether draws add up to the items of each class, so that their totals are known.
-      max_size: the most items that are drawn as one.
+      resampling: "multinomial", "poisson", "bayesian", or "swap" for permutations.
+      stratified: whether each class is drawn separately.
+      by_class: whether the totals of the draws are the numbers of items of each class.
+      max_size: the largest number of items in a unit.
       finish: how the metric is computed; None for a mean.
     """
 
@@ -64,13 +64,14 @@ class Plan(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What all chunks share.
+    """The arrays that all chunks share.
 
     Attributes:
-      sampler: of the units.
-      cells: without runs, with an axis of models; for a mean, values and weights `[models, n]`.
+      sampler: draws the units.
+      cells: Cells, with a leading axis of models unless the units are runs; for a mean, values and
+        weights `[models, n]`.
       arrays: the options of the metric that are arrays.
-      undefined: `[models]` or `[]`, whether the metric is NaN throughout.
+      undefined: `[models]` or `[]`, whether the metric is NaN for every resample.
     """
 
     sampler: Sampler
@@ -84,14 +85,14 @@ def is_traced(*trees: Any) -> bool:
     return is_compiling() or not all(map(is_concrete, jax.tree.leaves(trees)))
 
 
-# Preparing: units and cells from items. What differs between metrics is traced, not static, so that
-# they share these programs.
+# Units and cells from items. Here all that differs between metrics is traced, so that metrics share
+# the compiled programs.
 
 
 def prepare_runs(
     items: Items, plan: Plan, limit: float, _: Any, *, merges: bool
 ) -> tuple[Units, Cells, Any]:
-    """One model, whose items are drawn in runs."""
+    """Units and cells of one model whose items are drawn in runs."""
     items = items._replace(scores=items.scores[0])
     order, bad = _in_order(items)
     total = _by_kind(order)
@@ -101,14 +102,14 @@ def prepare_runs(
             order = _padded(order, int(head_of(order, limit)))
     runs = _runs(order, merges)
     n = len(order.keys)
-    # As many places as there are runs, in few sizes; or, unknown yet, as there are items.
+    # Under a trace the number of runs is unknown, but at most that of items.
     capacity = n if traced else min(_places(int(runs.used)), n)
     like = np.zeros(0, items.scores.dtype)
     return *_units_of_runs(order, runs, total, like, plan.stratified, capacity), bad
 
 
 def _in_order(items: Items) -> tuple[Ordered, Any]:
-    """One problem in order, and whether it is undefined; NumPy's arrays, if NumPy may sort them."""
+    """The items in order, and whether the metric is undefined; NumPy arrays if NumPy sorts them."""
     order = order_now(items)
     if order is not None:
         return order, undefined(Items(*at_hand(*items)))
@@ -122,19 +123,19 @@ def _in_order_on_device(items: Items) -> tuple[Ordered, Array]:
 
 
 def _by_kind(order: Ordered) -> Any:
-    """All negatives and positives, `[2]`."""
+    """The number of negatives and positives, `[2]`."""
     library = numerics.namespace(order.kinds)
     counts = [library.sum(order.kinds == kind) for kind in (NEGATIVE, POSITIVE)]
     return library.stack(counts).astype(np.int32)
 
 
 def _places(n: int) -> int:
-    """At least n, and one of few numbers, so that data of like size share a program."""
+    """A power of two of at least n, so that data of similar size share a compiled program."""
     return max(1 << (n - 1).bit_length(), TILE) if n else TILE
 
 
 def _padded(order: Ordered, n: int) -> Ordered:
-    """The first n items, and items that are left out for the remaining places."""
+    """The first n items, padded with items that are left out."""
     library = numerics.namespace(order.keys)
     widths = (0, _places(n) - n)
     last = ~order.keys.dtype.type(0)
@@ -162,7 +163,7 @@ def _units_of_runs(
 def prepare_items(
     items: Items, plan: Plan, limit: Any, clusters: Clusters | None
 ) -> tuple[Units, Cells, Any]:
-    """Several models, weights, or clusters: each item or cluster is drawn by itself."""
+    """Units and cells of any models, weights and clusters: each item or cluster is a unit."""
     ids, n_clusters = (None, 0) if clusters is None else clusters
     return _units_of_items(items, order_now(items), ids, plan.stratified, limit, n_clusters)
 
@@ -199,7 +200,7 @@ def _units_of_items(
 
 @double_program()
 def units_of_values(items: Items) -> tuple[Units, Array, Array]:
-    """Units, and values and weights `[rows, n]` of which the products with counts are sums."""
+    """Units, and weighted values and weights `[rows, n]`; their products with counts are sums."""
     items = jax.tree.map(jnp.asarray, items)
     n = items.scores.shape[-1]
     valid = jnp.ones(n, bool) if items.where is None else items.where
@@ -234,7 +235,10 @@ def sampler_of(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
 
 @double_program()
 def pairs_of(items: Items) -> tuple[Units, Items]:
-    """Pairs of units, and items that each model has twice: its own, and in the other's place."""
+    """Two units for each item, exactly one of which is drawn, and the items of both models twice.
+
+    A model's first copy of an item has its own score, and its second copy has the other model's.
+    """
     n = items.scores.shape[-1]
     own = jnp.pad(jnp.repeat(jnp.array([1, 0], jnp.int32), n), (0, -2 * n % TILE))
     pair, none = jnp.tile(jnp.arange(n, dtype=jnp.int32), 2), jnp.zeros(2, jnp.int32)

@@ -1,8 +1,8 @@
-"""Random words, whole numbers and Poisson counts, addressed by where they are used.
+"""Counter-based random words, integers and Poisson counts.
 
-`jax.random` is a loop over rounds that takes ten times as long on the CPU as the same rounds
-written out, and draws arrays of one shape, whose values change with the shape. Here the word for
-unit i of resample j is the same in whatever chunk of resamples it is asked for.
+The word of unit i of resample j depends on the key, i and j alone, not on the chunk of resamples in
+which it is drawn. The values of `jax.random` change with the shape of the array, and its loop over
+the Threefry rounds takes ten times as long on the CPU as the rounds written out.
 
 References: J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011, for
 Threefry; A. J. Walker, "An efficient method for generating discrete random variables with general
@@ -21,27 +21,27 @@ from jax.scipy.special import gammaln
 from jaxmetrics._base.types import Array
 
 Words: TypeAlias = tuple[Array, Array]
-# The distribution function of a count, and the first count.
+# The distribution function of a count, from a first count on, and this first count.
 Distribution: TypeAlias = tuple[Array, Array]
 
-# An alias table tells 2^BITS counts apart. Those of the largest unit spread over fewer.
+# An alias table has 2^BITS counts, enough for a unit of MAX_SIZE items.
 BITS = 7
 BUCKETS = 1 << BITS
 FULL = 1 << (32 - BITS)
 MAX_SIZE = 64
-# More than the items that are ever missing from a total, whose sums over a block do not overflow.
+# Above any number of missing items, yet a block of such numbers adds up within 32 bits.
 MANY = 1 << 24
 
 
 @jax.jit
 def words_of(key: Array) -> Array:
-    """Two words `[2]` of a JAX key of any kind."""
+    """Two words `[2]` from any JAX key."""
     words: Array = jax.random.bits(key, (2,), jnp.uint32)
     return words
 
 
 def for_purpose(words: Array, purpose: int) -> Words:
-    """Two words that differ for each purpose."""
+    """Two words that differ between purposes."""
     return threefry((words[0], words[1]), jnp.uint32(purpose), jnp.uint32(0))
 
 
@@ -64,7 +64,7 @@ def threefry(key: Words, first: Array, second: Array) -> Words:
 
 
 def below(n: Array, words: Words) -> Array:
-    """A whole number from 0 to n - 1, of 64 random bits: uniform to n / 2^64."""
+    """An integer from 0 to n - 1 from 64 random bits: uniform to n / 2^64."""
     high, low = (word.astype(jnp.uint64) for word in words)
     n = n.astype(jnp.uint64)
     return ((high * n + ((low * n) >> 32)) >> 32).astype(jnp.int32)
@@ -72,24 +72,25 @@ def below(n: Array, words: Words) -> Array:
 
 def exponential(word: Array) -> Array:
     """Exponential with mean 1, in float32."""
-    # The middle of each of 2^32 parts of [0, 1]; in float32, log would see 1 and give 0.
+    # Midpoints of 2^32 parts of [0, 1]; the last one would be 1 in float32, and its log 0.
     uniform = (word.astype(jnp.float64) + 0.5) * 2.0**-32
     return -jnp.log(uniform).astype(jnp.float32)
 
 
 def geometric(chance: Array, word: Array) -> Array:
-    """How many trials it takes to the first success, 1 or more, at most MANY."""
+    """The number of trials up to the first success, from 1 to MANY."""
     trials = jnp.floor(jnp.log((word.astype(jnp.float64) + 0.5) * 2.0**-32) / jnp.log1p(-chance))
-    # Of no chance it is infinite, and of a certain success the quotient is -0.
+    # For chance 0 the quotient is infinite, and for chance 1 it is 0.
     return jnp.minimum(trials, MANY - 1.0).astype(jnp.int32) + 1
 
 
 def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
     """Alias tables `[rates, max_size + 1, BUCKETS]` of Poisson(rate * size), and their first count.
 
-    A word's first bits choose a bucket; it stands for itself if the other bits are below the
-    entry's, else for its alias. Counts farther than 6.4 standard deviations out, of probability
-    1e-10, are left off; probabilities are exact to 1e-9.
+    The first bits of a word choose a bucket. The bucket stands for its own count if the other bits
+    are below its threshold, and else for the count of its alias. Counts more than 6.4 standard
+    deviations below the mean are left off, with probability below 1e-13. Probabilities are exact to
+    3e-9.
     """
     mean = rates[:, None] * jnp.arange(max_size + 1)
     start = jnp.maximum(jnp.floor(mean - 6.4 * jnp.sqrt(mean)), 0).astype(jnp.int64)
@@ -102,7 +103,7 @@ def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
     level = jnp.round(share * 2.0**32).astype(jnp.int64)
     rest = (1 << 32) - jnp.sum(level, axis=-1, keepdims=True)
     level += jnp.where(jnp.arange(BUCKETS) == jnp.argmax(level, axis=-1)[..., None], rest, 0)
-    # Buckets above the full level pour into those below it, both in order, until all are level.
+    # Walker's method: the surplus of heavy buckets fills the light ones, both in order.
     lack = jnp.maximum(FULL - level, 0)
     missing = jnp.cumsum(lack, axis=-1)
     surplus = jnp.cumsum(jnp.maximum(level - FULL, 0), axis=-1)
@@ -115,7 +116,7 @@ def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
     threshold = jnp.where(heavy, left_over, level)
     alias = jnp.where(heavy, find(surplus, surplus, side="right"), poured_from)
     threshold, alias = jnp.minimum(threshold, FULL), jnp.minimum(alias, BUCKETS - 1)
-    # A bucket that is full would need one bit more; it is its own alias instead.
+    # The threshold of a full bucket needs one bit more than there is, so it is its own alias.
     itself = threshold == FULL
     alias = jnp.where(itself, jnp.arange(BUCKETS), alias)
     threshold = jnp.where(itself, FULL - 1, threshold)
@@ -123,7 +124,7 @@ def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
 
 
 def look_up(tables: Array, offset: Array, start: Array, word: Array) -> Array:
-    """The count that a word stands for in the table that begins at `offset` of all, flattened."""
+    """The count of a word by the table that begins at `offset` in the flattened tables."""
     bucket = word >> np.uint32(32 - BITS)
     entry = tables.at[(offset + bucket).astype(jnp.int32)].get(mode="promise_in_bounds")
     kept = (word & np.uint32(FULL - 1)) < (entry >> np.uint32(BITS))
@@ -131,9 +132,9 @@ def look_up(tables: Array, offset: Array, start: Array, word: Array) -> Array:
 
 
 def poisson_distribution(mean: Array, most: int) -> Distribution:
-    """The distribution function of a Poisson count, of a mean of up to `most`, and the first count.
+    """The distribution function of a Poisson count of a mean up to `most`, and its first count.
 
-    It goes 8 standard deviations to both sides.
+    It covers 8 standard deviations on either side of the mean.
     """
     reach = 8 * int(np.sqrt(most)) + 32
     first = jnp.maximum(jnp.floor(mean) - reach, 0)
@@ -143,7 +144,7 @@ def poisson_distribution(mean: Array, most: int) -> Distribution:
 
 
 def invert(distribution: Array, first: Array, words: Words) -> Array:
-    """The counts that pairs of words stand for."""
+    """The counts at which the distribution function exceeds the uniform numbers of the words."""
     high, low = (word.astype(jnp.float64) for word in words)
     uniform = (high + (low + 0.5) * 2.0**-32) * 2.0**-32
     found = jnp.searchsorted(distribution, uniform * distribution[-1], side="right")

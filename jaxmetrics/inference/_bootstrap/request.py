@@ -1,4 +1,4 @@
-"""What a caller asks of a bootstrap: how many resamples, of what, and what they may take."""
+"""The arguments of a bootstrap other than the items."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MEMORY_BUDGET = 2**28
 
 
 class Request(NamedTuple):
-    """As the arguments of `bootstrap` of the same names.
+    """The arguments of `bootstrap` of the same names.
 
     Attributes:
-      clusters: the cluster of each item, checked, and how many there are.
+      clusters: the checked cluster index of each item, and the number of clusters.
     """
 
     key: Any
@@ -28,7 +28,7 @@ class Request(NamedTuple):
     progress: Callable[[int], None] | None = None
 
     def check(self) -> None:
-        """Refuse what cannot be done."""
+        """Refuse arguments of a wrong type or out of range."""
         checks.check_key(self.key)
         checks.check_count("n_resamples", self.n_resamples)
         checks.check_flag("stratify", self.stratify)

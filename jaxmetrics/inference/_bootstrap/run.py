@@ -1,4 +1,4 @@
-"""The metric of every resample: prepared once, drawn and finished in chunks of bounded memory."""
+"""The metric of every resample, in chunks of bounded memory."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from jaxmetrics.inference._bootstrap.units import (
 
 
 class Replicates(NamedTuple):
-    """The metric of resamples `[resamples, models, ...]`, of which the first is the data.
+    """The metric of resamples `[resamples, models, ...]`; the first is that of the data.
 
-    `defined` `[resamples, models]` says in which both classes were drawn.
+    `defined` `[resamples, models]` says whether the resample has items of both classes.
     """
 
     values: Any
@@ -50,7 +50,7 @@ class Replicates(NamedTuple):
 
 
 def resample_items(metric: MetricLike, items: Items, request: Request) -> Replicates:
-    """Resamples items of which scores are `[models, n]`, labels and where `[n]`."""
+    """The metric of resamples of items with scores `[models, n]`, labels and where `[n]`."""
     how, arrays = finish_of(metric)
     items = at_least_one(items)
     resampling, clusters = request.resampling, request.clusters
@@ -75,9 +75,9 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
 
 
 def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replicates:
-    """The metric of two models whose scores are swapped at random, `[2, n]`, by fair coins.
+    """The metric of two models, scores `[2, n]`, that swap the scores of random items.
 
-    The first resample is that in which nothing is swapped.
+    A fair coin decides for each item. The first resample swaps nothing.
     """
     how, arrays = finish_of(metric)
     words = words_of(request.key)
@@ -89,7 +89,7 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
 
 
 def resample_means(items: Items, request: Request) -> Replicates:
-    """The mean of `items.scores` `[..., n]`, of which every item is drawn by itself."""
+    """The mean of `items.scores` `[..., n]` in resamples of the items."""
     items, words = at_least_one(items), words_of(request.key)
     traced = is_traced(items, words)
     plan = Plan(request.resampling, False, False, 1, None)
@@ -102,17 +102,18 @@ def resample_means(items: Items, request: Request) -> Replicates:
 
 
 def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
-    """How many resamples at once; an even number."""
-    # Counts, words, and of what a metric makes of its tables those of one resample at a time.
+    """The number of resamples in a chunk, which is even."""
+    # For each resample its counts and words. Score tables count only off the CPU, which makes them
+    # one resample at a time.
     bytes_each = 4 * len(prepared.sampler.units.size) + 16 * TILE
     if plan.finish is None:
         bytes_each += 8 * len(prepared.sampler.units.size)
     elif plan.finish.of_curves is None and not on_cpu():
         bytes_each += 80 * prepared.cells.joined.shape[-1]
     most = 4096
-    if on_cpu():  # whose cache holds the counts of few units
+    if on_cpu():  # so that the counts stay in the cache
         most = 64 if len(prepared.sampler.units.size) > 1 << 14 else 128
-    few = 1 << (request.n_resamples - 1).bit_length()  # enough for all, in few sizes
+    few = 1 << (request.n_resamples - 1).bit_length()  # all in one chunk, in few compiled sizes
     lanes = request.batch or min(request.memory_budget // bytes_each, most, few)
     return max(lanes + lanes % 2, 2)
 
@@ -121,7 +122,7 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
 
 
 def _chunk(prepared: Prepared, first: Array, plan: Plan, lanes: int) -> dict[str, Any]:
-    """Of the resamples `first` to `first + lanes - 1`, in turn."""
+    """The results of the resamples `first` to `first + lanes - 1`, in order."""
     draws = draw(prepared.sampler, first, lanes, plan.resampling)
     found = _finished(prepared, draws, plan)
     bad = prepared.undefined.reshape(-1, 1)
@@ -164,7 +165,7 @@ _compiled_chunk = double_program("plan", "lanes")(_chunk)
 def _collect(
     prepared: Prepared, plan: Plan, request: Request, traced: bool
 ) -> tuple[Replicates, bool]:
-    """The first resamples that are accepted, and whether the cells sufficed for them."""
+    """The first accepted resamples, and whether the cells sufficed for them."""
     lanes = _lanes(prepared, plan, request)
     if traced:
         wanted = request.n_resamples + 1
@@ -175,7 +176,7 @@ def _collect(
 def _in_threads(
     prepared: Prepared, plan: Plan, request: Request, lanes: int
 ) -> tuple[Replicates, bool]:
-    """Chunk after chunk, as many at a time as there are processors, until enough are accepted."""
+    """Chunks of resamples, on all processors at once, until enough resamples are accepted."""
     progress, wanted = request.progress, request.n_resamples + 1
 
     def run(number: int) -> dict[str, Any]:
@@ -183,7 +184,7 @@ def _in_threads(
         result: dict[str, Any] = jax.tree.map(np.asarray, found)
         return result
 
-    chunks = [run(0)]  # alone, as it compiles
+    chunks = [run(0)]  # alone, so that only one thread compiles
     with threads() as workers:
         while True:
             accepted = sum(int(chunk["accepted"].sum()) for chunk in chunks)
@@ -193,7 +194,7 @@ def _in_threads(
             if accepted >= wanted or not sufficient:
                 break
             more = -(-(wanted - accepted) * len(chunks) // max(accepted, 1))
-            # In rounds, so that progress is seen.
+            # In rounds, so that progress is reported in between.
             more = min(more, 4 * len(chunks)) if progress is not None else more
             chunks.extend(workers.map(run, range(len(chunks), len(chunks) + more)))
     keep = np.flatnonzero(np.concatenate([chunk["accepted"] for chunk in chunks]))[:wanted]
@@ -207,10 +208,10 @@ def _in_threads(
 
 @double_program("plan", "wanted", "lanes")
 def _in_program(prepared: Prepared, plan: Plan, wanted: int, lanes: int) -> Replicates:
-    """A loop over chunks within a program that is being traced."""
+    """The accepted resamples of a number of chunks that is fixed when the program is traced."""
     n = wanted
     if plan.resampling == "multinomial":
-        # Nine of ten are accepted or more; that this is not enough has a chance below 1e-12.
+        # At least nine of ten are accepted; this is too few with probability below 1e-12.
         n = int(wanted / 0.9 + 8 * np.sqrt(wanted) + 16)
     starts = jnp.arange(0, n, lanes, dtype=jnp.uint32)
     found = lax.map(lambda first: _chunk(prepared, first, plan, lanes), starts)

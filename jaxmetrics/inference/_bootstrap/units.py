@@ -1,8 +1,8 @@
-"""What a resample draws, and how the draws become the rows of a score table.
+"""The units that a resample draws, and the cells of the sorted data that they fill.
 
-Units are drawn with replacement: items, clusters of them, or runs of items that stand together in
-the order of scores. Cells are the places of one model's items, in that order, that units fill. For
-runs, the cells are the units. Integers throughout, but for weights.
+A unit is drawn with replacement. It is an item, a cluster of items, or a run of neighbouring items
+in the order of scores. A cell is the place of a unit in one model's order of scores. For runs, the
+cells are the units. All counts are integers unless there are weights.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from jaxmetrics._roc.order import (
 from jaxmetrics.inference._bootstrap.random import MAX_SIZE
 from jaxmetrics.inference._influence.gradient import in_order_weights
 
-# How much deeper than its mean a head is, in units of what never fails.
+# Scales the margin of a head beyond its mean depth: at 1 a head in practice never falls short.
 SPARE = 1.0
-# Arrays of units and cells are worked on in tiles of this many.
+# The loops over units and cells take this many at a time.
 TILE = 128
 
 
 class Units(NamedTuple):
-    """What is drawn, in one or two strata; unused places come last and have size 0.
+    """The units of one or two strata; unused places come last and have size 0.
 
     Attributes:
-      size: `[units]`, how many items are drawn as one.
+      size: `[units]`, the number of items in the unit.
       stratum: `[units]`, 0 or 1.
-      used: `[]`, how many there are.
-      owner: `[items]`, the unit of each item of stratum 0, then of stratum 1.
-      drawn: `[2]`, the items of each stratum that units have.
-      total: `[2]`, all items of each stratum; those that no unit has are only counted.
+      used: `[]`, the number of units.
+      owner: `[items]`, the unit of each item of stratum 0, then of each item of stratum 1.
+      drawn: `[2]`, the number of items of each stratum that are in a unit.
+      total: `[2]`, the number of all items of each stratum, in a unit or not.
     """
 
     size: Array
@@ -52,15 +52,15 @@ class Units(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Where one model has the units, by falling score, negatives first in a tie.
+    """The places of the units in one model's order of falling scores, negatives first in a tie.
 
     Attributes:
-      unit: `[cells]`, the unit that fills a cell; None where that is the cell's own number.
+      unit: `[cells]`, the unit that fills each cell; None if cell i is filled by unit i.
       positives: `[cells]`, what each draw of the unit adds to the positives.
-      negatives: `[cells]`, the same of the negatives.
-      joined: `[cells]`, whether the score is that of the cell before, so that they are one row.
+      negatives: `[cells]`, what each draw of the unit adds to the negatives.
+      joined: `[cells]`, whether the cell is in the same row of the score table as the one before.
       thresholds: `[cells]`, the score.
-      used: `[]`, how many cells there are; unused ones come last.
+      used: `[]`, the number of cells; unused ones come last.
     """
 
     unit: Array | None
@@ -72,12 +72,12 @@ class Cells(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Items `[n]` in order, marked where a new run begins.
+    """The runs of items `[n]` in order.
 
     Attributes:
-      begins: `[n]`, whether a run begins.
-      apart: `[n]`, whether the item's row may not be joined with its neighbours.
-      used: `[]`, how many runs there are.
+      begins: `[n]`, whether a run begins at the item.
+      apart: `[n]`, whether the item's score must not share a run with neighbouring scores.
+      used: `[]`, the number of runs.
     """
 
     begins: Array
@@ -86,10 +86,10 @@ class Runs(NamedTuple):
 
 
 def head_of(order: Ordered, limit: Any) -> Any:
-    """How many leading items hold what nearly every resample needs up to a false positive rate.
+    """Number of top items that suffices, up to a false positive rate, for nearly every resample.
 
-    A count with mean m is beyond m + 7.7 sqrt(m) + 20 less often than once in 10^13. A limit of 1
-    needs all but those left out.
+    A binomial or Poisson count of mean m + 7.7 sqrt(m) + 20 is m or less with probability below
+    1e-8. A limit of 1 needs all valid items.
     """
     library = numerics.namespace(order.keys)
     valid = library.sum(order.kinds != LEFT_OUT)
@@ -98,15 +98,16 @@ def head_of(order: Ordered, limit: Any) -> Any:
     depth = library.ceil(mean + SPARE * (7.7 * library.sqrt(mean) + 20)).astype(np.int32)
     last = library.searchsorted(negatives, library.clip(depth, 1, negatives[-1]))
     last = library.minimum(last, len(negatives) - 1)
-    # To the end of the last one's tie.
+    # A tie is either all in the head or all beyond it.
     end = library.searchsorted(order.keys, order.keys[last], side="right")
     return library.where((limit < 1) & (depth < negatives[-1]), end, valid)
 
 
 def runs_of(order: Ordered, merge: Array) -> Runs:
-    """The runs of items that are drawn as one: of one class, and of one score unless `merge`.
+    """The runs of neighbouring items of one class, and, unless `merge`, of one score.
 
-    With `merge`, a tie of both classes is apart from its neighbours, as the curve is slanted there.
+    With `merge` a tie between classes shares no run with its neighbours, as the ROC curve is
+    slanted there.
     """
     apart, before = apart_rows(order, merge)
     begins = starts(order.kinds) | (starts(order.keys) & (apart | before))
@@ -117,15 +118,15 @@ def runs_of(order: Ordered, merge: Array) -> Runs:
 def units_of_runs(
     order: Ordered, runs: Runs, total: Array, like: Array, capacity: int, stratified: Array
 ) -> tuple[Units, Cells]:
-    """Runs as units and as cells; those of more than MAX_SIZE items as several.
+    """Runs as units and as cells; a run of more than MAX_SIZE items is split into several.
 
     Args:
-      order: the items that are drawn one by one.
-      runs: of these, at most `capacity`.
-      total: `[2]`, all negatives and positives, also those that are not among `order`.
+      order: the items in the runs, in order.
+      runs: the runs of `order`, at most `capacity`.
+      total: `[2]`, the number of all negatives and positives, in `order` or not.
       like: an array of the scores' dtype.
-      capacity: how many runs there may be.
-      stratified: whether each class is drawn by itself.
+      capacity: the largest number of runs.
+      stratified: whether each class is drawn separately.
     """
     n = len(order.kinds)
     end = jnp.sum(order.kinds != LEFT_OUT, dtype=jnp.int32)
@@ -168,7 +169,7 @@ def _by_stratum(size: Array, stratum: Array) -> Array:
 
 
 def partition(values: Array, strata: Array) -> tuple[Array, Array]:
-    """Values `[n]` of stratum 0, then of stratum 1, in order, and how many there are of each."""
+    """Values `[n]` of stratum 0, then of stratum 1, in order, and the number of each."""
     members = [strata == s for s in (0, 1)]
     ranks = [jnp.cumsum(m, dtype=jnp.int32) for m in members]
     counts = jnp.stack([rank[-1] for rank in ranks])
@@ -178,7 +179,7 @@ def partition(values: Array, strata: Array) -> tuple[Array, Array]:
 
 
 def units_of_items(strata: Array) -> Units:
-    """Each item, or cluster, its own unit; `strata` says 0, 1, or LEFT_OUT."""
+    """A unit for each item or cluster, from its stratum: 0, 1, or LEFT_OUT."""
     n = len(strata)
     owner, counts = partition(jnp.arange(n, dtype=jnp.int32), strata)
     return Units(
@@ -192,7 +193,7 @@ def units_of_items(strata: Array) -> Units:
 
 
 def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, limit: Array) -> Cells:
-    """Each item `[n]` a cell, of which those of the head for a limit are used."""
+    """A cell for each item `[n]`; those of the head for a limit are used."""
     positives, negatives = in_order_weights(items, order)
     return Cells(
         unit=order.item if unit_of_item is None else sorting.take(unit_of_item, order.item),
@@ -205,7 +206,7 @@ def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, lim
 
 
 def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
-    """With places for whole tiles; what is added is unused."""
+    """Padded with unused places to whole tiles."""
     unit = None if cells.unit is None else _whole_tiles(cells.unit)
     return padded_units(units), Cells(
         unit=unit,
@@ -218,7 +219,7 @@ def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
 
 
 def padded_units(units: Units) -> Units:
-    """With places for whole tiles; what is added has no items."""
+    """Padded with units of size 0 to whole tiles."""
     return units._replace(size=_whole_tiles(units.size), stratum=_whole_tiles(units.stratum))
 
 

@@ -1,1 +1,1 @@
-"""Gradients of a metric with respect to weights, and the variances that they give."""
+"""Gradients of a metric with respect to the weights, and the variances computed from them."""

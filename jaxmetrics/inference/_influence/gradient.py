@@ -1,4 +1,4 @@
-"""The gradient of a metric with respect to the weights of items: what influence is made of."""
+"""The gradient of a metric with respect to the weights of the items."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IN_CACHE = 1 << 15  # items
 
 
 class Problems(NamedTuple):
-    """Items `[..., n]` in order, and the row of the score table in which each is."""
+    """Items `[..., n]`, their order, and the row of the score table of each."""
 
     items: Items
     order: Ordered
@@ -43,9 +43,10 @@ class Slopes(NamedTuple):
 
     Attributes:
       estimate: the value of the metric.
-      table: of the items.
-      raw: by class, NEGATIVE and POSITIVE, the derivative by the weight in a row.
-      centred: the same at a fixed total weight of the class.
+      table: the score table of the items.
+      raw: for NEGATIVE and POSITIVE, the derivative with respect to the weight of the class in a
+        row.
+      centred: the same derivative with the total weight of the class held fixed.
     """
 
     estimate: Array
@@ -55,26 +56,26 @@ class Slopes(NamedTuple):
 
 
 def choose_smooth(metric: MetricLike) -> tuple[Chosen, Options]:
-    """A metric and its options that are arrays; refused if its gradient is no influence."""
+    """A metric and its options that are arrays; refuses a metric that is not known to be smooth."""
     chosen, arrays = choose(metric)
     if not chosen.metric.smooth:
         raise TypeError(
-            f"{chosen.metric.name} is not known to be smooth in the weights, so its gradient need "
-            "not be its influence: write standard_error, confidence_interval or compare with "
-            "key=jax.random.key(0), which resample; or, if the value is an integral over a curve, "
-            "table_metric(smooth=True)"
+            f"{chosen.metric.name} is not known to be smooth in the weights, so its gradient may "
+            "not be its influence function: to resample, write standard_error, confidence_interval "
+            "or compare with key=jax.random.key(0); if the metric is an integral over a curve, "
+            "write table_metric(smooth=True)"
         )
     return chosen, arrays
 
 
 def order_now(items: Items) -> Ordered | None:
-    """The order of items that NumPy may sort at once; None where that is for the program to do."""
+    """The order of the items if NumPy can sort them now; None if the compiled program sorts."""
     host = Items(*at_hand(*items))
     return in_order(host) if on_host(host.scores, host.labels, host.where) else None
 
 
 def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
-    """Items in order, and how many rows to provide, in few numbers."""
+    """Items in order, and the length of their score table, rounded up to few compiled sizes."""
     items = at_least_one(items)
     problems, most = _problems(items, order_now(items), metric.of_roc_curve)
     n = items.scores.shape[-1]
@@ -106,9 +107,9 @@ def of_each(function: Callable[..., Any], problems: Problems) -> Any:
 
 
 def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
-    """`function` of arrays `[n]`, of arrays `[..., n]` whose leading axes are the same.
+    """Maps `function` of arrays `[n]` over arrays `[..., n]` with equal leading axes.
 
-    On the CPU no more rows are worked on at a time than its cache holds.
+    On the CPU it maps over as many rows at a time as stay in the cache.
     """
     *batch, n = jax.tree.leaves(trees)[0].shape
     if not batch:
@@ -150,7 +151,7 @@ def slopes_of(problem: Problems, chosen: Chosen, arrays: Options, n_rows: int) -
 
 
 def by_row(x: Array, rows: Array, n_rows: int) -> Array:
-    """The sums `[n_rows]` of what items `[n]` hold."""
+    """The sums `[n_rows]` over the items `[n]` of each row."""
     sums: Array = (
         jnp.zeros(n_rows, x.dtype).at[rows].add(x, indices_are_sorted=True, mode=_IN_BOUNDS)
     )
@@ -158,7 +159,7 @@ def by_row(x: Array, rows: Array, n_rows: int) -> Array:
 
 
 def in_order_weights(items: Items, order: Ordered) -> tuple[Array, Array]:
-    """What each item `[n]`, in order, adds to the positives and to the negatives."""
+    """The positive and the negative weight of each item `[n]`, in order."""
     if items.weights is None and items.amounts is None:
         kinds = (order.kinds == POSITIVE, order.kinds == NEGATIVE)
         return kinds[0].astype(jnp.int32), kinds[1].astype(jnp.int32)
@@ -167,6 +168,6 @@ def in_order_weights(items: Items, order: Ordered) -> tuple[Array, Array]:
 
 
 def counts_of(problem: Problems) -> Array:
-    """How many negatives and positives `[2]` have weight, in float64."""
+    """The number of negatives and of positives with weight, `[2]`, in float64."""
     positives, negatives = in_order_weights(problem.items, problem.order)
     return jnp.stack([jnp.sum(x > 0) for x in (negatives, positives)]).astype(jnp.float64)

@@ -1,4 +1,4 @@
-"""Influence values of items or clusters, and the moments and covariances that they give."""
+"""Influence values of items or clusters, and their moments and covariances."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from jaxmetrics.inference._influence.gradient import (
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.inference._intervals.rules import standard_error as standard_error_of
 
-# The cluster of each item, from 0, and how many there are.
+# The cluster index of each item, from 0, and the number of clusters.
 Clusters: TypeAlias = tuple[HostArray, int]
 
 
 def moments_of(
     metric: MetricLike, items: Items, slope_in: str | None = None
 ) -> tuple[Moments, Array | None]:
-    """The moments of a metric and its derivative by one option, in float64."""
+    """The moments of a metric, and its derivative with respect to one option, in float64."""
     chosen, arrays = choose_smooth(metric)
     problems, n_rows = problems_of(items, chosen.metric)
     return _moments(problems, arrays, chosen, slope_in, n_rows)
@@ -61,7 +61,7 @@ def estimate_and_covariance(
 def acceleration(metric: MetricLike, items: Items, clusters: Clusters | None) -> Array:
     """(1/6) S3 / S2^1.5 with S_k = sum over classes of sum phi^k / n_c^k, in float64.
 
-    With clusters, the sums are over what each contributes.
+    With clusters, the sums are over the contributions of whole clusters.
     """
     return _skewness(_by_item(metric, items, _contributions, clusters)[1])
 
@@ -77,7 +77,7 @@ def _by_item(
     of_item: Callable[..., Array],
     clusters: Clusters | None = None,
 ) -> tuple[Array, Array]:
-    """The metric, and `[..., n]` or, summed over clusters, `[..., clusters]`; in float64."""
+    """The metric, and `of_item` of the items `[..., n]`, or of clusters `[..., clusters]`."""
     chosen, arrays = choose_smooth(metric)
     problems, n_rows = problems_of(items, chosen.metric)
     ids, n_units = (None, items.scores.shape[-1]) if clusters is None else clusters
@@ -91,13 +91,13 @@ def _error_of(moments: Moments) -> Array:
 
 @double_program()
 def _norms(units: Array) -> Array:
-    """The length of each row."""
+    """The Euclidean norm of each row."""
     return jnp.sqrt(jnp.sum(units**2, axis=-1))
 
 
 @double_program()
 def _products(units: Array) -> Array:
-    """The products of rows, of which each column is added up."""
+    """The inner products of the rows."""
     return units @ jnp.swapaxes(units, -1, -2)
 
 
@@ -152,7 +152,7 @@ def _contributions(centred: Array, n: Array) -> Array:
 
 
 def _errors(centred: Array, n: Array) -> Array:
-    """Whose squares, and products between models, sum to the variance and covariance."""
+    """Values whose squares sum to the variance, and whose products to a covariance of models."""
     return jnp.sqrt(numerics.divide(n, n - 1, jnp.nan)) * centred
 
 
@@ -169,7 +169,7 @@ def _item_units(
     def of_one(problem: Problems, bad: Array) -> tuple[Array, Array]:
         slopes = slopes_of(problem, chosen, arrays, n_rows)
         order = problem.order
-        # Both classes in one table, to be looked up once.
+        # Both classes in one table, as each lookup is a slow gather.
         if ids is None:
             by_class = [
                 of_item(slope, n)
@@ -198,7 +198,7 @@ def _item_units(
 
 
 def _cluster_errors(units: Array, ids: Array, n_clusters: int, valid: Array) -> Array:
-    """As `_errors`, of clusters rather than items."""
+    """As `_errors`, for clusters."""
     sums = jnp.zeros(n_clusters).at[ids].add(units)
     used = jnp.zeros(n_clusters, bool).at[ids].max(valid)
     k = jnp.sum(used).astype(jnp.float64)
@@ -207,7 +207,7 @@ def _cluster_errors(units: Array, ids: Array, n_clusters: int, valid: Array) -> 
 
 
 def as_default(x: Array) -> Array:
-    """In JAX's default float, of a double precision array that may be traced."""
+    """A double-precision array, traced or not, in JAX's default float."""
     return _rounded(x, numerics.default_float())
 
 

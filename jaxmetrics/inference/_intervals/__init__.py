@@ -1,1 +1,1 @@
-"""What an interval is, and the formulas from estimates or replicates to its limits."""
+"""Confidence intervals: the type, and the formulas from estimates or replicates to limits."""

@@ -11,11 +11,11 @@ from jax.scipy.special import betainc, gammaincc, gammaln, ndtri
 
 from jaxmetrics._base.types import Array, ArrayLike
 
-# From here on series in 1 / df are exact to 1e-11. JAX's `betainc` is so only below, as it takes
-# differences of log-gammas, which grow with df.
+# From here on the series in 1 / df is exact to 1e-11. JAX's `betainc` is that exact only below, as
+# it takes differences of log-gammas, which grow with df.
 _MANY = 1000.0
 
-# Newton's method from Wallace's start is at rounding after 4 steps for df of 0.5 and more.
+# From Wallace's start Newton's method converges to rounding in 4 steps for df of 0.5 and more.
 _STEPS = 5
 
 
@@ -25,14 +25,14 @@ def normal_quantile(probability: ArrayLike) -> Array:
 
 
 def chi2_survival(statistic: ArrayLike, df: ArrayLike) -> Array:
-    """P(X > statistic) of a chi-squared X."""
+    """P(X > statistic) for chi-squared X."""
     statistic, df = _doubles(statistic, df)
     tail: Array = gammaincc(df / 2, jnp.maximum(statistic, 0) / 2)
     return tail
 
 
 def t_quantile(probability: ArrayLike, df: ArrayLike) -> Array:
-    """The quantile of Student's t; `df` need not be whole and may be infinite.
+    """The quantile of Student's t; `df` may be fractional or infinite.
 
     The relative error is below 1e-10 for probabilities from 1e-6 to 1 - 1e-6 and df from 0.5.
     """
@@ -46,7 +46,7 @@ def t_quantile(probability: ArrayLike, df: ArrayLike) -> Array:
 def _mass(outside: Array, square: Array, df: Array) -> Array:
     """P(T^2 > square) where `outside`, and P(T^2 < square) elsewhere.
 
-    Of the symmetric Beta integral the first argument belongs to the side that is integrated.
+    Both are incomplete beta functions; the two sides swap the arguments a and b.
     """
     a, b = jnp.where(outside, df, 1) / 2, jnp.where(outside, 1, df) / 2
     mass: Array = betainc(a, b, 1 / (1 + jnp.where(outside, square / df, df / square)))
@@ -56,9 +56,9 @@ def _mass(outside: Array, square: Array, df: Array) -> Array:
 def _t_size(probability: Array, df: Array) -> Array:
     """The absolute value of the quantile, by Newton's method.
 
-    The logarithm of P(|T| < t), and that of P(|T| > t), is a concave function of log t. So the
-    method converges from anywhere, and the error of log t is the relative error of t. The smaller
-    of the two probabilities is used, which is the one with digits.
+    The logarithms of P(|T| < t) and of P(|T| > t) are concave functions of log t. So the method
+    converges from any start, and the error of log t is the relative error of t. The smaller of the
+    two probabilities is used, because the larger one loses digits near 1.
     """
     outside = 2 * jnp.minimum(probability, 1 - probability)
     inside = jnp.abs(2 * probability - 1)
@@ -73,14 +73,14 @@ def _t_size(probability: Array, df: Array) -> Array:
         slope = 2 * jnp.exp(log_t + log_density) / mass
         return log_t - (jnp.log(mass) - goal) / jnp.where(tail, -slope, slope)
 
-    # Wallace 1959: log(1 + t^2 / df) is about the square of a normal variable over df.
+    # Wallace 1959: log(1 + t^2 / df) is approximately the square of a normal quantile over df.
     square = ((8 * df + 3) / (8 * df + 1) * ndtri(outside / 2)) ** 2 / df
     start = (jnp.log(df) + square + jnp.log(-jnp.expm1(-square))) / 2
     return jnp.exp(lax.fori_loop(0, _STEPS, step, start))
 
 
 def _t_series(probability: Array, df: Array) -> Array:
-    """The absolute value of the quantile for many df: Fisher and Cornish 1960."""
+    """The absolute value of the quantile for large df: Fisher and Cornish 1960."""
     z = jnp.abs(ndtri(probability))
     s = z * z
     terms = (
@@ -96,5 +96,5 @@ def _t_series(probability: Array, df: Array) -> Array:
 
 
 def _doubles(*values: ArrayLike) -> tuple[Array, ...]:
-    """Broadcast, as `betainc` wants it."""
+    """Broadcast, as `betainc` requires equal shapes."""
     return tuple(jnp.broadcast_arrays(*(jnp.asarray(value, jnp.float64) for value in values)))

@@ -1,4 +1,4 @@
-"""What an interval is, and the intervals that replicates of a bootstrap give."""
+"""The type of an interval, and intervals from bootstrap replicates."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ class Interval:
     """A confidence interval, or several `[...]`.
 
     Attributes:
-      estimate: the value of the metric.
-      low: the lower limit.
-      high: the upper limit.
-      standard_error: of the estimate.
-      method: how the limits were found.
-      confidence_level: the share of such intervals that are to hold the true value.
+      estimate: `[...]`, the metric of the data.
+      low: `[...]`, the lower limit.
+      high: `[...]`, the upper limit.
+      standard_error: `[...]`, the standard error of the estimate.
+      method: the method of the limits, as `confidence_interval` names it.
+      confidence_level: the nominal coverage, the share of such intervals that contain the true
+        value.
     """
 
     estimate: Array
@@ -42,7 +43,7 @@ class Interval:
 
 @double_program()
 def standard_deviation(replicates: Array) -> Array:
-    """The standard deviation over the first axis, of those that are not NaN."""
+    """The standard deviation over the first axis, without NaN."""
     deviation = jnp.nanstd(replicates.astype(jnp.float64), axis=0, ddof=1)
     return deviation.astype(replicates.dtype)
 
@@ -51,11 +52,12 @@ def standard_deviation(replicates: Array) -> Array:
 def limits_of_replicates(
     estimate: Array, replicates: Array, acceleration: Array, level: Array, method: str
 ) -> tuple[Array, Array]:
-    """Limits from replicates `[n_resamples, ...]`, of which those that are NaN are left out.
+    """Limits from replicates `[n_resamples, ...]`, without those that are NaN.
 
-    percentile: the quantiles at alpha / 2 and 1 - alpha / 2. basic: those reflected at the
+    percentile: the quantiles at alpha / 2 and 1 - alpha / 2. basic: these, reflected at the
     estimate. bca: the quantiles at Phi(z0 + (z0 + z) / (1 - a (z0 + z))), with z0 the normal
-    quantile of the share of replicates below the estimate, ties by half, and a the acceleration.
+    quantile of the share of replicates below the estimate, ties counted half, and a the
+    acceleration.
     """
     dtype = replicates.dtype
     replicates, estimate = replicates.astype(jnp.float64), estimate.astype(jnp.float64)
@@ -63,7 +65,7 @@ def limits_of_replicates(
     if method == "bca":
         count = jnp.sum(~jnp.isnan(replicates), axis=0)
         below = jnp.sum(replicates < estimate, axis=0) + jnp.sum(replicates == estimate, axis=0) / 2
-        # Half a replicate from the ends, where the quantile is infinite.
+        # The normal quantile is infinite at 0 and 1: stay half a replicate away.
         bias = normal_quantile(jnp.clip(below / count, 0.5 / count, 1 - 0.5 / count))
         z = [bias + normal_quantile(share) for share in shares]
         shares = [ndtr(bias + x / (1 - acceleration * x)) for x in z]

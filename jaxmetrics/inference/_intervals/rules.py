@@ -1,7 +1,7 @@
 """Closed-form intervals: from an estimate and its variance, by class, to confidence limits.
 
-To be traced inside `double_precision()`. Every argument may be an array or traced, and
-they broadcast. A NaN estimate has NaN limits; other estimates have none, if sizes are 1 or more.
+To be traced inside `double_precision()`. Arguments may be arrays, may be traced, and broadcast. A
+NaN estimate has NaN limits; any other estimate has finite limits if all sizes are at least 1.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from jaxmetrics.inference._intervals import distributions
 
 Limits = tuple[Array, Array]
 
-# The two `_PSEUDO` are the weight of one more value, of the largest variance, in the variance of a
-# class; `_PRIOR` is how many negatives in the window the model of their variance counts as.
+# `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
+# largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
+# variance counts as.
 _PSEUDO_AUC = 1 / 8
 _PSEUDO_PARTIAL = 1 / 3
 _PRIOR = 2.0
 _FEWEST_DF = 4.0
 
-# An estimate this near to 0 or 1 is there but for rounding.
+# An estimate this near to 0 or 1 differs from it by rounding only.
 _ROUNDING = 1e-12
 
 
 class Moments(NamedTuple):
-    """What a closed-form interval needs: by class, the variance of the influence values.
+    """The input of a closed-form interval: by class, the variance of the influence values.
 
-    The influence values of each class have the estimate as their mean, and the metric is from 0
-    to 1. Under weights the size of a class is (sum w)^2 / sum w^2, and the variance is this size
-    times sum (w / sum w)^2 (influence - estimate)^2 * n / (n - 1).
+    The metric is from 0 to 1, and here the influence values of each class have the estimate as
+    their mean. Under weights the size of a class is its effective size (sum w)^2 / sum w^2, and the
+    variance is this size times sum (w / sum w)^2 (influence - estimate)^2 * n / (n - 1).
     """
 
     estimate: Array  # [...]
@@ -42,18 +43,18 @@ class Moments(NamedTuple):
 
 
 def standard_error(moments: Moments) -> Array:
-    """sqrt(s0^2 / n0 + s1^2 / n1); NaN if a class has one value, which has no variance."""
+    """sqrt(s0^2 / n0 + s1^2 / n1); NaN if a class has one item, as its variance is unknown."""
     _, variances, sizes = _doubles(moments)
     parts = [jnp.where(n > 1, s2 / n, jnp.nan) for s2, n in zip(variances, sizes, strict=True)]
     return jnp.sqrt(parts[0] + parts[1])
 
 
 def logit_t(moments: Moments, confidence_level: ArrayLike) -> Limits:
-    """logit(estimate) -+ t sqrt(V) / (A (1 - A)), taken back, with V = s0^2 / n0 + s1^2 / n1.
+    """expit(logit(A) -+ t sqrt(V) / (A (1 - A))), with A the estimate, V = s0^2 / n0 + s1^2 / n1.
 
     t has the degrees of freedom of Welch and Satterthwaite, V^2 / sum((s^2 / n)^2 / (n - 1)), at
-    least 1. An estimate that does not vary is treated as one of 0 or 1, whichever is nearer. For
-    any metric from 0 to 1.
+    least 1. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
+    from 0 to 1.
     """
     moments, confidence_level = _doubles(moments), jnp.asarray(confidence_level, jnp.float64)
     estimate, variances, sizes = moments
@@ -69,17 +70,17 @@ def logit_t(moments: Moments, confidence_level: ArrayLike) -> Limits:
 
 
 def auc(moments: Moments, confidence_level: ArrayLike) -> Limits:
-    """The limits of the area under the ROC curve: logit, t and a transform against skewness.
+    """The limits of the area under the ROC curve: logit, t and a correction for skewness.
 
-    The influence values of a class are means of Bernoulli draws, so their law is close to the Beta
-    of their mean A and variance rho A (1 - A). It supplies what small samples cannot, skewness g
-    and kurtosis. A pseudo-observation of rho = 1 keeps a lucky variance from collapsing, the
-    degrees of freedom follow from the kurtosis, and T, which undoes the skewness, balances the
-    tails: expit(logit A - sqrt(V) / (A (1 - A)) T(+-t)). Never wider than the Wilson interval of
-    n0 n1 / (n0 + n1) draws, which is the case rho = 1.
+    expit(logit A - sqrt(V) / (A (1 - A)) T(+-t)). The influence values of a class are means of
+    Bernoulli draws, so their distribution is close to the Beta with mean A and variance
+    rho A (1 - A). The Beta supplies the skewness g and the kurtosis, which a small sample cannot. A
+    pseudo-observation of rho = 1 keeps the variance from being far too small by chance. The degrees
+    of freedom follow from the kurtosis. T removes the skewness, which balances the two tails. The
+    interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1.
 
     Found by simulation: see the coverage table in the documentation. With 20 positives or fewer,
-    of which some are mislabelled, the coverage of 0.95 can fall to 0.79.
+    some of them mislabelled, the coverage of a 95 % interval can fall to 79 %.
     """
     moments, confidence_level = _doubles(moments), jnp.asarray(confidence_level, jnp.float64)
     estimate, variances, sizes = moments
@@ -98,7 +99,7 @@ def auc(moments: Moments, confidence_level: ArrayLike) -> Limits:
     skewness = third / variance**1.5
     scale = jnp.sqrt(variance) / u
     shift = skewness / 6
-    bend = skewness / 3 + scale * (2 * area - 1) / 2  # the second term: the logit bends
+    bend = skewness / 3 + scale * (2 * area - 1) / 2  # the second term: the logit is curved
 
     def transformed(x: Array) -> Array:
         y = x - shift
@@ -121,13 +122,14 @@ def partial_auc(
 ) -> Limits:
     """The limits of the area under the ROC curve up to `max_fpr`, divided by `max_fpr`.
 
-    `moments` are of the divided area. `tpr_at_max_fpr` is the height of the curve there, in the
-    middle of the jump where `max_fpr` falls on a step.
+    expit(logit e -+ t sqrt(V0 + V1) / (e (1 - e))). With only m negatives in the window the
+    estimate is biased upwards by about (height - area) (1 - max_fpr) / (2 m), with the height of
+    the curve at `max_fpr`; e is the estimate without this bias. V1 is as in `auc`. V0 depends on
+    the m negatives alone, so it is shrunk towards the variance of a power law,
+    ROC(u) = r (u / max_fpr)^h, with h a function of e and `max_fpr`.
 
-    expit(logit e -+ t sqrt(V0 + V1) / (e (1 - e))). With few negatives in the window, m of them,
-    the estimate is too high by about (curve's height - area) (1 - max_fpr) / (2 m), which e leaves
-    out. V1 is as in `auc`. V0, which rests on the m alone, is drawn to that of a power law,
-    ROC(u) = r (u / max_fpr)^h, whose h is a function of e and `max_fpr`.
+    `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, and the
+    middle of the step where `max_fpr` falls on one.
 
     Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
     about three negatives in the window.
@@ -161,16 +163,16 @@ def partial_auc(
 
 
 def effective_size(share: Array, variance: Array, most: Array) -> Array:
-    """The number of draws of which a share has such a variance, p (1 - p) / V; `most` at most."""
+    """The number of draws for which a proportion p has variance V: p (1 - p) / V, up to `most`."""
     size = numerics.divide(share * (1 - share), variance, jnp.inf)
     return jnp.minimum(jnp.where(size == 0, jnp.inf, size), most)
 
 
 def wilson(estimate: ArrayLike, n: ArrayLike, confidence_level: ArrayLike) -> Limits:
-    """The p with |estimate - p| <= z sqrt(p (1 - p) / n), for the share of `n` draws.
+    """The range of p with |estimate - p| <= z sqrt(p (1 - p) / n), for a proportion of `n` draws.
 
-    `n` need not be whole; without draws the limits are 0 and 1. E. B. Wilson, "Probable inference,
-    the law of succession, and statistical inference", JASA 22, 1927.
+    `n` may be fractional; for n = 0 the limits are 0 and 1. E. B. Wilson, "Probable inference, the
+    law of succession, and statistical inference", JASA 22, 1927.
     """
     estimate, n, confidence_level = (
         jnp.asarray(value, jnp.float64) for value in (estimate, n, confidence_level)
@@ -183,22 +185,22 @@ def wilson(estimate: ArrayLike, n: ArrayLike, confidence_level: ArrayLike) -> Li
 
 
 def _beta_share(s2: Array, n: Array, largest: Array, pseudo: float) -> Array:
-    """rho, the variance as a share of the largest, drawn to 1 by a fraction of an observation."""
+    """rho, the variance over its largest value, shrunk to 1 by `pseudo` of an observation."""
     rho = jnp.minimum(_known(s2, n, largest) / largest, 1.0)
     return rho + pseudo / n * (1 - rho)
 
 
 def _beta_shape(mean: Array, rho: Array) -> tuple[Array, Array]:
-    """The skewness of the Beta, and by how much its kurtosis exceeds 1 + skewness^2, the least."""
+    """The skewness of the Beta, and its kurtosis above the least possible, 1 + skewness^2."""
     skewness = 2 * (1 - 2 * mean) * jnp.sqrt(rho / (mean * (1 - mean))) / (1 + rho)
     return skewness, 2 * (1 - rho) / (1 + 2 * rho) * (1 + skewness**2 / 4)
 
 
 def _window_bias(area: Array, m: Array, max_fpr: Array, tpr_at_max_fpr: Array) -> Array:
-    """By how much the partial area of few negatives is too high, at most half of it.
+    """The upward bias of a partial area with few negatives in the window, at most half of it.
 
-    The height at the end of the window is observed over m negatives and that of the power law
-    over `_PRIOR`.
+    The height at the end of the window is a mean of the observed one, with weight m, and that of
+    the power law, with weight `_PRIOR`.
     """
     observed = tpr_at_max_fpr * jnp.clip(tpr_at_max_fpr / area - 1, 0.0, 1.0)
     h = _power(area, max_fpr)
@@ -207,18 +209,18 @@ def _window_bias(area: Array, m: Array, max_fpr: Array, tpr_at_max_fpr: Array) -
 
 
 def _power(area: Array, max_fpr: Array) -> Array:
-    """The exponent that ROC curves of such a partial area have in the window, roughly."""
+    """The approximate exponent in the window of ROC curves with this partial area."""
     return jnp.minimum((0.55 + 0.65 * jnp.sqrt(max_fpr)) * (1 - area), 1.0)
 
 
 def _spread(variance: Array, factor: ArrayLike, n: Array) -> Array:
-    """variance^2 / df of a class, with df = (n - 1) / factor; infinite for one value."""
+    """variance^2 / df of a class, with df = (n - 1) / factor; infinite for one item."""
     several = n > 1
     return jnp.where(several, variance**2 * factor / jnp.where(several, n - 1, 1), jnp.inf)
 
 
 def _power_law_variance(area: Array, max_fpr: Array) -> Array:
-    """The variance of a negative's influence on the partial area of the power law's curve."""
+    """The variance of a negative's influence on the partial area, if the curve is the power law."""
     h = _power(area, max_fpr)
     return (area * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
 
@@ -229,12 +231,12 @@ def _df(variance: Array, spread: Array, fewest: float) -> Array:
 
 
 def _known(s2: Array, n: Array, largest: Array) -> Array:
-    """A variance; of one value, which has none, the largest there can be."""
+    """The variance, or, for a class of one item, the largest possible one."""
     return jnp.where(n > 1, s2, largest)
 
 
 def _interior(estimate: Array, sizes: tuple[Array, Array]) -> Array:
-    """The estimate, half a pair of items away from 0 and 1, where the logit is finite."""
+    """The estimate, kept half a pair of items away from 0 and 1, where the logit is infinite."""
     margin = 1 / (2 * sizes[0] * sizes[1])
     return jnp.clip(estimate, margin, 1 - margin)
 
@@ -246,10 +248,10 @@ def _ends(
     confidence_level: Array,
     constant: ArrayLike = False,
 ) -> Limits:
-    """The limits of a perfect sample, of the reverse, and of one whose influence is `constant`.
+    """The limits, replaced where the estimate is 0 or 1, or the influence is `constant`.
 
-    The lower limit of a perfect sample is that of Clopper and Pearson for n of n successes, with n
-    the smaller class; or the limit found without it, if that is lower.
+    The lower limit of a perfect sample is that of Clopper and Pearson for n successes of n, with n
+    the size of the smaller class, unless `limits` has a lower one. An estimate of 0 is the reverse.
     """
     low, high = limits
     lowest = ((1 - confidence_level) / 2) ** (1 / jnp.minimum(*sizes))
@@ -265,7 +267,7 @@ def _inside(limits: Limits, outer: Limits) -> Limits:
 
 
 def _around(estimate: Array, limits: Limits) -> Limits:
-    """Widened to hold the estimate, which a low level or a moved centre may leave out."""
+    """Widened to contain the estimate, which a low level or a shifted centre may leave out."""
     return jnp.minimum(limits[0], estimate), jnp.maximum(limits[1], estimate)
 
 
