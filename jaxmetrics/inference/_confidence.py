@@ -32,7 +32,7 @@ from jaxmetrics.inference._influence.variance import (
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.rules import Limits, Moments
-from jaxmetrics.inference._metrics import Share, error_bars_of
+from jaxmetrics.inference._metrics import Share, error_bars_of, share_of
 
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
@@ -218,34 +218,31 @@ class Form(NamedTuple):
       name: the method, as users write it.
       rule: from moments to limits.
       slope_in: the option with respect to which the rule needs the derivative; None if it does not.
-      metric: the metric of the moments: a share of the largest possible value.
-      share: how the share is turned into the metric; None if the two are the same.
+      share: the metric of the moments, and how it is turned into the metric that was asked for.
     """
 
     name: str
     rule: Callable[..., Limits]
     slope_in: str | None
-    metric: MetricLike
-    share: Share | None
+    share: Share
 
 
 def form_of(metric: MetricLike, name: str) -> Form:
     """The Form of a metric for the method "closed form" or "logit"."""
-    chosen, arrays = choose(metric)
-    known = error_bars_of(chosen.metric)
-    share = None if known.share is None else known.share(chosen.options(arrays))
-    of_moments = metric if share is None else share.metric
+    known, share = error_bars_of(record_of(metric)), share_of(metric)
     if name == "closed form" and known.closed_form is not None:
-        return Form(name, known.closed_form, known.slope_in, of_moments, share)
-    return Form(name, rules.logit_t, None, of_moments, share)
+        return Form(name, known.closed_form, known.slope_in, share)
+    return Form(name, rules.logit_t, None, share)
 
 
 def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> Interval:
     slope = None
     if ids is None:
-        moments, slope = moments_of(form.metric, items, form.slope_in)
+        moments, slope = moments_of(form.share.metric, items, form.slope_in)
     else:
-        moments = _moments_of_clusters(*estimate_and_error(form.metric, items, ids), float(ids[1]))
+        moments = _moments_of_clusters(
+            *estimate_and_error(form.share.metric, items, ids), float(ids[1])
+        )
     numbers = limits_of_form(form, moments, slope, level)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
@@ -255,35 +252,30 @@ def limits_of_form(
     form: Form, moments: Moments, slope: Array | None, level: float
 ) -> tuple[Array, Array, Array, Array]:
     """Estimate, limits and standard error, in float64."""
-    if form.share is None:
-        return _limits(moments, slope, {}, level, form.rule, None, "")
-    _, numbers, scale, value_of = form.share
-    return _limits(moments, slope, numbers, level, form.rule, value_of, scale)
+    _, numbers, value_of = form.share
+    return _limits(moments, slope, numbers, level, form.rule, value_of)
 
 
-@double_program("rule", "value_of", "scale")
+@double_program("rule", "value_of")
 def _limits(
     moments: Moments,
     slope: Array | None,
     numbers: Options,
     level: Array,
     rule: Callable[..., Limits],
-    value_of: Callable[[Array, Options, str], Array] | None,
-    scale: str,
+    value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
-    error, found = rules.standard_error(moments), moments.estimate
+    found = moments.estimate
     if slope is None:
         low, high = rule(moments, level)
     else:
         # With estimate = area / limit, the slope is (height - estimate) / limit.
         limit = numbers["max_fpr"]
         low, high = rule(moments, level, limit, limit * slope + found)
-    if value_of is None:
-        return found, low, high, error
     found, low, high, one, none = (
-        value_of(share, numbers, scale) for share in (found, low, high, jnp.ones(()), jnp.zeros(()))
+        value_of(share, numbers) for share in (found, low, high, jnp.ones(()), jnp.zeros(()))
     )
-    return found, low, high, error * (one - none)
+    return found, low, high, rules.standard_error(moments) * (one - none)
 
 
 @double_program()

@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
-from jaxmetrics._roc.metric import Chosen, Metric, Options
+from jaxmetrics._roc.metric import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.rules import Limits
@@ -59,15 +59,12 @@ class Share(NamedTuple):
     Attributes:
       metric: the share, as a metric.
       numbers: the options that the largest value depends on.
-      scale: the scale of the original metric.
-      value_of: from the share, the numbers and the scale to the original metric; linear in the
-        share.
+      value_of: from the share and the numbers to the original metric; linear in the share.
     """
 
-    metric: Callable[..., Any]
+    metric: MetricLike
     numbers: Options
-    scale: str
-    value_of: Callable[[Array, Options, str], Array]
+    value_of: Callable[[Array, Options], Array]
 
 
 class ErrorBars(NamedTuple):
@@ -88,6 +85,17 @@ class ErrorBars(NamedTuple):
     serves: Callable[[Options], bool] = lambda options: True
     share: Callable[[Options], Share] | None = None
     finish: Callable[[Finish, Options], Finish] = lambda finish, options: finish
+
+
+def share_of(metric: MetricLike) -> Share:
+    """The metric as a share of its largest value; most are that themselves."""
+    chosen, arrays = choose(metric)
+    share = error_bars_of(chosen.metric).share
+    return Share(metric, {}, _itself) if share is None else share(chosen.options(arrays))
+
+
+def _itself(share: Array, numbers: Options) -> Array:
+    return share
 
 
 def error_bars_of(metric: Metric) -> ErrorBars:
@@ -120,14 +128,20 @@ def _from_zero(options: Options) -> bool:
 def _share_of_window(options: Options) -> Share:
     window = {name: options[name] for name in ("max_fpr", "min_fpr", "min_tpr")}
     share = functools.partial(partial_auc, **window, scale="range")
-    return Share(share, window, options["scale"], _area_of_share)
+    return Share(share, window, _AREAS_OF_SHARES[options["scale"]])
 
 
-def _area_of_share(share: Array, window: Options, scale: str) -> Array:
+def _area_of_share(share: Array, window: Options, *, scale: str) -> Array:
     if scale == "range":
         return share
     largest = (window["max_fpr"] - window["min_fpr"]) * (1 - window["min_tpr"])
     return scaled(share * largest, **window, scale=scale)
+
+
+# One object for each scale: partials are hashed by identity, and programs compiled for them.
+_AREAS_OF_SHARES = {
+    scale: functools.partial(_area_of_share, scale=scale) for scale in ("raw", "range", "mcclish")
+}
 
 
 def _finish_partial_auc(finish: Finish, options: Options) -> Finish:

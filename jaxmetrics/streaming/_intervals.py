@@ -90,7 +90,7 @@ def interval(
     if method == "percentile":
         return _of_replicates(asked, request, level)
     form = form_of(metric, method)
-    chosen, arrays = choose(form.metric)
+    chosen, arrays = choose(form.share.metric)
     constants = (chosen, form.slope_in, ignore_nan)
     moments, slope = _moments(asked.digits, asked.levels, arrays, *constants)
     numbers = _composed(*limits_of_form(form, moments, slope, level))
