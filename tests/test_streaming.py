@@ -98,7 +98,7 @@ def test_float16_bins_are_the_nearest_float16(rng):
     [
         (lambda: S.uniform_bins(0), "n must be at least 1"),
         (lambda: S.uniform_bins(10, 1.0, 0.0), "low must be below high"),
-        (lambda: S.uniform_bins(100, 1e6, 1e6 + 1), "float32 to tell 100 bins apart"),
+        (lambda: S.uniform_bins(100, 1e6, 1e6 + 1), "too few numbers from .* for 100 bins"),
         (lambda: S.edges([0.1, 0.1]), "edges must ascend"),
         (lambda: S.edges([]), r"edges must be \[m\]"),
         (lambda: S.edges([np.nan]), "edges must be finite"),
@@ -547,17 +547,17 @@ def test_states_of_other_bins_are_refused(rng, monkeypatch):
     state = jax.block_until_ready(filled(UNIFORM, scores, labels))
     with pytest.raises(ValueError, match="the state has 20 bins, and bins has 5"):
         S.table(state, bins=BINS["edges"])
-    with pytest.raises(ValueError, match="the state is of other bins"):
+    with pytest.raises(ValueError, match="the state, or one merged into it, is of other bins"):
         S.update(state, scores, labels, bins=other)
     with pytest.raises(ValueError, match="states are of different bins"):
         S.merge(state, filled(other, scores, labels))
     mixed = jax.tree.map(jnp.add, state, filled(other, scores, labels))
-    with pytest.raises(ValueError, match="or merged from such"):
+    with pytest.raises(ValueError, match="or one merged into it, is of other bins"):
         S.bounds(jm.roc_auc, mixed, bins=UNIFORM)
     monkeypatch.setattr(S._state, "_is_ready", lambda array: False)
     unseen = S.update(filled(UNIFORM, scores, labels), scores, labels, bins=other)
     for read in (S.table, partial(S.bounds, jm.roc_auc)):
-        with pytest.raises(ValueError, match="or merged from such"):
+        with pytest.raises(ValueError, match="or one merged into it, is of other bins"):
             read(unseen, bins=UNIFORM)
     with pytest.raises(ValueError, match=r"5 bins, batch .*, without weights and 20 bins"):
         S.merge(S.init(BINS["edges"]), state)
@@ -590,11 +590,11 @@ def test_states_of_other_bins_are_refused(rng, monkeypatch):
             lambda s: jax.jit(
                 lambda s: S.bootstrap(jm.roc_auc, s, bins=UNIFORM, key=jax.random.key(0))
             )(s),
-            "outside of programs",
+            "resampled outside of jit, got a traced state",
         ),
         (
             lambda s: S.interval(jm.roc_auc, S.init(UNIFORM, weighted=True), bins=UNIFORM),
-            "sampling error of weights",
+            "sampling error of weighted items",
         ),
     ],
 )
@@ -741,7 +741,7 @@ def test_exact_refuses_batches_that_change(rng):
         n = next(sizes)
         yield scores[:n], labels[:n]
 
-    with pytest.raises(ValueError, match="the same each time, got 10 items, then 8"):
+    with pytest.raises(ValueError, match="the same items each time, got 10 items, then 8"):
         S.exact(jm.roc_auc, batches, memory_items=10)
     with pytest.raises(TypeError, match="write yield scores, labels"):
         S.exact(jm.roc_auc, lambda: [scores])

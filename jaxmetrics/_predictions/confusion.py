@@ -1,4 +1,4 @@
-"""The confusion matrix, and what one number says of all of it: accuracy and correlation."""
+"""The confusion matrix, and single numbers from all of it: accuracy and correlation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def confusion_matrix(
     where: ArrayLike | None = None,
     n_classes: int | None = None,
 ) -> Array:
-    """The confusion matrix: how many items of each class were said to be of each.
+    """The confusion matrix: the number of items of each class that are predicted as each class.
 
     C[t, p] = sum_i w_i [labels_i = t] [predictions_i = p].
 
@@ -40,19 +40,20 @@ def confusion_matrix(
       predictions: `[..., n]`, class indices from 0.
       labels: `[..., n]`, class indices from 0.
       weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
-      n_classes: how many classes there are. None is one more than the highest index, and two at
-        least; it must be given where a program is traced.
+      where: `[..., n]` bool, False for items to leave out; what they hold has no effect.
+      n_classes: number of classes. None takes the highest index plus 1, at least 2; traced arrays
+        need a number.
 
     Returns:
       `[..., n_classes, n_classes]`, a row for each true class and a column for each predicted one;
-      integers without weights, or with whole ones.
+      integers without weights, or with integer weights.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
+        an index not in 0 to n_classes - 1, or n_classes=None with traced arrays.
 
-    Traced indices that are out of range make the matrix NaN; that of integers, which have no NaN,
-    -1 throughout. Time O(n + n_classes^2), memory O(n_classes^2).
+    Traced indices that are out of range make the whole matrix NaN, or -1 if it holds integers,
+    which have no NaN. Time O(n + n_classes^2), memory O(n_classes^2).
 
     Example:
       >>> import jaxmetrics as jm
@@ -79,7 +80,7 @@ def _matrix(items: Decisions, n_classes: int, dtype: Any) -> Array:
 
 @double_program("n_classes")
 def matrix_of(items: Decisions, n_classes: int) -> Array:
-    """The confusion matrix by itself, of arrays that were checked; 64-bit."""
+    """The confusion matrix alone, of checked arrays; 64-bit."""
     return _counted_matrix(items, n_classes)[0]
 
 
@@ -100,7 +101,7 @@ def accuracy(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Accuracy: the share of items whose class was predicted.
+    """Accuracy: the share of the items that are predicted as their class.
 
     sum_i w_i [predictions_i = labels_i] / sum_i w_i.
 
@@ -108,13 +109,14 @@ def accuracy(
       predictions: `[..., n]`, class indices from 0.
       labels: `[..., n]`, class indices from 0.
       weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
+      where: `[..., n]` bool, False for items to leave out; what they hold has no effect.
 
     Returns:
       `[...]`, from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
+        or an index below 0.
 
     NaN where there is no item, or a traced index is below 0. Time O(n), memory O(1).
 
@@ -148,24 +150,25 @@ def balanced_accuracy(
 ) -> Array:
     """Balanced accuracy: the mean recall of the classes that occur.
 
-    sum_c [tp_c + fn_c > 0] tp_c / (tp_c + fn_c) over the number of classes that have items.
+    sum_c tp_c / (tp_c + fn_c) / m, over the m classes with tp_c + fn_c > 0.
 
     Args:
       predictions: `[..., n]`, class indices from 0.
       labels: `[..., n]`, class indices from 0.
       weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
-      n_classes: how many classes there are. None is one more than the highest index, and two at
-        least; it must be given where a program is traced.
+      where: `[..., n]` bool, False for items to leave out; what they hold has no effect.
+      n_classes: number of classes. None takes the highest index plus 1, at least 2; traced arrays
+        need a number.
 
     Returns:
-      `[...]`, from 0 to 1; one over the number of classes that occur is chance.
+      `[...]`, from 0 to 1; chance is 1 / m.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
+        an index not in 0 to n_classes - 1, or n_classes=None with traced arrays.
 
     NaN where there is no item, or traced indices are out of range. Unlike the macro mean of
-    `recall` it leaves absent classes out. Time O(n + n_classes), memory O(n_classes).
+    `recall`, it leaves absent classes out. Time O(n + n_classes), memory O(n_classes).
 
     Example:
       >>> import jaxmetrics as jm
@@ -196,27 +199,28 @@ def matthews_corrcoef(
 ) -> Array:
     """Matthews' correlation coefficient of predicted and true classes, two or several.
 
-    sum_c (tp_c tn_c - fp_c fn_c) / sqrt(sum_c p_c (s - p_c) sum_c t_c (s - t_c)), with p_c and t_c
-    the weight of the items predicted as and of class c, and s that of all.
+    sum_c (tp_c tn_c - fp_c fn_c) / sqrt((sum_c p_c (s - p_c)) (sum_c t_c (s - t_c))). p_c is the
+    weight of the items predicted as class c, t_c that of the items of class c, s that of all items.
 
     Args:
       predictions: `[..., n]`, class indices from 0.
       labels: `[..., n]`, class indices from 0.
       weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
-      n_classes: how many classes there are. None is one more than the highest index, and two at
-        least; it must be given where a program is traced.
-      zero_division: what 0 / 0 is, NaN or in [0, 1].
+      where: `[..., n]` bool, False for items to leave out; what they hold has no effect.
+      n_classes: number of classes. None takes the highest index plus 1, at least 2; traced arrays
+        need a number.
+      zero_division: the value of 0 / 0: NaN, or a number in [0, 1].
 
     Returns:
-      `[...]`, at most 1; 0 is chance, and of two classes -1 is wrong throughout.
+      `[...]`, at most 1; chance is 0. With two classes -1 means that every prediction is wrong.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
+        an index not in 0 to n_classes - 1, or n_classes=None with traced arrays.
 
-    NaN where all items are of one class or are said to be, unless `zero_division` is a number: a
-    correlation with a constant is not defined. scikit-learn gives 0 there. NaN too where traced
-    indices are out of range. Time O(n + n_classes), memory O(n_classes).
+    NaN where all items are of one class, or are predicted as one, unless `zero_division` is a
+    number: the correlation with a constant is undefined. scikit-learn returns 0 there. Also NaN
+    where traced indices are out of range. Time O(n + n_classes), memory O(n_classes).
 
     Example:
       >>> import jaxmetrics as jm
@@ -241,5 +245,5 @@ def _matthews_corrcoef(outcomes: Outcomes, beta: Array, otherwise: Array) -> Arr
     both = jnp.sum(hits * true_negatives - false_positives * false_negatives, axis=-1)
     product = jnp.sum(said * unsaid, axis=-1) * jnp.sum(true * other, axis=-1)
     defined = product > 0
-    # The inner where keeps the infinite slope of a root at 0 out of the gradient.
+    # The inner where keeps the infinite derivative of sqrt at 0 out of the gradient.
     return jnp.where(defined, both / jnp.sqrt(jnp.where(defined, product, 1)), otherwise)

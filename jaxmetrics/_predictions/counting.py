@@ -1,4 +1,4 @@
-"""Items counted by what they are and what they were said to be; metrics are formulas of the counts.
+"""Counts of items by true and by predicted class; metrics are formulas of these counts.
 
 Classes are indices from 0.
 """
@@ -15,11 +15,11 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray
 
-JOINT = "joint"  # in place of an average: the metric is one of all classes
+JOINT = "joint"  # in place of an average: one value for all classes together
 
 
 class Decisions(NamedTuple):
-    """The arrays that describe items, checked; `[..., n]` each, leading axes broadcast."""
+    """The checked arrays that describe items; `[..., n]` each, leading axes broadcast."""
 
     predictions: HostOrDeviceArray
     labels: HostOrDeviceArray
@@ -28,10 +28,10 @@ class Decisions(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """The weight of the items of each class that were, and were not, told from the rest.
+    """The weight of the hits and the errors of each class against the rest.
 
-    `[..., classes]` each; an integer where there are no weights, or whole ones. Each is a sum of
-    its own items, so that what is 0 is exactly so, which a difference of sums might not be.
+    `[..., classes]` each; integers without weights, or with integer weights. The denominators of
+    metrics are exactly 0 where they have no items, as that decides what is NaN.
     """
 
     hits: Array
@@ -49,7 +49,7 @@ class Outcomes(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What is counted and averaged, and how; constants of a program."""
+    """Which classes are counted and how they are averaged; constants of a program."""
 
     n_classes: int | None  # None where there is no upper limit
     average: str | None
@@ -114,7 +114,7 @@ def _value_of_counts(
     values = metric(outcomes, *numbers)
     if choice.average in ("macro", "weighted"):
         shares = outcomes.actual if choice.average == "weighted" else jnp.ones_like(outcomes.hits)
-        # A class without weight may be undefined, and has no part in the mean.
+        # A class without weight may be NaN, which must not make the mean NaN.
         total = jnp.sum(jnp.where(shares > 0, values, 0) * shares, axis=-1)
         values = divide(total, jnp.sum(shares, axis=-1), numbers[1])
     undefined = undefined[..., None] if choice.average is None else undefined
@@ -123,7 +123,7 @@ def _value_of_counts(
 
 @double_program("choice")
 def outcomes_of(items: Decisions, choice: Choice) -> Outcomes:
-    """The counts by themselves, of arrays that were checked; 64-bit."""
+    """The counts alone, of checked arrays; 64-bit."""
     return _counted(items, choice)[0]
 
 
@@ -140,7 +140,7 @@ def _counted(items: Decisions, choice: Choice) -> tuple[Outcomes, Array]:
 def _of_one_class(
     items: Decisions, positive_class: int, n_classes: int | None
 ) -> tuple[Outcomes, Array]:
-    """The counts `[...]` of one class, and whether they are undefined. Sums, and no scatter."""
+    """The counts `[...]` of one class, by sums and no scatter, and whether they are undefined."""
     said, true, amounts, undefined = counted_items(items, n_classes)
     said, true = said == positive_class, true == positive_class
     cells = (said & true, said & ~true, ~said & true, ~said & ~true)
@@ -169,10 +169,10 @@ def _of_classes(items: Decisions, n_classes: int) -> tuple[Outcomes, Array]:
 
 
 def counted_items(items: Decisions, n_classes: int | None) -> tuple[Array, Array, Array, Array]:
-    """Predictions, labels and what each item counts, `[..., n]`; and `[...]` whether one is not
-    allowed, as what an eager call refuses is undefined where it is traced.
+    """Predictions, labels and the weight of each item, `[..., n]`; and `[...]` whether they are
+    undefined: an eager call refuses invalid items, a traced one cannot.
 
-    Items that are left out count 0 and have class n_classes, which a scatter drops. It would count
+    Items that are left out weigh 0 and have class n_classes, which a scatter drops. It would take
     an index below 0 from the end.
     """
     said, true = (jnp.asarray(ids).astype(jnp.int64) for ids in (items.predictions, items.labels))

@@ -21,35 +21,36 @@ def recall(
     positive_class: int = 1,
     zero_division: float = math.nan,
 ) -> Array:
-    """Recall: how much of a class was found.
+    """Recall: the share of the items of a class that are predicted as the class.
 
-    tp / (tp + fn), with tp the weight of the items of the class that were said to be of it, and fn
-    of those that were not.
+    tp / (tp + fn). Of the items of the class, tp is the weight of those predicted as the class, fn
+    the weight of the others.
 
     Args:
       predictions: `[..., n]`, class indices from 0.
       labels: `[..., n]`, class indices from 0.
       weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
-      n_classes: how many classes there are. None is one more than the highest index, and two at
-        least; it must be given where a program is traced, unless average is "binary".
-      average: "binary", of the class `positive_class` against the rest; "micro", of the counts
-        summed over classes; "macro", the mean over classes; "weighted", their mean by weight of
-        their items; None, one value a class, on a new last axis.
-      classes: which classes to average, or to give in which order; None for all.
-      positive_class: for average="binary".
-      zero_division: what 0 / 0 is, NaN or in [0, 1].
+      where: `[..., n]` bool, False for items to leave out; what they hold has no effect.
+      n_classes: number of classes. None takes the highest index plus 1, at least 2; traced arrays
+        need a number unless average is "binary".
+      average: "binary": class `positive_class` against the rest; "micro": of the counts summed
+        over the classes; "macro": the mean over the classes; "weighted": the mean weighted by the
+        items of each class; None: one value for each class, on a new last axis.
+      classes: the classes to average, or to return in this order; None for all.
+      positive_class: the class of average="binary".
+      zero_division: the value of 0 / 0: NaN, or a number in [0, 1].
 
     Returns:
       `[...]`, or `[..., classes]` for average=None; from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit. Among them
-        several classes with average="binary", unless n_classes says that they are meant.
+      TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
+        or an index above 1 with average="binary", unless n_classes or a positive_class above 1 is
+        given.
 
-    NaN for a class without items, and so for a macro mean over it, unless `zero_division` is a
-    number; a class without items has no part in the weighted mean. NaN too where traced indices are
-    out of range. Time O(n + n_classes), memory O(n_classes).
+    NaN for a class without items, and for a macro mean over it, unless `zero_division` is a number.
+    The weighted mean leaves classes without items out. Also NaN where traced indices are out of
+    range. Time O(n + n_classes), memory O(n_classes).
 
     Example:
       >>> import jaxmetrics as jm
@@ -83,35 +84,36 @@ def precision(
     positive_class: int = 1,
     zero_division: float = math.nan,
 ) -> Array:
-    """Precision: how much of what was said to be of a class is.
+    """Precision: the share of the predictions of a class that are correct.
 
-    tp / (tp + fp), with tp the weight of the items of the class that were said to be of it, and fp
-    of those of other classes that were.
+    tp / (tp + fp). Of the items predicted as the class, tp is the weight of those of the class, fp
+    the weight of the others.
 
     Args:
       predictions: `[..., n]`, class indices from 0.
       labels: `[..., n]`, class indices from 0.
       weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
-      n_classes: how many classes there are. None is one more than the highest index, and two at
-        least; it must be given where a program is traced, unless average is "binary".
-      average: "binary", of the class `positive_class` against the rest; "micro", of the counts
-        summed over classes; "macro", the mean over classes; "weighted", their mean by weight of
-        their items; None, one value a class, on a new last axis.
-      classes: which classes to average, or to give in which order; None for all.
-      positive_class: for average="binary".
-      zero_division: what 0 / 0 is, NaN or in [0, 1].
+      where: `[..., n]` bool, False for items to leave out; what they hold has no effect.
+      n_classes: number of classes. None takes the highest index plus 1, at least 2; traced arrays
+        need a number unless average is "binary".
+      average: "binary": class `positive_class` against the rest; "micro": of the counts summed
+        over the classes; "macro": the mean over the classes; "weighted": the mean weighted by the
+        items of each class; None: one value for each class, on a new last axis.
+      classes: the classes to average, or to return in this order; None for all.
+      positive_class: the class of average="binary".
+      zero_division: the value of 0 / 0: NaN, or a number in [0, 1].
 
     Returns:
       `[...]`, or `[..., classes]` for average=None; from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit. Among them
-        several classes with average="binary", unless n_classes says that they are meant.
+      TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
+        or an index above 1 with average="binary", unless n_classes or a positive_class above 1 is
+        given.
 
-    NaN for a class that was never predicted, and so for a macro mean over it, unless
-    `zero_division` is a number; a class without items has no part in the weighted mean. NaN too
-    where traced indices are out of range. Time O(n + n_classes), memory O(n_classes).
+    NaN for a class that is never predicted, and for a mean over it, unless `zero_division` is a
+    number. The weighted mean leaves classes without items out. Also NaN where traced indices are
+    out of range. Time O(n + n_classes), memory O(n_classes).
 
     Example:
       >>> import jaxmetrics as jm
@@ -143,7 +145,7 @@ def f_beta(
     positive_class: int = 1,
     zero_division: float = math.nan,
 ) -> Array:
-    """F-beta: the harmonic mean of precision and recall, recall counting beta^2 times.
+    """F-beta: the harmonic mean of precision and recall, with weight beta^2 on recall.
 
     (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp).
 
@@ -151,27 +153,29 @@ def f_beta(
       predictions: `[..., n]`, class indices from 0.
       labels: `[..., n]`, class indices from 0.
       weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
-      n_classes: how many classes there are. None is one more than the highest index, and two at
-        least; it must be given where a program is traced, unless average is "binary".
-      beta: at least 0; 1 is F1, 0 is precision.
-      average: "binary", of the class `positive_class` against the rest; "micro", of the counts
-        summed over classes; "macro", the mean over classes; "weighted", their mean by weight of
-        their items; None, one value a class, on a new last axis.
-      classes: which classes to average, or to give in which order; None for all.
-      positive_class: for average="binary".
-      zero_division: what 0 / 0 is, NaN or in [0, 1].
+      where: `[..., n]` bool, False for items to leave out; what they hold has no effect.
+      n_classes: number of classes. None takes the highest index plus 1, at least 2; traced arrays
+        need a number unless average is "binary".
+      beta: at least 0. 1 is F1, 0 is precision; a larger beta favours recall.
+      average: "binary": class `positive_class` against the rest; "micro": of the counts summed
+        over the classes; "macro": the mean over the classes; "weighted": the mean weighted by the
+        items of each class; None: one value for each class, on a new last axis.
+      classes: the classes to average, or to return in this order; None for all.
+      positive_class: the class of average="binary".
+      zero_division: the value of 0 / 0: NaN, or a number in [0, 1].
 
     Returns:
       `[...]`, or `[..., classes]` for average=None; from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit. Among them
-        several classes with average="binary", unless n_classes says that they are meant.
+      TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
+        or an index above 1 with average="binary", unless n_classes or a positive_class above 1 is
+        given.
 
-    NaN for a class that neither occurs nor was predicted, and so for a macro mean over it, unless
-    `zero_division` is a number; a class without items has no part in the weighted mean. NaN too
-    where traced indices are out of range. Time O(n + n_classes), memory O(n_classes).
+    NaN for a class that neither occurs nor is predicted (for beta=0: that is not predicted), and
+    for a mean over it, unless `zero_division` is a number. The weighted mean leaves classes without
+    items out. Also NaN where traced indices are out of range. Time O(n + n_classes), memory
+    O(n_classes).
 
     Example:
       >>> import jaxmetrics as jm
@@ -203,34 +207,35 @@ def specificity(
     positive_class: int = 1,
     zero_division: float = math.nan,
 ) -> Array:
-    """Specificity: how much of what is not of a class was not said to be.
+    """Specificity: the share of the other items that are not predicted as the class.
 
-    tn / (tn + fp), with tn the weight of the items of other classes that were said to be of one of
-    those, and fp of those that were not.
+    tn / (tn + fp). Of the items of other classes, fp is the weight of those predicted as the class,
+    tn the weight of the others.
 
     Args:
       predictions: `[..., n]`, class indices from 0.
       labels: `[..., n]`, class indices from 0.
       weights: `[..., n]`, not negative.
-      where: `[..., n]` bool, False for items to leave out; whatever they hold, it has no effect.
-      n_classes: how many classes there are. None is one more than the highest index, and two at
-        least; it must be given where a program is traced, unless average is "binary".
-      average: "binary", of the class `positive_class` against the rest; "micro", of the counts
-        summed over classes; "macro", the mean over classes; "weighted", their mean by weight of
-        their items; None, one value a class, on a new last axis.
-      classes: which classes to average, or to give in which order; None for all.
-      positive_class: for average="binary".
-      zero_division: what 0 / 0 is, NaN or in [0, 1].
+      where: `[..., n]` bool, False for items to leave out; what they hold has no effect.
+      n_classes: number of classes. None takes the highest index plus 1, at least 2; traced arrays
+        need a number unless average is "binary".
+      average: "binary": class `positive_class` against the rest; "micro": of the counts summed
+        over the classes; "macro": the mean over the classes; "weighted": the mean weighted by the
+        items of each class; None: one value for each class, on a new last axis.
+      classes: the classes to average, or to return in this order; None for all.
+      positive_class: the class of average="binary".
+      zero_division: the value of 0 / 0: NaN, or a number in [0, 1].
 
     Returns:
       `[...]`, or `[..., classes]` for average=None; from 0 to 1.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit. Among them
-        several classes with average="binary", unless n_classes says that they are meant.
+      TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
+        or an index above 1 with average="binary", unless n_classes or a positive_class above 1 is
+        given.
 
-    NaN for a class that all items are of, and so for a mean over it, unless `zero_division` is a
-    number. NaN too where traced indices are out of range. Time O(n + n_classes), memory
+    NaN for a class that holds all items, and for a mean over it, unless `zero_division` is a
+    number. Also NaN where traced indices are out of range. Time O(n + n_classes), memory
     O(n_classes).
 
     Example:

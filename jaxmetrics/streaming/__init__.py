@@ -1,4 +1,4 @@
-"""Evaluation of data that never fits: bounded states that merge by `+`, with certified error."""
+"""Evaluation of streams: states of fixed size that merge by `+`, with guaranteed bounds."""
 
 from jaxmetrics.streaming import means
 from jaxmetrics.streaming._adapters import clu_metric, nnx_metric

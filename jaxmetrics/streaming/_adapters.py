@@ -1,4 +1,4 @@
-"""Metrics of streams in the form that other libraries expect; they are imported when asked for."""
+"""Metrics of streams as classes of flax and clu, which are imported only when they are needed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _Metric = Callable[..., Any]
 def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = False) -> Any:
     """A metric of a stream as a `flax.nnx.Metric`.
 
-    update(scores=, labels=, weights=, where=) adds a batch, compute() is the metric of
-    `jaxmetrics.streaming.table`, reset() begins anew. Other keywords of update are not looked at,
-    so that it can be one of a `flax.nnx.MultiMetric`.
+    update(scores=, labels=, weights=, where=) adds a batch. compute() returns the metric of
+    `jaxmetrics.streaming.table`. reset() forgets all items. update ignores other keywords, as a
+    `flax.nnx.MultiMetric` passes them to all its metrics.
 
     Args:
-      metric: any that takes a ScoreTable, such as functools.partial(jm.recall_at_fpr, max_fpr=.01).
-      bins: of scores; `float16_bins()` by default.
+      metric: any that takes a ScoreTable, such as
+        functools.partial(jm.recall_at_fpr, max_fpr=0.01).
+      bins: which scores are counted together; `float16_bins()` by default.
       weighted: whether items have weights.
 
     Returns:
@@ -35,12 +36,13 @@ def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
     Raises:
       ImportError: flax is not installed.
 
-    NaN as `jaxmetrics.streaming.table` says. Time and memory as `jaxmetrics.streaming.update`.
+    NaN where the metric is undefined, or an item has no score. Time and memory are those of
+    `jaxmetrics.streaming.update`.
 
     Example:
       >>> import jaxmetrics as jm
       >>> auc = jm.streaming.nnx_metric(jm.roc_auc)
-      >>> auc.update(scores=[.1, .4, .35, .8], labels=[0, 0, 1, 1])
+      >>> auc.update(scores=[0.1, 0.4, 0.35, 0.8], labels=[0, 0, 1, 1])
       >>> print(auc.compute())
       0.75
 
@@ -68,7 +70,7 @@ def _nnx_class() -> Any:
             self, *, scores: Any, labels: Any, weights: Any = None, where: Any = None, **_: Any
         ) -> None:
             """Add a batch of items."""
-            state = State(jnp.copy(self.digits[...]))  # as flax looks at the old one again
+            state = State(jnp.copy(self.digits[...]))  # flax reads the old array, update donates
             state = update(state, scores, labels, bins=self.bins, weights=weights, where=where)
             self.digits[...] = state.digits
 
@@ -80,29 +82,33 @@ def _nnx_class() -> Any:
 
 
 def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = False) -> Any:
-    """A metric of a stream as a class of the protocol of `clu.metrics` and metrax.
+    """A metric of a stream as a class with the protocol of `clu.metrics` and metrax.
 
-    empty(), from_model_output(predictions, labels, sample_weights=None, mask=None), merge(other),
-    reduce() and compute(), which is the metric of `jaxmetrics.streaming.table`.
+    empty() and from_model_output(predictions, labels, sample_weights=None, mask=None) return an
+    instance. merge(other) and reduce() merge instances. compute() returns the metric of
+    `jaxmetrics.streaming.table`.
 
     Args:
-      metric: any that takes a ScoreTable, such as functools.partial(jm.recall_at_fpr, max_fpr=.01).
-      bins: of scores; `float16_bins()` by default.
+      metric: any that takes a ScoreTable, such as
+        functools.partial(jm.recall_at_fpr, max_fpr=0.01).
+      bins: which scores are counted together; `float16_bins()` by default.
       weighted: whether items have weights.
 
     Returns:
-      A class derived from `clu.metrics.Metric`, a dataclass that is a pytree of one array.
+      A subclass of `clu.metrics.Metric`, whose instances are pytrees of one array.
 
     Raises:
       ImportError: clu is not installed.
 
-    NaN as `jaxmetrics.streaming.table` says. Time and memory as `jaxmetrics.streaming.update`.
+    NaN where the metric is undefined, or an item has no score. Time and memory are those of
+    `jaxmetrics.streaming.update`.
 
     Example:
       >>> import jaxmetrics as jm
       >>> AUC = jm.streaming.clu_metric(jm.roc_auc)
-      >>> first = AUC.from_model_output(predictions=[.1, .4], labels=[0, 0])
-      >>> print(first.merge(AUC.from_model_output(predictions=[.35, .8], labels=[1, 1])).compute())
+      >>> first = AUC.from_model_output(predictions=[0.1, 0.4], labels=[0, 0])
+      >>> second = AUC.from_model_output(predictions=[0.35, 0.8], labels=[1, 1])
+      >>> print(first.merge(second).compute())
       0.75
 
     Reference: The CLU authors, "Common loop utils", 2024.
@@ -121,7 +127,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
 
         @classmethod
         def empty(cls) -> Any:
-            """That of no items."""
+            """The metric of no items."""
             return cls(digits=init(chosen, weighted=weighted).digits)
 
         @classmethod
@@ -133,7 +139,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
             mask: Any = None,
             **_: Any,
         ) -> Any:
-            """That of a batch."""
+            """The metric of one batch."""
             state = update(
                 init(chosen, weighted=weighted),
                 predictions,
@@ -145,7 +151,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
             return cls(digits=state.digits)
 
         def merge(self, other: Any) -> Any:
-            """That of the items of both."""
+            """The metric of the items of both."""
             return type(self)(digits=merge(State(self.digits), State(other.digits)).digits)
 
         def compute(self) -> Any:

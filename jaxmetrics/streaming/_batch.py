@@ -1,4 +1,4 @@
-"""The leading axes of a state, which are those of what it is updated with."""
+"""The leading axes of a state: those of the arrays that update it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def check_batch_shape(batch_shape: tuple[int, ...]) -> None:
-    """Refuse what is not a tuple of ints."""
+    """Refuse anything but a tuple of ints."""
     if not isinstance(batch_shape, tuple) or not all(isinstance(x, int) for x in batch_shape):
         raise TypeError(f"batch_shape must be a tuple of ints, got {batch_shape!r}")
 

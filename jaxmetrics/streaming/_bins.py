@@ -19,12 +19,12 @@ _MOST = 1 << 24  # bins
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of scores, in ascending order; static, and equal if they bin alike.
+    """Bins of scores, in ascending order; hashable, and equal if kind and lower are.
 
     Attributes:
-      lower: `[n]` float32, the lowest score in each bin; -inf for the first.
-      kind: how the bin of a score is found: "float16", "uniform" or "edges".
-      fingerprint: a number that tells bins apart.
+      lower: `[n]` float32, the lowest score of each bin; -inf for the first.
+      kind: the rule that finds the bin of a score: "float16", "uniform" or "edges".
+      fingerprint: a hash of kind and lower; states carry it.
     """
 
     lower: HostArray = field(repr=False)
@@ -33,7 +33,7 @@ class Bins:
 
     @property
     def n(self) -> int:
-        """How many bins there are."""
+        """Number of bins."""
         return len(self.lower)
 
     def __eq__(self, other: object) -> bool:
@@ -47,15 +47,15 @@ class Bins:
 
 
 def float16_bins() -> Bins:
-    """A bin for each number that float16 has: for scores of which no range is known.
+    """One bin for each number of float16: for scores whose range is not known.
 
-    bin of s = the float16 nearest to s, ties to the even one. Its width is 2^-11 of s, at most
-    2^-12 for probabilities above 1/4, and 2^-24 near 0.
+    bin of s = the float16 nearest to s, ties to even. A bin is 2^-11 to 2^-10 of s wide, for
+    probabilities at most 2^-11, and 2^-24 near 0.
 
     Returns:
-      65,536 Bins, of which 2,048 stand for no number and stay empty.
+      65,536 Bins. 2,047 of them stay empty: those of float16's NaN and of -0, which counts as 0.
 
-    A state of these bins takes 1 MB, and 2 MB with weights. Nothing is NaN or raised.
+    A state of these bins takes 1 MB, or 2 MB with weights. Nothing is NaN, nothing is raised.
 
     Example:
       >>> import jaxmetrics as jm
@@ -68,22 +68,23 @@ def float16_bins() -> Bins:
 
 
 def uniform_bins(n: int, low: float = 0.0, high: float = 1.0) -> Bins:
-    """Bins of one width from low to high.
+    """Bins of equal width from low to high.
 
-    bin of s = floor(n (s - low) / (high - low)). The first also has what is below low, the last
-    what is above high.
+    bin of s = floor(n (s - low) / (high - low)). The first bin also holds the scores below low,
+    and the last one those above high.
 
     Args:
-      n: how many bins.
-      low: where the first one begins.
-      high: where the last one ends.
+      n: number of bins.
+      low: lower end of the first bin.
+      high: upper end of the last bin.
 
     Returns:
       n Bins.
 
     Raises:
-      TypeError, ValueError: n is not at least 1, low is not below high, or bins are so narrow that
-        float32 cannot tell them apart.
+      TypeError: n is not an int.
+      ValueError: n is below 1 or above 2^24, low is not below high, or float32 has too few numbers
+        between them for n bins.
 
     Time and memory O(n). Nothing is NaN.
 
@@ -99,24 +100,28 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0) -> Bins:
     if not -np.inf < low < high < np.inf:
         raise ValueError(f"low must be below high, and both finite, got {low} and {high}")
     ends = low + (high - low) * np.arange(1, n) / n
-    return _bins(ends, "uniform", f"n must be small enough for float32 to tell {n} bins apart")
+    return _bins(
+        ends,
+        "uniform",
+        f"float32 has too few numbers from {low} to {high} for {n} bins: write a smaller n",
+    )
 
 
 def edges(array: ArrayLike) -> Bins:
-    """Bins that begin at given scores.
+    """Bins that begin at the given scores.
 
-    bin of s = how many edges are not above s: below the first, from each to the next, and from the
-    last.
+    bin of s = number of edges <= s. The first bin holds the scores below the first edge.
 
     Args:
-      array: `[m]`, ascending. For edges that suit the data take quantiles of a first batch, as in
-        `jaxmetrics.streaming.quantile_bins`.
+      array: `[m]`, finite and ascending. `jaxmetrics.streaming.quantile_bins` finds edges that
+        suit a first batch.
 
     Returns:
       m + 1 Bins.
 
     Raises:
-      TypeError, ValueError: array is not one of finite numbers that ascend, in float32.
+      TypeError: array is traced, or does not hold real numbers.
+      ValueError: array is not `[m]`, is not finite, or does not ascend in float32.
 
     Time and memory O(m). Nothing is NaN.
 
@@ -129,32 +134,33 @@ def edges(array: ArrayLike) -> Bins:
     """
     host = _known("edges", array, np.float64)
     if host.ndim != 1 or not host.size:
-        raise ValueError(f"edges must be [m], got {list(host.shape)}")
+        raise ValueError(f"edges must be [m] with m of at least 1, got {list(host.shape)}")
     if not np.isfinite(host).all():
-        raise ValueError("edges must be finite: what is beyond them has bins of its own")
-    return _bins(host, "edges", "edges must ascend, in float32: write numpy.unique(edges)")
+        raise ValueError("edges must be finite: the first and the last bin have no end")
+    return _bins(host, "edges", "edges must ascend in float32: write np.unique(np.float32(array))")
 
 
 def quantile_bins(scores: ArrayLike, n: int) -> Bins:
-    """Bins that hold about as many of these scores each, such as of a first batch.
+    """Bins that each hold about the same number of these scores, such as of a first batch.
 
     edges = the quantiles of scores at 1 / n, 2 / n, ..., (n - 1) / n, without repetition.
 
     Args:
-      scores: of any shape; NaN is left out.
-      n: how many bins, at most.
+      scores: of any shape; NaN and infinite scores are left out.
+      n: largest number of bins.
 
     Returns:
-      Bins, fewer where scores tie.
+      Bins; fewer than n where scores tie.
 
     Raises:
-      TypeError, ValueError: n is not at least 2, or there are no scores.
+      TypeError: scores are traced, or n is not an int.
+      ValueError: n is below 2, or no score is finite.
 
     Time O(m log m) for m scores. Nothing is NaN.
 
     Example:
       >>> import jaxmetrics as jm
-      >>> print(jm.streaming.quantile_bins([.1, .2, .3, .4, .8], 5).lower)
+      >>> print(jm.streaming.quantile_bins([0.1, 0.2, 0.3, 0.4, 0.8], 5).lower)
       [-inf  0.2  0.3  0.4  0.8]
 
     Reference: that of `jaxmetrics.streaming.uniform_bins`.
@@ -163,7 +169,9 @@ def quantile_bins(scores: ArrayLike, n: int) -> Bins:
     host = _known("scores", scores, np.float32)
     host = host[np.isfinite(host)]
     if n < 2 or not host.size:
-        raise ValueError(f"n must be at least 2 and scores not empty, got {n} and {host.size}")
+        raise ValueError(
+            f"n must be at least 2 and scores not empty, got n={n}, {host.size} finite scores"
+        )
     found = np.unique(np.quantile(host, np.arange(1, n) / n, method="higher"))
     return _bins(found, "edges", "")
 
@@ -172,17 +180,16 @@ def _known(name: str, value: ArrayLike, dtype: Any) -> HostArray:
     array = checks.as_array(name, value)
     if not is_concrete(array):
         raise TypeError(
-            f"{name} must be known when a program is traced: make bins beforehand, from a NumPy "
-            "array"
+            f"{name} must not be traced: make the bins outside of jit, from a NumPy array"
         )
     return np.asarray(array, dtype)
 
 
 def _bins(ends: HostArray, kind: str, refusal: str) -> Bins:
-    """Those that begin at each of the ends, and one below; the ends must ascend in float32."""
+    """Bins that begin at -inf and at each of `ends`, which must ascend in float32."""
     lower = np.append(-np.inf, ends).astype(np.float32)
     if len(lower) > _MOST:
-        raise ValueError(f"there may be {_MOST:,} bins, got {len(lower):,}")
+        raise ValueError(f"there must be at most {_MOST:,} bins, got {len(lower):,}")
     if not np.all(np.diff(lower[1:]) > 0):
         raise ValueError(refusal)
     return _of_lower(lower, kind)
@@ -194,7 +201,7 @@ def _of_lower(lower: HostArray, kind: str) -> Bins:
 
 
 def bin_of(bins: Bins, scores: Array) -> Array:
-    """`[...]` int32, the bin of each float32 score; of no meaning for NaN."""
+    """`[...]` int32, the bin of each float32 score; meaningless for NaN."""
     if bins.kind == "float16":
         return _float16_key(scores)
     lower = jnp.asarray(bins.lower)
@@ -203,13 +210,13 @@ def bin_of(bins: Bins, scores: Array) -> Array:
         return found.astype(jnp.int32)
     if bins.n == 1:
         return jnp.zeros(scores.shape, jnp.int32)
-    # A guess that rounding may put a few bins off, then steps to where the score lies.
+    # Rounding may put the guess a few bins off, which single steps correct.
     first, last = float(bins.lower[1]), float(bins.lower[-1])
     width = (last - first) / max(bins.n - 2, 1)
     guess = jnp.floor((scores - first) / width)
     index = jnp.clip(jnp.nan_to_num(guess), -1, bins.n - 2).astype(jnp.int32) + 1
     for _ in range(_STEPS):
-        above = jnp.append(lower, jnp.nan)[index + 1]  # nothing is above the last
+        above = jnp.append(lower, jnp.nan)[index + 1]  # no score is >= NaN: the last bin has no end
         index = index + (scores >= above) - (scores < lower[index])
     return index
 
@@ -227,7 +234,7 @@ _SIGN = 1 << 15
 
 
 def _float16_lower() -> HostArray:
-    """The lowest float32 that is nearest to each float16; of no number, that of the next."""
+    """The lowest float32 that rounds to each float16; an empty bin repeats that of the next bin."""
     key = np.arange(2 * _SIGN)
     bits = np.where(key >= _SIGN, key - _SIGN, 2 * _SIGN - 1 - key).astype(np.uint16)
     value = bits.view(np.float16).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The bootstrap of what a state has counted: each class drawn over its bins."""
+"""The bootstrap of a state: the items of each class are resampled over its bins."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from jaxmetrics.streaming._question import Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
 from jaxmetrics.streaming._tables import descending, tied, undefined_of
 
-_AT_ONCE = 1 << 20  # bins of all resamples that are worked on together
-# Of the bins of one state: a value, or several.
+_AT_ONCE = 1 << 20  # bins times resamples in one call, which bounds the memory
+# From the bins of one state to one value or several.
 OfBins: TypeAlias = Callable[[Chosen, Options, Counted], Any]
 
 
@@ -37,30 +37,31 @@ def bootstrap(
     n_resamples: int = 2000,
     ignore_nan: bool = False,
 ) -> BootstrapResult:
-    """The bootstrap of a metric from what a stream left, at a cost free of its length.
+    """The bootstrap of a metric from a state; its cost does not depend on the stream's length.
 
-    theta*_b = metric of a table whose bins count c_b, with c_b multinomial within each class: the
-    law that counts have if the items themselves are drawn with replacement. Ties in each bin are
-    those of `table`; `interval` puts the bounds on top.
+    theta*_b = metric of a table whose bins count c_b, with c_b multinomial within each class. The
+    counts have this distribution when the items themselves are resampled with replacement. Items
+    of one bin tie, as in `table`; `interval` also covers the error of the binning.
 
     Args:
       metric: any metric of a score table, a functools.partial of one, or a function of a
         ScoreTable; it may return several values.
-      state: of `update` or `merge`, without weights.
-      bins: those of `init`.
-      key: a JAX random key. The same key gives the same answer.
-      n_resamples: how many, at least 1.
-      ignore_nan: leave items without a score out, instead of replicates that are NaN.
+      state: from `update` or `merge`, without weights.
+      bins: the bins given to `init`.
+      key: a JAX random key. The same key gives the same result.
+      n_resamples: number of resamples, at least 1.
+      ignore_nan: leave out items without a score; by default they make all replicates NaN.
 
     Returns:
-      A BootstrapResult, whose replicates are `[n_resamples, ...]`. Each of a batch is drawn by
-      itself: a state does not know which items two models have in common.
+      A BootstrapResult, whose replicates are `[n_resamples, ...]`. The states of a batch are
+      resampled independently: a state does not record which items two models share.
 
     Raises:
-      TypeError, ValueError: the state is not one of these bins, has weights, or is traced.
+      TypeError: the state has weights or is traced, or key is not a JAX key.
+      ValueError: the state has other bins, or n_resamples is below 1.
 
-    NaN where the metric is undefined, or an item had no score. Time O(n_resamples bins), for those
-    bins that are not empty, about 60 ns each; memory O(bins).
+    NaN where the metric is undefined, or an item has no score. Time O(n_resamples bins), about
+    60 ns for each bin that is not empty; memory O(n_resamples + bins).
 
     Example:
       >>> import jax
@@ -68,7 +69,7 @@ def bootstrap(
       >>> import jaxmetrics as jm
       >>> bins, scores = jm.streaming.float16_bins(), jnp.arange(100) / 100
       >>> state = jm.streaming.init(bins)
-      >>> state = jm.streaming.update(state, scores, jnp.sin(900 * scores) > .7, bins=bins)
+      >>> state = jm.streaming.update(state, scores, jnp.sin(900 * scores) > 0.7, bins=bins)
       >>> result = jm.streaming.bootstrap(jm.roc_auc, state, bins=bins, key=jax.random.key(0))
       >>> print(result.replicates.shape)
       (2000,)
@@ -85,11 +86,11 @@ def _tied_value(chosen: Chosen, arrays: Options, bins: Counted) -> Any:
 
 
 def resample_bins(of_bins: OfBins, asked: Question, request: Request) -> Replicates:
-    """`of_bins` of the counts, and of each resample of them; `[1 + n_resamples, ...]`."""
+    """`of_bins` of the counts, then of each resample of them; `[1 + n_resamples, ...]`."""
     request.check()
     if not (is_concrete(asked.digits) and is_concrete(request.key)):
         raise TypeError(
-            "resamples of a state are drawn outside of programs: return the state from jit first"
+            "a state is resampled outside of jit, got a traced state or key: return the state first"
         )
     *counts, undefined = (np.asarray(x) for x in _columns(asked.digits, asked.ignore_nan))
     batch, n = undefined.shape, counts[0].shape[-1]
@@ -104,7 +105,7 @@ def resample_bins(of_bins: OfBins, asked: Question, request: Request) -> Replica
         parts = []
         for first in range(0, n_resamples + 1, at_once):
             size = min(at_once, n_resamples + 1 - first)
-            # Of one length, for which the metric is compiled once.
+            # Padded to one length: the metric is compiled once.
             drawn = [
                 _drawn(generator, x[rows], size, first == 0, at_once)
                 for x in (positives, negatives)
@@ -124,7 +125,7 @@ def _columns(digits: Array, ignore_nan: bool) -> tuple[Array, Array, Array]:
 
 
 def _rows_of(there: HostArray) -> HostArray:
-    """The bins that are not empty, and others, so that there are few numbers of bins."""
+    """The bins that are not empty, and as many others as make a power of two: few compilations."""
     n = min(1 << max(int(there.sum()) - 1, 0).bit_length(), len(there))
     rows: HostArray = np.sort(np.argsort(~there, kind="stable")[:n])
     return rows
@@ -133,9 +134,9 @@ def _rows_of(there: HostArray) -> HostArray:
 def _drawn(
     generator: np.random.Generator, counts: HostArray, size: int, as_is: bool, n: int
 ) -> HostArray:
-    """`[n, bins]`, of which `size` are resamples; the first one is the counts if `as_is`."""
+    """`[n, bins]`: `size` resamples, then zeros; the first one is the counts if `as_is`."""
     drawn, there = np.zeros((n, len(counts))), counts > 0
-    if there.any():  # of these alone, as NumPy gives what rounding leaves to the last
+    if there.any():  # NumPy gives the last bin what rounding leaves: it must not be empty
         shares = counts[there] / counts.sum()
         drawn[as_is:size, there] = generator.multinomial(int(counts.sum()), shares, size - as_is)
     if as_is:
@@ -152,7 +153,7 @@ def _values(
     of_bins: OfBins,
     chosen: Chosen,
 ) -> Any:
-    """Of resamples `[n, bins]`, one after the other, which then fit the cache."""
+    """Values of resamples `[n, bins]`, one after the other: each fits the cache."""
 
     def of_one(counts: tuple[Array, Array]) -> Any:
         values = of_bins(chosen, arrays, Counted(*counts, *levels, undefined))

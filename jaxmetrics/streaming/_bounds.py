@@ -1,4 +1,4 @@
-"""Between which values a metric of the data must be, by their bins alone."""
+"""The lowest and the highest value of a metric that the counts of bins allow."""
 
 from __future__ import annotations
 
@@ -18,42 +18,44 @@ from jaxmetrics.streaming._state import State, is_weighted
 
 
 class Bounds(NamedTuple):
-    """The ends of an interval that holds a value of the data; `[...]` each."""
+    """The lowest and the highest value that the data can have; `[...]` each."""
 
     low: Array
     high: Array
 
 
 def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = False) -> Bounds:
-    """The interval in which the metric of the data themselves is, whatever they are.
+    """Bounds that always contain the metric of the data themselves.
 
-    low = the metric if in each bin all negatives were above all positives, high = if below. No
-    other order within bins is beyond them. For `average_precision` the low end has each positive
-    by itself; for `threshold_at_fpr` ends are the lowest and the highest score of a bin.
+    low = the metric if in each bin all negatives rank above all positives, high = if below. No
+    other order within the bins gives a value outside. For `average_precision` the positives do not
+    tie at the low end. For `threshold_at_fpr` the bounds are the two ends of a bin.
 
     Args:
-      metric: `roc_auc`, `partial_auc`, `recall_at_fpr` and `threshold_at_fpr` (not by "quantile"),
-        `average_precision`, `precision_at_recall`, `recall_at_precision`,
-        `sensitivity_at_specificity` or `specificity_at_sensitivity`, or a partial of one.
-      state: of `update` or `merge`.
-      bins: those of `init`.
-      ignore_nan: leave items without a score out, instead of bounds that are NaN.
+      metric: `roc_auc`, `partial_auc`, `recall_at_fpr` (method "step" or "linear"),
+        `threshold_at_fpr` (method "step"), `average_precision`, `precision_at_recall`,
+        `recall_at_precision`, `sensitivity_at_specificity` or `specificity_at_sensitivity`, or a
+        functools.partial of one.
+      state: from `update` or `merge`.
+      bins: the bins given to `init`.
+      ignore_nan: leave out items without a score; by default they make the bounds NaN.
 
     Returns:
-      Bounds `[...]`, rounded outwards. They hold the value that the metric has for the scores in
-      float32, for any data, weights, ties and merges; there is no error rate. That the data are a
-      sample, `interval` takes into account.
+      Bounds `[...]`, rounded outwards. They contain the metric of the scores in float32, for any
+      data, weights, ties and merges, without an error rate. They do not cover sampling error:
+      `interval` does.
 
     Raises:
-      TypeError, ValueError: the state is not one of these bins, or the metric is none of those.
+      TypeError: state is not a State, or bins are not Bins.
+      ValueError: the state has other bins, or bounds of the metric are not known.
 
-    NaN where the metric is undefined, or an item had no score. Time and memory O(bins).
+    NaN where the metric is undefined, or an item has no score. Time and memory O(bins).
 
     Example:
       >>> import jaxmetrics as jm
       >>> bins = jm.streaming.uniform_bins(4)
       >>> state = jm.streaming.init(bins)
-      >>> scores, labels = [.1, .4, .45, .9], [0, 0, 1, 1]
+      >>> scores, labels = [0.1, 0.4, 0.45, 0.9], [0, 0, 1, 1]
       >>> state = jm.streaming.update(state, scores, labels, bins=bins)
       >>> low, high = jm.streaming.bounds(jm.roc_auc, state, bins=bins)
       >>> print(f"{low:.4f} to {high:.4f}")
@@ -88,9 +90,9 @@ def _bounds(
 
 
 def _outward(value: Array, dtype: Any, sign: int) -> Array:
-    """In a dtype, not nearer to the other end, and beyond what the rounding of sums may hide."""
+    """Rounded to a dtype, in the direction of `sign`, beyond the rounding error of the sums."""
     apart = value + sign * _ROUNDING * jnp.abs(value)
-    apart = jnp.where(value == jnp.round(value), value, apart)  # ends of the scale are exact
+    apart = jnp.where(value == jnp.round(value), value, apart)  # 0 and 1 are exact
     narrow = apart.astype(dtype)
     beyond = jnp.nextafter(narrow, jnp.asarray(sign * jnp.inf, dtype))
     passed = narrow.astype(value.dtype) < apart if sign > 0 else narrow > apart

@@ -1,4 +1,4 @@
-"""Cells of like scores: what is in them, and the order within those on which a metric depends."""
+"""Cells of similar scores: what they hold, and those whose items must be sorted for a metric."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jaxmetrics._base.sorting import descending_keys, scores_of_keys
 from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.table import ScoreTable
 
-_BITS = 16  # of a key that one pass tells apart
+_BITS = 16  # bits of a key that one pass resolves
 Batches: TypeAlias = Callable[[], Iterable[tuple[Any, ...]]]
 Rows: TypeAlias = tuple[HostArray, HostArray, HostArray]
 
 
 class Keep(enum.Enum):
-    """What a metric needs of a cell whose items were sorted: rows, their area, their precisions."""
+    """What a metric needs of a sorted cell: its rows, their area or their precisions."""
 
     ROWS = enum.auto()
     AREA = enum.auto()
@@ -29,43 +29,43 @@ class Keep(enum.Enum):
 
 
 class Limits(NamedTuple):
-    """Rates at which something happens."""
+    """The limits of FPR and of TPR among the options of a metric."""
 
     fpr: tuple[float, ...]
     tpr: tuple[float, ...]
 
 
-# Which cells a metric depends on the order of.
+# Cells in which the order of the items changes the metric.
 
 
 def order_matters(cells: Cells, limits: Limits) -> HostArray:
-    """Those of both classes."""
+    """Cells of both classes."""
     both: HostArray = (cells.positives > 0) & (cells.negatives > 0)
     return both
 
 
 def order_matters_to_precision(cells: Cells, limits: Limits) -> HostArray:
-    """Also those of positives alone, each of which has a precision of its own."""
+    """Also cells of positives alone below a negative: each positive has its own precision."""
     (_, high), _ = cells.rates()
     some: HostArray = (cells.positives > 0) & (high > 0) & (cells.counts > 1)
     return some
 
 
 def order_matters_in_window(cells: Cells, limits: Limits) -> HostArray:
-    """Those within the window of a partial area."""
+    """Cells of both classes within the window of a partial area."""
     (low, high), (_, rise) = cells.rates()
     start, end = limits.fpr
     return order_matters(cells, limits) & (high > start) & (low < end) & (rise > limits.tpr[0])
 
 
 def order_matters_at_limit(cells: Cells, limits: Limits) -> HostArray:
-    """Those in which the limit of the false positive rate lies."""
+    """Cells of both classes in which the limit of the false positive rate lies."""
     (low, high), _ = cells.rates()
     return order_matters(cells, limits) & _within(low, limits.fpr[0], high)
 
 
 def order_matters_to_threshold(cells: Cells, limits: Limits) -> HostArray:
-    """Those of the limit, and the last positives before it, whose score the threshold is."""
+    """Cells of the limit, and the last two with positives up to it: the threshold is in one."""
     (low, high), _ = cells.rates()
     at = _within(low, limits.fpr[0], high)
     above = np.flatnonzero((cells.positives > 0) & (low <= limits.fpr[0]))[-2:]
@@ -74,21 +74,22 @@ def order_matters_to_threshold(cells: Cells, limits: Limits) -> HostArray:
 
 
 def _within(low: HostArray, limit: float, high: HostArray) -> HostArray:
-    slack = 1e-9  # as the metric compares more finely, and one cell more does no harm
+    slack = 1e-9  # the metric compares more finely, and one cell more does no harm
     inside: HostArray = (low <= limit + slack) & (high >= limit - slack)
     return inside
 
 
 class Cells:
-    """Intervals of keys, which ascend as scores fall, and what is in them.
+    """Intervals of keys and what they hold; keys ascend as scores fall.
 
     Attributes:
       starts: `[cells]`, the first key of each.
-      like: an array of the dtype of the scores.
-      positives, negatives, counts: `[cells]`, weights and numbers of items.
-      settled: `[cells]`, whether nothing more need be known of it.
-      rows: by the first key of a cell, its rows: keys, positives and negatives.
-      sums: by the first key of a cell, what it adds to average precision.
+      like: an empty array with the dtype of the scores.
+      positives, negatives, counts: `[cells]`, the weight of each class, and the number of items.
+      settled: `[cells]`, whether the cell needs no further pass.
+      rows: from the first key of a sorted cell to its rows: keys, positives and negatives.
+      sums: from the first key of a sorted cell to what it adds to average precision.
+      n_nan: number of items without a score.
     """
 
     def __init__(self, starts: HostArray, like: HostArray) -> None:
@@ -102,14 +103,14 @@ class Cells:
 
     @classmethod
     def initial(cls, batches: Batches) -> Cells:
-        """By the first bits of keys, of the dtype of the first batch."""
+        """Cells by the first 16 bits of the keys, for scores with the dtype of the first batch."""
         like = next((scores for scores, *_ in _items(batches, None)), np.zeros(0, np.float32))
         word = descending_keys(like[:0]).dtype
         shift = word.type(8 * word.itemsize - _BITS)
         return cls(np.arange(1 << _BITS, dtype=word) << shift, like[:0])
 
     def count(self, batches: Batches) -> None:
-        """Counts all items, in one pass."""
+        """Count all items, in one pass."""
         n = len(self.starts)
         totals, self.counts, self.n_nan = np.zeros((2, n)), np.zeros(n, np.int64), 0
         for scores, labels, weights, n_nan in _items(batches, self.like):
@@ -124,7 +125,7 @@ class Cells:
         return found
 
     def divide(self, which: HostArray) -> None:
-        """Each of some cells into smaller ones, whose counts are then to be found."""
+        """Divide some cells into smaller ones, which must be counted again."""
         ends = np.append(self.starts[1:] - self.starts.dtype.type(1), ~self.starts.dtype.type(0))
         parts, settled = [], []
         for start, end, done, divided in zip(self.starts, ends, self.settled, which, strict=True):
@@ -132,7 +133,7 @@ class Cells:
             n = min(width, 1 << _BITS) if divided else 1
             first = [int(start) + i * width // n for i in range(n)]
             parts.append(np.array(first, self.starts.dtype))
-            # A cell of one key is a tie, in which there is no order.
+            # A cell of one key is a tie: it has no order.
             settled.append(np.full(n, done or (divided and n == width)))
         self.starts, self.settled = np.concatenate(parts), np.concatenate(settled)
 
@@ -147,7 +148,7 @@ class Cells:
         return of_class(self.negatives), of_class(self.positives)
 
     def settle(self, batches: Batches, chosen: HostArray, keep: Keep, limits: Limits) -> None:
-        """Sorts the items of some cells, found in one pass, and keeps what the metric needs."""
+        """Sort the items of some cells, read in one pass, and keep what the metric needs."""
         wanted = np.zeros(len(self.starts), bool)
         wanted[chosen] = True
         parts = []
@@ -189,13 +190,13 @@ class Cells:
         return whole
 
     def table(self) -> ScoreTable:
-        """Of all rows; a cell that was not sorted is one."""
+        """The score table of all rows; a cell that was not sorted is one row."""
         parts = []
         for i in np.flatnonzero(self.counts):
             alone = self.starts[i : i + 1], self.positives[i : i + 1], self.negatives[i : i + 1]
             parts.append(self.rows.get(int(self.starts[i]), alone))
         keys, positives, negatives = (np.concatenate(x) for x in zip(*parts, strict=True))
-        # Of few lengths, for each of which a metric is compiled.
+        # Padded to a power of two: a metric is compiled for each length.
         fill = 0, (1 << (len(keys) - 1).bit_length()) - len(keys)
         keys = np.pad(keys, fill, mode="edge")
         positives, negatives = np.pad(positives, fill), np.pad(negatives, fill)
@@ -205,17 +206,17 @@ class Cells:
 
 
 def check_same(before: int, after: int) -> None:
-    """Refuse batches that differ from one pass to the next."""
+    """Refuse batches that differ between passes."""
     if before != after:
         raise ValueError(
-            f"batches() must give the same each time, got {before} items, then {after}"
+            f"batches() must return the same items each time, got {before} items, then {after}"
         )
 
 
 def _items(
     batches: Batches, like: HostArray | None
 ) -> Iterator[tuple[HostArray, HostArray, HostArray | None, int]]:
-    """Scores, labels and weights of each batch on the host, and how many had no score."""
+    """Scores, labels and weights of each batch on the host, and the number of missing scores."""
     for batch in batches():
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             raise TypeError(
@@ -225,7 +226,9 @@ def _items(
         items = checks.check_items(*batch)
         scores, labels = np.asarray(items.scores), np.asarray(items.labels) == 1
         if scores.ndim != 1 or labels.ndim != 1:
-            raise ValueError(f"a batch must be [n], got scores {list(scores.shape)}")
+            raise ValueError(
+                f"a batch must be [n], got scores {scores.shape}, labels {labels.shape}"
+            )
         if like is not None and scores.dtype != like.dtype:
             raise ValueError(
                 f"batches must have scores of one dtype, got {like.dtype}, then {scores.dtype}"
@@ -242,7 +245,7 @@ def _items(
 
 
 def _rows(keys: HostArray, labels: HostArray, weights: HostArray) -> Rows:
-    """Ties are one row."""
+    """One row for each distinct key: ties share a row."""
     distinct, row = np.unique(keys, return_inverse=True)
     n = len(distinct)
     negatives, positives = np.bincount(row + n * labels, weights, minlength=2 * n).reshape(2, n)
@@ -263,7 +266,7 @@ def _of_area(rows: Rows) -> Rows:
 
 
 def _precisions(rows: Rows, tps: float, fps: float) -> float:
-    """What rows below so many add to average precision."""
+    """What rows below `tps` true and `fps` false positives add to average precision."""
     _, positives, negatives = rows
     above = tps + np.cumsum(positives)
     found = positives * above / (above + fps + np.cumsum(negatives))

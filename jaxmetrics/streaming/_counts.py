@@ -1,13 +1,13 @@
-"""Sums that neither overflow nor lose an increment, in 32-bit integers that merge by `+`.
+"""Sums in 32-bit integers that merge by `+` and neither overflow nor lose an increment.
 
-A sum is written in digits of base 2^16, the lowest first, each in an int32: counts in two, whose
-unit is 1; sums of weights in four, whose unit is 2^-32. A digit has room for 2^15 times its base,
-so that as many states may be added, leaf by leaf, before carries are taken on. Integers add up to
-the same in any order.
+A sum is a row of digits of base 2^16, the lowest first, each in an int32. Counts have two digits
+and the unit 1; sums of weights have four and the unit 2^-32. A digit has room for 2^15 times its
+base: as many states may be added, leaf by leaf, before the digits are carried. A sum of integers
+does not depend on the order.
 
-The highest digit has 31 bits: counts are right up to 2^47, 1.4e14 items, and sums of weights up to
-2^47 as well. Of a weight what is below 2^-32 is dropped: float32 weights from 2^-8 to 2^24 have
-nothing there. Sums of squares have a fifth digit, and reach 2^63.
+The highest digit has 31 bits: counts are exact up to 2^47, 1.4e14 items, and sums of weights up to
+2^47 as well. The part of a weight below 2^-32 is dropped; float32 weights from 2^-8 to 2^24 have no
+such part. Sums of squares have a fifth digit, and reach 2^63.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ DIGITS_OF_COUNTS = 2
 DIGITS_OF_WEIGHTS = 4
 DIGITS_OF_SQUARES = 5
 _UNIT = 2.0**-32  # of weights
-_ROOM = 1 << (31 - BITS - 1)  # digits that can be added to one, before carries are taken on
+_ROOM = 1 << (31 - BITS - 1)  # how many digits may be added to one before it is carried
 
 
 def digits_of(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> Array:
-    """`[..., digits]`, of weights that are not negative, by steps that float32 does exactly."""
+    """`[..., digits]` of weights that are not negative; each step is exact in float32."""
     place = 2.0 ** (BITS * (n_digits - 1)) * _UNIT  # of the highest digit
     high = jnp.floor(weights / place)
     rest = (weights - high * place) / place * 2.0**BITS
@@ -50,15 +50,15 @@ def carried(digits: Array) -> Array:
 
 
 def counted(sums: Array, slots: Array) -> Array:
-    """`sums` `[slots, digits]` of counts and 1 at each of `slots` `[n]`, those that there are."""
+    """`sums` `[slots, digits]` of counts, plus 1 at each of `slots` `[n]` that is in range."""
     lowest = sums.reshape(-1).at[slots * DIGITS_OF_COUNTS].add(1, mode="drop")
     return carried(lowest.reshape(sums.shape))
 
 
 def added(sums: Array, slots: Array, digits: Array) -> Array:
-    """`sums` `[slots, digits]` and `digits` `[n, digits]` at `slots` `[n]`, those that there are.
+    """`sums` `[slots, digits]`, plus `digits` `[n, digits]` at the `slots` `[n]` in range.
 
-    Of so few items at a time that a digit has room for them, with carries in between.
+    Digits are carried each time that they have no room for more items.
     """
     n = len(slots)
     if n <= _ROOM:
@@ -75,7 +75,7 @@ def added(sums: Array, slots: Array, digits: Array) -> Array:
 
 
 def total_of(digits: Array) -> Array:
-    """The sums in float64; to be traced in double precision."""
+    """The sums in float64; callers trace it in double precision."""
     places = 2.0 ** (BITS * jnp.arange(digits.shape[-1], dtype=jnp.float64))
     unit = 1.0 if digits.shape[-1] == DIGITS_OF_COUNTS else _UNIT
     total: Array = jnp.sum(digits.astype(jnp.float64) * places, axis=-1) * unit

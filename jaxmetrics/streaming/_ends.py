@@ -1,4 +1,4 @@
-"""The ends of a metric over all orders of the items within bins."""
+"""The lowest and the highest value of a metric over all orders of the items within bins."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Value: TypeAlias = Callable[[ScoreTable], Array]
 
 
 class Counted(NamedTuple):
-    """What bins hold, the highest bin first; a pytree.
+    """What the bins of one state hold, the highest bin first; a pytree.
 
     Attributes:
       positives: `[bins]`.
       negatives: `[bins]`.
-      lowest: `[bins]`, the lowest score of each.
-      highest: `[bins]`, the highest score.
-      undefined: `[]`, whether a metric of them is NaN.
+      lowest: `[bins]`, the lower end of each.
+      highest: `[bins]`, the upper end of each.
+      undefined: `[]`, whether metrics are NaN.
     """
 
     positives: Array
@@ -53,14 +53,14 @@ def ends_by_order(value: Value, bins: Counted, weighted: bool) -> Array:
 
 
 def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
-    """The same of a threshold, whose ends are the lowest and the highest score of a bin."""
+    """The same for a threshold: scores are at the lower, or upper, ends of their bins."""
     _, even, best = in_bins(*bins[:2], bins.lowest, bins.undefined)
     worst, _, _ = in_bins(*bins[:2], bins.highest, bins.undefined)
     return _of_tables(value, (best, even, worst))
 
 
 def ends_by_precision(value: Value, bins: Counted, weighted: bool) -> Array:
-    """The same of average precision, whose low end has each positive by itself."""
+    """The same for average precision, at whose low end the positives do not tie."""
     low = _least_precision(bins.positives, bins.negatives, weighted)
     return ends_by_order(value, bins, weighted).at[0].set(low)
 
@@ -72,11 +72,11 @@ def _of_tables(value: Value, tables: tuple[ScoreTable, ...]) -> Array:
 
 
 def _least_precision(positives: Array, negatives: Array, weighted: bool) -> Array:
-    """Average precision if in each bin all negatives are above all positives, which do not tie.
+    """A lower bound of average precision: in each bin negatives are above positives, untied.
 
-    With F false positives and T to T + P true ones, the bin adds sum over i = 1 to P of
-    (T + i) / (T + i + F), which is at least P - F log((T + F + P + 1/2) / (T + F + 1/2)); of
-    weights, however they are cut, at least the integral, which is that without the halves.
+    With F false positives and T to T + P true ones, the bin adds the sum over i = 1 to P of
+    (T + i) / (T + i + F). It is at least P - F log((T + F + P + 1/2) / (T + F + 1/2)). With
+    weights, however they are split, the bin adds at least the integral: the same without the 1/2.
     """
     tps, fps = jnp.cumsum(positives), jnp.cumsum(negatives)
     before = tps - positives + fps + (0.0 if weighted else 0.5)

@@ -1,9 +1,10 @@
-"""The exact value for data that are read again and again: cells first, then the items that matter.
+"""The exact value for data that are read several times: counts first, then the items that matter.
 
-The first pass counts items in cells of like scores. A metric depends on the order within few of
-them, or on that within many but only by an area or a sum each; so in further passes the items of
-as many cells as fit the memory are sorted, and each cell is then put down to what the metric needs
-of it. A cell of more items than fit is first divided. On the host, as it is for data on disk.
+The first pass counts the items in cells of similar scores. The order of the items changes a metric
+in few cells, or in many, but then the metric needs only an area or a sum of each. So each further
+pass sorts the items of as many cells as fit in memory, and keeps of each cell what the metric
+needs. A cell with more items than fit is divided first. All of it runs on the host, for data on
+disk.
 """
 
 from __future__ import annotations
@@ -27,36 +28,35 @@ def exact(
     memory_items: int = 1 << 24,
     ignore_nan: bool = False,
 ) -> Array:
-    """The metric of data that are read in batches, several times, exactly.
+    """The exact metric of data that are read in batches, several times.
 
-    It is what the metric gives for all batches at once. Pass 1 counts the items of each class by
-    the first 16 bits of their scores. Then only the items of the cells that matter are sorted: for
-    areas and average precision those that hold both classes, for thresholds those in which they
-    lie.
+    The result is the metric of all batches at once. Pass 1 counts the items of each class by the
+    first 16 bits of their scores. Further passes sort the items of the cells that matter: for areas
+    and average precision the cells of both classes, for thresholds those that contain them.
 
     Args:
       metric: as for `bounds`, with one value.
-      batches: a function that returns the batches from the first on, each `(scores, labels)` or
-        `(scores, labels, weights)` of `[n]`; it is called once a pass,
-        and once to see the dtype of the first.
-      memory_items: how many items may be in memory besides a batch; fewer make more passes.
-      ignore_nan: leave items without a score out, instead of a value that is NaN.
+      batches: a function that returns all batches, each `(scores, labels)` or
+        `(scores, labels, weights)` with arrays `[n]`. It is called once a pass, and once more to
+        see the dtype of the first batch.
+      memory_items: number of items that may be in memory besides a batch; fewer make more passes.
+      ignore_nan: leave out items without a score; by default they make the value NaN.
 
     Returns:
       `[]`, in JAX's default float.
 
     Raises:
-      TypeError, ValueError: a batch is not what it should be, batches differ from one pass to the
-        next, or the metric is none of those.
+      TypeError, ValueError: as the conventions list under Errors; a batch is not a tuple, scores
+        change their dtype, batches differ between passes, or bounds of the metric are not known.
 
-    NaN where the metric is undefined, or an item had no score. Time O(passes n log(cells)), with
+    NaN where the metric is undefined, or an item has no score. Time O(passes n log(cells)), with
     about 1 + (items of cells that matter) / memory_items passes.
 
     Example:
       >>> import jaxmetrics as jm
       >>> def batches():
-      ...     yield [.1, .4], [0, 0]
-      ...     yield [.35, .8], [1, 1]
+      ...     yield [0.1, 0.4], [0, 0]
+      ...     yield [0.35, 0.8], [1, 1]
       >>> print(jm.streaming.exact(jm.roc_auc, batches))
       0.75
 
@@ -95,12 +95,14 @@ def exact(
 
 
 def _limits(arrays: Options) -> Limits:
-    """The rates among the options of a metric, which must be known."""
+    """The limits among the options of a metric; refuses those that are traced or several."""
     for name, value in arrays.items():
         if not is_concrete(value):
-            raise TypeError(f"{name} must be known: data are read from outside of programs")
+            raise TypeError(f"{name} must not be traced: exact reads the data outside of jit")
         if np.ndim(value):
-            raise ValueError(f"{name} must be one number: take one limit at a time")
+            raise ValueError(
+                f"{name} must be one number, got shape {np.shape(value)}: take one limit at a time"
+            )
     known = {k: float(v) for k, v in arrays.items()}
     fpr = [known[k] for k in ("min_fpr", "max_fpr") if k in known]
     tpr = [known[k] for k in ("min_tpr",) if k in known]

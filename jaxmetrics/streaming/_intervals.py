@@ -36,43 +36,42 @@ def interval(
     n_resamples: int = 2000,
     ignore_nan: bool = False,
 ) -> Interval:
-    """A confidence interval of a metric from what a stream left, at a cost free of its length.
+    """A confidence interval of a metric from a state; it covers binning and sampling error.
 
-    low = the lower limit that the data would have if they were at the low end of `bounds`, high =
-    the upper one at the high end; so it covers at least as often as that of
-    `jaxmetrics.confidence_interval` for the data themselves. The limits are its closed forms, with
-    variances from the gradient of the metric by the counts of bins; for `recall_at_fpr` Wilson's,
-    with the standard error of a bootstrap of the bins: of each resample the bin of the threshold
-    is found by halving, with a binomial draw a step, which has the law of the multinomial; for
-    other metrics percentiles of `jaxmetrics.streaming.bootstrap`.
+    low = the lower limit at the low end of `bounds`, high = the upper limit at the high end. The
+    methods are the defaults of `jaxmetrics.confidence_interval`: closed forms and logit limits,
+    with variances from the gradient in the counts of the bins; Wilson's for `recall_at_fpr`, with
+    the standard error from resamples of the bins; for other metrics percentiles of both ends over
+    resamples of the bins. With few items in wide bins the interval need not contain that of
+    `jaxmetrics.confidence_interval` for the data themselves.
 
     Args:
       metric: as for `bounds`, with one value.
-      state: of `update` or `merge`, without weights.
-      bins: those of `init`.
+      state: from `update` or `merge`, without weights.
+      bins: the bins given to `init`.
       confidence_level: in (0, 1).
       key: a JAX random key, for all but `roc_auc`, `partial_auc` and `average_precision`.
-      n_resamples: how many resamples there are of it.
-      ignore_nan: leave items without a score out, instead of an interval that is NaN.
+      n_resamples: number of resamples of the bins, for metrics that need a key.
+      ignore_nan: leave out items without a score; by default they make the interval NaN.
 
     Returns:
-      An Interval `[...]`; its estimate has ties in each bin, and its standard error is that of the
-      sample alone, that of the bootstrap the largest of both ends.
+      An Interval `[...]`. Its estimate has ties in each bin. Its standard error is that of the
+      sample alone; from resamples it is the largest one of the ends.
 
     Raises:
-      TypeError, ValueError: the state is not one of these bins, has weights, of which the squares
-        are not known, the metric is none of those, or a key is missing.
+      TypeError: the state has weights, whose squares it does not store, or a key is missing.
+      ValueError: the state has other bins, or bounds of the metric are not known.
 
-    NaN where the metric is undefined, or an item had no score. Time O(bins), for recall
-    O(n_resamples log bins), by percentiles that of the bootstrap; memory O(bins).
+    NaN where the metric is undefined, or an item has no score. Time O(bins); for `recall_at_fpr`
+    O(n_resamples log bins); for percentiles that of the bootstrap. Memory O(bins).
 
     Example:
       >>> import jax.numpy as jnp
       >>> import jaxmetrics as jm
       >>> bins, scores = jm.streaming.float16_bins(), jnp.arange(100) / 100
       >>> state = jm.streaming.init(bins)
-      >>> state = jm.streaming.update(state, scores, scores > .7, bins=bins)
-      >>> state = jm.streaming.update(state, scores, scores > .3, bins=bins)
+      >>> state = jm.streaming.update(state, scores, scores > 0.7, bins=bins)
+      >>> state = jm.streaming.update(state, scores, scores > 0.3, bins=bins)
       >>> found = jm.streaming.interval(jm.roc_auc, state, bins=bins)
       >>> print(f"{found.estimate:.3f} ({found.low:.3f} to {found.high:.3f})")
       0.920 (0.879 to 0.952)
@@ -107,7 +106,7 @@ def _moments(
     slope_in: str | None,
     ignore_nan: bool,
 ) -> tuple[Moments, Array | None]:
-    """`[..., 3]`, of the low end, of ties in each bin, and of the high end; and a derivative."""
+    """Moments `[..., 3]`: low end, ties in each bin, high end; and the slope in an option."""
 
     def of_one(bins: Counted) -> tuple[Moments, Array | None]:
         def values(positives: Array, negatives: Array, option: Array) -> Array:
@@ -138,7 +137,7 @@ def _moments(
 def _composed(
     estimate: Array, low: Array, high: Array, error: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """The lowest lower limit and the highest upper one, around the value with ties in each bin."""
+    """The lower limit of the low end and the upper one of the high end, around that of ties."""
     return estimate[..., 1], low[..., 0], high[..., 2], error[..., 1]
 
 
@@ -156,7 +155,7 @@ def _of_replicates(asked: Question, request: Request, level: float) -> Interval:
 
 
 def _of_recall(asked: Question, request: Request, level: float) -> Interval:
-    """Wilson's limits of both ends, of the effective size that a bootstrap of the bins gives."""
+    """Wilson's limits of both ends; a bootstrap of the bins gives the effective size."""
     request.check()
     chosen, *arrays, ignore_nan = asked
     words, n_resamples = words_of(request.key), request.n_resamples
@@ -196,9 +195,10 @@ def _drawn_recalls(
 ) -> tuple[Array, Array]:
     """Recalls `[n_resamples]` at the low and at the high end of the bin of the threshold.
 
-    A resample has as many of each class as the data. How many of its negatives are in one half of
-    some bins, of those that are in them all, is binomial; so the bin in which their number passes
-    the limit is found from the highest score down, without drawing the others.
+    A resample has as many items of each class as the data. Given the number of its negatives in
+    some bins, the number in one half of them is binomial. So halving the bins finds the one in
+    which the number of negatives from the highest score down passes the limit. The joint
+    distribution is that of multinomial counts, but the other bins need no draws.
     """
     depth = max(len(negatives) - 1, 1).bit_length()
     padding = (1, (1 << depth) - len(negatives))

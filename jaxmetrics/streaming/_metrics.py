@@ -41,10 +41,10 @@ class Streamed(NamedTuple):
     """What streams add to a metric.
 
     Attributes:
-      ends: `[3, ...]`, the low end, the value with ties in each bin, and the high end.
-      matters: which cells the metric depends on the order of.
-      keep: what it needs of these.
-      methods: the values of its option `method` for which this holds.
+      ends: returns `[3, ...]`: the low end, the value with ties in each bin, and the high end.
+      matters: the cells in which the order of the items changes the metric.
+      keep: what the metric needs of these cells.
+      methods: the values of its option `method` for which bounds are known.
     """
 
     ends: Callable[[Value, Counted, bool], Array] = ends_by_order
@@ -54,24 +54,24 @@ class Streamed(NamedTuple):
 
 
 def streamed(chosen: Chosen, arrays: Options) -> Streamed:
-    """What is known of a metric; refuses one whose ends are not known."""
+    """What streams add to a metric; refuses a metric whose bounds are not known."""
     found, name = _STREAMED.get(chosen.metric), chosen.metric.name
     if found is None:
         raise ValueError(
-            f"bounds are known for {', '.join(x.name for x in _STREAMED)}, got {name}: its "
-            "value with ties in each bin is metric(table(state, bins=bins))"
+            f"bounds are known for {', '.join(x.name for x in _STREAMED)}, got {name}: for its "
+            "value with ties in each bin write metric(table(state, bins=bins))"
         )
     method = chosen.options(arrays).get("method")
     if method is not None and method not in found.methods:
         raise ValueError(
-            f"bounds of {name} are not known for method={method!r}, which may lie between scores: "
+            f"bounds of {name} are not known for method={method!r}, which may be between scores: "
             f"write {' or '.join(map(repr, found.methods))}"
         )
     return found
 
 
 def ends_of(chosen: Chosen, arrays: Options, bins: Counted, weighted: bool = False) -> Array:
-    """`[3, ...]`, the low end, the value with ties in each bin, and the high end, of one state."""
+    """`[3, ...]` of one state: the low end, the value with ties in each bin, and the high end."""
 
     def value(table: ScoreTable) -> Array:
         found: Array = chosen.value(table, arrays)

@@ -1,4 +1,4 @@
-"""What is asked of a state: a metric, and how items without a score are taken."""
+"""What is asked of a state: a metric, and whether items without a score are left out."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jaxmetrics.streaming._state import State, check_state
 
 
 class Question(NamedTuple):
-    """A metric of a state, checked.
+    """A metric and a state, checked.
 
     Attributes:
       chosen: the metric, with the options that are constants.
       arrays: its other options.
       digits: of the state.
-      levels: the lowest and the highest score of each bin, the highest bin first.
+      levels: the lower and the upper end of each bin, the highest bin first.
       ignore_nan: whether items without a score are left out.
     """
 
@@ -32,7 +32,7 @@ class Question(NamedTuple):
 
 
 def question(metric: MetricLike, state: State, bins: Bins, ignore_nan: bool) -> Question:
-    """Refuses a state that is not of these bins."""
+    """The question to a state; refuses a state of other bins."""
     check_state(state, bins)
     checks.check_flag("ignore_nan", ignore_nan)
     upper = np.append(bins.lower[1:], np.float32(np.inf))

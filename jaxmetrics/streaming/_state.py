@@ -1,4 +1,4 @@
-"""The state of a stream: how many items, or what weight, of each class is in each bin."""
+"""The state of a stream: the number, or the weight, of the items of each class in each bin."""
 
 from __future__ import annotations
 
@@ -18,38 +18,37 @@ from jaxmetrics.streaming import _counts
 from jaxmetrics.streaming._batch import check_batch, check_batch_shape
 from jaxmetrics.streaming._bins import Bins, bin_of
 
-# Behind the bins of a class: what has no bin, and what tells how the state came about, which is
-# the number of items and, modulo 2^32, that times the fingerprint of the bins, in the digit that
-# nothing is carried from.
+# Two columns follow the bins of a class. UNDEFINED counts the items without a bin. ORIGIN reveals
+# states of other bins: it has the number of items, and, modulo 2^32, that number times the
+# fingerprint of the bins, in the highest digit, from which nothing is carried.
 UNDEFINED, ORIGIN = 0, 1
 _EXTRA = 2
 
 
 class State(NamedTuple):
-    """What a stream left so far; one leaf, of integers, so that `+` and `psum` merge it.
+    """The counts of a stream so far; one array of integers, which `+` and `psum` merge.
 
     Attributes:
-      digits: `[..., 2, bins + 2, digits]` int32, of negatives and of positives.
+      digits: `[..., 2, bins + 2, digits]` int32, for negatives and for positives.
     """
 
     digits: Array
 
 
 def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = False) -> State:
-    """A state that has seen nothing.
+    """A state that has seen no items.
 
     Args:
-      bins: such as `float16_bins()`; they are given again with every use of the state.
-      batch_shape: the leading axes of scores, such as the number of models.
+      bins: such as `float16_bins()`. Every use of the state needs the same bins.
+      batch_shape: leading axes of the scores, such as `(n_models,)`.
       weighted: whether items have weights.
 
     Returns:
-      A State, a pytree of one array, of 16 bytes a bin, 32 if weighted, for each of the batch.
-      Counts and sums of weights are whole numbers of 48 bits and 2^-32 of 80: 1.4e14 items can be
-      counted, and none is lost by rounding.
+      A State, a pytree of one array: 16 bytes a bin for each problem of the batch, 32 if weighted.
+      Counts are exact up to 1.4e14 items, and so are sums of weights, in units of 2^-32.
 
     Raises:
-      TypeError: bins are none, or batch_shape is no tuple of ints.
+      TypeError: bins are not Bins, or batch_shape is not a tuple of ints.
 
     Nothing is NaN.
 
@@ -78,36 +77,36 @@ def update(
 ) -> State:
     """The state after a batch of items.
 
-    Each bin's count of each class grows by the items, or their weight, whose score is in it.
+    The count of each class in each bin grows by the number, or the weight, of its new items.
 
     Args:
-      state: of `init` or the call before; its memory is used again, so that it is gone after this.
-      scores: `[..., n]`, higher is more positive, taken in float32.
+      state: from `init` or the last `update`. Its buffer is donated: use the returned state.
+      scores: `[..., n]`, higher is more positive, rounded to float32.
       labels: `[..., n]`, bool or 0 and 1.
-      bins: those of `init`.
-      weights: `[..., n]`, not negative, for a state that is weighted; 1 by default.
+      bins: the bins given to `init`.
+      weights: `[..., n]`, not negative, for a weighted state; 1 by default.
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
-      The State. Any split of the items, in any order, leads to the same one.
+      The State. Any split and any order of the items lead to the same state.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or the state is
-        of other bins.
+      TypeError, ValueError: as the conventions list under Errors; weights for a state without
+        them, leading axes other than those of the state, or a state of other bins.
 
-    A device that is still at work on the state is not waited for: other bins of as many are then
-    refused by a later update, by `merge` or, at the latest, by what reads the state.
+    `update` does not wait for a device that still computes the state. If it is then given other
+    bins of the same number, a later function that takes the state refuses it.
 
-    An item whose score is NaN is counted apart, and so are, traced, one whose label or weight is
-    not what it should be: `table` and `bounds` are then NaN unless told to ignore them. Compiled
-    once a shape. Time O(n + bins), memory O(n).
+    Items whose score is NaN are counted separately. So are items with invalid labels or weights in
+    traced arrays. Either makes `table` and `bounds` NaN unless ignore_nan=True. Compiled once for
+    each input shape. Time O(n + bins), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
       >>> bins = jm.streaming.uniform_bins(100)
       >>> state = jm.streaming.init(bins)
-      >>> state = jm.streaming.update(state, [.1, .4, .35], [0, 0, 1], bins=bins)
-      >>> state = jm.streaming.update(state, [.8], [1], bins=bins)
+      >>> state = jm.streaming.update(state, [0.1, 0.4, 0.35], [0, 0, 1], bins=bins)
+      >>> state = jm.streaming.update(state, [0.8], [1], bins=bins)
       >>> print(jm.roc_auc(jm.streaming.table(state, bins=bins)))
       0.75
 
@@ -143,7 +142,7 @@ def _update(state: State, items: Items, bins: Bins) -> State:
     columns = bins.n + _EXTRA
     slot = index + jnp.where(labels == 1, columns, 0)
     valid = jnp.ones(1, bool) if items.where is None else items.where
-    slot = jnp.where(valid, slot, 2 * columns)  # which there is none of
+    slot = jnp.where(valid, slot, 2 * columns)  # out of range, which is dropped
 
     def of_row(digits: Array, slot: Array, valid: Array, adds: Array | None) -> Array:
         seen = jnp.sum(valid, dtype=jnp.int32)
@@ -169,18 +168,19 @@ def _one(n_digits: int) -> int:
 def merge(a: State, b: State) -> State:
     """The state of the items of both.
 
-    merge = a + b, leaf by leaf. So `jax.lax.psum`, a sum over stacked states and a tree of merges
-    give the same; up to 32,768 states may be added so before the next `update` or `merge`.
+    merge = a + b, leaf by leaf. `jax.lax.psum`, a sum over stacked states and a tree of merges
+    return the same. Up to 16,384 states may be added by `+` before the next `update` or `merge`.
 
     Args:
       a: a State.
-      b: another of the same bins, batch and kind.
+      b: a State with the same bins and leading axes, and weighted if a is.
 
     Returns:
-      The State, as if one had seen all items.
+      The State, as if one state had seen all items.
 
     Raises:
-      TypeError, ValueError: states differ in bins, batch or kind.
+      TypeError: a or b is not a State.
+      ValueError: they differ in bins or leading axes, or only one is weighted.
 
     Nothing is NaN. Time O(bins).
 
@@ -189,7 +189,7 @@ def merge(a: State, b: State) -> State:
       >>> bins = jm.streaming.uniform_bins(100)
       >>> a, b = (
       ...     jm.streaming.update(jm.streaming.init(bins), scores, labels, bins=bins)
-      ...     for scores, labels in [([.1, .4], [0, 0]), ([.35, .8], [1, 1])]
+      ...     for scores, labels in [([0.1, 0.4], [0, 0]), ([0.35, 0.8], [1, 1])]
       ... )
       >>> print(jm.roc_auc(jm.streaming.table(jm.streaming.merge(a, b), bins=bins)))
       0.75
@@ -206,7 +206,9 @@ def merge(a: State, b: State) -> State:
     if is_concrete(a.digits) and is_concrete(b.digits):
         (seen_a, stamp_a), (seen_b, stamp_b) = _origin(a), _origin(b)
         if np.any(seen_a * stamp_b != seen_b * stamp_a):
-            raise ValueError("states are of different bins: use the same ones for all that merge")
+            raise ValueError(
+                "states are of different bins: use the same bins for all states to be merged"
+            )
     return State(_merged(a.digits, b.digits))
 
 
@@ -216,23 +218,23 @@ def _merged(a: Array, b: Array) -> Array:
 
 
 def n_items(state: State) -> HostOrDeviceArray:
-    """How many items a state has seen, those of weight 0 and with NaN among them.
+    """Number of items that a state has seen, with those of weight 0 and those without a score.
 
     Args:
-      state: of `update`.
+      state: from `update` or `merge`.
 
     Returns:
-      `[...]`, NumPy's int64; traced, in JAX's default float.
+      `[...]`, NumPy's int64; JAX's default float where traced.
 
     Raises:
-      TypeError: state is none.
+      TypeError: state is not a State.
 
     Nothing is NaN.
 
     Example:
       >>> import jaxmetrics as jm
       >>> bins = jm.streaming.float16_bins()
-      >>> state = jm.streaming.update(jm.streaming.init(bins), [.1, .4], [0, 1], bins=bins)
+      >>> state = jm.streaming.update(jm.streaming.init(bins), [0.1, 0.4], [0, 1], bins=bins)
       >>> print(int(jm.streaming.n_items(state)))
       2
 
@@ -252,7 +254,7 @@ def _seen(digits: Array) -> Array:
 
 
 def totals(digits: Array) -> tuple[Array, Array, Array]:
-    """Negatives and positives `[..., bins]`, and what has no bin `[...]`, in float64."""
+    """Negatives and positives `[..., bins]`, and the items without a bin `[...]`, in float64."""
     found = _counts.total_of(digits)
     n = found.shape[-1] - _EXTRA
     return found[..., 0, :n], found[..., 1, :n], jnp.sum(found[..., n + UNDEFINED], axis=-1)
@@ -264,16 +266,16 @@ def is_weighted(state: State) -> bool:
 
 
 def refuse_weights(state: State) -> None:
-    """Refuse weights where the sampling error is asked for."""
+    """Refuse a weighted state, from which no sampling error can be computed."""
     if is_weighted(state):
         raise TypeError(
-            "the sampling error of weights needs their squares, which a state has not: use a state "
-            "without weights"
+            "the sampling error of weighted items needs the squares of the weights, which a state "
+            "does not store: write init(bins) without weighted=True"
         )
 
 
 def check_bins(bins: Bins) -> None:
-    """Refuse what is not Bins."""
+    """Refuse anything but Bins."""
     if not isinstance(bins, Bins):
         raise TypeError(
             f"bins must be Bins, got {bins!r}: write float16_bins(), uniform_bins(n) or "
@@ -282,28 +284,30 @@ def check_bins(bins: Bins) -> None:
 
 
 def check_state(state: State, bins: Bins, *, wait: bool = True) -> None:
-    """Refuse a state that is not one of these bins.
+    """Refuse a state of other bins.
 
-    Without `wait`, one that a device is still at work on is looked at the next time.
+    Without `wait`, a state that a device still computes is left to the next check.
     """
     check_bins(bins)
     _check_is_state(state)
     found = state.digits.shape[-2] - _EXTRA
     if found != bins.n:
-        raise ValueError(f"the state has {found} bins, and bins has {bins.n}: use those of init")
+        raise ValueError(f"the state has {found} bins, and bins has {bins.n}: use the bins of init")
     if is_concrete(state.digits) and (wait or _is_ready(state.digits)):
         seen, stamp = _origin(state)
         if np.any(seen * np.uint32(bins.fingerprint) != stamp):
-            raise ValueError("the state is of other bins, or merged from such: use those of init")
+            raise ValueError(
+                "the state, or one merged into it, is of other bins: use those of init"
+            )
 
 
 def _is_ready(array: Array) -> bool:
-    ready = getattr(array, "is_ready", None)  # NumPy's has none
+    ready = getattr(array, "is_ready", None)  # a NumPy array has none
     return ready is None or bool(ready())
 
 
 def _origin(state: State) -> tuple[HostArray, HostArray]:
-    """The number of items, and that times the fingerprint of the bins, modulo 2^32."""
+    """The number of items, and that number times the fingerprint of the bins, modulo 2^32."""
     columns = np.asarray(_origins(state.digits)).view(np.uint32)
     columns = columns.reshape(-1, *columns.shape[-2:])
     one = _one(columns.shape[-1])

@@ -1,4 +1,4 @@
-"""From a state to score tables: of the bins as they are, and of the ends of the order in them."""
+"""From a state to score tables: with ties in each bin, and with the extreme orders in the bins."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from jaxmetrics.streaming._state import State, check_state, totals
 
 
 def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
-    """The score table of what a stream left: items of one bin tie.
+    """The score table of a state, in which the items of one bin tie.
 
-    Every metric that takes a ScoreTable takes this one. How far its value may be from that of the
-    data themselves, `bounds` says.
+    Every metric that takes a ScoreTable takes this one. `bounds` says how far its value can be from
+    that of the data themselves.
 
     Args:
-      state: of `update` or `merge`.
-      bins: those of `init`.
-      ignore_nan: leave items without a score out, instead of a table that is undefined.
+      state: from `update` or `merge`.
+      bins: the bins given to `init`.
+      ignore_nan: leave out items without a score; by default they make the table undefined.
 
     Returns:
-      A ScoreTable `[..., bins]` whose thresholds are the lowest scores of the bins. It holds
-      NumPy's arrays in float64, for counts to 2^53; traced, JAX's in the default float.
+      A ScoreTable `[..., bins]` whose thresholds are the lowest scores of the bins. It holds NumPy
+      arrays in float64, exact for counts to 2^53; where traced, JAX arrays in the default float.
 
     Raises:
-      TypeError, ValueError: the state is not one of these bins.
+      TypeError: state is not a State, or bins are not Bins.
+      ValueError: the state has other bins.
 
-    NaN thresholds where an item had no score, or there are no items of weight. Time and memory
-    O(bins).
+    Thresholds are NaN where an item has no score, or no item has weight. Time and memory O(bins).
 
     Example:
       >>> import jaxmetrics as jm
       >>> bins = jm.streaming.edges([0.5])
-      >>> state = jm.streaming.update(jm.streaming.init(bins), [.9, .7, .1], [1, 0, 0], bins=bins)
+      >>> state = jm.streaming.init(bins)
+      >>> state = jm.streaming.update(state, [0.9, 0.7, 0.1], [1, 0, 0], bins=bins)
       >>> print(jm.streaming.table(state, bins=bins).negatives)
       [1. 1.]
 
@@ -66,14 +67,14 @@ def descending(digits: Array) -> tuple[Array, Array]:
 
 
 def undefined_of(digits: Array, ignore_nan: bool) -> Array:
-    """`[...]`, whether there is no value."""
+    """`[...]`, whether metrics are NaN: no item has weight, or one has no score."""
     negatives, positives, without = totals(digits)
     empty = jnp.sum(negatives + positives, axis=-1) == 0
     return empty if ignore_nan else empty | (without > 0)
 
 
 def tied(positives: Array, negatives: Array, thresholds: Array, undefined: Array) -> ScoreTable:
-    """A table of rows, of which those without weight repeat a neighbour's threshold."""
+    """A table of rows; rows without weight repeat a neighbour's threshold."""
     thresholds = settled(jnp.broadcast_to(thresholds, positives.shape), positives + negatives > 0)
     thresholds = jnp.where(undefined[..., None], jnp.nan, thresholds)
     return ScoreTable(thresholds, positives, negatives)
@@ -82,7 +83,7 @@ def tied(positives: Array, negatives: Array, thresholds: Array, undefined: Array
 def in_bins(
     positives: Array, negatives: Array, thresholds: Array, undefined: Array
 ) -> tuple[ScoreTable, ScoreTable, ScoreTable]:
-    """Tables `[..., 2 bins]` in which, in a bin, negatives come first, all tie, positives do."""
+    """Tables `[..., 2 bins]`: in each bin negatives come first, all tie, positives come first."""
 
     def turned(*columns: Array) -> Array:
         return jnp.stack(columns, axis=-1).reshape(*columns[0].shape[:-1], -1)

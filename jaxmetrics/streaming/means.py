@@ -1,7 +1,7 @@
-"""Means of values that come one by one, such as the nDCG of each query, with their error bars.
+"""Means of values that arrive one by one, such as the nDCG of each query, with confidence limits.
 
-A state is a sum of integers, as that of scores is: it merges by `+`, and any split of the values
-in any order gives the same one. Values are kept to 2^-32, and so are their squares.
+A state is a sum of integers, as that of scores is. It merges by `+`, and any split and any order of
+the values lead to the same state. Values and their squares are kept to 2^-32.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from jaxmetrics.streaming._batch import check_batch, check_batch_shape
 
 __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 
-# How many values there are, how many without one, the sums of those above and of those below 0,
-# and of all squares.
+# Numbers of defined and of undefined values; sums of positive values, of negative ones, of squares.
 _VALUES, _UNDEFINED, _ABOVE, _BELOW, _SQUARES = range(5)
-_LARGEST = 2.0**16  # of which 2^31 squares can be added
+_LARGEST = 2.0**16  # a state has room for 2^31 squares of it
 
 
 class State(NamedTuple):
-    """What the values so far add up to; one leaf, of integers.
+    """The sums of the values so far; one array of integers.
 
     Attributes:
       digits: `[..., 5, digits]` int32.
@@ -38,15 +37,15 @@ class State(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """The mean of values, and how sure it is; `[...]` each.
+    """The mean of values with its standard error and confidence limits; `[...]` each.
 
     Attributes:
-      mean: of the values that are defined.
-      standard_error: of the mean, if the values are a sample of independent ones.
+      mean: the mean of the values that are defined.
+      standard_error: of the mean, if the values are independent.
       low: the lower limit of its confidence interval, mean - z standard_error.
-      high: the upper limit.
-      n: how many values are defined.
-      n_undefined: how many are NaN, and left out.
+      high: the upper limit, mean + z standard_error.
+      n: number of values that are defined.
+      n_undefined: number of values that are NaN or out of range, and left out.
     """
 
     mean: Array
@@ -61,15 +60,15 @@ def init(batch_shape: tuple[int, ...] = ()) -> State:
     """A state that has seen no values.
 
     Args:
-      batch_shape: the leading axes of values, such as the number of models.
+      batch_shape: leading axes of the values, such as `(n_models,)`.
 
     Returns:
       A State, a pytree of one array.
 
     Raises:
-      TypeError: batch_shape is no tuple of ints.
+      TypeError: batch_shape is not a tuple of ints.
 
-    Nothing is NaN; memory 100 bytes for each of the batch.
+    Nothing is NaN. Memory 100 bytes for each mean of the batch.
 
     Example:
       >>> import jaxmetrics as jm
@@ -86,23 +85,25 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     """The state after a batch of values.
 
     Args:
-      state: of `init` or the call before; its memory is used again, so that it is gone after this.
-      values: `[..., n]`, such as `jaxmetrics.ndcg(..., empty=nan)` of n queries, between -2^16 and
-        2^16, taken in float32.
+      state: from `init` or the last `update`. Its buffer is donated: use the returned state.
+      values: `[..., n]`, from -2^16 to 2^16, such as `jaxmetrics.ndcg(..., empty=nan)` of n
+        queries; in JAX's default float.
       where: `[..., n]` bool, False for values to leave out.
 
     Returns:
       The State.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; state is not a State of means,
+        or leading axes other than those of the state.
 
-    NaN is counted apart, and so is what is out of range. Compiled once a shape. Time O(n).
+    NaN and values out of range are counted separately. Compiled once for each input shape. Time
+    O(n).
 
     Example:
       >>> import jaxmetrics as jm
       >>> means = jm.streaming.means
-      >>> state = means.update(means.init(), jm.ndcg([[.9, .8], [.2, .7]], [[1, 0], [1, 0]]))
+      >>> state = means.update(means.init(), jm.ndcg([[0.9, 0.8], [0.2, 0.7]], [[1, 0], [1, 0]]))
       >>> print(f"{means.result(state).mean:.4f}")
       0.8155
 
@@ -141,7 +142,7 @@ def _update(state: State, values: Array, where: Array | None) -> State:
 
 
 def _sum(digits: Array) -> Array:
-    """Over the items `[..., n, digits]`, whose digits are below 2^16, carries taken on in time."""
+    """The sum over items of digits `[..., n, digits]` below 2^16, carried before they overflow."""
     room = 1 << (31 - _counts.BITS - 1)
     while digits.shape[-2] > 1:
         n = min(room, digits.shape[-2])
@@ -157,13 +158,14 @@ def merge(a: State, b: State) -> State:
 
     Args:
       a: a State.
-      b: another of the same batch.
+      b: a State with the same leading axes.
 
     Returns:
-      The State, as if one had seen all values.
+      The State, as if one state had seen all values.
 
     Raises:
-      TypeError, ValueError: one is no State, or they differ in batch.
+      TypeError: a or b is not a State of means.
+      ValueError: they differ in leading axes.
 
     Nothing is NaN.
 
@@ -187,21 +189,22 @@ def merge(a: State, b: State) -> State:
 
 
 def result(state: State, *, confidence_level: float = 0.95) -> Mean:
-    """The mean of all values and its standard error.
+    """The mean of all values, its standard error and its confidence limits.
 
     mean = sum x / n, standard_error = sqrt(sum (x - mean)^2 / (n (n - 1))).
 
     Args:
-      state: of `update` or `merge`.
+      state: from `update` or `merge`.
       confidence_level: in (0, 1).
 
     Returns:
       A Mean `[...]`, in JAX's default float.
 
     Raises:
-      TypeError, ValueError: an argument is not what it should be.
+      TypeError: state is not a State of means, or confidence_level is not a number.
+      ValueError: confidence_level is not in (0, 1).
 
-    The mean is NaN without values, its error with fewer than two. Time O(1).
+    The mean is NaN without values, its standard error and limits with fewer than two. Time O(1).
 
     Example:
       >>> import jaxmetrics as jm
