@@ -88,18 +88,18 @@ def _tied_value(chosen: Chosen, arrays: Options, bins: Counted) -> Any:
 def resample_bins(of_bins: OfBins, asked: Question, request: Request) -> Replicates:
     """`of_bins` of the counts, then of each resample of them; `[1 + n_resamples, ...]`."""
     request.check()
-    if not (is_concrete(asked.digits) and is_concrete(request.key)):
+    if not (is_concrete(asked.held.digits) and is_concrete(request.key)):
         raise TypeError(
             "a state is resampled outside of jit, got a traced state or key: return the state first"
         )
-    *counts, undefined = (np.asarray(x) for x in _columns(asked.digits, asked.ignore_nan))
+    *counts, undefined = (np.asarray(x) for x in _columns(asked.held.digits, asked.ignore_nan))
     batch, n = undefined.shape, counts[0].shape[-1]
     counts = [x.reshape(-1, n) for x in counts]
     seeds = np.random.SeedSequence(np.asarray(words_of(request.key)).tolist()).spawn(len(counts[0]))
     found, n_resamples = [], request.n_resamples
     for positives, negatives, bad, seed in zip(*counts, undefined.ravel(), seeds, strict=True):
         rows = _rows_of(positives + negatives > 0)
-        ends = tuple(x[rows] for x in asked.levels)
+        ends = tuple(x[rows] for x in asked.held.levels)
         generator = np.random.default_rng(seed)
         at_once = min(max(_AT_ONCE // len(rows), 1), n_resamples + 1)
         parts = []

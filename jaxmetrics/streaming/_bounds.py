@@ -13,7 +13,7 @@ from jaxmetrics._roc.metric import Chosen, MetricLike, Options
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._ends import Counted, counted, of_each
 from jaxmetrics.streaming._metrics import ends_of, streamed
-from jaxmetrics.streaming._question import question
+from jaxmetrics.streaming._question import Held, question
 from jaxmetrics.streaming._state import State, is_weighted
 
 
@@ -65,18 +65,17 @@ def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = F
     receiver operating characteristic graph", Journal of Mathematical Psychology 12, 1975, for the
     area between the orders of ties.
     """
-    asked = question(metric, state, bins, ignore_nan)
-    streamed(asked.chosen, asked.arrays)
-    chosen, *arrays, ignore_nan = asked
-    low, high = _bounds(*arrays, chosen, ignore_nan, is_weighted(state), numerics.default_float())
+    chosen, arrays, held, ignore_nan = question(metric, state, bins, ignore_nan)
+    streamed(chosen, arrays)
+    constants = (chosen, ignore_nan, is_weighted(state), numerics.default_float())
+    low, high = _bounds(arrays, held, *constants)
     return Bounds(low, high)
 
 
 @double_program("chosen", "ignore_nan", "weighted", "dtype")
 def _bounds(
     arrays: Options,
-    digits: Array,
-    levels: tuple[Array, Array],
+    held: Held,
     chosen: Chosen,
     ignore_nan: bool,
     weighted: bool,
@@ -86,7 +85,7 @@ def _bounds(
         low, _, high = ends_of(chosen, arrays, bins, weighted)
         return _outward(low, dtype, -1), _outward(high, dtype, 1)
 
-    return of_each(of_one, counted(digits, levels, ignore_nan))
+    return of_each(of_one, counted(held, ignore_nan))
 
 
 def _outward(value: Array, dtype: Any, sign: int) -> Array:

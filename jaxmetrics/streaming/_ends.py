@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics.streaming._question import Held
 from jaxmetrics.streaming._tables import descending, in_bins, undefined_of
 
 R = TypeVar("R")
@@ -35,11 +36,11 @@ class Counted(NamedTuple):
     undefined: Array
 
 
-def counted(digits: Array, levels: tuple[Array, Array], ignore_nan: bool) -> Counted:
+def counted(held: Held, ignore_nan: bool) -> Counted:
     """What the bins `[..., bins]` of states hold."""
-    positives, negatives = descending(digits)
-    lowest, highest = (jnp.broadcast_to(x, positives.shape) for x in levels)
-    return Counted(positives, negatives, lowest, highest, undefined_of(digits, ignore_nan))
+    positives, negatives = descending(held.digits)
+    lowest, highest = (jnp.broadcast_to(x, positives.shape) for x in held.levels)
+    return Counted(positives, negatives, lowest, highest, undefined_of(held.digits, ignore_nan))
 
 
 def of_each(function: Callable[[Counted], R], states: Counted) -> R:

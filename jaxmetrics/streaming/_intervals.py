@@ -22,7 +22,7 @@ from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._bootstrap import resample_bins
 from jaxmetrics.streaming._ends import Counted, counted, of_each
 from jaxmetrics.streaming._metrics import ends_of, streamed
-from jaxmetrics.streaming._question import Question, question
+from jaxmetrics.streaming._question import Held, Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
 
 
@@ -91,7 +91,7 @@ def interval(
     form = form_of(metric, method)
     chosen, arrays = choose(form.share.metric)
     constants = (chosen, form.slope_in, ignore_nan)
-    moments, slope = _moments(asked.digits, asked.levels, arrays, *constants)
+    moments, slope = _moments(arrays, asked.held, *constants)
     numbers = _composed(*limits_of_form(form, moments, slope, level))
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
@@ -99,9 +99,8 @@ def interval(
 
 @double_program("chosen", "slope_in", "ignore_nan")
 def _moments(
-    digits: Array,
-    levels: tuple[Array, Array],
     arrays: Options,
+    held: Held,
     chosen: Chosen,
     slope_in: str | None,
     ignore_nan: bool,
@@ -130,7 +129,7 @@ def _moments(
         (v0, n0), (v1, n1) = classes
         return Moments(estimates, (v0, v1), (n0, n1)), None if slope_in is None else by_option
 
-    return of_each(of_one, counted(digits, levels, ignore_nan))
+    return of_each(of_one, counted(held, ignore_nan))
 
 
 @double_program()
@@ -157,9 +156,9 @@ def _of_replicates(asked: Question, request: Request, level: float) -> Interval:
 def _of_recall(asked: Question, request: Request, level: float) -> Interval:
     """Wilson's limits of both ends; a bootstrap of the bins gives the effective size."""
     request.check()
-    chosen, *arrays, ignore_nan = asked
+    chosen, arrays, held, ignore_nan = asked
     words, n_resamples = words_of(request.key), request.n_resamples
-    numbers = _recall_at_fpr(*arrays, words, level, chosen, n_resamples, ignore_nan)
+    numbers = _recall_at_fpr(arrays, held, words, level, chosen, n_resamples, ignore_nan)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, "wilson", level)
 
@@ -167,8 +166,7 @@ def _of_recall(asked: Question, request: Request, level: float) -> Interval:
 @double_program("chosen", "n_resamples", "ignore_nan")
 def _recall_at_fpr(
     arrays: Options,
-    digits: Array,
-    levels: tuple[Array, Array],
+    held: Held,
     words: Array,
     level: Array,
     chosen: Chosen,
@@ -187,7 +185,7 @@ def _recall_at_fpr(
         numbers = ends[1], low[0], high[1], jnp.sqrt(jnp.max(variances))
         return tuple(jnp.where(bins.undefined, jnp.nan, x) for x in numbers)
 
-    return of_each(of_one, counted(digits, levels, ignore_nan))
+    return of_each(of_one, counted(held, ignore_nan))
 
 
 def _drawn_recalls(

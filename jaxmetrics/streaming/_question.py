@@ -13,21 +13,31 @@ from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._state import State, check_state
 
 
+class Held(NamedTuple):
+    """What a state holds, and where its bins are.
+
+    Attributes:
+      digits: of the state.
+      levels: the lower and the upper end of each bin, the highest bin first.
+    """
+
+    digits: Array
+    levels: tuple[HostArray, HostArray]
+
+
 class Question(NamedTuple):
     """A metric and a state, checked.
 
     Attributes:
       chosen: the metric, with the options that are constants.
       arrays: its other options.
-      digits: of the state.
-      levels: the lower and the upper end of each bin, the highest bin first.
+      held: what the state holds.
       ignore_nan: whether items without a score are left out.
     """
 
     chosen: Chosen
     arrays: Options
-    digits: Array
-    levels: tuple[HostArray, HostArray]
+    held: Held
     ignore_nan: bool
 
 
@@ -37,4 +47,4 @@ def question(metric: MetricLike, state: State, bins: Bins, ignore_nan: bool) -> 
     checks.check_flag("ignore_nan", ignore_nan)
     upper = np.append(bins.lower[1:], np.float32(np.inf))
     levels = bins.lower[::-1].copy(), upper[::-1].copy()
-    return Question(*choose(metric), state.digits, levels, ignore_nan)
+    return Question(*choose(metric), Held(state.digits, levels), ignore_nan)
