@@ -1,1 +1,1 @@
-"""Benchmarks against what a user would use instead. `python -m benchmarks` prints the tables."""
+"""Benchmarks against the libraries that users have today; `python -m benchmarks` prints them."""

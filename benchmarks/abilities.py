@@ -1,7 +1,7 @@
-"""What each library can do, found by doing it: a value counts if it is the reference's.
+"""What each library can do, by trial: an ability counts if its value equals the reference's.
 
-The reference is scikit-learn in float64 on few items, with ties. An entry that no trial was written
-for is "no": the signatures that were looked at, which have no such argument, are printed below.
+The reference is scikit-learn in float64 on few items, with ties. An entry without a trial is "no":
+the last table prints the signatures, which have no argument for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Trial = Callable[[], Any]
 
 
 class Items(NamedTuple):
-    """Two models' scores `[2, n]`, and what else a metric may take."""
+    """Scores `[2, n]` of two models, and the other inputs of a metric."""
 
     scores: np.ndarray
     labels: np.ndarray
@@ -30,7 +30,7 @@ class Items(NamedTuple):
 
 
 def items(n: int = 4000) -> Items:
-    """Scores of three decimals, so that most tie, and more of them than thresholds."""
+    """Scores rounded to three decimals: most tie, and there are more levels than thresholds."""
     rng = np.random.default_rng(0)
     labels = rng.random(n) < 0.3
     logits = rng.standard_normal((2, n)) + labels
@@ -39,7 +39,7 @@ def items(n: int = 4000) -> Items:
 
 
 def expected(given: Items) -> dict[str, Any]:
-    """What a trial's value is compared with; others are true or not."""
+    """The reference of each trial; a trial without one returns whether it succeeded."""
     scores, labels = given.scores.astype(np.float64), given.labels
     auc = partial(sklearn.metrics.roc_auc_score, labels, scores[0])
     kept = scores[0][given.mask], labels[given.mask]
@@ -69,16 +69,16 @@ COLUMNS = (
     "state of fixed size",
     "its certain bounds",
 )
-ESTIMATE = 0.02  # how far off a value of 200 thresholds may be
+ESTIMATE = 0.02  # largest error of an estimate from 200 thresholds
 
 
 def answer(trial: Trial | None, truth: Any, slack: float) -> str:
-    """yes, no, "about" of an estimate, or what a call raises."""
+    """yes, no, "about" for an estimate, or the error that the call raises."""
     if trial is None:
         return "no"
     try:
         value = trial()
-    except Exception as error:  # whatever a library raises is its answer
+    except Exception as error:  # any error is the library's answer
         return f"no: {type(error).__name__}"
     if truth is None:
         return "yes" if value else "no"
@@ -93,15 +93,15 @@ def tables() -> Iterator[Table]:
     truths = expected(given)
     libraries = {**abilities_jax.LIBRARIES, **abilities_others.LIBRARIES}
     yield Table(
-        "What each can do with AUCs, tried on 4,000 items. A mask is an argument of its own, not a"
-        " weight of 0; estimates are off by a little.",
+        "What each library can do with AUCs, tried on 4,000 items. A mask is an argument of its"
+        " own, not a weight of 0. About: an estimate, with its error.",
         _rows({name: make(given) for name, make in libraries.items()}, COLUMNS, truths, ESTIMATE),
     )
     lists = abilities_lists.lists()
     made = {name: make(lists) for name, make in abilities_lists.LIBRARIES.items()}
     truths = abilities_lists.expected(lists)
     yield Table(
-        "What each can do with nDCG of ranked lists; tried on 20 lists.",
+        "What each library can do with nDCG of ranked lists, tried on 20 lists.",
         _rows(made, abilities_lists.COLUMNS, truths, 0),
     )
     yield Table("Signatures.", _signatures())

@@ -1,4 +1,4 @@
-"""Trials of the libraries on JAX: ours, metrax, Keras, and rax, which has no curves."""
+"""Trials with AUCs of the libraries on JAX: ours, metrax and Keras; rax has no curves."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ LIBRARIES: dict[str, Callable[[Any], Trials | None]] = {
 
 
 def looked_at() -> dict[str, Callable[..., Any]]:
-    """What the trials call."""
+    """The functions whose signatures are printed."""
     found: dict[str, Callable[..., Any]] = {
         "jm.roc_auc": jm.roc_auc,
         "jm.partial_auc": jm.partial_auc,

@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 class Lists(NamedTuple):
-    """Two models' scores `[2, lists, docs]`, grades, and which documents there are."""
+    """Scores `[2, lists, docs]` of two models, grades, and the mask of valid documents."""
 
     scores: np.ndarray
     grades: np.ndarray
@@ -43,14 +43,14 @@ def lists() -> Lists:
     shape = 20, 12
     scores = rng.permuted(np.tile(np.arange(12, dtype=np.float32) / 12, (2, 20, 1)), axis=-1)
     grades = rng.integers(0, 5, shape).astype(np.float32)
-    grades[:, 0] = 1  # none is without
+    grades[:, 0] = 1  # each list has a relevant document
     mask = rng.random(shape) < 0.8
     mask[:, 0] = True
     return Lists(scores, grades, mask, scores[0].round(1))
 
 
 def expected(given: Lists) -> dict[str, Any]:
-    """From scikit-learn, a list at a time where they have masks."""
+    """The references from scikit-learn, one list at a time."""
 
     def ndcg(scores: np.ndarray, grades: np.ndarray, k: int = 10) -> float:
         return sklearn.metrics.ndcg_score(grades[None], scores[None].astype(np.float64), k=k)
@@ -77,7 +77,7 @@ def expected(given: Lists) -> dict[str, Any]:
 
 
 def flat(given: Lists) -> tuple[np.ndarray, ...]:
-    """The documents that there are, and their lists."""
+    """Scores, grades and list ids `[n]` of the valid documents."""
     ids = np.broadcast_to(np.arange(20)[:, None], given.mask.shape)
     return tuple(x[given.mask] for x in (given.scores[0], given.grades, ids))
 
@@ -150,7 +150,7 @@ def rax(given: Lists) -> Trials | None:
 
 
 def metrax(given: Lists) -> Trials | None:
-    """Its gain is 2^grade - 1, so grades are given as log2(1 + grade)."""
+    """Its gain is 2^grade - 1: log2(1 + grade) as the grade makes the gain linear."""
     if not installed("metrax"):
         return None
     from metrax import NDCGAtK
@@ -200,7 +200,7 @@ def ranx(given: Lists) -> Trials | None:
 
     whole = flat(given._replace(mask=np.ones_like(given.mask)))
     tied = flat(given._replace(mask=np.ones_like(given.mask), scores=given.tied[None]))
-    names = np.argsort(np.argsort([str(i) for i in range(20)]))  # it sorts lists by name
+    names = np.argsort(np.argsort([str(i) for i in range(20)]))  # ranx sorts lists by name
     return {
         "a value a list": lambda: evaluate(whole, "ndcg@10", return_mean=False)[names],
         "ties averaged": lambda: evaluate(tied, "ndcg@10"),

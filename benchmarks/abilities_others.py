@@ -25,7 +25,7 @@ def scikit_learn(given: Any) -> Trials:
         return tpr[np.searchsorted(fpr, 0.1, side="right") - 1]
 
     return {
-        # Columns of labels, one a model.
+        # One column of labels per model.
         "models in one call": lambda: auc(
             np.stack([labels] * 2, axis=1), given.scores.T, average=None
         ),
@@ -92,7 +92,7 @@ def torchmetrics(given: Any) -> Trials | None:
         return metric.confmat.shape == size
 
     return {
-        # Columns of labels, one a model.
+        # One column of labels per model.
         "models in one call": lambda: classification.multilabel_auroc(
             scores.T, torch.stack([labels] * 2, 1), num_labels=2, average=None
         ).numpy(),
@@ -187,7 +187,7 @@ LIBRARIES: dict[str, Callable[[Any], Trials | None]] = {
 
 
 def looked_at() -> dict[str, Callable[..., Any]]:
-    """What the trials call."""
+    """The functions whose signatures are printed."""
     found: dict[str, Callable[..., Any]] = {
         "sklearn.metrics.roc_auc_score": sklearn.metrics.roc_auc_score,
         "sklearn.metrics.ndcg_score": sklearn.metrics.ndcg_score,

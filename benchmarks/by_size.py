@@ -1,4 +1,4 @@
-"""Ours and every rival from a thousand items to ten million: time, error and memory."""
+"""Time, error and memory of ours and every rival, from a thousand items to ten million."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEMORY_AT = 1_000_000
 
 
 class Settings(NamedTuple):
-    """Sizes; timed rounds at most; and seconds: of a call that is still made, and of a cell."""
+    """Sizes, most rounds, and most seconds: `limit` of a call, `budget` of all rounds of a cell."""
 
     sizes: list[int]
     runs: int
@@ -29,7 +29,7 @@ class Settings(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A library at a size, and ours in the same rounds; without times `reason` says why."""
+    """A library's times at a size, and ours in the same rounds; or the `reason` for none."""
 
     n: int
     theirs: Timing | None = None
@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as long as ours, NaN if not timed."""
+        """The median ratio to our time, NaN if not timed."""
         if self.theirs is None or self.ours is None:
             return float("nan")
         pairs = zip(self.theirs.seconds, self.ours.seconds, strict=True)
@@ -50,20 +50,20 @@ Points = dict[str, list[Point]]
 
 
 def tables(settings: Settings, figure: str | None = None) -> Iterator[Table]:
-    """A table a study, where rivals are faster, and memory."""
+    """A table per study, one of the rivals that are faster, and one of memory."""
     measured: dict[str, Points] = {}
     for name, study in STUDIES.items():
         measured[name] = _measure(study, settings)
         yield Table(
-            f"{study.name}: ms, median (range), and how many times as long as ours in the same"
-            " rounds; **bold** where a rival is faster.",
+            f"{study.name}: median (range) in ms, and the ratio to our time in the same rounds;"
+            " **bold** where a rival is faster.",
             _rows(study, measured[name]),
         )
-    yield Table("Faster than ours, of the tables by size.", _faster(measured))
+    yield Table("Faster than ours, in the tables by size.", _faster(measured))
     n = min(MEMORY_AT, settings.sizes[-1])
     yield Table(
-        f"Bytes an item beyond the input at the peak of a call, of the host, n = {n:,}; blank"
-        " where there is no such metric, or it was not run.",
+        f"Peak memory of a call on the host, in bytes per item beyond the input, n = {n:,}."
+        " Blank: the library has no such metric, or it was not run.",
         _memory(measured, settings.of_memory, n),
     )
     if figure:
@@ -92,14 +92,14 @@ def _measure(study: Study, settings: Settings) -> Points:
 
 
 def _expected(n: int, before: list[Point]) -> float:
-    """Seconds of a call, from the size before: it grows with n, if not faster."""
+    """The least seconds to expect of a call: those of the size before, in proportion to n."""
     if not before or before[-1].theirs is None:
         return 0.0
     return before[-1].theirs.median * n / before[-1].n
 
 
 def _reason(largest: int, n: int, expected: float, settings: Settings, before: list[Point]) -> str:
-    """Why a size is left out, if it is."""
+    """The reason why a size is left out; empty if it is not."""
     if n > largest:
         return "not run: memory"
     if before and before[-1].reason:
@@ -108,7 +108,7 @@ def _reason(largest: int, n: int, expected: float, settings: Settings, before: l
 
 
 def _rounds(expected: float, settings: Settings) -> int:
-    """As many as fit, of two calls each, but one at least."""
+    """The rounds, of two calls each, that fit into the budget; at least one."""
     fitting = int(settings.budget / (2 * expected)) if expected else settings.runs
     return min(settings.runs, max(1, fitting))
 
@@ -174,16 +174,16 @@ def _memory(measured: dict[str, Points], names: tuple[str, ...], n: int) -> Iter
 
 
 def bytes_an_item(name: str, library: str, n: int) -> float:
-    """At the peak of a call, what is loaded, compiled or kept by the first one left out."""
+    """Peak bytes of a second call, without what the first one loads, compiles or keeps."""
     study = STUDIES[name]
     call, _ = study.call(library, study.data(n))
     if sys.platform == "linux":
-        ctypes.CDLL(None).malloc_trim(0)  # or what is freed would be taken again unseen
+        ctypes.CDLL(None).malloc_trim(0)  # memory freed before is else reused, and not counted
     return bytes_at_peak(call) / n
 
 
 def _lines(points: Points) -> dict[str, list[tuple[int, float]]]:
-    """Sizes and median seconds."""
+    """Sizes and median seconds by library."""
     return {
         library: [(point.n, point.theirs.median) for point in row if point.theirs]
         for library, row in points.items()

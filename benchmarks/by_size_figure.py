@@ -1,4 +1,4 @@
-"""The figure of the benchmarks by size: a panel a metric, a line a library."""
+"""The figure of the benchmarks by size: a panel per metric, a line per library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Lines = dict[str, list[tuple[int, float]]]
 
 
 def draw(panels: dict[str, Lines], path: str) -> None:
-    """Seconds against n on logarithmic scales; ours is the thick line."""
+    """Draw seconds against n on logarithmic scales; ours is the thick line."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 9), layout="constrained")
@@ -28,7 +28,7 @@ def draw(panels: dict[str, Lines], path: str) -> None:
 
 
 def _looks(libraries: dict[str, None]) -> dict[str, dict[str, Any]]:
-    """Ours in one colour and without marks; of the others each has a pair of its own."""
+    """Ours share one colour without markers; each rival has its own colour and marker."""
     from jaxmetrics.plots import COLOURS
 
     ours = [library for library in libraries if library.startswith("ours")]

@@ -1,10 +1,10 @@
-"""`python -m benchmarks.coverage`: how often intervals that claim 95 % hold the true value.
+"""`python -m benchmarks.coverage`: how often 95 % intervals hold the true value.
 
-Data sets are simulated in batches on the device, and their intervals found as a user would find
-them. The closed forms are one call of `confidence_interval` a batch. The bootstrap methods share
-one set of replicates a data set. All data sets of a batch get the same resamples, which leaves
-their replicates as good as independent: items of a class are exchangeable, so that the counts of a
-resample meet the scores of each data set in an order of its own.
+Data sets are simulated in batches on the device, and their intervals are computed as a user would
+compute them. One call of `confidence_interval` per batch gives each closed form. The bootstrap
+methods share one set of replicates per data set. All data sets of a batch get the same resamples.
+Their replicates are still nearly independent: items of a class are exchangeable, and the counts of
+a resample therefore meet the scores of each data set in another order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEVEL = 0.95
 MAX_FPR = 0.1
 GOAL = (0.93, 0.975)
 BATCH = 500
-ROUNDING = 1e-6  # limits are in float32, and a share such as .7 can be both limit and truth
+ROUNDING = 1e-6  # limits are in float32, and a share such as 0.7 can be both limit and truth
 
 METRICS = {
     "roc_auc": jm.roc_auc,
@@ -52,22 +52,22 @@ CLOSED = {"roc_auc": SMOOTH[:3], "partial_auc": SMOOTH[:3], "recall_at_fpr": ()}
 WIDTH_OF = {"roc_auc": "logit", "partial_auc": "logit", "recall_at_fpr": "wilson"}
 
 
-# ---- what scores are drawn from
+# ---- distributions of scores
 
 
 class Law(NamedTuple):
-    """The law of the scores of a class: continuous, with `upper`; or some levels, with `shares`."""
+    """The distribution of a class's scores: continuous, with `upper`, or levels with `shares`."""
 
     draw: Callable[[jax.Array, tuple[int, ...]], jax.Array]
     upper: Callable[[Any], Any] | None = None  # P(score > x)
     upper_inverse: Callable[[Any], Any] | None = None
-    shares: tuple[float, ...] = ()  # of the levels, the highest first
+    shares: tuple[float, ...] = ()  # of the levels, in descending order
 
 
 def continuous(
     standard: Callable[..., jax.Array], exact: Any, shift: float = 0.0, scale: float = 1.0
 ) -> Law:
-    """shift + scale X, with X drawn by `standard` and described by SciPy as `exact`."""
+    """shift + scale X, where `standard` draws X and `exact` is its distribution in SciPy."""
     return Law(
         draw=lambda key, shape: shift + scale * standard(key, shape=shape),
         upper=lambda x: exact.sf((x - shift) / scale),
@@ -76,7 +76,7 @@ def continuous(
 
 
 def mixture(share: float, law: Law, other: Law) -> Law:
-    """`law`, but of a `share` of the scores, `other`."""
+    """A `share` of the scores from `other`, the rest from `law`."""
 
     def draw(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         which, one, two = jax.random.split(key, 3)
@@ -87,7 +87,7 @@ def mixture(share: float, law: Law, other: Law) -> Law:
 
 
 def levels(*shares: float) -> Law:
-    """A few tied levels, the highest first."""
+    """A few levels, within which scores tie, in descending order."""
     heights = jnp.arange(len(shares), 0, -1, dtype=jnp.float32)
     return Law(
         draw=lambda key, shape: jax.random.choice(key, heights, shape, p=jnp.array(shares)),
@@ -96,7 +96,7 @@ def levels(*shares: float) -> Law:
 
 
 class Row(NamedTuple):
-    """A kind of data set."""
+    """A row of the table: a population and the class sizes of its data sets."""
 
     name: str
     n_positive: int
@@ -115,7 +115,7 @@ class Row(NamedTuple):
         return jnp.concatenate(scores, axis=1), labels
 
     def truth(self) -> dict[str, float]:
-        """The metrics of the population: by quadrature of the ROC curve; of levels, by sums."""
+        """The population's metrics: by quadrature of the ROC curve, or by sums over levels."""
         if self.positives.shares:
             fpr, tpr = (np.cumsum((0, *x.shares)) for x in (self.negatives, self.positives))
             recall = tpr[fpr <= MAX_FPR + 1e-9].max()
@@ -136,7 +136,7 @@ class Row(NamedTuple):
         return self.positives.upper(self.negatives.upper_inverse(fpr))
 
     def _area(self, limit: float) -> float:
-        # On the scale of a power of the FPR, as curves can be steep at 0.
+        # In the variable FPR^(1/8), as curves can be steep at FPR 0.
         def slice_at(x: float) -> float:
             return self._roc(x**8) * 8 * x**7
 
@@ -160,7 +160,7 @@ def binormal(n_positive: int, n_negative: int, auc: float, b: float = 1.0) -> Ro
     return Row(f"AUC {auc:g}, b = {b:g}", n_positive, n_negative, positives, NORMAL())
 
 
-# Those of which the rule must cover in every one.
+# In each of these rows `auto` must reach GOAL.
 GOAL_ROWS = (
     binormal(20, 20, 0.9),
     binormal(20, 180, 0.7),
@@ -212,13 +212,13 @@ SIZE_ROWS = tuple(
 )
 
 
-# ---- what becomes of them
+# ---- simulation
 
 
 class Tally(NamedTuple):
-    """Of intervals: how many, how many hold the true value or lie below or above it, and width.
+    """Counts of intervals, of those that hold the true value or lie below or above it; and width.
 
-    Limits that are NaN hold nothing, and have no width.
+    An interval with NaN limits does not hold the value, and adds no width.
     """
 
     count: int = 0
@@ -248,7 +248,7 @@ class Tally(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """How much to simulate: data sets a row, and resamples of each."""
+    """The size of the study: data sets per row, and resamples of each."""
 
     simulations: int
     resamples: int
@@ -280,7 +280,7 @@ def resampled_limits(
 ) -> Limits:
     """The limits `[batch]` by each bootstrap method.
 
-    They are those of `jm.confidence_interval` with this key, but from one bootstrap for all.
+    They equal those of `jm.confidence_interval` with this key, but all methods share a bootstrap.
     """
     metric = METRICS[name]
     items = checks.check_items(scores, labels)
@@ -301,7 +301,7 @@ def resampled_limits(
 def study(
     row: Row, key: jax.Array, amount: Amount, progress: Callable[[], Any] = lambda: None
 ) -> Tallies:
-    """A tally for each metric and method, of whole batches."""
+    """A tally for each metric and method; the number of data sets is rounded up to batches."""
     truth = row.truth()
     tallies: Tallies = {name: {m: Tally() for m in METHODS[name]} for name in METRICS}
     for batch in range(amount.batches):
@@ -321,18 +321,18 @@ def study(
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
-    parser.add_argument("--simulations", type=int, default=10_000, help="data sets a row")
-    parser.add_argument("--resamples", type=int, default=1_000, help="resamples of a data set")
+    parser.add_argument("--simulations", type=int, default=10_000, help="data sets per row")
+    parser.add_argument("--resamples", type=int, default=1_000, help="resamples per data set")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="a Markdown file to write")
-    parser.add_argument("--quick", action="store_true", help="few of all, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="a small study, to check that it runs")
     options = parser.parse_args()
     amount = Amount(options.simulations, options.resamples)
     groups = {"goal": GOAL_ROWS, "other": OTHER_ROWS, "sizes": SIZE_ROWS}
     if options.quick:
         amount = Amount(20, 50)
         groups = {name: rows[:2] for name, rows in groups.items()}
-    # A fifth as many serve for rows that only say below which size a method fails.
+    # A fifth is enough for rows that only show below which size a method fails.
     amounts = dict.fromkeys(groups, amount)
     amounts["sizes"] = amount._replace(simulations=-(-amount.simulations // 5))
 
@@ -356,7 +356,7 @@ def main() -> None:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[], Any]]:
-    """Something to call `total` times; a bar on the terminal, if rich is installed."""
+    """A function to call `total` times, which moves a progress bar if rich is installed."""
     if not find_spec("rich"):
         yield lambda: None
         return
@@ -382,25 +382,25 @@ def _report(
     found: dict[str, list[Result]], amounts: dict[str, Amount], seed: int, minutes: float
 ) -> Iterator[str]:
     amount = amounts["goal"]
-    yield "# Coverage of intervals that claim 95 %\n"
+    yield "# Coverage of 95 % intervals\n"
     yield (
-        f"`python -m benchmarks.coverage --seed {seed}`: {_count(amount)} a row, and "
-        f"{amount.resamples:,} resamples of each for percentile, basic, bca and all of "
-        f"recall_at_fpr; the FPR is at most {MAX_FPR:g}. True values are found by quadrature of "
-        "the population's ROC curve, and by sums where scores are tied: there the recall is that "
-        f"of the largest FPR within the limit. {_versions()}; {minutes:.0f} min."
+        f"`python -m benchmarks.coverage --seed {seed}`: {_count(amount)} per row, with "
+        f"{amount.resamples:,} resamples each for percentile, basic, bca and all methods of "
+        f"recall_at_fpr. max_fpr is {MAX_FPR:g}. True values come from quadrature of the "
+        "population's ROC curve, and from sums where scores tie; the recall is then that at the "
+        f"largest FPR within the limit. {_versions()}; {minutes:.0f} min."
     )
     for name in METRICS:
         yield f"\n## {name}\n"
         yield from _coverage_table(name, found["goal"], found["other"])
         if "auto" in METHODS[name]:
             yield "\n" + _goal_line(name, found["goal"])
-        yield f"\nMisses below and above the true value, in %; and width over {WIDTH_OF[name]}'s.\n"
+        yield f"\nIntervals below and above the true value, in %; width over {WIDTH_OF[name]}'s.\n"
         yield from _misses_table(name, [*found["goal"], *found["other"]])
     yield "\n## By the size of the smaller class\n"
     yield (
         "Binormal scores, b = 1, AUC .8 and .95, with classes of n, n, of n, 10 n and of 10 n, n: "
-        f"the least and the largest coverage of the six. {_count(amounts['sizes'])} a row."
+        f"the lowest and the highest coverage of the six. {_count(amounts['sizes'])} per row."
     )
     for name in METRICS:
         yield f"\n{name}\n"
@@ -429,7 +429,7 @@ def _coverage_table(name: str, goal: list[Result], other: list[Result]) -> Itera
         + [_coverage(result.tallies[name][method]) for method in methods]
         for result in (*goal, *other)
     ]
-    yield "Coverage; in bold where it is not in .93 to .975. The first nine rows are the goal's.\n"
+    yield "Coverage; bold where it is not in .93 to .975. The goal is for the first nine rows.\n"
     yield from _table(head, rows)
 
 
@@ -479,7 +479,7 @@ def _coverage(tally: Tally) -> str:
 
 
 def _share(value: float, digits: int = 3) -> str:
-    """Without the zero before the point."""
+    """A share without the leading zero."""
     return f"{value:.{digits}f}".removeprefix("0")
 
 

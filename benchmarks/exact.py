@@ -1,4 +1,4 @@
-"""Exact metrics from one sort: speed, first call, memory and error."""
+"""Exact metrics from one sort: time, first call, memory and error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METRICS = {
 
 
 def data(shape: tuple[int, ...], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities in float32, and labels of which a tenth are positive."""
+    """Probabilities in float32, and labels, a tenth of them positive."""
     rng = np.random.default_rng(seed)
     labels = rng.random(shape[-1]) < 0.1
     logits = rng.standard_normal(shape, np.float32) + labels - 2
@@ -33,9 +33,9 @@ def data(shape: tuple[int, ...], seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 
 def one_model(n: int, runs: int) -> Iterator[Row]:
-    """Each metric of one model on the device, against the bare sort and the rivals.
+    """Each metric of one model on the device, against a sort alone and the rivals.
 
-    A call by itself sorts as suits the device; in a user's `jit` it must sort by XLA.
+    An eager call sorts by NumPy on the CPU; in the caller's `jit` XLA sorts.
     """
     scores, labels = data((n,))
     on_device = jnp.asarray(scores), jnp.asarray(labels)
@@ -59,7 +59,7 @@ def one_model(n: int, runs: int) -> Iterator[Row]:
 
 
 def _floor(scores: np.ndarray):
-    """The sort that an exact metric cannot do without."""
+    """The sort that every exact metric needs, which bounds its time from below."""
     if jax.default_backend() == "cpu":
         with jax.enable_x64(True):
             bits = jnp.asarray(scores.view(np.uint32)).astype(jnp.uint64) << 32
@@ -92,7 +92,7 @@ def many_models(models: int, n: int, runs: int) -> Iterator[Row]:
 
 
 def small_and_eager(runs: int) -> Iterator[Row]:
-    """A thousand NumPy items, where the overhead of a call is all there is."""
+    """A thousand NumPy items, where the overhead of a call is most of the time."""
     scores, labels = data((1000,))
     calls = {
         "ours": lambda: jm.roc_auc(scores, labels),
@@ -107,7 +107,7 @@ def small_and_eager(runs: int) -> Iterator[Row]:
 
 
 def first_call(name: str, n: int) -> float:
-    """Seconds, compilation included."""
+    """Seconds of a call, with compilation."""
     scores, labels = map(jnp.asarray, data((n,)))
     jax.block_until_ready(jnp.sort(scores[:10]))
     start = time.perf_counter()
@@ -116,14 +116,14 @@ def first_call(name: str, n: int) -> float:
 
 
 def bytes_an_item(name: str, n: int) -> float:
-    """At the peak of a call, what is compiled or loaded once left out."""
+    """Peak bytes of a call per item, without what is compiled or loaded once."""
     scores, labels = (jax.block_until_ready(jnp.asarray(x)) for x in data((n,)))
     jax.block_until_ready(METRICS[name](scores[:1000], labels[:1000]))
     return bytes_at_peak(lambda: METRICS[name](scores, labels)) / n
 
 
 def first_calls(n: int, runs: int) -> Iterator[Row]:
-    """Seconds of the first call in a process, compilation included."""
+    """Seconds of the first call in a process, with compilation."""
     for name in METRICS:
         seconds = sorted(fresh(first_call, name, n) for _ in range(runs))
         yield {
@@ -133,7 +133,7 @@ def first_calls(n: int, runs: int) -> Iterator[Row]:
 
 
 def peak_memory(n: int) -> Iterator[Row]:
-    """Bytes an item beyond the input, at the peak; of the host, on Linux."""
+    """Peak bytes per item beyond the input; on the host, on Linux."""
     for name in METRICS:
         yield {
             "work": f"{name}, peak memory, n = {n:,}",
@@ -142,7 +142,7 @@ def peak_memory(n: int) -> Iterator[Row]:
 
 
 def error(n: int) -> Iterator[Row]:
-    """The error in float32 mode, with ties and weights, of float64 scikit-learn as the truth."""
+    """The error in float32 mode, with ties and weights; scikit-learn in float64 is the truth."""
     rng = np.random.default_rng(1)
     scores, labels = data((n,))
     scores = np.round(scores, 4)

@@ -1,4 +1,4 @@
-"""Metrics of hard predictions, which are sums over items: speed, and error of the counts."""
+"""Metrics of hard predictions, which count items: time, and error of the counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = dict[str, str]
 
 
 def data(n: int, n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Predictions, of which about 7 in 10 are right, and labels."""
+    """Predictions, about 7 in 10 of them correct, and labels."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_classes, n, dtype=np.int32)
     wrong = rng.integers(0, n_classes, n, dtype=np.int32)

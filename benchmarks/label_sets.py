@@ -1,4 +1,4 @@
-"""Label sets by decile: thousands of labels, hundreds of predictions for each instance."""
+"""Label sets by decile: thousands of labels, hundreds of predictions per instance."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ METRICS: dict[str, Callable[..., Any]] = {
 
 
 def data(n: int, listed: int = 500, relevant: int = 20) -> tuple[np.ndarray, ...]:
-    """Predicted and relevant ids, of which low ones are frequent as in Zipf's law, and deciles."""
+    """Predicted and relevant ids, where low ids are frequent as in Zipf's law, and deciles."""
     rng = np.random.default_rng(0)
     predicted = _distinct(rng, n, listed)
-    start = 1 << 13  # instances that are put in order together, to spare memory
+    start = 1 << 13  # instances per block, to save memory
     for rows in np.split(predicted, range(start, n, start)):
         noise = rng.standard_normal(rows.shape, np.float32) + np.log1p(rows) / 4
         rows[:] = np.take_along_axis(rows, np.argsort(noise, axis=-1), axis=-1)
@@ -38,7 +38,7 @@ def data(n: int, listed: int = 500, relevant: int = 20) -> tuple[np.ndarray, ...
 
 
 def _distinct(rng: np.random.Generator, n: int, columns: int) -> np.ndarray:
-    """`[n, columns]` ids, one of each band of labels; bands are wider where labels are rarer."""
+    """Ids `[n, columns]`, one from each band of labels; bands of rarer labels are wider."""
     steps = np.arange(columns + 1)
     growth = np.expm1(np.log(1000) * steps / columns) / 999
     edges = steps + np.floor((N_LABELS - columns) * growth).astype(np.int64)
@@ -49,7 +49,7 @@ def _distinct(rng: np.random.Generator, n: int, columns: int) -> np.ndarray:
 def by_decile(instances: int, runs: int) -> Iterator[Row]:
     """Each metric by decile, against a loop over instances with Python's lists and sets.
 
-    The loop is timed for some instances and its time multiplied.
+    The loop is timed on at most 300 instances, and its time multiplied.
     """
     predicted, relevant, groups = data(instances)
     few = min(instances, 300)
@@ -66,7 +66,7 @@ def by_decile(instances: int, runs: int) -> Iterator[Row]:
 
 
 def _filtered(predicted: list, relevant: list, groups: list) -> Iterator[tuple[int, list, set]]:
-    """For each instance and decile with relevant labels: the predictions and the labels there."""
+    """The predictions and the relevant labels of each instance and decile that has such labels."""
     for listed, truth in zip(predicted, relevant, strict=True):
         for group in range(10):
             wanted = {label for label in truth if label >= 0 and groups[label] == group}
@@ -121,7 +121,7 @@ def peak_bytes(name: str, instances: int) -> float:
 
 
 def peak_memory(instances: int) -> Iterator[Row]:
-    """Megabytes beyond the input at the peak, compilation included; of the host, on Linux."""
+    """Peak memory in MB beyond the input, with compilation; on the host, on Linux."""
     for name in METRICS:
         megabytes = fresh(peak_bytes, name, instances) / 2**20
         yield {

@@ -1,4 +1,4 @@
-"""Losses, value and gradient: speed against all pairs written out, memory, and a training step."""
+"""Losses, value and gradient: time against a sum over all pairs, memory, and a training step."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from benchmarks.timing import milliseconds, time_in_turn
 
 
 def data(n: int, positive: float) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and labels; positives score higher."""
+    """Scores and labels; positives score higher on average."""
     rng = np.random.default_rng(0)
     labels = rng.random(n) < positive
     return rng.standard_normal(n, np.float32) + labels, labels
 
 
 def naive_squared_hinge(scores: Any, labels: Any) -> Any:
-    """Of all pairs of items, masked, as labels are not known when it is compiled."""
+    """The loss over all pairs of items, with a mask, as labels are not known at compile time."""
     pairs = labels[:, None] & ~labels
     losses = jnp.maximum(1 - (scores[:, None] - scores), 0) ** 2
     return jnp.sum(jnp.where(pairs, losses, 0)) / jnp.sum(pairs)
 
 
 def squared_hinge_of_parts(positives: Any, negatives: Any) -> Any:
-    """Of positives and negatives that were parted beforehand."""
+    """The loss of positives and negatives that were separated beforehand."""
     return jnp.mean(jnp.maximum(1 - (positives[:, None] - negatives), 0) ** 2)
 
 
 def squared_hinge(n: int, runs: int) -> Iterator[Row]:
-    """A tenth positive, against JAX and PyTorch."""
+    """The squared hinge, a tenth of the items positive, against JAX and PyTorch."""
     scores, labels = data(n, 0.1)
     on_device = jnp.asarray(scores), jnp.asarray(labels)
     parts = jnp.asarray(scores[labels]), jnp.asarray(scores[~labels])
@@ -73,7 +73,7 @@ def squared_hinge(n: int, runs: int) -> Iterator[Row]:
 
 
 def bounded(n: int, runs: int) -> Iterator[Row]:
-    """The sigmoid at max_fpr .05, 3 % positive, against all pairs and the top ones alone."""
+    """The sigmoid at max_fpr 0.05, 3 % positive, against all pairs and the top pairs alone."""
     scores, labels = data(n, 0.03)
     positives, negatives = jnp.asarray(scores[labels]), jnp.asarray(scores[~labels])
 
@@ -112,7 +112,7 @@ def bounded(n: int, runs: int) -> Iterator[Row]:
 
 
 def training_step(batch: int, runs: int) -> Iterator[Row]:
-    """Of a two-layer network of 256 units on 64 features, by the loss."""
+    """A training step of a network with two layers of 256 units on 64 features, by loss."""
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_normal((batch, 64), np.float32))
     labels = jnp.asarray(rng.random(batch) < 0.1)
@@ -166,7 +166,7 @@ def peak_bytes(name: str, n: int, positive: float) -> float:
 
 
 def peak_memory(scale: int) -> Iterator[Row]:
-    """Megabytes beyond the input at the peak, compilation included; of the host, on Linux."""
+    """Peak memory in MB beyond the input, with compilation; on the host, on Linux."""
     for name, n, positive in (("squared hinge", 1_000_000, 0.1), ("sigmoid", 100_000, 0.03)):
         megabytes = fresh(peak_bytes, name, n // scale, positive) / 2**20
         yield {

@@ -1,4 +1,4 @@
-"""Figures that take a process of their own: of a first call, and of memory at its peak."""
+"""Measurements that need a process of their own: first calls and peak memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import jax
 
 
 def fresh(measure: Callable[..., float], *arguments: Any) -> float:
-    """`measure(*arguments)` in a new process, of a function at the top of a module."""
+    """`measure(*arguments)` in a new process; `measure` is a top-level function of a module."""
     name = measure.__name__
     code = (
         f"import json, sys; from {measure.__module__} import {name}; "
@@ -25,17 +25,17 @@ def fresh(measure: Callable[..., float], *arguments: Any) -> float:
 
 
 def bytes_at_peak(work: Callable[[], Any]) -> int:
-    """What `work` takes at its peak beyond what there was before; of the host, on Linux."""
+    """Peak bytes of `work` beyond those in use before; on the host, on Linux."""
     gc.collect()
     with open("/proc/self/clear_refs", "w") as reset:
-        reset.write("5")  # forget the peak so far
+        reset.write("5")  # resets VmHWM, the peak
     before = _resident("VmRSS")
     jax.block_until_ready(work())
     return _resident("VmHWM") - before
 
 
 def peak_so_far() -> int:
-    """Bytes of this process at its peak."""
+    """Peak bytes of this process."""
     return _resident("VmHWM")
 
 

@@ -1,4 +1,4 @@
-"""Metrics of ranked lists, of rows and of ragged segments: speed."""
+"""Metrics of ranked lists, as rows and as ragged segments: time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def data(shape: tuple[int, ...], seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 
 def rows(lists: int, n_docs: int, runs: int) -> Iterator[Row]:
-    """nDCG at 10, ties averaged and by index, and all metrics in one program."""
+    """nDCG at 10, with ties averaged and by index, and ten metrics in one program."""
     scores, labels = data((lists, n_docs))
     on_device = jnp.asarray(scores), jnp.asarray(labels)
     ndcg_score = partial(sklearn.metrics.ndcg_score, labels, scores, k=10)
@@ -66,7 +66,7 @@ def rows(lists: int, n_docs: int, runs: int) -> Iterator[Row]:
 
 
 def segments(n: int, lists: int, runs: int) -> Iterator[Row]:
-    """nDCG of all items of ragged lists, whose items lie in any order."""
+    """nDCG of ragged lists, whose items are in any order."""
     scores, labels = data((n,))
     ids = np.random.default_rng(1).integers(0, lists, n)
     on_device = [jnp.asarray(x) for x in (scores, labels, ids)]
@@ -87,7 +87,7 @@ def segments(n: int, lists: int, runs: int) -> Iterator[Row]:
     if find_spec("ranx"):
         import ranx
 
-        # Built beforehand, as its users do; it ranks what it is given by document name.
+        # Built before the timing, as its users do; ranx identifies documents by name.
         documents = {str(q): {} for q in range(lists)}
         run: dict[str, dict[str, float]] = {str(q): {} for q in range(lists)}
         for i, (q, score, label) in enumerate(zip(ids, scores, labels, strict=True)):

@@ -52,7 +52,7 @@ YOUDEN_OF_CURVE = jm.table_metric(_youden, of_roc_curve=True)
 
 
 def works(scale: int) -> dict[str, Work]:
-    """The bootstraps of the table, of a size that is divided by `scale`."""
+    """The bootstraps of the table, with sizes divided by `scale`."""
     million, many, few = 1_000_000 // scale, 100_000 // scale, 10_000 // scale
     wide = partial(jm.partial_auc, max_fpr=0.05)
     return {
@@ -68,7 +68,7 @@ def works(scale: int) -> dict[str, Work]:
 
 
 def data(work: Work, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Normal scores in float32, a standard deviation apart; `[models, n]` if there are several."""
+    """Normal scores in float32, classes 1 apart; `[models, n]` for several models."""
     rng = np.random.default_rng(seed)
     labels = rng.random(work.n) < work.positive
     labels[:2] = True, False
@@ -79,14 +79,14 @@ def data(work: Work, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ours(work: Work, scores: Any, labels: Any, seed: int = 0) -> jax.Array:
-    """All replicates."""
+    """All replicates of ours."""
     key = jax.random.key(seed)
     result = jm.bootstrap(work.metric, scores, labels, key=key, n_resamples=work.n_resamples)
     return jax.block_until_ready(result.replicates)
 
 
 def loop(work: Work, scores: np.ndarray, labels: np.ndarray, runs: int) -> Timing:
-    """Seconds that a loop would take for all resamples, from each of so many single ones."""
+    """Seconds of a loop over all resamples, extrapolated from each of `runs` timed resamples."""
     rng = np.random.default_rng(1)
     classes = [np.flatnonzero(labels), np.flatnonzero(~labels)]
     first = scores if scores.ndim == 1 else scores[0]
@@ -100,13 +100,13 @@ def loop(work: Work, scores: np.ndarray, labels: np.ndarray, runs: int) -> Timin
         else:
             sklearn_calls(*resample, work.max_fpr)[work.rival]()
         taken = time.perf_counter() - start
-        if number:  # the first is for what is compiled or loaded once
+        if number:  # the first one compiles and loads
             seconds.append(taken * work.n_resamples * work.models)
     return Timing(seconds)
 
 
 def scipy_bootstrap(scores: np.ndarray, labels: np.ndarray, n_resamples: int) -> float:
-    """Seconds of scipy.stats.bootstrap, vectorised over resamples in batches, by Mann-Whitney."""
+    """Seconds of scipy.stats.bootstrap with the Mann-Whitney AUC, vectorised in batches."""
     start = time.perf_counter()
     scipy.stats.bootstrap(
         (scores[labels], scores[~labels]),
@@ -121,7 +121,7 @@ def scipy_bootstrap(scores: np.ndarray, labels: np.ndarray, n_resamples: int) ->
 
 
 def warm(scale: int, runs: int) -> Iterator[Row]:
-    """Bootstraps of data that are on the device, compiled before."""
+    """Bootstraps of data on the device, after compilation."""
     for name, work in works(scale).items():
         scores, labels = data(work)
         on_device = jnp.asarray(scores), jnp.asarray(labels)
@@ -142,7 +142,7 @@ def warm(scale: int, runs: int) -> Iterator[Row]:
 
 
 def seconds_of_call(name: str, scale: int, number: int) -> float:
-    """Of the first bootstrap, number 0, or the second, which is of other data and fewer items."""
+    """Seconds of the first bootstrap, number 0, or of a second one on other and fewer items."""
     jax.block_until_ready(jnp.zeros(3) + 1)
     work = works(scale)[name]
     for seed in range(number + 1):
@@ -154,14 +154,14 @@ def seconds_of_call(name: str, scale: int, number: int) -> float:
 
 
 def bytes_in_all(name: str, scale: int) -> float:
-    """Of the process at its peak, libraries included."""
+    """Peak bytes of the process, with its libraries."""
     work = works(scale)[name]
     ours(work, *map(jnp.asarray, data(work)))
     return peak_so_far()
 
 
 def first_calls(scale: int, runs: int) -> Iterator[Row]:
-    """In a process of its own: the first bootstrap, a second of other data, and all memory."""
+    """In a process of its own: the first bootstrap, one of other data, and peak memory."""
     for name in ("partial", "recall", "auc", "balanced"):
         work = works(scale)[name]
         first = sorted(fresh(seconds_of_call, name, scale, 0) for _ in range(runs))
@@ -215,7 +215,7 @@ def closed_forms(scale: int, runs: int) -> Iterator[Row]:
 
 
 def fast_delong(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Sun and Xu's algorithm, with mid-ranks from one argsort a row."""
+    """DeLong's covariance by Sun and Xu's algorithm, with one argsort per row of scores."""
     positives, negatives = scores[:, labels], scores[:, ~labels]
     n1, n0 = positives.shape[1], negatives.shape[1]
     ranks = _mid_ranks(np.concatenate([positives, negatives], axis=1))

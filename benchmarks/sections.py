@@ -1,4 +1,4 @@
-"""The sections of the benchmarks: what each measures, and of what size."""
+"""The sections of the benchmarks: what each measures, and at what size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.tables import Table
 
 
 class Options(NamedTuple):
-    """Sizes are divided by `scale`, and rows have so many timed rounds at most."""
+    """Sizes are divided by `scale`; a row has at most `runs` timed rounds."""
 
     quick: bool = False
     runs: int = 11
@@ -46,13 +46,13 @@ def _exact(options: Options) -> Iterator[Table]:
         *exact.many_models(100, 10_000 // min(scale, 100), runs),
         *exact.small_and_eager(runs),
     )
-    yield Table("Ratios are rivals' times over ours, in one run: median (range).", rows)
+    yield Table("Ratios are the rival's time over ours within a round: median (range).", rows)
 
 
 def _bootstrap(options: Options) -> Iterator[Table]:
     scale, runs = options.scale, options.runs
     yield Table(
-        "Error bars. A loop over resamples is timed for a few and its time multiplied.",
+        "Error bars. The loop is timed on a few resamples, and its time multiplied.",
         [*resampling.warm(scale, min(runs, 5)), *resampling.closed_forms(scale, runs)],
     )
     yield Table("Error bars, in a process of its own.", resampling.first_calls(scale, min(runs, 3)))
@@ -61,7 +61,7 @@ def _bootstrap(options: Options) -> Iterator[Table]:
 def _lists(options: Options) -> Iterator[Table]:
     scale, runs = options.scale, options.runs
     yield Table(
-        "Ranked lists. Ratios are rivals' times over those of ours by itself, in one run.",
+        "Ranked lists. Ratios are the rival's time over that of our eager call, within a round.",
         [
             *ranking.rows(10_000 // scale, 100, min(runs, 5)),
             *ranking.segments(1_000_000 // scale, 10_000 // scale, min(runs, 3)),
@@ -79,7 +79,7 @@ def _predictions(options: Options) -> Iterator[Table]:
 def _label_sets(options: Options) -> Iterator[Table]:
     n = 100_000 // options.scale
     yield Table(
-        "Label sets by decile. A loop over lists and sets of Python is timed for a few instances.",
+        "Label sets by decile. The loop over Python's lists and sets is timed on a few instances.",
         [*label_sets.by_decile(n, min(options.runs, 5)), *label_sets.peak_memory(n)],
     )
 
@@ -87,7 +87,7 @@ def _label_sets(options: Options) -> Iterator[Table]:
 def _losses(options: Options) -> Iterator[Table]:
     scale, runs = options.scale, options.runs
     yield Table(
-        "Losses, value and gradient in jit, against all pairs written out.",
+        "Losses, value and gradient in jit, against sums over all pairs.",
         [
             *losses.squared_hinge(10_000 // min(scale, 100), min(runs, 5)),
             *losses.bounded(100_000 // min(scale, 100), min(runs, 3)),
@@ -111,7 +111,7 @@ def _streams(options: Options) -> Iterator[Table]:
 def _processes(options: Options) -> Iterator[Table]:
     scale = options.scale
     yield Table(
-        "In a process of its own, and against scikit-learn in float64.",
+        "First calls and peak memory, each in its own process; errors against scikit-learn.",
         [
             *exact.first_calls(1_000_000 // scale, min(options.runs, 5)),
             *exact.peak_memory(10_000_000 // scale),

@@ -1,4 +1,4 @@
-"""Streams: items a second against binned rivals, width of the bounds, and a billion rows."""
+"""Streams: items per second against binned rivals, width of bounds, and a billion rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 100_000
 
 
 def updates(runs: int) -> Iterator[Row]:
-    """A batch added to a state, by ours of 65,536 bins and by rivals of 200 thresholds."""
+    """A batch added to a state: ours with 65,536 bins, rivals with 200 thresholds."""
     scores, labels = data((BATCH,))
     on_device = jnp.asarray(scores), jnp.asarray(labels)
     rivals = _rivals(scores, labels)
@@ -53,7 +53,7 @@ def _rivals(scores: np.ndarray, labels: np.ndarray) -> dict[str, Callable[[], An
 
 
 def stream(n: int) -> Iterator[Row]:
-    """Rows made on the fly and counted in one program, whose memory does not grow."""
+    """Rows drawn and counted in one program, whose memory does not grow with their number."""
     bins = jm.streaming.float16_bins()
     seconds = fresh(seconds_of_stream, n)
     small, large = (fresh(bytes_of_stream, n // part) for part in (10, 1))
@@ -69,7 +69,7 @@ def stream(n: int) -> Iterator[Row]:
 
 
 def counted(n: int) -> jm.streaming.State:
-    """The state of n rows, of which a tenth are positive, in one `scan`."""
+    """The state of n rows, a tenth of them positive, from one `scan`."""
     bins = jm.streaming.float16_bins()
 
     @jax.jit
@@ -96,7 +96,7 @@ def bytes_of_stream(n: int) -> float:
 
 
 def widths() -> Iterator[Row]:
-    """How wide the certain interval of the AUC is, on the scores of the demonstration."""
+    """The width of the AUC's bounds on the scores of the demonstration."""
     problem = digits_problem(0, lambda _: None)
     bins = jm.streaming.float16_bins()
     for name, scores in zip(problem.names, problem.scores, strict=True):

@@ -1,4 +1,4 @@
-"""What is measured by size: data, our calls and the rivals', and a reference in float64."""
+"""The studies by size: data, our calls and the rivals', and a reference in float64."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from benchmarks.rivals import areas, intervals, lists, streams
 from benchmarks.rivals.streams import Stream
 
 N_DOCS = 100
-Make = Callable[..., Any]  # data to a call or a Stream, or None where there is no such metric
+Make = Callable[..., Any]  # from data to a call or a Stream; None: the library has no such metric
 
 
 class Study(NamedTuple):
-    """A subject by size; `makes` are ours, then the rivals', by name."""
+    """A study by size; `makes` has ours, then the rivals', by name."""
 
     name: str
     data: Callable[[int], tuple[Any, ...]]
@@ -33,7 +33,7 @@ class Study(NamedTuple):
     relative: bool = False
 
     def libraries(self) -> list[str]:
-        """Those that are installed and have such a metric."""
+        """The libraries that are installed and have such a metric."""
         few = self.data(200)
         return [name for name, make in self.makes.items() if make(*few) is not None]
 
@@ -42,7 +42,7 @@ class Study(NamedTuple):
         return f"{library} ({note})" if note else library
 
     def call(self, library: str, data: tuple[Any, ...]) -> tuple[Callable[[], Any], float]:
-        """What is timed, after a first call that compiles, and the value that it gives."""
+        """The call to time, and its value, from a first call that also compiles."""
         made = self.makes[library](*data)
         if isinstance(made, Stream):
             jax.block_until_ready(made.update())
@@ -78,7 +78,7 @@ def _of(make: Callable[..., dict[str, Any]], name: str, *data: Any) -> Any:
 
 
 def _interval() -> Study:
-    """Of the standard error, as intervals differ by what they are."""
+    """Intervals; compared by their standard error, as methods differ in their limits."""
 
     def ours(scores: np.ndarray, labels: np.ndarray) -> Callable[[], Any]:
         given = jnp.asarray(scores), jnp.asarray(labels)
@@ -96,7 +96,7 @@ def _interval() -> Study:
 
         def call() -> jax.Array:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that there are few positives
+                warnings.simplefilter("ignore")  # about few positives
                 return _error_of(interval())
 
         return call
@@ -154,7 +154,7 @@ def _rows(name: str) -> Study:
 
 
 def _data_of_rows(name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and grades from 0 to 4, or of one relevant document a list."""
+    """Scores, and grades from 0 to 4 or one relevant document per list."""
     rng = np.random.default_rng(0)
     shape = n // N_DOCS, N_DOCS
     scores = rng.standard_normal(shape, np.float32)
@@ -165,7 +165,7 @@ def _data_of_rows(name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _segments() -> Study:
-    """Ragged lists, whose items lie in any order."""
+    """Ragged lists, whose items are in any order."""
 
     def ours(*data: np.ndarray, jit: bool = False) -> Callable[[], Any]:
         n_lists = int(data[-1].max()) + 1
@@ -197,7 +197,7 @@ def reference_of_lists(name: str, scores: np.ndarray, grades: np.ndarray, ids: n
     grades = grades.astype(np.float64)
 
     def by_place(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """List and grade of the items by their keys, lowest first in each list, to place 10."""
+        """The order of items by list and ascending key, and the place of each in its list."""
         order = np.lexsort((keys, ids))
         starts = np.concatenate([[0], np.cumsum(np.bincount(ids))])
         return order, np.arange(len(ids)) - starts[ids[order]]
@@ -214,7 +214,7 @@ def reference_of_lists(name: str, scores: np.ndarray, grades: np.ndarray, ids: n
 
 
 def _stream() -> Study:
-    """A batch added to a binned state; the error is of the AUC of that state."""
+    """A batch added to a binned state; the error is that of the state's AUC."""
 
     def ours(scores: np.ndarray, labels: np.ndarray) -> Stream:
         bins = jm.streaming.float16_bins()

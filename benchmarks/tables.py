@@ -1,4 +1,4 @@
-"""Tables in Markdown on standard output, and on standard error what is being measured."""
+"""Markdown tables on standard output; what is being measured on standard error."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _status = Console(stderr=True).status("")
 
 
 class Table(NamedTuple):
-    """Rows may be a generator, which measures as it goes."""
+    """A title and rows; a generator of rows measures as it runs."""
 
     title: str
     rows: Iterable[Row]
 
 
 def progress(text: str) -> None:
-    """What comes next, shown by a spinner that goes when the table is printed."""
+    """Show the next measurement beside a spinner, which `show` removes."""
     _status.update(text)
     _status.start()
 
 
 def machine() -> str:
-    """What the figures were measured on."""
+    """The machine and the versions of the libraries."""
     device = jax.devices()[0]
     python = f"Python {platform.python_version()}"
     return ", ".join([device.device_kind, f"{os.cpu_count()} cores", python, *versions()])
 
 
 def show(table: Table) -> None:
-    """Rows as a Markdown table; a cell that a row does not have is left blank."""
+    """Print rows as a Markdown table; a column that a row lacks is blank."""
     progress(table.title)
     rows = []
     for row in table.rows:

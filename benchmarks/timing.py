@@ -1,4 +1,4 @@
-"""Timing of rivals in turn, so that a machine whose speed drifts is fair to each."""
+"""Timing of rivals in turn, which is fair to each if the machine's speed drifts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jax
 
 
 class Timing(NamedTuple):
-    """Seconds of each run, in order; runs of two timings with one index are neighbours in time."""
+    """Seconds of each round; two timings of one round are neighbours in time."""
 
     seconds: list[float]
 
@@ -20,17 +20,17 @@ class Timing(NamedTuple):
         return statistics.median(self.seconds)
 
     def ratio(self, other: Timing) -> str:
-        """How many times longer `other` takes: median, and range over neighbouring runs."""
+        """The ratio of `other`'s time to this one within rounds: median (range)."""
         ratios = [b / a for a, b in zip(self.seconds, other.seconds, strict=True)]
         return f"{statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def time_in_turn(rivals: dict[str, Callable[[], Any]], runs: int) -> dict[str, Timing]:
-    """`runs` rounds of all, each call right after one that is not timed, and waited for."""
+    """`runs` rounds of all calls; each call follows one of its own that is not timed."""
     seconds: dict[str, list[float]] = {name: [] for name in rivals}
     for _ in range(runs):
         for name, call in rivals.items():
-            jax.block_until_ready(call())  # not timed: the last one may have left work behind
+            jax.block_until_ready(call())  # not timed: the one before may leave work
             start = time.perf_counter()
             jax.block_until_ready(call())
             seconds[name].append(time.perf_counter() - start)
@@ -38,6 +38,6 @@ def time_in_turn(rivals: dict[str, Callable[[], Any]], runs: int) -> dict[str, T
 
 
 def milliseconds(timing: Timing) -> str:
-    """The median and the range, in milliseconds."""
+    """Median (range) in milliseconds."""
     low, middle, high = (1e3 * x for x in (min(timing.seconds), timing.median, max(timing.seconds)))
     return f"{middle:.3g} ({low:.3g} to {high:.3g})"

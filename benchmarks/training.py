@@ -1,10 +1,10 @@
-"""What a partial-AUC loss buys: `python -m benchmarks.training [--data FOLDER]`.
+"""The gain of a partial-AUC loss over cross-entropy: `python -m benchmarks.training`.
 
-Each split trains a model with binary cross-entropy, then goes on from it with each loss for the
-same number of steps. Of ten checkpoints and the start the one with the best partial AUC on
-validation data is kept, for every loss alike. "Gated" is the recipe that the README recommends:
-take the model of the partial-AUC loss only where it beats that of cross-entropy on the validation
-data by more than a standard error.
+Each split trains a model with binary cross-entropy, then continues from it with each loss for the
+same number of steps. For every loss, the study keeps the best of the start and ten checkpoints by
+partial AUC on validation data. "Gated" is the procedure that the README recommends: it takes the
+model of the partial-AUC loss only if that beats cross-entropy on the validation data by more than
+the standard error of the difference.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Row = dict[str, str]
 
 
 class Data(NamedTuple):
-    """Features `[n, d]` and labels `[n]`, and where the classes are, for batches of both."""
+    """Features `[n, d]`, labels `[n]`, and the rows of each class, to draw batches of both."""
 
     x: Any
     y: Any
@@ -49,14 +49,14 @@ class Data(NamedTuple):
 
 
 def installed() -> Iterator[tuple[str, Any, Any]]:
-    """What scikit-learn has with it."""
+    """The data sets that scikit-learn includes."""
     cancer, digits = load_breast_cancer(), load_digits()
     yield "breast cancer", cancer.data, cancer.target == 0
     yield "digits, is it an 8?", digits.data, digits.target == 8
 
 
 def in_folder(folder: Path) -> Iterator[tuple[str, Any, Any]]:
-    """Five sets, by the names of their files."""
+    """Five data sets, from their files."""
     import pandas as pd
 
     table = pd.read_csv(folder / "HR.csv")
@@ -74,7 +74,7 @@ def _adbench(file: Path) -> tuple[Any, Any]:
 
 
 def split(x: Any, y: Any, seed: int) -> tuple[Data, Data, Data]:
-    """Train, validation and test; features standardised by the first."""
+    """Training, validation and test data; training data standardise the features."""
     outer = StratifiedShuffleSplit(1, test_size=TEST, random_state=seed)
     inner = StratifiedShuffleSplit(1, test_size=VALIDATION, random_state=seed)
     rest, test = next(outer.split(x, y))
@@ -140,7 +140,7 @@ def ours(scores: Any, labels: Any, beta: Any) -> Any:
 
 
 def sopa_s(kl_weight: float) -> Callable[..., Any]:
-    """As published: probabilities, squared hinge, batches with both classes, a moving average."""
+    """SOPA-s as published: probabilities, squared hinge, batches of both classes, a state."""
 
     def of_batch(params: Any, state: Any, data: Data, beta: Any, key: Any) -> Any:
         first, second = jax.random.split(key)
@@ -160,7 +160,7 @@ LOSSES: dict[str, list[Callable[..., Any]]] = {
     "cross-entropy": [full_batch(cross_entropy)],
     "weighted": [full_batch(weighted_cross_entropy)],
     "focal": [full_batch(focal)],
-    "SOPA-s": [sopa_s(1.0), sopa_s(0.1)],  # the better one on the validation data
+    "SOPA-s": [sopa_s(1.0), sopa_s(0.1)],  # the better one on validation data counts
     OURS: [full_batch(ours)],
 }
 
@@ -176,7 +176,7 @@ def train(
     steps: int,
     rate: float,
 ) -> Any:
-    """The start and `CHECKPOINTS` stages of training, stacked."""
+    """The start and the `CHECKPOINTS` checkpoints, stacked."""
     optimiser = optax.adam(rate)
     state = jm.losses.kl_partial_auc.init(len(data.positives))
 
@@ -200,14 +200,14 @@ all_scores = jax.jit(jax.vmap(scores_of, in_axes=(0, None)))
 
 
 def best(stages: Any, data: Data, beta: float) -> tuple[Any, float]:
-    """The checkpoint with the best validation partial AUC, and what that is."""
+    """The checkpoint with the best validation partial AUC, and that value."""
     values = jm.partial_auc(all_scores(stages, data.x), data.y, max_fpr=beta, scale="range")
     at = int(jnp.nanargmax(values))
     return jax.tree.map(lambda x: x[at], stages), float(values[at])
 
 
 def passes(candidate: Any, reference: Any, data: Data, beta: float) -> bool:
-    """The gate: whether a model beats another by more than a standard error."""
+    """The gate: whether a model beats another by more than the difference's standard error."""
     scores = jnp.stack([scores_of(params, data.x) for params in (candidate, reference)])
     metric = functools.partial(jm.partial_auc, max_fpr=beta, scale="range")
     found = jm.compare(metric, scores, data.y)
@@ -215,7 +215,7 @@ def passes(candidate: Any, reference: Any, data: Data, beta: float) -> bool:
 
 
 def one_split(x: Any, y: Any, hidden: tuple[int, ...], seed: int, steps: int) -> dict[Any, Any]:
-    """Test partial AUC and recall `[2]` by loss and max_fpr."""
+    """Test partial AUC and recall, `[2]`, by loss and max_fpr."""
     train_data, validation, test = split(x, y, seed)
     key = jax.random.key(seed)
     start = initial(key, (x.shape[1], *hidden, 1))
@@ -250,7 +250,7 @@ def one_split(x: Any, y: Any, hidden: tuple[int, ...], seed: int, steps: int) ->
 
 
 def interval(differences: Any) -> str:
-    """The mean and a 95 % interval, by the variance of Nadeau and Bengio, as splits overlap."""
+    """The mean and a 95 % interval by Nadeau and Bengio's variance, as splits overlap."""
     mean, n = differences.mean(), len(differences)
     error = differences.std(ddof=1) * np.sqrt(1 / n + TEST / (1 - TEST))
     reach = stats.t.ppf(0.975, n - 1) * error
@@ -258,7 +258,7 @@ def interval(differences: Any) -> str:
 
 
 def study(name: str, x: Any, y: Any, splits: int, steps: int) -> Iterator[tuple[Row, Row]]:
-    """A row of partial AUC and one of recall for each model and max_fpr."""
+    """A row of partial AUC and one of recall, for each model and max_fpr."""
     for model, hidden in MODELS.items():
         begun = time.perf_counter()
         found = [one_split(x, y, hidden, seed, steps) for seed in range(splits)]
@@ -282,7 +282,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a folder with HR.csv, w8a and the adb files")
     parser.add_argument("--only", nargs="*", help="names of data sets")
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=300, help="after the start with cross-entropy")
+    parser.add_argument("--steps", type=int, default=300, help="steps after the start")
     options = parser.parse_args()
     print(machine() + "\n")
     sets = in_folder(options.data) if options.data else installed()
@@ -295,7 +295,7 @@ def main() -> None:
     print()
     titles = ("Test partial AUC over max_fpr", "Test recall at max_fpr")
     for title, table in zip(titles, zip(*rows, strict=True), strict=True):
-        show(f"{title}: cross-entropy, and by how much each is above it.", table)
+        show(f"{title}: cross-entropy, and the difference of each loss from it.", table)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A binned AUC that is wrong without saying so, and one that says how wrong it may be.
+"""A binned AUC that is wrong without a warning, and one with bounds on its error.
 
-Where positives are rare, calibrated probabilities lie near 0, and 200 bins from 0 to 1 hold nearly
-all of them in the first. The bounds show it; bins of float16 have their width where the scores are.
+Where positives are rare, calibrated probabilities lie near 0, and the first of 200 bins from 0 to 1
+holds nearly all of them. The bounds show the error. Bins of float16 are narrow where scores are.
 
     python examples/coarse_bins.py [figure.png]
 """
@@ -26,7 +26,7 @@ kinds = {
 
 
 def batch(i):
-    """Labels of which one in a thousand is positive, and their probability by a model."""
+    """Calibrated probabilities, and labels of which one in a thousand is positive."""
     noise, chance = jax.random.split(jax.random.fold_in(key, i))
     logits = jax.random.normal(noise, (BATCH,)) - 7.4
     scores = jax.nn.sigmoid(logits)
@@ -49,8 +49,8 @@ for row, (name, bins) in enumerate(kinds.items()):
     value = float(jm.roc_auc(jm.streaming.table(states[name], bins=bins)))
     low, high = jm.streaming.bounds(jm.roc_auc, states[name], bins=bins)
     interval = jm.streaming.interval(jm.roc_auc, states[name], bins=bins)
-    print(f"{name:15} {value:.4f}, surely {low:.4f} to {high:.4f}", end="; ")
-    print(f"of the population, at 95 %, {interval.low:.4f} to {interval.high:.4f}")
+    print(f"{name:15} {value:.4f}, bounds {low:.4f} to {high:.4f}", end="; ")
+    print(f"95 % interval {interval.low:.4f} to {interval.high:.4f}")
     ax.plot([interval.low, interval.high], [row, row], color="#56B4E9", linewidth=2)
     ax.plot([low, high], [row, row], color="#0072B2", linewidth=7, solid_capstyle="butt")
     ax.plot(value, row, "o", color="#D55E00")

@@ -1,8 +1,8 @@
-"""Which of four classifiers is best, and how sure is that?
+"""Which of four classifiers is best, and how certain is that?
 
-Intervals for three metrics, from 569 biopsies of scikit-learn's breast cancer data; then a paired
-comparison, in which all models are judged on the same biopsies, and are told apart that their own
-intervals do not tell apart.
+The script computes intervals for three metrics on the 569 biopsies of scikit-learn's breast cancer
+data. It then compares the models in pairs, all on the same biopsies. Models may differ
+significantly even if their own intervals overlap.
 
     python examples/error_bars.py [figure.png]
 """
@@ -61,14 +61,14 @@ for (name, metric), ax in zip(metrics.items(), figure.subplots(1, 3, sharey=True
 
 result = jm.compare(jm.roc_auc, scores, labels)
 best = int(np.argmax(result.estimate))
-print(f"AUC, {list(models)[best]} minus the others; the intervals hold together:")
+print(f"AUC, {list(models)[best]} minus the others; simultaneous 95 % intervals:")
 for i, model in enumerate(models):
     if i != best:
         low, high = result.simultaneous_low[best, i], result.simultaneous_high[best, i]
         difference, p = result.difference[best, i], result.simultaneous_p_value[best, i]
         print(f"  {model:20} {difference:.4f}  {low:.4f} to {high:.4f}  p = {p:.2g}")
 not_worse = [name for name, member in zip(models, result.best_set, strict=True) if member]
-print(f"cannot be told from the best: {', '.join(not_worse)}")
+print(f"not significantly worse than the best: {', '.join(not_worse)}")
 
 path = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".png"))
 figure.savefig(path, dpi=120)

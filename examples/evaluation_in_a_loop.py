@@ -1,8 +1,9 @@
 """Evaluation inside a training loop of flax and optax, without a round trip to the host.
 
-Each step of a `scan` trains on a batch and adds its scores, from before the step, to a state; after
-each pass over the data there is their AUC with bounds that hold the exact one, and the partial AUC
-of held-out data with its interval. All passes are one program. It needs flax:
+Each step of a `scan` trains on a batch and adds the batch's scores, from before the step, to a
+state. After each pass over the data the script has the AUC of these scores, with bounds that hold
+the exact one, and the partial AUC of held-out data with its interval. All passes are one program.
+It needs flax:
 
     python -m pip install flax && python examples/evaluation_in_a_loop.py [figure.png]
 """
@@ -31,7 +32,7 @@ metric = partial(jm.partial_auc, max_fpr=0.05, scale="range")
 optimiser = optax.adam(0.005)
 rngs = nnx.Rngs(0)
 net = nnx.Sequential(nnx.Linear(64, 16, rngs=rngs), nnx.relu, nnx.Linear(16, 1, rngs=rngs))
-graph, start = nnx.split(net)  # what is static, and the parameters
+graph, start = nnx.split(net)  # the static part, and the parameters
 
 
 def loss_of(params, x, y):
@@ -58,7 +59,7 @@ def one_pass(carry, key):
 
 keys = jax.random.split(jax.random.key(0), PASSES)
 _, (seen, bounds, held_out) = jax.lax.scan(one_pass, (start, optimiser.init(start)), keys)
-print("pass  AUC while training, surely between   held-out partial AUC up to 5 % FPR, 95 %")
+print("pass  AUC while training, certain bounds   held-out partial AUC up to 5 % FPR, 95 %")
 low, middle, high = held_out.low, held_out.estimate, held_out.high
 rows = zip(seen, *bounds, middle, low, high, strict=True)
 for i, row in enumerate(rows, 1):

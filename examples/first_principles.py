@@ -1,7 +1,7 @@
 """ROC, precision-recall and cost curves from first principles.
 
-Counts at every threshold, the curves that they make, and the numbers read off them: areas, the
-chance that a positive outranks a negative, and the threshold at which mistakes cost least.
+The script counts positives and negatives at every threshold and draws the curves. From them it
+reads areas, the chance that a positive outranks a negative, and the threshold of least cost.
 
     python examples/first_principles.py [figure.png]
 """
@@ -19,7 +19,7 @@ from sklearn.model_selection import cross_val_predict
 import jaxmetrics as jm
 from jaxmetrics import plots
 
-# 1. By hand. Sorted by score, count positives and negatives down to each distinct score.
+# 1. By hand: sort by score, and count positives and negatives down to each distinct score.
 table = jm.score_table([0.45, 0.4, 0.35, 0.35, 0.8], [1, 0, 1, 0, 1])
 print("threshold  true positives  false positives")
 counts = (np.cumsum(x) for x in (table.positives, table.negatives))
@@ -42,7 +42,7 @@ precision, recall, _ = jm.precision_recall_curve(scores, labels)
 steps = -np.sum(np.diff(recall) * precision[:-1])
 print(f"average precision: {jm.average_precision(scores, labels):.5f}, by steps {steps:.5f}")
 
-# 3. An 8 that is missed costs 1,000, a false alarm 100.
+# 3. A false negative costs 1,000, a false positive 100.
 costs = {"fp_cost": 100, "fn_cost": 1000}
 best = jm.min_cost_threshold(scores, labels, **costs)
 cheapest = jm.cost_curve(scores, labels, **costs).cost.min()

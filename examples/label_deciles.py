@@ -1,7 +1,7 @@
-"""How good are suggested labels that are frequent, and how good are rare ones?
+"""How good are suggested labels if they are frequent, and how good if they are rare?
 
-Two models rank labels of documents; each decile of labels holds a tenth of all occurrences. The
-intervals resample documents, the same for both models, so that their difference has one too.
+Two models rank labels for documents. Each decile of labels holds a tenth of all occurrences. Both
+models get the same resamples of documents, and their difference has an interval too.
 
     python examples/label_deciles.py [figure.png]
 """
@@ -23,7 +23,7 @@ N_LABELS, LISTED, K = 200, 60, 5
 words, member = make_multilabel_classification(
     4000, n_features=400, n_classes=N_LABELS, n_labels=6, length=120, random_state=0
 )
-# These are about equally frequent, so most are made rarer, as in real data.
+# These labels are about equally frequent: make most of them rarer, as in real data.
 kept = np.random.default_rng(0).random(member.shape) < 1 / (1 + np.arange(N_LABELS) / 15)
 member = member * kept
 train, test = slice(0, 2500), slice(2500, None)
@@ -31,7 +31,7 @@ groups = jm.extreme.label_deciles(member[train].sum(0))
 
 
 def naive_bayes(words, labels, new):
-    """The log odds of each label, each against the rest."""
+    """The log odds of each label against all others."""
     scores = np.full((len(new), labels.shape[1]), -np.inf)
     for label in np.flatnonzero(labels.any(0)):
         odds = MultinomialNB().fit(words, labels[:, label]).predict_log_proba(new)
@@ -40,7 +40,7 @@ def naive_bayes(words, labels, new):
 
 
 def neighbours(words, labels, new):
-    """How many of the 30 nearest documents have a label."""
+    """The number of the 30 nearest documents that have each label."""
     nearest = KNeighborsClassifier(30, metric="cosine").fit(words, labels[:, 0])
     return labels[nearest.kneighbors(new, return_distance=False)].sum(1)
 
@@ -48,7 +48,7 @@ def neighbours(words, labels, new):
 models = {"naive Bayes": naive_bayes, "nearest documents": neighbours}
 scores = [model(words[train], member[train], words[test]) for model in models.values()]
 predicted = np.argsort(-np.stack(scores), axis=-1, kind="stable")[..., :LISTED]
-# The ids of the labels of each document, and -1 for the rest of the row.
+# The label ids of each document, padded with -1.
 order = np.argsort(-member[test], axis=-1, kind="stable")[:, : member[test].sum(1).max()]
 relevant = np.where(np.take_along_axis(member[test], order, axis=-1) > 0, order, -1)
 

@@ -1,10 +1,8 @@
-"""Which of three rankers is best, and how sure is that, from 300 queries?
+"""Which of three rankers is best on 300 queries, and how certain is that?
 
-Simulated queries of 5 to 60 documents with grades from 0 to 4, in one flat array with a query id
-each.
-Every metric is computed for each query; the intervals are of the mean over queries, which are
-resampled whole. All rankers get the same resamples, so that a difference of two is known better
-than either of them.
+Simulated queries have 5 to 60 documents with grades from 0 to 4, in one flat array with query ids.
+Every metric has a value per query. The intervals are of the mean over queries, and whole queries
+are resampled. All rankers get the same resamples, which makes the interval of a difference narrow.
 
     python examples/learning_to_rank.py [figure.png]
 """
@@ -19,14 +17,14 @@ from matplotlib.figure import Figure
 
 import jaxmetrics as jm
 
-# Documents match a query more or less, judges grade how well, and rankers see it through noise.
+# Documents match a query to some degree. Grades and scores are the match with different noise.
 rng = np.random.default_rng(3)
 sizes = rng.integers(5, 61, 300)
 query = np.repeat(np.arange(len(sizes)), sizes)
 match = rng.normal(size=len(query)) + rng.normal(0, 0.8, len(sizes))[query]
 grades = np.digitize(match + rng.normal(0, 0.3, len(query)), [0.6, 1.2, 1.8, 2.4])
 noise = {"ranker A": 1.6, "ranker B": 0.8, "ranker C": 0.7}
-shared = rng.normal(size=len(query))  # what no ranker sees
+shared = rng.normal(size=len(query))  # noise that all rankers share
 own = rng.normal(size=(len(noise), len(query)))
 scores = match + np.array([[*noise.values()]]).T * (0.8 * shared + 0.6 * own)
 
@@ -52,7 +50,7 @@ for row, (name, metric) in enumerate(metrics.items()):
     difference = result.replicates[:, 2] - result.replicates[:, 1]
     low, high = np.quantile(difference, [0.025, 0.975])
     gain = float(found.estimate[2] - found.estimate[1])
-    verdict = "better" if low > 0 else "not told apart"
+    verdict = "significantly better" if low > 0 else "not significant"
     print(f"  ranker C - ranker B: {gain:.4f}  {low:.4f} to {high:.4f}, {verdict}")
     for i, (ranker, colour) in enumerate(zip(noise, colours, strict=True)):
         errors = np.abs(np.array([[found.low[i]], [found.high[i]]]) - found.estimate[i])

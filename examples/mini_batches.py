@@ -1,10 +1,10 @@
 """Training for the partial AUC in mini-batches that are too small to hold the top negatives.
 
-Of 29 negatives in a batch one or two are in the window up to 5 % FPR, and seldom those that are in
-the window of all data. `kl_partial_auc` keeps a slot for each positive, which remembers from batch
-to batch how it stands against all negatives; the state goes through a scan with the parameters, and
-can be saved with them. With the same surrogate the loss of each batch by itself jumps about. The
-bounded sigmoid, by default that of `partial_auc_loss`, does without a state here: try it first.
+A batch has 29 negatives, of which one or two are in the window up to 5 % FPR. These are rarely the
+negatives in the window of all data. `kl_partial_auc` remembers for each positive, from batch to
+batch, how it compares with all negatives. A scan carries this state along with the parameters. With
+the same surrogate but without a state, the partial AUC jumps from epoch to epoch. The bounded
+sigmoid, the default of `partial_auc_loss`, needs no state here: try it first.
 
     python examples/mini_batches.py [figure.png]
 """
@@ -23,11 +23,11 @@ import jaxmetrics as jm
 
 EPOCHS, BATCH, MAX_FPR = 40, 32, 0.05
 images, digit = load_digits(return_X_y=True)
-pixels = images.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16)  # too few to tell all apart
+pixels = images.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16)  # too few for a perfect fit
 x, labels = jnp.asarray(pixels - pixels.mean(0)) / 16, jnp.asarray(digit == 8)
 kl = jm.losses.kl_partial_auc
 alone = partial(jm.losses.partial_auc_loss, max_fpr=MAX_FPR)
-losses = {  # of the state, the scores and labels of a batch, and its rows
+losses = {  # functions of the state, the scores and labels of a batch, and its rows
     "squared hinge, with a state": partial(kl.apply, kl_weight=0.2),
     "squared hinge, each batch alone": lambda state, scores, labels, _: (
         alone(scores, labels, surrogate="squared_hinge"),

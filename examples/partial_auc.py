@@ -1,7 +1,7 @@
-"""Three models with one AUC, told apart by partial AUC.
+"""Three models with equal AUC that differ in partial AUC.
 
-All have an AUC of 0.7. The first flags many negatives early, the second a few, the last none; only
-the area left of the false positive rate that one can afford says which is best.
+All have an AUC of 0.7. The first ranks many negatives at the top, the second a few, the third none.
+Only the area left of the largest acceptable false positive rate shows which is best.
 
     python examples/partial_auc.py [figure.png]
 """

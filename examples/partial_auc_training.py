@@ -1,7 +1,7 @@
-"""Going on from cross-entropy with a loss for the partial AUC: is a digit an 8?
+"""Training continued after cross-entropy with a loss for the partial AUC: is a digit an 8?
 
-A linear model of 16 pixels is trained with cross-entropy, then for as many steps with each loss.
-The metric itself is evaluated on both halves of the data at each step, without leaving the device.
+A linear model of 16 pixels is trained with cross-entropy, then for as many steps with each of two
+losses. Each step evaluates the metric itself on both halves of the data, on the device.
 
     python examples/partial_auc_training.py [figure.png]
 """
@@ -21,10 +21,10 @@ import jaxmetrics as jm
 
 MAX_FPR, STEPS = 0.05, 400
 images, digit = load_digits(return_X_y=True)
-pixels = images.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16)  # too few to tell all apart
+pixels = images.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16)  # too few for a perfect fit
 x, y = jnp.asarray(pixels / 16), jnp.asarray(digit == 8)
 training = np.random.default_rng(0).random(len(y)) < 0.5
-halves = np.stack([training, ~training])  # masks, so that one call evaluates both
+halves = np.stack([training, ~training])  # masks: one call evaluates both
 metric = partial(jm.partial_auc, max_fpr=MAX_FPR, scale="range")
 
 

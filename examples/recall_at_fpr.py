@@ -1,7 +1,7 @@
 """Recall at 1 % false positive rate, by count and by amount.
 
-Which share of malignant tumours does a classifier flag if it may flag 1 % of the benign ones, and
-which share of the malignant tissue, each tumour counted by its area? Both from one sort, at one
+A classifier may flag 1 % of the benign tumours. Which share of the malignant ones does it flag? And
+which share of the malignant tissue, if each tumour counts by its area? One sort gives both, at one
 limit or at two hundred.
 
     python examples/recall_at_fpr.py [figure.png]
@@ -23,7 +23,7 @@ import jaxmetrics as jm
 data = load_breast_cancer()
 malignant = data.target == 0
 area = data.data[:, list(data.feature_names).index("worst area")]
-shape = data.data[:, 4:10]  # smoothness to fractal dimension: nothing that measures size
+shape = data.data[:, 4:10]  # smoothness to fractal dimension, none of which measures size
 
 model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 scores = cross_val_predict(model, shape, malignant, method="decision_function")
@@ -37,7 +37,7 @@ for limit in (0.01, 0.05):
     by_count, by_area = recall[:, limits == limit][:, 0]
     print(f"at {limit:.0%} FPR: {by_count:.3f} of the tumours, {by_area:.3f} of the area")
 
-# The threshold itself may also be any of NumPy's quantiles of the negatives, flagged when above.
+# The threshold may also be a quantile of the negatives, by any of NumPy's methods.
 for method in ("linear", "higher", "median_unbiased"):
     options = {"max_fpr": 0.01, "method": "quantile", "quantile_method": method}
     threshold = jm.threshold_at_fpr(scores, malignant, **options)

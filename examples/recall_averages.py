@@ -1,7 +1,7 @@
-"""Recall of several classes, averaged in each of the ways there are.
+"""Recall of several classes, with each average.
 
-Which share of the wines of each cultivar does a classifier find that sees little of them? By class
-index with `jaxmetrics`, by the cultivars' names with `jaxmetrics.sklearn`; both count alike.
+A classifier sees two features of each wine. Which share of the wines of each cultivar does it find?
+`jaxmetrics` takes class indices, `jaxmetrics.sklearn` the cultivars' names, with equal results.
 
     python examples/recall_averages.py [figure.png]
 """
@@ -29,7 +29,7 @@ matrix = np.asarray(jm.confusion_matrix(predictions, labels))
 for name, row in zip(names, matrix, strict=True):
     print(f"  {name:11}" + "".join(f"{count:4}" for count in row))
 
-# The same from indices and from names; of all classes, or of two that are chosen.
+# From indices and from names, over all classes or over two of them.
 by_name = names[labels], names[predictions]
 print(f"{'recall':29}  indices   names")
 for average in ("micro", "macro", "weighted"):
@@ -38,7 +38,7 @@ for average in ("micro", "macro", "weighted"):
         kept = None if chosen is None else names[chosen]
         theirs = recall_score(*by_name, average=average, labels=kept)
         print(f"  {average + which:29}{ours:.4f}  {theirs:.4f}")
-# One class against the rest; of names there must be two for that.
+# One class against the rest; with names, a binary recall needs exactly two.
 ours = jm.recall(predictions, labels, positive_class=2)
 two = (np.where(y == "Barbera", y, "other") for y in by_name)
 theirs = recall_score(*two, pos_label="Barbera")
@@ -49,14 +49,14 @@ print("of each class:", each)
 for name, value in recall_score(*by_name, average=None, as_dict=True).items():
     print(f"  {name:11}{value:.4f}")
 
-# A class that is neither there nor predicted has no recall, and neither has the mean over it.
+# A class without items has no recall, and a mean that includes it is NaN.
 four = {"n_classes": 4, "average": "macro"}
 print(f"a fourth class without wines: macro {jm.recall(predictions, labels, **four):.4f}")
 print(f"with zero_division=0: {jm.recall(predictions, labels, zero_division=0, **four):.4f}")
 
 figure = Figure(figsize=(8.5, 3.2), layout="constrained")
 left, right = figure.subplots(1, 2)
-left.imshow(matrix, cmap="Blues", vmax=2 * matrix.max())  # light, for the numbers
+left.imshow(matrix, cmap="Blues", vmax=2 * matrix.max())  # light enough to read the numbers
 for (row, column), count in np.ndenumerate(matrix):
     left.text(column, row, count, ha="center", va="center")
 left.set(xticks=range(3), yticks=range(3), xticklabels=names, yticklabels=names)

@@ -1,9 +1,10 @@
-"""Which of 20 models may one choose, if all were judged on the same 569 biopsies?
+"""Which of 20 models may one choose, if all were evaluated on the same 569 biopsies?
 
-Four kinds of classifier in five settings each. One bootstrap resamples biopsies, the same ones for
-all models, of a metric without a closed form. The limits of the 190 differences hold at once, as
-among 20 models some are lucky. The set of those that cannot be told from the best asks less, only
-whether another model is better, and so is smaller than what the limits alone would leave.
+There are four kinds of classifier in five settings each. The metric has no closed form: one
+bootstrap resamples the same biopsies for all models. The intervals of the 190 differences are
+simultaneous, as some of 20 models look good by chance. The set of models that are not significantly
+worse than the best asks only whether another model is better. It is therefore smaller than the set
+that these intervals alone would leave.
 
     python examples/twenty_models.py [figure.png]
 """

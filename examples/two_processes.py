@@ -1,9 +1,9 @@
-"""One evaluation by two processes, as by two hosts: each counts its own data, and states merge.
+"""One evaluation by two processes, as on two hosts: each counts its own data, and states merge.
 
-The merged state has the AUC of all data; the mean of the processes' AUCs is something else where
-their data differ, as here, where the second has fewer positives and higher scores. Without a number
-it starts both on this machine; on hosts of your own, give each its number, how many there are, and
-the address of the first.
+The merged state has the AUC of all data. The mean of the processes' AUCs differs from it if their
+data differ: here the second process has fewer positives and higher scores. Without a process number
+the script starts both on this machine. On your own hosts, give each its number, the number of
+processes, and the address of the first.
 
     python examples/two_processes.py [figure.png [PROCESS PROCESSES ADDRESS:PORT]]
 """
@@ -26,7 +26,7 @@ bins = jm.streaming.float16_bins()
 
 
 def start(path):
-    """Two processes of this script; what the first prints."""
+    """Start two processes of this script, and print the output of the first."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -39,9 +39,9 @@ def start(path):
 
 
 def evaluate(path, process, processes, address):
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")  # of no effect on GPUs
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")  # no effect on GPUs
     jax.distributed.initialize(address, processes, process)
-    rng = np.random.default_rng(process)  # as if each read files of its own
+    rng = np.random.default_rng(process)  # each process has its own data
     state = jm.streaming.init(bins)
     for _ in range(5):
         labels = rng.random(40_000) < 0.05 / (1 + 4 * process)
@@ -61,7 +61,7 @@ def report(path, states):
         area = jm.streaming.interval(jm.roc_auc, state, bins=bins)
         low, high = jm.streaming.bounds(jm.roc_auc, state, bins=bins)
         print(f"{name}: {jm.streaming.n_items(state):,} items, AUC {area.estimate:.4f}", end=", ")
-        print(f"surely {low:.5f} to {high:.5f}, 95 % {area.low:.4f} to {area.high:.4f}")
+        print(f"bounds {low:.5f} to {high:.5f}, 95 % {area.low:.4f} to {area.high:.4f}")
         ax.plot([area.low, area.high], [row, row], color="#56B4E9", linewidth=3)
         ax.plot([low, high], [row, row], color="#0072B2", linewidth=14, solid_capstyle="butt")
     mean = np.mean([jm.roc_auc(jm.streaming.table(state, bins=bins)) for state in states])

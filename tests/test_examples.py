@@ -9,11 +9,11 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SAYS = {
-    "coarse_bins": ["exact AUC of 1,000,000 items: 0.7551", "0.5610, surely 0.1373"],
-    "error_bars": ["recall at 5 % FPR (wilson)", "cannot be told from the best: logistic"],
+    "coarse_bins": ["exact AUC of 1,000,000 items: 0.7551", "0.5610, bounds 0.1373"],
+    "error_bars": ["recall at 5 % FPR (wilson)", "not significantly worse than the best: logistic"],
     "evaluation_in_a_loop": ["  12  0.98"],
     "first_principles": ["0.35               3                2", "cheapest:"],
-    "learning_to_rank": ["mean of 277 queries", "0.0433, better", "not told apart"],
+    "learning_to_rank": ["mean of 277 queries", "0.0433, significantly better", "not significant"],
     "label_deciles": ["naive Bayes, nearest documents"],
     "mini_batches": ["squared hinge, with a state      0.2"],
     "partial_auc_training": ["cross-entropy     0.1", "partial-AUC loss  0.2"],

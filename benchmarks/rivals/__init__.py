@@ -1,6 +1,6 @@
-"""What a user would call instead, as each library's own documentation says, a file a subject.
+"""The calls of other libraries, as their documentation recommends; one file per subject.
 
-A rival that is not installed, or that has no such metric, is left out of a table.
+Tables leave out a rival that is not installed or has no such metric.
 """
 
 from benchmarks.rivals.areas import MAX_FPR as MAX_FPR

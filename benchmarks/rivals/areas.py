@@ -1,7 +1,8 @@
 """Metrics of one model: areas under curves, and recall at a false positive rate.
 
-Each library has a function from scores and labels `[n]`, which it turns into arrays of its own
-kind, to its calls by metric; a call gives a number. Scores are probabilities, as some expect.
+Each library has a function of scores and labels `[n]`, which it converts to its own arrays. The
+function returns the library's calls by metric; a call returns a number. Scores are probabilities,
+as some libraries require.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def sklearn_calls(
 
 
 def scipy_calls(scores: np.ndarray, labels: np.ndarray) -> dict[str, Call]:
-    """The AUC from the U statistic, whose p-value comes with it."""
+    """The AUC from the U statistic; the call also computes a p-value."""
 
     def roc_auc() -> float:
         positives, negatives = scores[labels], scores[~labels]
@@ -48,7 +49,7 @@ def scipy_calls(scores: np.ndarray, labels: np.ndarray) -> dict[str, Call]:
 
 
 def torchmetrics_calls(scores: np.ndarray, labels: np.ndarray) -> dict[str, Call]:
-    """torchmetrics' exact forms."""
+    """torchmetrics' exact metrics."""
     if not installed("torch", "torchmetrics"):
         return {}
     import torch
@@ -70,7 +71,7 @@ def torchmetrics_calls(scores: np.ndarray, labels: np.ndarray) -> dict[str, Call
 
 
 def torcheval_calls(scores: np.ndarray, labels: np.ndarray) -> dict[str, Call]:
-    """torcheval's exact forms."""
+    """torcheval's exact metrics."""
     if not installed("torch", "torcheval"):
         return {}
     import torch
@@ -131,5 +132,5 @@ RIVALS = {
     "metrax": metrax_calls,
     "Keras": keras_calls,
 }
-ESTIMATES = ("metrax", "Keras")  # of 200 thresholds, the default of both
-LARGEST = {"metrax": 1_000_000}  # of items, which it holds for every threshold, compiled too
+ESTIMATES = ("metrax", "Keras")  # from 200 thresholds, the default of both
+LARGEST = {"metrax": 1_000_000}  # items: it holds all items for each threshold, also in jit

@@ -1,8 +1,8 @@
-"""Confidence intervals of the AUC of one model, of 95 %.
+"""95 % confidence intervals of the AUC of one model.
 
-Each library has a function from scores and labels `[n]` to a call that gives a standard error,
-which of an interval is its half width over 1.96. Resamples are as many as the library takes if
-one does not say.
+Each library has a function of scores and labels `[n]` that returns a call, and the call returns a
+standard error: the half width of the interval over 1.96. The number of resamples is the library's
+default.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Z = scipy.stats.norm.ppf(0.975)
 
 
 def error_of(low: Any, high: Any) -> float:
-    """The standard error of which an interval speaks."""
+    """The standard error that an interval implies."""
     return float(high - low) / (2 * Z)
 
 
@@ -34,7 +34,7 @@ def auc_of_samples(positives: np.ndarray, negatives: np.ndarray, axis: int = -1)
 
 
 def scipy_bootstrap(scores: np.ndarray, labels: np.ndarray) -> Call:
-    """BCa; in batches, without which all resamples are held at once."""
+    """BCa, in batches; else SciPy holds all resamples at once."""
     samples = scores[labels], scores[~labels]
 
     def call() -> float:
@@ -54,7 +54,7 @@ def confidenceinterval_delong(scores: np.ndarray, labels: np.ndarray) -> Call | 
 
 
 def mlstatkit_delong(scores: np.ndarray, labels: np.ndarray) -> Call | None:
-    """The test of two models, which has an interval for each; it takes no fewer."""
+    """The test of two models, with an interval for each; it does not take one model."""
     if not installed("MLstatkit"):
         return None
     from MLstatkit import Delong_test
@@ -72,7 +72,7 @@ def mlstatkit_bootstrap(scores: np.ndarray, labels: np.ndarray) -> Call | None:
     target = labels.astype(np.int64)
 
     def call() -> float:
-        with contextlib.redirect_stderr(io.StringIO()):  # it draws a bar
+        with contextlib.redirect_stderr(io.StringIO()):  # it prints a progress bar
             _, low, high = Bootstrapping(target, scores, "roc_auc")
         return error_of(low, high)
 

@@ -1,7 +1,8 @@
-"""Metrics of ranked lists, means over lists: nDCG at 10 of grades, and the reciprocal rank.
+"""Means over ranked lists: nDCG at 10 of grades, and the reciprocal rank.
 
-Each library has a function from scores and grades to its calls by metric: `ROWS` of `[lists,
-n_docs]`, `SEGMENTS` of `[n]` with the list of each item. "mrr" has one relevant document a list.
+Each library has a function of scores and grades that returns its calls by metric: `ROWS` takes
+`[lists, n_docs]`, `SEGMENTS` takes `[n]` with the list id of each item. The data of "mrr" have one
+relevant document per list.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Calls = dict[str, Call]
 
 
 def sklearn_rows(scores: np.ndarray, grades: np.ndarray, ignore_ties: bool = False) -> Calls:
-    """Its average precision of labels is the reciprocal rank where one label is relevant."""
+    """With one relevant label, its label ranking average precision is the reciprocal rank."""
     ndcg = partial(sklearn.metrics.ndcg_score, grades, scores, k=K, ignore_ties=ignore_ties)
     if ignore_ties:
         return {"ndcg": ndcg}
@@ -30,7 +31,7 @@ def sklearn_rows(scores: np.ndarray, grades: np.ndarray, ignore_ties: bool = Fal
 
 
 def rax_rows(scores: np.ndarray, grades: np.ndarray) -> Calls:
-    """In `jit`; by default its gain is exponential."""
+    """In `jit`, with a linear gain; its default is exponential."""
     return _rax(scores, grades)
 
 
@@ -53,7 +54,7 @@ def _rax(*arrays: np.ndarray, **keywords: np.ndarray) -> Calls:
 
 
 def metrax_rows(scores: np.ndarray, grades: np.ndarray) -> Calls:
-    """In `jit`; its gain is 2^grade - 1, so grades are given as log2(1 + grade)."""
+    """In `jit`; its gain is 2^grade - 1, and log2(1 + grade) as the grade makes it linear."""
     if not installed("metrax"):
         return {}
     import jax
@@ -72,7 +73,7 @@ def metrax_rows(scores: np.ndarray, grades: np.ndarray) -> Calls:
 
 
 def torcheval_rows(scores: np.ndarray, grades: np.ndarray) -> Calls:
-    """It has no nDCG; its reciprocal rank is of the one relevant document, a value a list."""
+    """It has no nDCG; its reciprocal rank takes the index of one relevant document per list."""
     if not installed("torch", "torcheval"):
         return {}
     import torch
@@ -97,7 +98,7 @@ def torchmetrics_segments(scores: np.ndarray, grades: np.ndarray, ids: np.ndarra
 
 
 def ranx_segments(scores: np.ndarray, grades: np.ndarray, ids: np.ndarray) -> Calls:
-    """Objects built beforehand, as its users do."""
+    """Qrels and Run are built before the timing, as its users do."""
     if not installed("ranx"):
         return {}
     import ranx
@@ -111,7 +112,7 @@ def ranx_segments(scores: np.ndarray, grades: np.ndarray, ids: np.ndarray) -> Ca
 
 
 def pytrec_eval_segments(scores: np.ndarray, grades: np.ndarray, ids: np.ndarray) -> Calls:
-    """Dicts and evaluator made beforehand; it gives a dict of values a list."""
+    """Dicts and evaluator are built before the timing; it returns a dict of values per list."""
     if not installed("pytrec_eval"):
         return {}
     import pytrec_eval
@@ -134,7 +135,7 @@ def pytrec_eval_segments(scores: np.ndarray, grades: np.ndarray, ids: np.ndarray
 
 
 def dicts(scores: np.ndarray, grades: np.ndarray, ids: np.ndarray) -> tuple[dict, dict]:
-    """Grades and scores by list and document, as trec_eval's bindings take them."""
+    """Grades and scores as dicts by list and document, which trec_eval's bindings take."""
     names = [str(q) for q in range(int(ids.max()) + 1)]
     documents: dict[str, dict[str, int]] = {name: {} for name in names}
     run: dict[str, dict[str, float]] = {name: {} for name in names}
@@ -145,7 +146,7 @@ def dicts(scores: np.ndarray, grades: np.ndarray, ids: np.ndarray) -> tuple[dict
 
 
 def of_rows(make: Callable[..., Calls]) -> Callable[[np.ndarray, np.ndarray], Calls]:
-    """A library of segments on rows."""
+    """The calls of a library of segments, on rows."""
 
     def calls(scores: np.ndarray, grades: np.ndarray) -> Calls:
         ids = np.repeat(np.arange(len(scores)), scores.shape[-1])
@@ -169,6 +170,6 @@ SEGMENTS: dict[str, Callable[..., Calls]] = {
     "ranx": ranx_segments,
     "pytrec_eval": pytrec_eval_segments,
 }
-# Of items: dicts of Python, and masks of n x n.
+# In items: ranx and pytrec_eval build Python dicts, rax masks of n x n.
 LARGEST_ROWS = {"ranx": 1_000_000, "pytrec_eval": 1_000_000}
 LARGEST_SEGMENTS = {**LARGEST_ROWS, "rax": 10_000}

@@ -1,4 +1,4 @@
-"""Which rivals there are, under the names of their distributions and of their modules."""
+"""The rivals, by the names of their distributions and of their modules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-# Keras runs on one of three; JAX is the one that is installed in any case.
+# Keras needs one of three backends; JAX is the one that is always installed.
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
 MODULES = {
@@ -26,12 +26,12 @@ MODULES = {
 
 
 def installed(*modules: str) -> bool:
-    """Whether all can be imported."""
+    """Whether all modules can be imported."""
     return all(find_spec(module) for module in modules)
 
 
 def versions() -> list[str]:
-    """What is installed, and what is not."""
+    """Name and version of each library, or "no" and its name."""
     found = []
     for name in ("jax", "numpy", *MODULES):
         try:

@@ -1,4 +1,4 @@
-"""Binned states of 200 thresholds, to which batches are added."""
+"""Binned states with 200 thresholds, to which batches are added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.rivals.packages import installed
 
 
 class Stream(NamedTuple):
-    """A state: what adds the batch to it, and the AUC of all so far."""
+    """A state: a call that adds the batch to it, and one that returns its AUC."""
 
     update: Callable[[], Any]
     roc_auc: Callable[[], float]
@@ -29,7 +29,7 @@ def torchmetrics_stream(scores: np.ndarray, labels: np.ndarray) -> Stream | None
 
 
 def torcheval_stream(scores: np.ndarray, labels: np.ndarray) -> Stream | None:
-    """Its binned AUROC keeps all items, so the curve that it does bin, and the area by hand."""
+    """Its binned AUROC keeps all items: this uses its binned curve, and computes the area."""
     if not installed("torch", "torcheval"):
         return None
     import torch
@@ -89,6 +89,6 @@ RIVALS = {
 
 
 def streams(scores: np.ndarray, labels: np.ndarray) -> dict[str, Stream]:
-    """Of the rivals that are installed."""
+    """The states of the rivals that are installed."""
     found = {name: make(scores, labels) for name, make in RIVALS.items()}
     return {name: stream for name, stream in found.items() if stream is not None}
