@@ -1,6 +1,6 @@
 """The command `jaxmetrics`: evaluate the scores in a file, or see a demonstration.
 
-Its packages come with the `report` extra, and are imported when a command needs them.
+The `report` extra installs its packages; a command imports them when it needs them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ EXTRA = (
 
 PATIENCE = 1.0  # seconds until progress is shown
 
-# What options are where they are not given, which those that do not go together are to know.
+# Defaults of options that are None if not given: some combinations are refused only if given.
 MAX_FPR, K, GAINS = 0.01, 10, ("linear", "exponential")
 
-# Columns where the output is no terminal, whose width would be known.
+# Columns of output that does not go to a terminal.
 WIDTH = 200
 
-HELP = "Metrics of classifiers (AUC, partial AUC, recall at an FPR) and of rankings (nDCG)."
+HELP = "Evaluate classifiers (AUC, partial AUC, recall at an FPR) and rankings (nDCG)."
 
 DEMO_HELP = """Train three classifiers on real data and compare them.
 
-The data are scikit-learn's handwritten digits, the question is whether one is an 8. Prints
-the metrics with confidence intervals and a comparison of the classifiers, and writes a report
-(report.html), its figures, metrics.json and metrics.csv.
+The classifiers predict whether one of scikit-learn's handwritten digits is an 8. The command
+prints their metrics with confidence intervals and compares them. It writes a report (report.html),
+its figures, metrics.json and metrics.csv.
 
 \b
 Example:
@@ -56,17 +56,17 @@ Example:
 
 EVALUATE_HELP = """Evaluate the scores of one or several models in FILE.
 
-FILE is .csv, .csv.gz, .parquet or .npz (arrays by name), with a column of labels and a column of
-scores for each model; higher scores are more positive. Every metric comes with a confidence
-interval, and several models with a comparison. Where items belong together, such as the visits of
-a patient, --cluster takes that into account.
+FILE is .csv, .csv.gz, .parquet or .npz (arrays by name). It has a column of labels and a column of
+scores for each model; higher scores are more positive. Every metric has a confidence interval, and
+several models are compared. If items belong together, such as the visits of a patient, pass the
+column of their ids as --cluster: intervals then treat the items of an id as one unit.
 
-Files larger than memory, or with --stream, are read in batches into bins of scores: values come
-with bounds between which the exact ones must be, and with intervals.
+A file larger than a quarter of memory, or with --stream, is read in batches into bins of scores:
+metrics then also have guaranteed bounds of their exact values, and models are not compared.
 
 Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
-is better), and the metrics are means over queries: nDCG at each --k; precision, recall and average
-precision at the largest; reciprocal ranks; and the share of pairs in the right order.
+is better). Metrics are means over queries: nDCG at each --k; precision, recall and average
+precision at the largest --k; reciprocal ranks; and the share of pairs in the right order.
 
 \b
 Examples:
@@ -156,7 +156,7 @@ def evaluate(
     )
     _report.check_settings(settings)
     evaluate: Callable[..., Evaluation]
-    whole = any((weight, amount, cluster, group, slices))  # which batches cannot do
+    whole = any((weight, amount, cluster, group, slices))  # options that need all items at once
     if stream or (not whole and _report.is_too_large(file)):
         _report.refuse_with_stream(
             amount=amount, weight=weight, cluster=cluster, group=group, slice=slices or None
@@ -195,7 +195,7 @@ def evaluate(
 def _show(
     evaluate: Callable[..., Evaluation], settings: Settings, as_json: bool, output: Path | None
 ) -> None:
-    """Evaluate; print tables or JSON alone; write the files if there is a folder for them."""
+    """Evaluate, print tables or JSON, and write the files if there is a folder for them."""
     import click
     from rich.console import Console
 
@@ -227,7 +227,7 @@ def _show(
 
 @contextmanager
 def _compiled_quickly() -> Iterator[None]:
-    """For work of so few items that to optimise its programs takes longer than it saves."""
+    """Compile without most optimisations, which take longer than they save on few items."""
     import jax
 
     option = "jax_disable_most_optimizations"
@@ -240,7 +240,7 @@ def _compiled_quickly() -> Iterator[None]:
 
 
 def _command_line() -> str:
-    """As it was typed, for the report."""
+    """The command as the user typed it, for the report."""
     import click
 
     return str(click.get_current_context().find_root().obj or "")
@@ -248,9 +248,9 @@ def _command_line() -> str:
 
 @contextmanager
 def _progress() -> Iterator[Tell]:
-    """A bar on stderr, if that is a terminal and the work takes more than a second.
+    """A progress bar on stderr, if that is a terminal and the work takes more than a second.
 
-    Yields a function to be told what is being done and, where known, the share of it that is.
+    Yields a function that takes the work in progress and, if known, the share that is done.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -283,20 +283,20 @@ def _progress() -> Iterator[Tell]:
 
 
 def commands() -> click.Group:
-    """The commands. A function, so that importing this module does not need the extra."""
+    """The commands. A function, because importing this module must not need the extra."""
     import click
 
     def option(*names: str, **settings: Any) -> click.Option:
         return click.Option(names, show_default=True, **settings)
 
     folder = click.Path(path_type=Path)
-    json_flag: dict[str, Any] = {"is_flag": True, "help": "Print JSON alone."}
-    level_help = "Of the intervals, the bands and the comparison."
+    json_flag: dict[str, Any] = {"is_flag": True, "help": "Print only JSON."}
+    level_help = "Confidence level of intervals, bands and comparisons."
 
     def inference(seed_help: str) -> list[click.Option]:
         return [
             option("--confidence-level", type=float, default=0.95, help=level_help),
-            option("--n-resamples", type=int, default=2000, help="Of the bootstrap."),
+            option("--n-resamples", type=int, default=2000, help="Number of bootstrap resamples."),
             option("--seed", type=int, default=0, help=seed_help),
         ]
 
@@ -304,9 +304,9 @@ def commands() -> click.Group:
     group.command(
         help=DEMO_HELP,
         params=[
-            option("--output", type=folder, default="jaxmetrics-report", help="Where to write."),
-            option("--max-fpr", type=float, default=0.05, help="The partial AUC's window."),
-            *inference("Of the split, the random forest and the resampling."),
+            option("--output", type=folder, default="jaxmetrics-report", help="Output folder."),
+            option("--max-fpr", type=float, default=0.05, help="Highest FPR of the partial AUC."),
+            *inference("Seed of the split, the random forest and the resampling."),
             option("--json", "as_json", **json_flag),
         ],
     )(demo)
@@ -318,46 +318,52 @@ def commands() -> click.Group:
                 "--label",
                 required=True,
                 metavar="COLUMN",
-                help="0 and 1, or see --positive; grades with --group.",
+                help="Column of labels: 0 and 1, or see --positive; grades with --group.",
             ),
-            option("--score", required=True, multiple=True, metavar="COLUMN", help="Once a model."),
-            option("--positive", metavar="VALUE", help="The label of the positives."),
+            option(
+                "--score",
+                required=True,
+                multiple=True,
+                metavar="COLUMN",
+                help="Column of scores; repeat it for each model.",
+            ),
+            option("--positive", metavar="VALUE", help="The label that is positive."),
             option(
                 "--max-fpr",
                 type=float,
-                help=f"The partial AUC's window; {MAX_FPR:g} if not given.",
+                help=f"Highest FPR of the partial AUC; {MAX_FPR:g} if not given.",
             ),
-            option("--amount", metavar="COLUMN", help="Also the recall by amount."),
-            option("--weight", metavar="COLUMN", help="Item weights."),
-            option("--cluster", metavar="COLUMN", help="Ids of items that belong together."),
-            option("--group", metavar="COLUMN", help="Ids of queries, whose items are ranked."),
+            option("--amount", metavar="COLUMN", help="Column of amounts, for recall by amount."),
+            option("--weight", metavar="COLUMN", help="Column of item weights."),
+            option("--cluster", metavar="COLUMN", help="Column of cluster ids, such as patients."),
+            option("--group", metavar="COLUMN", help="Column of query ids, for rankings."),
             option(
                 "--k",
                 type=int,
                 multiple=True,
-                help=f"How many of the first items count, {K} if not given; may be repeated.",
+                help=f"How many top items count; {K} if not given; repeat it for several.",
             ),
             option(
                 "--gain",
                 type=click.Choice(GAINS),
-                help=f"Of nDCG: the grade, or 2^grade - 1; {GAINS[0]} if not given.",
+                help=f"Gain of nDCG: the grade, or 2^grade - 1; {GAINS[0]} if not given.",
             ),
             option(
                 "--slice",
                 "slices",
                 multiple=True,
                 metavar="COLUMN",
-                help="Also metrics of the items of each of its values; may be repeated.",
+                help="Column whose values divide the items into slices; repeat it for several.",
             ),
-            option("--fp-cost", type=float, help="Of a false positive, for thresholds; 1."),
-            option("--fn-cost", type=float, help="Of a false negative, for thresholds; 1."),
-            *inference("Of the resampling."),
-            option("--output", type=folder, help="Where to write the report."),
+            option("--fp-cost", type=float, help="Cost of a false positive; 1 if not given."),
+            option("--fn-cost", type=float, help="Cost of a false negative; 1 if not given."),
+            *inference("Seed of the resampling."),
+            option("--output", type=folder, help="Output folder; without it, only print."),
             option("--json", "as_json", **json_flag),
             option(
                 "--stream",
                 is_flag=True,
-                help="Read FILE in batches; by itself if it is larger than a quarter of memory.",
+                help="Read FILE in batches; automatic if it is larger than a quarter of memory.",
             ),
         ],
     )(evaluate)
@@ -365,10 +371,10 @@ def commands() -> click.Group:
 
 
 def _keep_programs() -> None:
-    """What JAX compiles is kept in the user's cache folder, so that the next call need not wait.
+    """Let JAX keep compiled programs in the user's cache folder, so the next call is faster.
 
-    Unless the user has told JAX of another folder. The size makes JAX lock it, by filelock, and
-    look at all that is in it at each write: this one holds some hundred programs.
+    A folder that the user has set for JAX has precedence. Because of the maximum size, JAX locks
+    the folder, by filelock, and looks at all its files at each write: some hundred programs.
     """
     import jax
     import platformdirs
@@ -378,7 +384,7 @@ def _keep_programs() -> None:
     folder = platformdirs.user_cache_path("jaxmetrics")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a home that cannot be written to
+    except OSError:  # the home folder is read-only
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_compilation_cache_max_size", 2**25)
@@ -386,7 +392,7 @@ def _keep_programs() -> None:
 
 
 def main() -> None:
-    """Run the command, or say what is not installed."""
+    """Run the command, or say what to install."""
     if any(find_spec(name) is None for name in EXTRA):
         sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics-exact[report]'\n")
         sys.exit(2)

@@ -511,7 +511,7 @@ GOOD = ("--label", "y", "--score", "a")
         ("x.csv", "y,a,w\n1,2,1\n0,1,inf\n", (*GOOD, "--weight", "w"), ["weight 'w'", "finite"]),
         ("x.csv", "y,a,w\n1,2,1\n0,1,0\n", (*GOOD, "--weight", "w"), ["negatives are all 0"]),
         ("x.csv", "y,a,m\n1,2,-1\n0,1,1\n", (*GOOD, "--amount", "m"), ["amount 'm'", "negative"]),
-        ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--max-fpr", "5"), ["got 5", "0.01 for 1 per cent"]),
+        ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--max-fpr", "5"), ["got 5", "0.01 for 1 %"]),
         ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--max-fpr", "0"), ["above 0", "fractions"]),
         ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--max-fpr", "nan"), ["got nan"]),
         ("x.csv", "y,a\n", (*GOOD, "--confidence-level", "95"), ["got 95", "write 0.95 for 95"]),
@@ -553,7 +553,7 @@ def test_every_error_is_a_sentence_and_exit_code_2(tmp_path, name, content, argu
 def test_demo_checks_before_it_trains(tmp_path):
     result = run("demo", "--max-fpr", "5", "--output", tmp_path / "report")
     assert result.exit_code == 2
-    assert "0.01 for 1 per cent" in result.stderr
+    assert "0.01 for 1 %" in result.stderr
     assert not (tmp_path / "report").exists()
 
 

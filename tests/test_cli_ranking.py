@@ -208,7 +208,7 @@ def test_output_writes_the_files(written, report):
     page = (output / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 1
     assert " queries (" in page[: page.index("<style>")]
-    assert page.index("is highest, at") < page.index("<table")
+    assert page.index("has the highest value") < page.index("<table")
     frame = pd.read_csv(output / "metrics.csv", dtype={"k": "Int64"})
     assert "max_fpr" not in frame
     for name in NAMES:
@@ -233,7 +233,7 @@ def test_the_table_shows_values_and_how_many_queries_count(written, report):
     found = report["models"]["b"]["ndcg_at_k"]["3"]["value"]
     assert float(row.split()[1].rstrip("*")) == pytest.approx(found, abs=5e-4)
     assert "best +" in differences
-    assert "Note: 4 of 60 queries have nothing relevant" in printed
+    assert "Note: no relevant items in 4 of 60 queries" in printed
 
 
 @pytest.mark.parametrize(
@@ -303,11 +303,11 @@ ROWS = "q,y,a\n1,1,2\n1,0,3\n2,1,3\n"
 @pytest.mark.parametrize(
     ("content", "arguments", "words"),
     [
-        (ROWS, (*GOOD, "--positive", "1"), ["--positive does not go", "0 for what is not"]),
-        (ROWS, (*GOOD, "--max-fpr", "0.01"), ["--max-fpr does not go", "--k 10"]),
-        (ROWS, (*GOOD, "--amount", "m"), ["--amount does not go", "as --label"]),
-        (ROWS, (*GOOD, "--cluster", "c"), ["--cluster does not go", "leave it out"]),
-        (ROWS, (*GOOD, "--weight", "w"), ["--weight does not go", "leave it out"]),
+        (ROWS, (*GOOD, "--positive", "1"), ["--positive cannot be used", "0 for irrelevant items"]),
+        (ROWS, (*GOOD, "--max-fpr", "0.01"), ["--max-fpr cannot be used", "--k 10"]),
+        (ROWS, (*GOOD, "--amount", "m"), ["--amount cannot be used", "as --label"]),
+        (ROWS, (*GOOD, "--cluster", "c"), ["--cluster cannot be used", "leave it out"]),
+        (ROWS, (*GOOD, "--weight", "w"), ["--weight cannot be used", "leave it out"]),
         (ROWS, (*GOOD[2:], "--k", "5"), ["--k is for rankings", "--group"]),
         (ROWS, (*GOOD[2:], "--gain", "linear"), ["--gain is for rankings", "--group"]),
         (ROWS, (*GOOD, "--k", "0"), ["--k must be at least 1", "write 10"]),

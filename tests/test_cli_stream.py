@@ -83,7 +83,7 @@ def test_labels_may_be_words(folder, report):
 def test_the_table_has_the_bounds(folder):
     printed = run("evaluate", folder / "data.csv", *ALL).stdout
     assert "read in batches" in printed
-    assert "between which the value of these items must be" in printed
+    assert "guaranteed bounds of the exact value" in printed
 
 
 def test_large_files_are_streamed_by_themselves(folder, monkeypatch):
@@ -116,7 +116,7 @@ def test_output_writes_the_report(folder, tmp_path):
     result = run("evaluate", folder / "data.csv", *ALL, "--output", tmp_path)
     assert result.exit_code == 0, result.output
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "models were read in batches, and are not compared" in page
+    assert "the file was read in batches, so models are not compared" in page
     assert "in batches, into 65,536 bins of scores" in page
     assert page.count("<svg") == len(list(tmp_path.glob("*.svg"))) == 5
 
@@ -124,9 +124,9 @@ def test_output_writes_the_report(folder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        (None, (*ALL, "--cluster", "a"), "--cluster does not go with --stream"),
+        (None, (*ALL, "--cluster", "a"), "--cluster cannot be used with --stream"),
         (None, ("--label", "y", "--score", "a", "--positive", "2", "--stream"), "no value '2'"),
-        (None, (*ALL, "--slice", "a"), "--slice does not go with --stream"),
+        (None, (*ALL, "--slice", "a"), "--slice cannot be used with --stream"),
         (None, ("--label", "answer", *ALL[2:]), "say which is positive"),
         (None, ("--label", "a", *ALL[4:]), "must be binary"),
         (None, ("--label", "y", "--score", "c", "--stream"), "has no column 'c'"),

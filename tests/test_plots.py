@@ -282,7 +282,7 @@ def test_lines_differ_in_colour_and_style(ax):
 
 @pytest.mark.parametrize("names", [["one"], "ab"])
 def test_names_must_be_one_a_model(problem, names):
-    with pytest.raises(ValueError, match="names must be 2, one a model"):
+    with pytest.raises(ValueError, match="names must have one name a model, 2 in all"):
         plots.roc(*problem, names=names)
 
 
@@ -451,7 +451,7 @@ def test_infinite_scores_count_in_the_area(ax):
 def test_what_score_distributions_refuse(problem):
     with pytest.raises(ValueError, match="scores must be of one model, got 2"):
         plots.score_distributions(*problem)
-    with pytest.raises(ValueError, match="names must be 2, one a class"):
+    with pytest.raises(ValueError, match="names must have one name a class, 2 in all"):
         plots.score_distributions(problem[0][0], problem[1], names=["positive"])
 
 
@@ -496,7 +496,7 @@ def test_deciles_of_an_interval_have_its_limits(by_decile, ax):
 def test_what_deciles_refuse(by_decile):
     with pytest.raises(ValueError, match=r"\[10\] or \[models, 10\], one a decile, got \[2, 9\]"):
         plots.deciles(by_decile[:, 1:])
-    with pytest.raises(ValueError, match="names must be 2, one a model"):
+    with pytest.raises(ValueError, match="names must have one name a model, 2 in all"):
         plots.deciles(by_decile, names=["one"])
 
 
@@ -525,8 +525,8 @@ def test_forest_has_a_row_for_each_model(ax):
     (cross,) = (line for line in ax.get_lines() if line.get_marker() == "x")
     np.testing.assert_array_equal(cross.get_ydata(), [1])
     assert legend(ax) == [
-        "in the set of the best",
-        "not in the set of the best",
+        "not significantly worse than the best",
+        "significantly worse",
         "no value",
         "95 % interval",
     ]
@@ -558,9 +558,9 @@ def test_what_forest_refuses():
     two = interval_of([0.5, 0.6])
     with pytest.raises(TypeError, match="an Interval or several, got float: pass what"):
         plots.forest([0.5, 0.6])
-    with pytest.raises(ValueError, match="names must be 1, one a metric"):
+    with pytest.raises(ValueError, match="names must have one name a metric, 1 in all"):
         plots.forest(two, metrics=["AUC", "recall"])
-    with pytest.raises(ValueError, match=r"same of all metrics, got \[\[2\], \[3\]\]"):
+    with pytest.raises(ValueError, match=r"same for all metrics, got \[\[2\], \[3\]\]"):
         plots.forest([two, interval_of([0.1, 0.2, 0.3])])
     with pytest.raises(ValueError, match="one confidence_level"):
         plots.forest([two, interval_of([0.5, 0.6], 0.9)])

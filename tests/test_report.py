@@ -76,7 +76,7 @@ def test_the_page_needs_nothing_else(page):
 
 
 def test_the_page_begins_with_the_answer(page):
-    assert 0 < page.index("b &lt;i&gt; is highest, at ") < page.index("<table")
+    assert 0 < page.index("b &lt;i&gt; has the highest value, ") < page.index("<table")
 
 
 def test_names_are_taken_literally(page):
@@ -97,7 +97,7 @@ def test_the_page_has_every_number_of_the_tables(page, output):
         for cell, estimate in zip(cells, found, strict=True):
             digits = len(cell.partition(".")[2])
             assert float(cell) == pytest.approx(estimate["value"], abs=0.51 * 10**-digits)
-    assert "At 1 a false positive and 7 a false negative" in page
+    assert "A false positive costs 1, a false negative 7 (" in page
     assert page.count("jaxmetrics evaluate data.csv --score") == 1
     assert f"jax {report['versions']['jax']}" in page
 
@@ -198,21 +198,27 @@ def _findings_of(estimates, best_set, difference):
     return _findings.findings_of(Evaluation(names, {}, (), "", "", (measure,), (), ()))[0]
 
 
-def test_findings_say_who_is_best_and_who_cannot_be_told_from_it():
+def test_findings_say_who_is_best_and_who_is_not_significantly_worse():
     difference = [[0, -0.2, -0.3], [0.2, 0, -0.1], [0.3, 0.1, 0]]
     found = _findings_of([0.5, 0.7, 0.8], [False, False, True], difference)
     assert found.metric == "Area under"
-    assert found.answer == "z is highest, at .800 [.700, .900], and better than all others"
-    assert found.detail.startswith("With 90 % confidence, for all pairs of models at once; x is ")
+    assert found.answer == (
+        "z has the highest value, .800 [.700, .900], and is significantly better than all others"
+    )
+    assert found.detail.startswith(
+        "All pairs of models are compared, with simultaneous 90 % confidence intervals; x is "
+    )
     assert "; x is lower by .300 [.250, .350], p = .020; y is lower by .100" in found.detail
     found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference)
-    assert found.answer.endswith("; x and y cannot be told from the best")
+    assert found.answer.endswith("; not significantly worse: x and y")
     found = _findings_of([0.8, 0.7], [True, False], [[0, 0.1], [-0.1, 0]])
-    assert found.answer == "x is highest, at .800 [.700, .900], and better"
+    assert found.answer == "x has the highest value, .800 [.700, .900], and is significantly better"
     assert "y is lower by .100 [.050, .150]" in found.detail
-    # In the set, which is one-sided, but not outside of the two-sided interval.
+    # Outside of the best set, which is one-sided, but its two-sided interval includes 0.
     found = _findings_of([0.8, 0.77], [True, False], [[0, 0.03], [-0.03, 0]])
-    assert found.answer.endswith(", and alone in the set that holds the best")
+    assert found.answer.endswith(
+        "; every other model is significantly worse, but not by every two-sided interval"
+    )
     found = _findings_of([0.8, np.nan], [True, True], [[0, np.nan], [np.nan, 0]])
     assert found.answer == "undefined"
 

@@ -1,4 +1,4 @@
-"""What the command line reports: a file or demonstration data in, tables and files out.
+"""The report of the command line: from a file or demonstration data to tables and files.
 
 Needs the packages of the `report` extra.
 """

@@ -1,4 +1,4 @@
-"""What a table shows of a measure: numbers as text, the same for a terminal and a page."""
+"""The cells of a table: numbers as text, the same for a terminal and a page."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Cell(NamedTuple):
     Attributes:
       value: the number, or "best".
       interval: its limits, if it is defined.
-      best: whether it is to be seen at once.
-      mark: what stands behind it, as wide in each row; explained below the table.
-      bounds: between which a value of bins must be.
+      best: whether the table highlights it.
+      mark: the mark after it, as wide in each row; the caption explains it.
+      bounds: guaranteed bounds of the exact value, of a file read in batches.
     """
 
     value: str
@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
 
 def value_cells(measure: Measure) -> list[Cell]:
-    """Values with their intervals, the best of several marked `*`."""
+    """Values with their intervals; `*` marks the best of several models."""
     interval: Any = measure.interval
     digits = decimals_of(interval.high - interval.low)
     best = (interval.estimate == np.max(interval.estimate)) & (len(interval.estimate) > 1)
@@ -51,7 +51,7 @@ def value_cells(measure: Measure) -> list[Cell]:
 
 
 def difference_cells(measure: Measure) -> list[Cell]:
-    """Differences from the best, with simultaneous intervals; those in the best set marked `+`."""
+    """Differences from the best, with simultaneous intervals; `+` marks the best set."""
     found: Any = measure.comparison
     if np.isnan(found.estimate).any():
         return [Cell("-", mark="  ") for _ in found.estimate]
@@ -72,18 +72,18 @@ def difference_cells(measure: Measure) -> list[Cell]:
 
 
 def decimals_of(widths: FloatArray) -> int:
-    """So many that the narrowest interval has two digits that differ, from 3 to 6."""
-    widths = widths[widths > 1e-6]  # neither NaN nor 0 but for rounding
+    """The decimals, 3 to 6, that show two significant digits of the narrowest interval's width."""
+    widths = widths[widths > 1e-6]  # not NaN, nor 0 up to rounding
     return int(np.clip(1 - np.floor(np.log10(widths.min(initial=1))), 3, 6))
 
 
 def fixed(value: float, digits: int) -> str:
-    """Without the zero before the point; a dash where undefined."""
+    """A number without the zero before its point; a dash if it is undefined."""
     return "-" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:z.{digits}f}")
 
 
 def p_value(p: float) -> str:
-    """With its sign of equality."""
+    """A p-value as text, such as "p = .012"."""
     if math.isnan(p):
         return "p = -"
     return "p < .001" if p < 0.001 else f"p = {fixed(p, 3)}"

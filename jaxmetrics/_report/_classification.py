@@ -29,7 +29,7 @@ from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._slices import intervals_of, slices_of
 
 BY_AMOUNT = "amount_recall_at_fpr"
-BAND_RESAMPLES = 400  # of precision
+BAND_RESAMPLES = 400  # for the band of precision
 
 
 def evaluate_problem(
@@ -63,12 +63,11 @@ def evaluate_problem(
             _precision_band, given, common, settings.confidence_level
         )
     found, notes = carry_out(work, settings, tell)
-    for x in problem.slices:  # one after the other, so that a note says which it is of
+    for x in problem.slices:  # in turn: each warning names its slice
         call = partial(intervals_of, x, *given, settings, **common)
         part, more = carry_out({f"slices by {x.name}": call}, settings, tell)
         found, notes = {**found, **part}, [*notes, *more]
-    # Resamples lack a class only where clusters are drawn, which are of either class or both, so
-    # that the library's advice to draw each class by itself is of no use here.
+    # Only resamples of clusters can lack a class, and advice to stratify does not apply to them.
     notes = [note.partition(": stratify=")[0] for note in notes]
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png"))
@@ -112,7 +111,7 @@ def _measured(
     progress: Callable[[int], None],
     amounts: Any = None,
 ) -> list[Measure]:
-    """Metrics of one name, one after the other, as they share what is compiled."""
+    """The measures of metrics of one name, in turn, because they share compiled programs."""
     options = {**options, "progress": progress}
     measures = []
     for x in metrics:
@@ -129,7 +128,7 @@ def _precision_band(
     level: float,
     progress: Callable[[int], None],
 ) -> jm.Interval:
-    """By percentiles of few resamples, as every item of each counts, not just its runs."""
+    """A percentile band of few resamples: each draws all items, which is slower than runs."""
     n_resamples = min(options["n_resamples"], BAND_RESAMPLES)
     options = {**options, "n_resamples": n_resamples, "progress": progress}
     replicates = jm.bootstrap(_figures.precision_on_curve, *given, **options)
@@ -156,12 +155,12 @@ def _facts_of_problem(problem: Problem, settings: Settings) -> dict[str, Any]:
 
 
 def _n_duplicates(columns: Sequence[Any]) -> int:
-    """Rows that were there before."""
+    """The number of rows that repeat an earlier one."""
     return int(pandas.DataFrame(dict(enumerate(columns))).duplicated().sum())
 
 
 def _n_tied(scores: FloatArray) -> int:
-    """Items that share their score with another."""
+    """The number of items whose score another item has, too."""
     counts = np.unique(scores, return_counts=True)[1]
     return int(counts[counts > 1].sum())
 
@@ -181,4 +180,4 @@ def _title_of_problem(problem: Problem) -> str:
 def _about(problem: Problem) -> str:
     if problem.clusters is None:
         return ABOUT
-    return f" for {_n_clusters(problem):,} clusters ({problem.cluster}){ABOUT}"
+    return f", which take {_n_clusters(problem):,} clusters ({problem.cluster}) as units{ABOUT}"

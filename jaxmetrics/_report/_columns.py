@@ -1,4 +1,4 @@
-"""Columns as arrays, or one sentence about what is wrong with them."""
+"""Columns as arrays, or one sentence that says what is wrong with them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def refuse_twice(names: Sequence[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise InputError(
-                f"column {name!r} is given twice: pass each --score once, and none as --label "
-                "or --group"
+                f"column {name!r} is given twice: pass each column once, as --score, --label or "
+                "--group"
             )
 
 
@@ -38,8 +38,8 @@ def labels_of(name: str, column: Any, positive: str | None) -> npt.NDArray[np.bo
         )
     if len(values) == 1:
         raise InputError(
-            f"label {name!r} has only one class, {values[0]}: both positives and negatives are "
-            "needed"
+            f"label {name!r} has only one class, {values[0]}: pass a file with positives and "
+            "negatives"
         )
     if positive is None:
         if set(values) == {0, 1}:
@@ -58,7 +58,7 @@ def labels_of(name: str, column: Any, positive: str | None) -> npt.NDArray[np.bo
 
 
 def positives_of(values: Iterable[Any], positive: str | None) -> list[Any]:
-    """Those of the values that are the one that the user calls positive, 1 if that is not said."""
+    """The values that equal `positive`, as text or as a number; without it those that are 1."""
     if positive is None:
         return [value for value in values if value == 1]
     number = pandas.to_numeric(positive, errors="coerce")  # "1" is also 1.0 and True
@@ -92,7 +92,7 @@ def nonnegative_of(role: str, name: str, column: Any) -> FloatArray:
 
 
 def ids_of(role: str, name: str, column: Any, otherwise: str) -> npt.NDArray[np.int64]:
-    """Ids of any type as whole numbers from 0; `otherwise` is what to do where all are one."""
+    """Ids of any type as whole numbers from 0; `otherwise` says what to do if all are the same."""
     _refuse_missing(role, name, column)
     if not pandas.api.types.is_numeric_dtype(column):
         column = column.astype(str)

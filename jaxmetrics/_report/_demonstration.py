@@ -1,4 +1,4 @@
-"""The demonstration's data and classifiers."""
+"""The data and the classifiers of the demonstration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxmetrics._report._settings import Tell
 
 
 def digits_problem(seed: int, tell: Tell) -> Problem:
-    """Three classifiers of different kinds on scikit-learn's digits: is it an 8?"""
+    """Scores of three classifiers on scikit-learn's digits: is the digit an 8?"""
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression

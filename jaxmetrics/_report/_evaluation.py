@@ -1,4 +1,4 @@
-"""What an evaluation is, and how its parts are carried out one after the other."""
+"""The parts of an evaluation, and the work that computes them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-# With more models the bands of a plot hide each other.
+# Bands of more models would hide each other.
 MOST_BANDS = 7
 
 
 class Measure(NamedTuple):
-    """A metric of every model, and the models compared by it where they are."""
+    """A metric of every model, and the comparison of the models by it, if there is one."""
 
     name: str
     heading: str
@@ -30,8 +30,8 @@ class Measure(NamedTuple):
     comparison: jm.Comparison | None = None  # [models, models]
     max_fpr: float | None = None
     k: int | None = None
-    n_queries: int | None = None  # that count
-    bounds: jm.streaming.Bounds | None = None  # [models], between which a binned value must be
+    n_queries: int | None = None  # over which the mean is
+    bounds: jm.streaming.Bounds | None = None  # [models], of the exact value
 
     @property
     def by_amount(self) -> bool:
@@ -45,7 +45,7 @@ class Measure(NamedTuple):
 
 
 class Slices(NamedTuple):
-    """Metrics of the items that have one value of a column, for each of its values."""
+    """Metrics of the items that share a value of a column, for each value."""
 
     column: str
     values: tuple[str, ...]
@@ -64,13 +64,13 @@ class Drawing(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """All that is reported of a problem."""
+    """All that the report says of a problem."""
 
     names: tuple[str, ...]
     facts: dict[str, Any]  # of the problem, for JSON
-    columns: tuple[str, ...]  # of CSV: what tells measures of one name apart
+    columns: tuple[str, ...]  # of CSV, which distinguish measures of one name
     title: str
-    about: str  # the intervals
+    about: str  # continues the sentence on intervals
     measures: tuple[Measure, ...]
     warnings: tuple[str, ...]
     drawings: tuple[Drawing, ...]
@@ -80,10 +80,10 @@ class Evaluation(NamedTuple):
 def carry_out(
     work: Mapping[str, Callable[..., Found]], settings: Settings, tell: Tell
 ) -> tuple[dict[str, Found], list[str]]:
-    """What each piece of work returns, in double precision, and what it warns of.
+    """The result of each piece of work, in double precision, and the warnings.
 
-    Each is passed a function `progress`, to be told how many resamples are ready. Two pieces at a
-    time, as most of it is compiling, which takes one processor.
+    Each piece calls `progress` with the number of resamples that are ready. Two pieces run at a
+    time, because most of the time is compilation, which uses one processor.
     """
     shares = dict.fromkeys(work, 0.0)
 
@@ -104,19 +104,19 @@ def carry_out(
         warnings.simplefilter("always")
         found = dict(zip(work, workers.map(run, work), strict=True))
     notes = [str(warning.message) for warning in caught if warning.category is UserWarning]
-    return found, sorted(notes)  # as threads may warn in any order
+    return found, sorted(notes)  # threads warn in any order
 
 
 def has_bands(names: Sequence[str]) -> bool:
-    """Whether bands would be told apart."""
+    """Whether readers could distinguish the bands."""
     return len(names) <= MOST_BANDS
 
 
 def note_of_bands(figure: str) -> str:
-    """Why a figure has none."""
-    return f"{figure} has no bands, as those of more than {MOST_BANDS} hide each other"
+    """Why a figure has no bands."""
+    return f"{figure} has no bands, because those of more than {MOST_BANDS} models hide each other"
 
 
 def percent(share: float) -> str:
-    """For a title or a heading."""
+    """A share in per cent, for a title or a heading."""
     return f"{100 * share:.3g} %"

@@ -1,4 +1,4 @@
-"""The figures of classifiers, of their score tables, whether of items or of bins."""
+"""The figures of classifiers, drawn from score tables of items or of bins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# At which precision has a band.
+# The recalls at which precision has a band.
 RECALLS = np.linspace(0.01, 1, 100)
 _COLUMNS = 3  # of panels
 
@@ -30,13 +30,13 @@ _COLUMNS = 3  # of panels
 def precision_on_curve(table: jm.ScoreTable, *, recalls: Any = RECALLS) -> Any:
     """Precision at the highest threshold that reaches each recall, `[recalls]`."""
     tps, fps = jnp.cumsum(table.positives), jnp.cumsum(table.negatives)
-    slack = 2.0**-40  # of recalls that are equal but for rounding
+    slack = 2.0**-40  # for recalls that are equal up to rounding
     at = jnp.searchsorted(tps, jnp.asarray(recalls) * tps[-1] * (1 - slack))
     return tps[at] / (tps[at] + fps[at])
 
 
 def fpr_grid(max_fpr: float) -> FloatArray:
-    """False positive rates of a band: of the whole curve, and closer within the window."""
+    """False positive rates of a band: over the whole curve, and denser within the window."""
     grid = np.concatenate([np.linspace(0, end, 101) for end in (1, max_fpr)])
     return np.unique([max_fpr / 1000, *grid[grid > 0]])
 
@@ -51,15 +51,15 @@ def drawings_of(
     precision_band: jm.Interval | None = None,
     slices: Sequence[Slices] = (),
 ) -> tuple[Drawing, ...]:
-    """What is drawn of models, whose tables are `[models, rows]`."""
+    """The drawings of models with tables `[models, rows]`."""
     by_name = {measure.name: measure for measure in measures}
     level = percent_text(settings.confidence_level)
-    # Or Matplotlib would read what is between two dollars as a formula.
+    # Matplotlib reads text between two dollars as a formula.
     names = [name.replace("$", r"\$") for name in names]
-    pointwise = f" Shaded, {level} limits of each point by itself." if band is not None else ""
-    costs = f"{settings.fp_cost:g} a false positive and {settings.fn_cost:g} a false negative"
+    pointwise = f" Shaded: pointwise {level} bands." if band is not None else ""
+    costs = f"false positive costs {settings.fp_cost:g}, a false negative {settings.fn_cost:g}"
     compared = any(x.comparison is not None for x in measures)
-    in_set = ", of which a filled mark is in the set that holds the best model" if compared else ""
+    in_set = "; filled marks: models not significantly worse than the best" if compared else ""
     found = [
         Drawing(
             "intervals",
@@ -70,8 +70,8 @@ def drawings_of(
         Drawing(
             "roc",
             "ROC curves",
-            "Right, the false positive rates of the window enlarged; its partial AUC is on "
-            f"McClish's scale, .5 for chance.{pointwise}",
+            "The right panel enlarges the window of false positive rates. Its partial AUC is on "
+            f"McClish's scale, where chance is 0.5.{pointwise}",
             partial(
                 plots.roc_with_window,
                 table,
@@ -84,19 +84,19 @@ def drawings_of(
         Drawing(
             "precision_recall",
             "Precision and recall",
-            f"The line of chance is the share of positives.{pointwise}",
+            f"The line of chance is at the share of positives.{pointwise}",
             partial(_draw_precision, table, names, precision_band),
         ),
         Drawing(
             "scores",
             "Scores by class",
-            "The share of each class, by score; the less the two overlap the better.",
+            "The scores of each class. The less the classes overlap, the better the model.",
             partial(_draw_scores, table, names),
         ),
         Drawing(
             "cost",
             "Cost of each threshold",
-            f"At {costs}; marked, the threshold of least cost. Other costs: --fp-cost, --fn-cost.",
+            f"A {costs} (--fp-cost, --fn-cost). A dot marks the threshold of least cost.",
             partial(_draw_cost, table, names, settings),
         ),
     ]
@@ -104,7 +104,7 @@ def drawings_of(
         Drawing(
             f"slices_{i}" if len(slices) > 1 else "slices",
             f"By {part.column}",
-            f"Intervals hold, with {level} confidence, for all of a panel at once.",
+            f"The intervals of a model hold for all slices at once, with {level} confidence.",
             partial(_draw_slices, part, names),
         )
         for i, part in enumerate(slices)
@@ -119,7 +119,7 @@ def _figure(width: float, height: float) -> Figure:
 
 
 def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure:
-    """A panel for each metric by which models are compared; of one model, for each metric."""
+    """A panel for each metric that compares models; with one model, for each metric."""
     chosen = [x for x in measures if x.comparison is not None]
     if not chosen:
         chosen = [x for x in measures if not x.by_amount]
@@ -165,7 +165,7 @@ def _draw_scores(table: jm.ScoreTable, names: Sequence[str]) -> Figure:
 
 
 def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -> Figure:
-    """A panel a model, as scales of scores differ."""
+    """A panel for each model, because scales of scores differ."""
 
     def draw(i: int, ax: Axes) -> None:
         one = jax.tree.map(lambda x: x[i], table)
@@ -176,7 +176,7 @@ def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -
 
 
 def _draw_slices(slices: Slices, names: Sequence[str]) -> Figure:
-    """A panel a metric, in which slices are rows and models marks."""
+    """A panel for each metric, with a row for each slice and a mark for each model."""
     values = [value.replace("$", r"\$") for value in slices.values]
     figure = _figure(10, 1.8 + 0.22 * len(slices.values) * (1 + len(names)) / 2)
     for ax, measure in zip(figure.subplots(1, len(slices.measures)), slices.measures, strict=True):

@@ -1,6 +1,6 @@
 """Columns of CSV, Parquet and NPZ files.
 
-A format is how to find the names of its columns, and how to read some of them.
+A format is a function that lists the columns and one that reads some of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _npz(path: Path, names: list[str]) -> Any:
 
 def _npz_names(path: Path) -> list[str]:
     if not zipfile.is_zipfile(path):
-        raise ValueError("it is not what numpy.savez writes")
+        raise ValueError("it is not a file that numpy.savez wrote")
     with np.load(path) as archive:
         return list(archive.files)
 
@@ -56,22 +56,22 @@ def read_columns(path: Path, names: Sequence[str]) -> Any:
     read = check_has_columns(path, names)
     frame = _parsed(path, lambda path: read(path, list(dict.fromkeys(names))))
     if frame.empty:
-        raise InputError(f"{path.name} has columns but no rows: it needs one row an item")
+        raise InputError(f"{path.name} has columns but no rows: write one row for each item")
     return frame
 
 
 def check_has_columns(path: Path, names: Sequence[str]) -> Callable[[Path, list[str]], Any]:
-    """How to read columns of a file, which is there and has them."""
+    """The function that reads columns of a file, once it is known to have them."""
     if not path.is_file():
         raise InputError(f"there is no file {path}: check the path")
     formats = [parts for ending, parts in FORMATS.items() if path.name.lower().endswith(ending)]
     if not formats:
         raise InputError(
-            f"{path.name} is of no known format: convert it to one of {', '.join(FORMATS)}"
+            f"{path.name} has no known format: convert it to one of {', '.join(FORMATS)}"
         )
     list_names, read = formats[0]
     if path.stat().st_size == 0:
-        raise InputError(f"{path.name} is empty: it needs columns of labels and scores")
+        raise InputError(f"{path.name} is empty: write columns of labels and scores")
     present = _parsed(path, list_names)
     for name in names:
         if name not in present:
@@ -87,13 +87,13 @@ def _parsed(path: Path, parse: Callable[[Path], Any]) -> Any:
     try:
         return parse(path)
     except pandas.errors.EmptyDataError:
-        raise InputError(f"{path.name} is empty: it needs columns of labels and scores") from None
+        raise InputError(f"{path.name} is empty: write columns of labels and scores") from None
     except Exception as error:  # parsers differ in what they raise on a damaged file
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise InputError(f"{path.name} cannot be read: {reason}") from None
 
 
 def listed(values: Sequence[Any], most: int) -> str:
-    """The first few, and how many more there are."""
+    """The first values, and how many more there are."""
     shown = ", ".join(str(value) for value in values[:most])
     return shown + (f" and {len(values) - most} more" if len(values) > most else "")

@@ -1,4 +1,4 @@
-"""The answer in sentences: which models cannot be told from the best, by which metric, how sure."""
+"""The answer in sentences: which models are not significantly worse than the best."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxmetrics.plots._style import percent_text
 
 
 class Finding(NamedTuple):
-    """What a metric says: a short answer, and how sure it is."""
+    """What a metric says: a short answer, and its confidence."""
 
     metric: str
     answer: str
@@ -21,7 +21,7 @@ class Finding(NamedTuple):
 
 
 def findings_of(evaluation: Evaluation) -> list[Finding]:
-    """One for each metric by which models are compared; or, of one model, for each metric."""
+    """A finding for each metric that compares models; if none does, for each metric."""
     compared = [x for x in evaluation.measures if x.comparison is not None]
     if compared:
         return [_of_comparison(x, evaluation.names) for x in compared]
@@ -38,27 +38,31 @@ def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
     level = f"{percent_text(measure.interval.confidence_level)} confidence intervals"
     detail = f"In brackets, {level}"
     if measure.bounds is not None:
-        detail += "; models were read in batches, and are not compared with each other"
+        detail += "; the file was read in batches, so models are not compared"
     return Finding(_called(measure), "; ".join(parts), detail)
 
 
 def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     found: Any = measure.comparison
     if np.isnan(found.estimate).any():
-        return Finding(_called(measure), "undefined", "Models cannot be compared by it")
+        return Finding(_called(measure), "undefined", "The models are not compared by it")
     best = int(np.argmax(found.estimate))
     level = percent_text(found.confidence_level)
     others = [i for i in range(len(names)) if i != best]
     equal = [names[i] for i in others if found.best_set[i]]
     worse = [i for i in others if not found.best_set[i]]
     value = _value_and_interval(*(x[best] for x in _estimates_and_digits(measure)))
-    answer = f"{names[best]} is highest, at {value}"
+    answer = f"{names[best]} has the highest value, {value}"
     if equal:
-        answer += f"; {_enumerated(equal)} cannot be told from the best"
+        answer += f"; not significantly worse: {_enumerated(equal)}"
     elif all(found.simultaneous_low[best, i] > 0 for i in others):
-        answer += ", and better than all others" if len(others) > 1 else ", and better"
-    else:  # the set is found by one-sided limits, which are closer
-        answer += ", and alone in the set that holds the best"
+        answer += (
+            ", and is significantly better than all others"
+            if len(others) > 1
+            else ", and is significantly better"
+        )
+    else:  # the best set rests on one-sided limits, which are closer
+        answer += "; every other model is significantly worse, but not by every two-sided interval"
     digits = decimals_of((found.simultaneous_high - found.simultaneous_low)[:, best])
     details = [
         f"{names[i]} is lower by {fixed(found.difference[best, i], digits)} "
@@ -70,7 +74,12 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     return Finding(
         _called(measure),
         answer,
-        "; ".join([f"With {level} confidence, for all pairs of models at once", *details]),
+        "; ".join(
+            [
+                f"All pairs of models are compared, with simultaneous {level} confidence intervals",
+                *details,
+            ]
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The metrics of classifiers that are reported, and what they are called."""
+"""The metrics of classifiers in the report, and their names."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Metric(NamedTuple):
     """A metric with one value a model.
 
     Attributes:
-      name: in JSON and CSV.
-      heading: of a column.
-      function: of scores and labels, or of a table.
-      max_fpr: up to which it is, if to any.
-      compared: whether models are compared by it.
+      name: its name in JSON and CSV.
+      heading: the heading of its column.
+      function: the metric of scores and labels, or of a table.
+      max_fpr: its highest false positive rate, if it has one.
+      compared: whether it compares models.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Metric(NamedTuple):
 
 
 def classification_metrics(max_fpr: float) -> tuple[Metric, ...]:
-    """In the order of columns; recall at the usual limits, too."""
+    """The metrics in the order of columns, with recall also at `FPR_LIMITS`."""
     at = percent(max_fpr)
     area = partial(jm.partial_auc, max_fpr=max_fpr, scale="mcclish")
     return (
@@ -54,13 +54,13 @@ def classification_metrics(max_fpr: float) -> tuple[Metric, ...]:
     )
 
 
-ABOUT = "; partial AUC on McClish's scale, .5 for chance"
+ABOUT = "; partial AUC on McClish's scale, where chance is 0.5"
 
 
 def least_cost(
     table: jm.ScoreTable, names: Sequence[str], settings: Settings
 ) -> dict[str, dict[str, float | None]]:
-    """The threshold of least cost of each model, None if that flags nothing, and its cost."""
+    """The threshold of least cost of each model, None if it flags nothing, and its cost."""
     curve = jm.cost_curve(table, fp_cost=settings.fp_cost, fn_cost=settings.fn_cost)
     costs, thresholds = np.asarray(curve.cost), np.asarray(curve.thresholds)
     found = {}

@@ -1,4 +1,4 @@
-"""The evaluation as JSON, and the files that are written."""
+"""The evaluation as JSON, and the files of the report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = [
 
 
 def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as one object that JSON can hold: null where undefined."""
+    """The evaluation as one object for JSON, with null for what is undefined."""
     models: dict[str, Any] = {name: {} for name in evaluation.names}
     comparison: dict[str, Any] = {}
     for measure in evaluation.measures:
@@ -52,7 +52,7 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _put(tree: dict[str, Any], measure: Measure, value: Any) -> None:
-    """Under the metric's name; also under its limit where there may be several."""
+    """Put a value under the metric's name, and under its limit if there may be several."""
     if measure.name.endswith(("recall_at_fpr", "_at_k")):
         limit = measure.max_fpr if measure.k is None else measure.k
         tree.setdefault(measure.name, {})[str(limit)] = value
@@ -128,7 +128,7 @@ def _number(value: Any) -> float | None:
 
 
 def frame_of(evaluation: Evaluation) -> Any:
-    """A pandas DataFrame: a row an estimate, a difference (`minus` another), a slice's value."""
+    """A DataFrame with a row for each estimate, each difference and each slice's value."""
     values, differences, of_slices = [], [], []
     for measure in evaluation.measures:
         columns = {key: getattr(measure, key) for key in evaluation.columns}
@@ -153,7 +153,7 @@ def frame_of(evaluation: Evaluation) -> Any:
             ]
     rows = [*values, *differences, *of_slices]
     frame = pandas.DataFrame(rows, columns=["metric", *evaluation.columns, *COLUMNS])
-    # Whole numbers stay so where some are missing.
+    # This type keeps whole numbers whole where some are missing.
     return frame.astype({"k": "Int64"} if "k" in frame else {})
 
 

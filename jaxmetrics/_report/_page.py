@@ -1,4 +1,4 @@
-"""The evaluation as one page of HTML that needs nothing else: figures are drawn into it."""
+"""The evaluation as one page of HTML that contains its figures and loads nothing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from jaxmetrics._report._findings import findings_of
 from jaxmetrics._report._settings import Settings
 from jaxmetrics.plots._style import percent_text
 
-# Black and white of a figure, but for the last bit, which stand for the colours of the page.
+# Almost black and white: they stand for the colours of the page in a figure.
 _INK, _PAPER = "#010203", "#fdfefd"
 _BLACK_AND_WHITE = (("#000000", "currentColor"), ("#ffffff", "var(--paper)"))
-# Names of parts, the same in every figure, which nothing refers to.
+# Ids that every figure repeats, which a page must not, and which nothing refers to.
 _IDS = r' id="(figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|legend)_\d+"'
 
 
@@ -42,7 +42,7 @@ class _Table(NamedTuple):
 def page_of(
     settings: Settings, evaluation: Evaluation, figures: Sequence[str], versions: dict[str, str]
 ) -> str:
-    """The report of an evaluation, with its figures in SVG, of `page_colours`."""
+    """The report of an evaluation, with its figures as SVG in `page_colours`."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -97,7 +97,7 @@ def _table_of_models(
 
 
 def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
-    """Row minus column, of all pairs; those that may be the best are marked."""
+    """Row minus column, for all pairs; `+` marks the best set."""
     found: Any = measure.comparison
     digits = decimals_of(found.simultaneous_high - found.simultaneous_low)
 
@@ -117,13 +117,13 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     )
     equality = ""
     if n > 2:
-        equality = f" That all are equal: {p_value(float(found.chi2_p_value))}."
+        equality = f" Test that all models are equal: {p_value(float(found.chi2_p_value))}."
     return _Table(
         measure.title,
         "Row minus column",
         tuple(names),
         rows,
-        f"Bold, where 0 is not in the interval.{equality}",
+        f"Bold: the interval excludes 0.{equality}",
     )
 
 
@@ -155,13 +155,13 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
             slices.column,
             ("items", "positive", *names),
             rows,
-            f"Intervals hold for all rows of a column at once, with {level} confidence; a dash is "
-            "where a class is absent.",
+            f"Intervals hold for all rows of a column at once, with {level} confidence. A slice "
+            "that lacks a class has a dash.",
         )
 
 
 def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is known of the data, in words."""
+    """The facts of the data, each with its name."""
     n = facts["n_items"]
 
     def of_all(count: int) -> str:
@@ -184,7 +184,7 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"Threshold of least cost, {name}", f"{at}, which costs {best['cost']:,.6g}"
     if "n_duplicates" in facts:
         yield "Duplicate rows of label and scores", of_all(facts["n_duplicates"])
-    yield "Missing or NaN labels and scores", "none, as they are refused"
+    yield "Missing or NaN labels and scores", "none: the command refuses them"
     if facts.get("n_infinite"):
         yield "Infinite scores", f"{facts['n_infinite']:,}"
     if facts.get("streamed"):
@@ -192,7 +192,7 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _themed(svg: str) -> str:
-    """The figure, in the colours of the page."""
+    """The figure in the colours of the page."""
     svg = re.sub(_IDS, "", svg[svg.index("<svg") :])
     for drawn, shown in ((_INK, "currentColor"), (_PAPER, "var(--paper)"), *_BLACK_AND_WHITE):
         svg = svg.replace(drawn, shown)
@@ -201,7 +201,7 @@ def _themed(svg: str) -> str:
 
 @contextmanager
 def page_colours() -> Iterator[None]:
-    """Matplotlib draws with what stands for ink and paper."""
+    """Matplotlib draws with the colours that stand for ink and paper."""
     from matplotlib import rc_context
 
     fixed: dict[Any, str] = {"svg.fonttype": "path", "svg.hashsalt": "jaxmetrics"}

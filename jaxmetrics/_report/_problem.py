@@ -1,4 +1,4 @@
-"""What is evaluated: scores of models for labelled items."""
+"""The problem of an evaluation: scores of models for labelled items."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def problem_of_file(
     cluster: str | None = None,
     slices: Sequence[str] = (),
 ) -> Problem:
-    """The columns of a file, checked, so that every metric of them is defined."""
+    """The columns of a file, checked so that every metric is defined."""
     refuse_twice([label, *scores])
     extra = [name for name in (weight, amount, cluster, *slices) if name is not None]
     frame = read_columns(path, [label, *scores, *extra])
@@ -58,9 +58,9 @@ def problem_of_file(
         weights = nonnegative_of("weight", weight, frame[weight])
         for name, members in (("positives", labels), ("negatives", ~labels)):
             if not weights[members].any():
-                raise InputError(f"the weights {weight!r} of the {name} are all 0: AUC needs both")
+                raise InputError(f"the weights {weight!r} of the {name} are all 0: raise some")
     if amount is not None:
-        # Only the positives' amounts count, so only theirs must be sound.
+        # Only the positives' amounts count, so only those are checked.
         amounts = np.zeros(len(labels))
         amounts[labels] = nonnegative_of("positives' amount", amount, frame[amount][labels])
     if cluster is not None:

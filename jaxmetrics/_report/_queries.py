@@ -1,4 +1,4 @@
-"""What is evaluated of rankings: scores of models for the graded documents of queries."""
+"""The problem of a ranking: scores of models for the graded documents of queries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxmetrics._report._columns import ids_of, nonnegative_of, numbers_of, refu
 from jaxmetrics._report._files import read_columns
 from jaxmetrics._report._settings import InputError
 
-# The highest grade that 2^grade is taken of. Above, the rest of a scale would not count.
+# The highest grade for 2^grade: above it, low grades would not count beside the highest.
 HIGHEST_GRADE = 50
 
 
@@ -34,24 +34,24 @@ class Queries(NamedTuple):
 def queries_of_file(
     path: Path, *, group: str, label: str, scores: Sequence[str], gain: str
 ) -> Queries:
-    """The columns of a file, checked, so that there is something to rank."""
+    """The columns of a file, checked so that there is something to rank."""
     refuse_twice([group, label, *scores])
     frame = read_columns(path, [group, label, *scores])
     segments = ids_of(
         "group",
         group,
         frame[group],
-        "pass the column of query ids, as intervals are of the mean over two queries or more",
+        "pass the column of query ids; a mean and its interval need at least two queries",
     )
     grades = nonnegative_of("label", label, frame[label])
     if not grades.any():
         raise InputError(
-            f"label {label!r} is 0 in all rows: grade what is relevant above 0, as in 1 or 1 to 4"
+            f"label {label!r} is 0 in all rows: grade relevant items above 0, as in 1 or 1 to 4"
         )
     if gain == "exponential" and grades.max() > HIGHEST_GRADE:
         raise InputError(
-            f"label {label!r} has {grades.max():g}, too high a grade for a gain of 2^grade - 1: "
-            "write --gain linear"
+            f"label {label!r} has the grade {grades.max():g}, but a gain of 2^grade - 1 needs "
+            f"grades of at most {HIGHEST_GRADE}: write --gain linear"
         )
     n_queries = int(segments.max()) + 1
     rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])

@@ -40,7 +40,7 @@ HEADINGS = {
 
 PLACES = range(1, 21)  # of the plot
 
-# Of fewer queries, percentiles of resampled means lie too close together.
+# With fewer queries, percentile intervals of a mean are too narrow.
 FEW_QUERIES = 20
 
 
@@ -52,7 +52,7 @@ def evaluate_queries(
     drawn = with_figures and has_bands(queries.names)
     depths = tuple(sorted({*ks, *(PLACES if drawn else ())}))
     deepest = ks[-1:]
-    # A metric, and the k of which it has a value; those of nDCG are also drawn.
+    # Each metric and the k of its values; those of nDCG are also drawn.
     metrics: dict[str, tuple[Callable[..., Any], tuple[int | None, ...]]] = {
         "ndcg_at_k": (partial(jm.ndcg, k=depths, gain=settings.gain, empty=np.nan), depths),
         "precision_at_k": (partial(jm.precision_at_k, k=deepest), deepest),
@@ -87,13 +87,13 @@ def evaluate_queries(
         _facts_of_queries(queries, settings, ks, highest),
         ("k", "n_queries"),
         _title_of_queries(queries),
-        f" for means over queries; nDCG with {settings.gain} gain",
+        f" of means over queries; nDCG with {settings.gain} gain",
         tuple(x for part in found.values() for x in part if x.k in (*ks, None)),
         tuple(notes),
         (
             Drawing(
                 "ranking",
-                f"nDCG of the first 1 to {len(PLACES)} places",
+                f"nDCG at each k from 1 to {len(PLACES)}",
                 "Means over queries.",
                 partial(_ndcg_figure, queries, settings, band),
             ),
@@ -110,17 +110,17 @@ def _measures(
     compared: tuple[int | None, ...],
     progress: object,
 ) -> list[Measure]:
-    """A metric at several k, of which models are compared at some."""
+    """A metric at several k; some of them, `compared`, also compare the models."""
     found = metric(
         queries.scores, queries.grades, segments=queries.segments, num_segments=queries.n_queries
     )
     values = np.asarray(found).reshape(len(queries.names), queries.n_queries, -1)
-    # Grades alone decide which these are, so models have the same.
+    # Grades alone decide which queries are defined, so models have the same.
     defined = ~np.isnan(values).any(axis=(0, 2))
     level, key = settings.confidence_level, jax.random.key(settings.seed)
     measures = []
     for j, k in enumerate(columns):
-        # One k at a time has the shape of every other metric, for which nothing is compiled again.
+        # One k at a time has the shape of the other metrics, so nothing is compiled again.
         result = jm.bootstrap_mean(
             values[..., j], key=key, n_resamples=settings.n_resamples, where=defined
         )
@@ -138,18 +138,18 @@ def _notes(queries: Queries, highest: float) -> list[str]:
     notes = []
     if queries.n_queries < FEW_QUERIES:
         notes.append(
-            f"only {queries.n_queries} queries: intervals of fewer than {FEW_QUERIES} may be too "
-            "narrow"
+            f"only {queries.n_queries} queries: with fewer than {FEW_QUERIES}, intervals may be "
+            "too narrow"
         )
     empty = int((np.bincount(queries.segments, queries.grades) == 0).sum())
     if empty:
         notes.append(
-            f"{empty} of {queries.n_queries} queries have nothing relevant: they count 0 in "
-            "precision and reciprocal ranks, and are left out of the rest"
+            f"no relevant items in {empty} of {queries.n_queries} queries: they count as 0 in "
+            "precision and reciprocal ranks, and the other metrics leave them out"
         )
     if highest > HIGHEST_GRADE:
         notes.append(
-            f"the expected reciprocal rank is left out, as it takes 2^grade and grades are up to "
+            f"the expected reciprocal rank is left out, because it needs 2^grade and grades reach "
             f"{highest:g}"
         )
     return notes

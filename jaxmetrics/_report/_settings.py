@@ -1,4 +1,4 @@
-"""What the user chose, and how to refuse it."""
+"""The user's settings, and their checks."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from typing import NamedTuple
 
 import click
 
-# Told what is being done, and the share of it that is.
+# Called with the work in progress and, if known, the share that is done.
 Tell = Callable[..., None]
 
 WITH_GROUP = {
-    "positive": "--positive does not go with --group, where labels are grades: leave it out and "
-    "write labels as numbers, 0 for what is not relevant",
-    "max_fpr": "--max-fpr does not go with --group, where no false positives are counted: leave it "
+    "positive": "--positive cannot be used with --group, where labels are grades: leave it out and "
+    "write labels as numbers, 0 for irrelevant items",
+    "max_fpr": "--max-fpr cannot be used with --group, which has no false positive rate: leave it "
     "out and write --k 10 for metrics of the first 10",
-    "amount": "--amount does not go with --group: leave it out, or pass its column as --label, so "
-    "that amounts are the grades",
-    "weight": "--weight does not go with --group, where every query counts the same: leave it out",
-    "cluster": "--cluster does not go with --group, by which whole queries are resampled: leave it "
-    "out",
-    "slice": "--slice does not go with --group: evaluate a file of each part",
-    "fp_cost": "--fp-cost does not go with --group, where no false positives are counted: leave it "
-    "out",
-    "fn_cost": "--fn-cost does not go with --group, where no negatives are counted: leave it out",
+    "amount": "--amount cannot be used with --group: leave it out, or pass its column as --label "
+    "to use amounts as grades",
+    "weight": "--weight cannot be used with --group, where queries count equally: leave it out",
+    "cluster": "--cluster cannot be used with --group, which resamples whole queries: leave it out",
+    "slice": "--slice cannot be used with --group: evaluate a file of each slice",
+    "fp_cost": "--fp-cost cannot be used with --group, which has no thresholds: leave it out",
+    "fn_cost": "--fn-cost cannot be used with --group, which has no thresholds: leave it out",
 }
 WITH_STREAM = {
-    "amount": "--amount does not go with --stream, whose bins hold counts: leave one out",
-    "weight": "--weight does not go with --stream, as intervals need single weights: leave one out",
-    "cluster": "--cluster does not go with --stream, which keeps no ids: leave one out",
-    "group": "--group does not go with --stream, as a query needs all its items: leave one out",
-    "slice": "--slice does not go with --stream, whose bins are of all items: leave one out",
+    "amount": "--amount cannot be used with --stream, whose bins hold counts: leave one out",
+    "weight": "--weight cannot be used with --stream, whose intervals need counts: leave one out",
+    "cluster": "--cluster cannot be used with --stream, which keeps no ids: leave one out",
+    "group": "--group cannot be used with --stream, because a query needs all its items: leave one "
+    "out",
+    "slice": "--slice cannot be used with --stream, whose bins hold all items: leave one out",
 }
 WITHOUT_GROUP = {
     name: f"--{name} is for rankings: also write --group and the column of query ids, or leave "
@@ -42,19 +41,19 @@ WITHOUT_GROUP = {
 
 
 class InputError(click.ClickException):
-    """What the user gave cannot be evaluated; the message is one sentence that says what to do."""
+    """The input cannot be evaluated; the message is one sentence that says what to do."""
 
     exit_code = 2
 
 
 class Settings(NamedTuple):
-    """What the user chose."""
+    """The user's settings."""
 
     max_fpr: float = 0.01
     n_resamples: int = 2000
     confidence_level: float = 0.95
     seed: int = 0
-    k: tuple[int, ...] = (10,)  # of rankings, as is the gain
+    k: tuple[int, ...] = (10,)  # for rankings, as is the gain
     gain: str = "linear"
     fp_cost: float = 1.0
     fn_cost: float = 1.0
@@ -62,18 +61,18 @@ class Settings(NamedTuple):
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse what is not a fraction, a count or a seed."""
+    """Refuse settings that are out of range."""
     max_fpr, n_resamples, level, seed, k = settings[:5]
     if not 0 < max_fpr <= 1:
         raise InputError(
             f"--max-fpr must be above 0 and at most 1, got {max_fpr:g}: "
-            "write fractions, 0.01 for 1 per cent"
+            "write fractions, 0.01 for 1 %"
         )
     if not 0 < level < 1:
         raise InputError(
             f"--confidence-level must be above 0 and below 1, got {level:g}: "
             f"write {level / 100 if 1 < level < 100 else 0.95:g} for "
-            f"{level if 1 < level < 100 else 95:g} per cent"
+            f"{level if 1 < level < 100 else 95:g} %"
         )
     if n_resamples < 1:
         raise InputError(
@@ -85,15 +84,15 @@ def check_settings(settings: Settings) -> None:
     for name, cost in (("fp", settings.fp_cost), ("fn", settings.fn_cost)):
         if not 0 <= cost < math.inf:
             raise InputError(
-                f"--{name}-cost must be finite and not negative, got {cost:g}: write what one "
-                "costs, as in 100"
+                f"--{name}-cost must be finite and not negative, got {cost:g}: write the cost "
+                "of one, as in 100"
             )
     if min(k) < 1:
         raise InputError(f"--k must be at least 1, got {min(k)}: write 10 for the first 10")
 
 
 def refuse_options(group: str | None, **given: object) -> None:
-    """Refuse options that have no meaning with --group, or none without."""
+    """Refuse options that have no meaning with --group, or without it."""
     reasons = WITHOUT_GROUP if group is None else WITH_GROUP
     for name, value in given.items():
         if value not in (None, ()) and name in reasons:
@@ -108,7 +107,7 @@ def refuse_with_stream(**given: object) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Create it, before any long work, or say why not."""
+    """Create the folder, before any long work, or say why it cannot be."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The metrics of parts of the data: of the items that have one value of a column."""
+"""Slices: the metrics of the items that share a value of a column."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
 
 MOST_VALUES = 20
-_PARTS = 5  # of a column of more numbers
+_PARTS = 5  # of a column with more numbers
 
 
 class Column(NamedTuple):
-    """A column by which items are told apart."""
+    """A column that divides the items into slices."""
 
     name: str
     values: tuple[str, ...]
@@ -30,7 +30,7 @@ class Column(NamedTuple):
 
 
 def column_of(name: str, column: Any) -> Column:
-    """Its values in order, what is missing among them; more numbers than a few as fifths."""
+    """The column with its values in order; missing is a value, many numbers become fifths."""
     numeric = pandas.api.types.is_numeric_dtype(column)
     if numeric and column.nunique() > MOST_VALUES:
         edges = np.unique(column.quantile(np.arange(1, _PARTS) / _PARTS))
@@ -47,7 +47,7 @@ def column_of(name: str, column: Any) -> Column:
     if len(values) > MOST_VALUES:
         raise InputError(
             f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: pass a "
-            "column of fewer groups"
+            "column with fewer values"
         )
     if (codes < 0).any():
         rest = "missing" if "missing" not in values else "(missing)"
@@ -56,7 +56,7 @@ def column_of(name: str, column: Any) -> Column:
 
 
 def _ranges(ends: FloatArray) -> list[str]:
-    """From the lowest to the highest number of each, with digits that tell all of them apart."""
+    """The range of each part as text, with enough digits that ends that differ look different."""
     for digits in range(6, 18):
         texts = [[f"{end:.{digits}g}" for end in part] for part in ends]
         if len({text for part in texts for text in part}) == len(np.unique(ends)):
@@ -73,15 +73,15 @@ def intervals_of(
     progress: Callable[[int], None],
     **options: Any,
 ) -> list[jm.Interval]:
-    """AUC and partial AUC `[slices, models]`, with intervals that hold for all slices at once.
+    """AUC and partial AUC `[slices, models]`; a model's intervals hold for all slices at once.
 
-    By Bonferroni: each interval has the level 1 - (1 - level) / slices.
+    By Bonferroni, each interval has the level 1 - (1 - level) / slices.
     """
     n = len(column.values)
     level = 1 - (1 - settings.confidence_level) / n
     found = []
     for i, value in enumerate(column.values):
-        where = column.codes == i  # of one shape, so that metrics are compiled once
+        where = column.codes == i  # one shape for all: metrics are compiled once
         with warnings.catch_warnings(record=True) as caught:
             found.append(
                 [
@@ -103,7 +103,7 @@ def intervals_of(
 def slices_of(
     column: Column, labels: Any, settings: Settings, intervals: Sequence[jm.Interval]
 ) -> Slices:
-    """The slices of a column, and what is known of each."""
+    """The slices of a column, with their counts and measures."""
     n = len(column.values)
     counts = [np.bincount(column.codes[some], minlength=n) for some in (slice(None), labels)]
     n_items, n_positive = (tuple(int(x) for x in count) for count in counts)
@@ -115,6 +115,6 @@ def slices_of(
 
 
 def _metrics(settings: Settings) -> list[Metric]:
-    """Those whose intervals are closed forms."""
+    """The metrics whose intervals are closed forms."""
     metrics = classification_metrics(settings.max_fpr)
     return [x for x in metrics if x.name in ("roc_auc", "partial_auc")]

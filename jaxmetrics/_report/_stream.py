@@ -24,18 +24,18 @@ from jaxmetrics._report._metrics import ABOUT, classification_metrics, least_cos
 from jaxmetrics._report._settings import InputError, Settings, Tell
 
 STREAMED = (".csv", ".csv.gz", ".parquet")
-_ROWS = 1 << 17  # in one step of the state, so that it is compiled once
+_ROWS = 1 << 17  # rows of each update, which is compiled once
 _BLOCK = 1 << 22  # bytes of a CSV file at a time; more takes memory, not less time
 
 
 class Interrupted(InputError):
-    """The user stopped the reading; the message says how far it came."""
+    """The user stopped the reading; the message says how far it got."""
 
     exit_code = 130
 
 
 def is_too_large(path: Path) -> bool:
-    """Whether a file is not to be read at once: its columns would take most of the memory."""
+    """Whether a file is larger than a quarter of memory, so that its columns may not fit."""
     if not path.is_file() or not path.name.lower().endswith(STREAMED):
         return False
     if not hasattr(os, "sysconf"):  # on Windows
@@ -54,7 +54,7 @@ def evaluate_stream(
     positive: str | None,
     with_figures: bool = False,
 ) -> Evaluation:
-    """Every metric of every model with certain bounds and intervals, from one reading of a file."""
+    """Every metric of every model with guaranteed bounds and intervals, in one pass of a file."""
     refuse_twice([label, *scores])
     bins = jm.streaming.float16_bins()
     state = jm.streaming.init(bins, (len(scores),))
@@ -87,11 +87,11 @@ def evaluate_stream(
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise InputError(f"{path.name} cannot be read further, {so_far()}: {reason}") from None
     if len(values) == 2 and not n_positive:
-        labels_of(label, pandas.Series(sorted(values)), positive)  # which says what it has
+        labels_of(label, pandas.Series(sorted(values)), positive)  # raises, and names the values
     if not 0 < n_positive < n_items:
         raise InputError(
-            f"label {label!r} has only one class in {n_items:,} rows: both positives and negatives "
-            "are needed"
+            f"label {label!r} has only one class in {n_items:,} rows: pass a file with positives "
+            "and negatives"
         )
     facts = {
         "file": str(path),
@@ -121,9 +121,9 @@ def _updated(
 def _labels_of_batch(
     name: str, column: Any, positive: str | None, values: set[Any]
 ) -> npt.NDArray[np.bool_]:
-    """Labels of a batch, which may be of one class; `values` are those of all batches so far."""
+    """Labels of a batch, which may have one class; `values` collects those of all batches."""
     if column.isna().any():
-        labels_of(name, column, positive)  # which refuses it
+        labels_of(name, column, positive)  # raises
     numeric = pandas.api.types.is_numeric_dtype(column)
     column = column if numeric else column.astype(str)
     values.update(column.unique().tolist())
@@ -143,7 +143,7 @@ def _csv_batches(path: Path, label: str, scores: Sequence[str]) -> Iterator[tupl
             read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
             convert_options=pyarrow.csv.ConvertOptions(
                 include_columns=[label, *scores],
-                # Or the first rows would decide, in which scores may be whole numbers.
+                # Otherwise the first rows, whose scores may be whole numbers, decide the type.
                 column_types=dict.fromkeys(scores, pyarrow.float64()),
             ),
         )
@@ -152,7 +152,7 @@ def _csv_batches(path: Path, label: str, scores: Sequence[str]) -> Iterator[tupl
 
 
 def _parquet_batches(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
-    # Without read-ahead, which would hold all columns of a row group.
+    # Read-ahead would hold all columns of a row group in memory.
     with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
         done, total = 0, max(file.metadata.num_rows, 1)
         for batch in file.iter_batches(batch_size=2 * _ROWS, columns=[label, *scores]):
@@ -203,7 +203,7 @@ def _evaluation(
         ("max_fpr",),
         f"{Path(facts['file']).name}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "
         f"({percent(n_positive / n_items)}), read in batches",
-        f"; below, between which the value of these items must be{ABOUT}",
+        f"; below them, guaranteed bounds of the exact value{ABOUT}",
         tuple(measures),
         (),
         drawings,

@@ -19,13 +19,13 @@ from jaxmetrics.plots._style import percent_text
 def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
     """The evaluation as tables for a terminal: values, values by amount, and differences.
 
-    What is too wide for the console is several tables, one below the other.
+    A table that is too wide for the console becomes several, one below the other.
     """
     names, measures = evaluation.names, evaluation.measures
     level = percent_text(measures[0].interval.confidence_level)
     about = f"In brackets, {level} confidence intervals{evaluation.about}"
     if len(names) > 1:
-        about += "; * best of its column"
+        about += "; * marks the best of a column"
     counted = [x for x in measures if not x.by_amount]
     columns = [_Column(x.heading, value_cells(x), _queries(x)) for x in counted]
     tables = _tables_of_width(evaluation.title, about, names, columns, console)
@@ -34,8 +34,8 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
         tables += _tables_of_width("By amount", "", names, columns, console)
     if compared := [x for x in measures if x.comparison is not None]:
         about = (
-            f"{level} intervals and p-values hold for all pairs of models of a column at once; "
-            f"the best is, with {level} confidence, among those marked +"
+            f"{level} confidence intervals and p-values are simultaneous for all pairs in a column"
+            "; models marked + are not significantly worse than the best"
         )
         columns = [_Column(x.heading, difference_cells(x)) for x in compared]
         tables += _tables_of_width("Difference from the best", about, names, columns, console)
@@ -45,13 +45,13 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
 class _Column(NamedTuple):
     heading: str
     cells: list[Cell]  # one a model
-    queries: str | None = None  # how many count
+    queries: str | None = None  # how many there are in the mean
 
 
 def _tables_of_width(
     title: str, caption: str, names: Sequence[str], columns: Sequence[_Column], console: Console
 ) -> list[Table]:
-    """Tables as wide as the console allows, the first with the title, the last with the caption."""
+    """Tables that fit the console, the first with the title, the last with the caption."""
     unbounded = console.options.update(width=10_000)
 
     def fits(some: Sequence[_Column]) -> bool:
@@ -78,7 +78,7 @@ def _tables_of_width(
 def _rich_table(
     title: str, caption: str, names: Sequence[str], columns: Sequence[_Column], width: int
 ) -> Table:
-    """A row a model and a column a metric."""
+    """A table with a row for each model and a column for each metric."""
     table = Table(
         title=Text(title) if title else None,
         box=box.SIMPLE_HEAD,
@@ -103,7 +103,7 @@ def _queries(measure: Measure) -> str | None:
 
 
 def _text(cell: Cell) -> Text:
-    """The value above its interval, and that above its bounds."""
+    """The value, its interval and its bounds, one below the other."""
     lines = [Text(f"{cell.value}{cell.mark}", "bold green" if cell.best else "")]
     if cell.interval is not None:
         lines.append(Text("[{}, {}]".format(*cell.interval)))

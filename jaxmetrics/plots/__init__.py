@@ -1,7 +1,8 @@
-"""Plots of scores and of results. They need matplotlib, imported when something is drawn.
+"""Plots of scores and of results. They need matplotlib, which a plot imports when it draws.
 
-Each draws into the Axes that it is given, or a new one, and returns it. Colours are those of Okabe
-and Ito, told apart by colour-blind readers; line styles, markers or hatches differ too.
+Each plot draws into the Axes that it is given, or into new ones, and returns them. The colours are
+those of Okabe and Ito, which colour-blind readers can distinguish; line styles, markers or hatches
+differ too.
 """
 
 from jaxmetrics.plots._calibration import calibration

@@ -1,4 +1,4 @@
-"""Whether scores that are meant as probabilities are such."""
+"""Calibration of scores that are meant as probabilities."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ HISTOGRAM_BINS = 40
 
 
 class _Model(NamedTuple):
-    """The items of a model that count, and in bins of them the mean score and share of positives.
+    """The valid items of a model, and the mean score and share of positives in each bin of them.
 
-    `draws` is how many items of equal weight know the share as well.
+    `draws` is the effective number of items of each bin, (sum w)^2 / sum w^2.
     """
 
     scores: FloatArray
     weights: FloatArray
-    positive: float  # the share of all items
+    positive: float  # share of positives among all items
     mean: FloatArray
     share: FloatArray
     draws: FloatArray
@@ -54,31 +54,32 @@ def calibration(
     where: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Reliability of scores as probabilities: the share of positives against the mean score.
+    """Reliability diagram: the share of positives against the mean score, in bins of scores.
 
-    Draws a point for each bin of scores, with Wilson's interval of its share, a line for each
-    model, and the diagonal on which scores are right. Above are the scores as a histogram. The
-    legend has the mean score and the share of positives. With weights the interval is that of
-    (sum w)^2 / sum w^2 items.
+    Draws a line for each model, a point with Wilson's interval for each bin, and the diagonal of
+    perfect calibration. A histogram of the scores is above. The legend has the mean score and the
+    share of positives of all items. With weights, a bin's interval is that of its effective number
+    of items, (sum w)^2 / sum w^2.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each, in [0, 1].
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one a model, for the legend.
-      n_bins: how many bins; those without items are left out.
-      strategy: "quantile" for bins of equally many items, as far as ties allow, or "uniform" for
-        bins of equal width.
-      confidence_level: in (0, 1), of the intervals.
+      names: one name a model, for the legend.
+      n_bins: how many bins; bins without items are not drawn.
+      strategy: "quantile" for bins of equal weight, as far as ties allow, or "uniform" for bins of
+        equal width.
+      confidence_level: the level of the intervals, in (0, 1).
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
-      ax: where to draw; a new figure of pyplot's by default.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
-      The Axes, from 0 to the highest limit or bin. Its one child has the histogram. Nothing is
-      drawn of a model of which a valid score is NaN.
+      The Axes, from 0 to the highest point or limit, or to 1 if that is 0.8 or more.
+      `child_axes[0]` has the histogram. A model with NaN in a valid score is not drawn.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; a score is outside
+        [0, 1], or `names` does not have one name a model.
 
     Example:
       >>> from jaxmetrics import plots

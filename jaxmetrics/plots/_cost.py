@@ -1,4 +1,4 @@
-"""The cost of deciding at each threshold."""
+"""The cost of errors at each threshold."""
 
 from __future__ import annotations
 
@@ -27,27 +27,30 @@ def cost(
     where: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The cost of deciding at each threshold, with the cheapest threshold marked.
+    """The total cost of errors at each threshold, with the cheapest threshold marked.
+
+    cost(t) = fp_cost * FP(t) + fn_cost * FN(t), as in `jaxmetrics.cost_curve`.
 
     Draws a step line for each model. Its right end, past the highest score, is the cost of
     flagging nothing.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
-        `[rows]` or `[models, rows]` in place of all that is of items.
+        `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      fp_cost: what a false positive costs; not negative.
-      fn_cost: what a false negative costs.
-      names: one a model, for the legend.
+      fp_cost: the cost of one false positive, not negative.
+      fn_cost: the cost of one false negative, not negative.
+      names: one name a model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
-      ax: where to draw; a new figure of pyplot's by default.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
       The Axes.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
+        with labels, weights or where, or `names` does not have one name a model.
 
     Example:
       >>> from jaxmetrics import plots
@@ -75,7 +78,7 @@ def cost(
 
 
 def _on_axis(thresholds: HostArray) -> HostArray:
-    """Infinite ones, such as that of flagging nothing, a little past the other thresholds."""
+    """Thresholds, with infinite ones, as that of flagging nothing, moved just past the others."""
     finite = thresholds[np.isfinite(thresholds)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
     room = 0.05 * (high - low or 1.0)

@@ -1,4 +1,4 @@
-"""Values by how frequent labels are."""
+"""Metrics by the frequency of labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jaxmetrics.plots._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROOM = 0.8  # of a decile's place on the axis, for its bars
+ROOM = 0.8  # share of a decile's width that its bars take
 
 
 def deciles(
@@ -35,23 +35,24 @@ def deciles(
     metric: str = "Value",
     ax: Axes | None = None,
 ) -> Axes:
-    """Bars of a metric by decile of labels, from the most frequent labels to the rarest.
+    """Bars of a metric by decile of label frequency, the most frequent labels on the left.
 
-    Draws a bar for each model and decile, and the limits of an interval. A decile without a value
-    has a cross in place of a bar. Groups 0 to 9 are shown as deciles 1 to 10.
+    Draws a bar for each model and decile, and its interval if there is one. A cross stands for a
+    decile without a value. Groups 0 to 9 are shown as deciles 1 to 10.
 
     Args:
-      values: `[10]`, or `[models, 10]` for bars of each, by group of `jm.extreme.label_deciles`,
-        such as the metrics of `jm.extreme` return; or an Interval of these.
-      names: one a model, for the legend.
-      metric: what the values are, for the vertical axis.
-      ax: where to draw; a new figure of pyplot's by default.
+      values: `[10]` or `[models, 10]`, what a metric of `jm.extreme` returns for the groups of
+        `jm.extreme.label_deciles`; or an Interval of such values.
+      names: one name a model, for the legend.
+      metric: the label of the vertical axis.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
       The Axes.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; there are not ten values
+        a model, or `names` does not have one name a model.
 
     Example:
       >>> import jaxmetrics as jm
@@ -71,7 +72,7 @@ def deciles(
     names = names_of("model", names, len(height))
     ax = new_axes() if ax is None else ax
     width = ROOM / len(height)
-    # Ten on the left, as the axis is turned, and the first model on the left of each.
+    # The axis is inverted: decile 10 is on the left, and so is the first model of each decile.
     at = np.arange(1, 11) + (ROOM - width) / 2 - width * np.arange(len(height))[:, None]
     there = np.isfinite(height)
     for i, name in enumerate(names):

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-# Rates that may have a tick, those to be preferred first.
+# Rates that may have a tick, in the order of preference.
 TICKS: tuple[float, ...] = (0.5, 0.05, 0.2, 0.8, 0.95, 0.01, 0.99, 0.001, 0.999, 1e-4, 1e-5, 1e-6)
 TICKS += (0.1, 0.9, 0.02, 0.98, 0.3, 0.7, 0.4, 0.6, 0.005, 0.002)
-APART = 0.11  # of an axis, between two of its ticks at least
-# Nearer to 0 and 1 all deviates are the same, as those of 0 and 1 are infinite.
+APART = 0.11  # least distance of two ticks, as a share of the axis
+# Rates are clipped to this distance from 0 and 1, whose deviates are infinite.
 CLOSEST = 1e-12
 
 
@@ -35,25 +35,26 @@ def det(
 ) -> Axes:
     """DET curves: false negative against false positive rates, on normal-deviate scales.
 
-    Draws a line for each model, and chance. Scores that are normal in each class have a straight
-    line. The legend has the equal error rate, where the two rates are the same. The axes are in
-    rates: `ax.set(xlim=(0.001, 0.1))` enlarges a part.
+    Draws a line for each model, and the line of chance. Scores that are normally distributed in
+    each class give a straight line. The legend has the equal error rate, at which both rates are
+    equal. The axes are in rates: `ax.set(xlim=(0.001, 0.1))` enlarges a part.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
-        `[rows]` or `[models, rows]` in place of all that is of items.
+        `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one a model, for the legend.
+      names: one name a model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
-      ax: where to draw; a new figure of pyplot's by default.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
-      The Axes, from the lowest rate that is not 0. Where a rate is 0, the line leaves them.
-      Nothing is drawn of a model whose curve is NaN.
+      The Axes. They begin near the lowest rate above 0, so a line leaves them where a rate is 0. A
+      model whose curve is NaN is not drawn.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
+        with labels, weights or where, or `names` does not have one name a model.
 
     Example:
       >>> from jaxmetrics import plots
@@ -70,12 +71,12 @@ def det(
     ax.set_xscale("function", functions=(_deviate, _rate))
     ax.set_yscale("function", functions=(_deviate, _rate))
     for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
-        # Straight between the points of the curve, as the ROC curve is.
+        # Linear in rates, as is the ROC curve between its points.
         equal = np.interp(0, curve.fnr - curve.fpr, curve.fpr)
         ax.plot(*_joined(curve), label=legend_text(name, f"EER {equal:.3f}"), **look(i))
     ends = np.array([CLOSEST, 1 - CLOSEST])
     ax.plot(ends, ends[::-1], color=GREY, linewidth=1, label="chance")
-    # Where one of the rates is 0 or 1 the curve is on its way out.
+    # Points where a rate is 0 or 1 are at infinity and would widen the axes.
     rates = np.concatenate([np.stack([curve.fpr, curve.fnr]) for curve in curves], axis=1)
     inside = rates[:, np.all((rates > 0) & (rates < 1), axis=0)].astype(np.float64)
     ax.set(xlim=_axis_limits(inside[0]), ylim=_axis_limits(inside[1]))
@@ -86,7 +87,7 @@ def det(
 
 
 def _deviate(rate: HostArray) -> HostArray:
-    from scipy.special import ndtri  # type: ignore[import-untyped]  # SciPy is there for JAX
+    from scipy.special import ndtri  # type: ignore[import-untyped]  # JAX installs SciPy
 
     deviate: HostArray = ndtri(np.clip(rate, CLOSEST, 1 - CLOSEST))
     return deviate
@@ -100,9 +101,9 @@ def _rate(deviate: HostArray) -> HostArray:
 
 
 def _joined(curve: jm.DetCurve) -> FloatArray:
-    """The curve `[2, points]`, with more points where scores tie and both rates change much.
+    """The curve `[2, points]`, with more points where ties make both rates jump.
 
-    A straight line between two rates is none between their deviates.
+    A line that is straight in rates is not straight in their deviates.
     """
     rates = np.stack([curve.fpr, curve.fnr]).astype(np.float64)
     far = np.all(np.abs(np.diff(_deviate(rates))) > 0.1, axis=0)
@@ -113,7 +114,7 @@ def _joined(curve: jm.DetCurve) -> FloatArray:
 
 
 def _axis_limits(rates: FloatArray) -> tuple[float, float]:
-    """From the lowest rate to the highest, and .6 at least, with a little room."""
+    """From the lowest rate, at most 0.05, to the highest, at least 0.6, with a little room."""
     ends = np.array([rates.min(initial=0.05), rates.max(initial=0.6)])
     low, high = _rate(_deviate(np.clip(ends, 1e-6, 1 - 1e-6)) + np.array([-0.1, 0.1])).tolist()
     return low, high

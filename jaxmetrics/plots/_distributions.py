@@ -1,4 +1,4 @@
-"""How scores are distributed in each class."""
+"""The distribution of scores in each class."""
 
 from __future__ import annotations
 
@@ -29,26 +29,28 @@ def score_distributions(
     where: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The distribution of a model's scores in each class, with the means in the legend.
+    """Histograms of a model's scores in each class, with the means in the legend.
 
-    Draws a histogram of each class over the same bins. Each has an area of 1, however rare the
-    class is. `ax.set_yscale("log")` shows what is flat beside a peak.
+    Both classes have the same bins. Each histogram has an area of 1, however rare its class is.
+    `ax.set_yscale("log")` makes low bars beside a peak visible.
 
     Args:
-      scores: `[n]`, of one model; or a ScoreTable `[rows]` in place of all that is of items.
+      scores: `[n]`, of one model; or a ScoreTable `[rows]`, which replaces labels, weights and
+        where.
       labels: `[n]`, bool or 0 and 1.
-      names: of the negative and of the positive class, for the legend.
-      n_bins: how many bins there are from the lowest score to the highest.
+      names: the names of the negative and of the positive class, for the legend.
+      n_bins: how many bins of equal width divide the range of the scores.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
-      ax: where to draw; a new figure of pyplot's by default.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
-      The Axes. Infinite scores are out of it, and count in the areas. Nothing is drawn of a class
-      without items, and of scores of which a valid one is NaN.
+      The Axes. Infinite scores are outside of them, but count in the areas. A class without items
+      is not drawn; nothing is if a valid score is NaN.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; scores are of several
+        models, `names` does not have two names, or `n_bins` is below 1.
 
     Example:
       >>> from jaxmetrics import plots
@@ -87,7 +89,7 @@ def score_distributions(
 
 
 def _edges(scores: HostArray, n_bins: int) -> HostArray:
-    """Of bins from the lowest score to the highest, or beyond, where rounding is all between."""
+    """Edges from the lowest score to the highest, or wider where rounding would make them equal."""
     low, high = (scores.min(), scores.max()) if scores.size else (0.0, 1.0)
     finest = 4 * n_bins * np.spacing(max(abs(low), abs(high)))
     room = max(finest, 0.5) if low == high else max(finest - (high - low), 0.0)

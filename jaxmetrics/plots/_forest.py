@@ -1,4 +1,4 @@
-"""Models beside each other with their intervals: of the metric, and of differences."""
+"""Forest plots: intervals of a metric, and of the differences between models."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from jaxmetrics.plots._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROOM = 0.7  # of a model's row, for its metrics
-IN_SET, NOT_IN_SET = "in the set of the best", "not in the set of the best"
+ROOM = 0.7  # share of a model's row that its metrics take
+IN_SET, NOT_IN_SET = "not significantly worse than the best", "significantly worse"
 
 
 def forest(
@@ -37,23 +37,25 @@ def forest(
     best_set: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Forest plot: the estimate and the interval of each model, a row each.
+    """Forest plot: the estimate and the interval of each model, one row a model.
 
-    Several metrics have a marker and a colour each. With a best set, models in it have full
-    markers, others empty ones. What is not defined has a cross at the left.
+    Each of several metrics has its own marker and colour. With `best_set`, models that are not
+    significantly worse than the best have filled markers, others empty ones. A cross at the left
+    stands for an undefined estimate.
 
     Args:
-      intervals: what `confidence_interval` returns, `[models]`, or several of these, one a metric.
-      names: one a model, for the rows.
-      metrics: what to call each metric, one for each Interval.
-      best_set: `[models]` bool, as `compare` gives it; `[metrics, models]` for several metrics.
-      ax: where to draw; a new figure of pyplot's by default, as high as the rows need.
+      intervals: what `confidence_interval` returns, `[models]`, or a list of these, one a metric.
+      names: one name a model, for the rows.
+      metrics: one name a metric.
+      best_set: `[models]` bool, as `compare` returns it; `[metrics, models]` for several metrics.
+      ax: the Axes to draw into; by default those of a new pyplot figure, as high as the rows need.
 
     Returns:
       The Axes.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; intervals are not
+        `[models]` or differ in shape or level, or `names` does not have one name a model.
 
     Example:
       >>> import jaxmetrics as jm
@@ -77,7 +79,7 @@ def forest(
     ax = new_axes(1.2 + 0.24 * n_models * (1 + n_metrics) / 2) if ax is None else ax
     steps = ROOM * ((np.arange(n_metrics) + 0.5) / n_metrics - 0.5)
     for j in range(n_metrics):
-        marker = MARKERS[(j + j // len(COLOURS)) % len(MARKERS)]  # so that 49 differ
+        marker = MARKERS[(j + j // len(COLOURS)) % len(MARKERS)]  # the first 49 pairs differ
         style = {"color": COLOURS[j % len(COLOURS)], "marker": marker}
         label = shown(called[j]) if n_metrics > 1 else None
         member = None if members is None else members[j]
@@ -96,23 +98,25 @@ def differences(
     metric: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Pairwise comparison: the difference of each model from the best, with its interval.
+    """The difference of each model from the best, with its simultaneous interval.
 
-    Draws a row for each model, the best one at 0. The intervals hold for all pairs at once; one
-    that does not reach 0 is of a model that differs. Models in the best set have full markers,
-    others empty ones. A comparison with a reference shows differences from that.
+    Draws a row for each model, the best one at 0. The intervals hold for all pairs of models at
+    once: if one excludes 0, the model is significantly different from the best. Models that are not
+    significantly worse than the best have filled markers, others empty ones. If the comparison has
+    a reference, differences are from the reference.
 
     Args:
       comparison: what `compare` returns.
-      names: one a model, for the rows.
-      metric: what is compared, for the axis.
-      ax: where to draw; a new figure of pyplot's by default, as high as the rows need.
+      names: one name a model, for the rows.
+      metric: the name of the metric, for the axis.
+      ax: the Axes to draw into; by default those of a new pyplot figure, as high as the rows need.
 
     Returns:
       The Axes.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError: `comparison` is not a Comparison.
+      ValueError: `names` does not have one name a model.
 
     Example:
       >>> import jaxmetrics as jm
@@ -161,24 +165,24 @@ def _estimates_and_limits(intervals: list[jm.Interval]) -> FloatArray:
     odd = [type(x).__name__ for x in intervals if not isinstance(x, jm.Interval)]
     if odd or not intervals:
         raise TypeError(
-            f"intervals must be an Interval or several, got {odd[0] if odd else 'none'}: pass what "
-            "confidence_interval(metric, scores, labels) returns"
+            f"intervals must be an Interval or several, got {odd[0] if odd else 'none'}: pass "
+            "what confidence_interval(metric, scores, labels) returns"
         )
     shapes = [list(shape) for shape in sorted({np.shape(x.estimate) for x in intervals})]
     if len(shapes) > 1 or len(shapes[0]) > 1:
         raise ValueError(
-            f"intervals must be [models], the same of all metrics, got {shapes}: for "
-            " a metric with several limits write jax.tree.map(lambda x: x[:, i], interval)"
+            f"intervals must be [models], the same for all metrics, got {shapes}: for a metric "
+            "with several limits write jax.tree.map(lambda x: x[:, i], interval)"
         )
     if len({x.confidence_level for x in intervals}) > 1:
-        raise ValueError("intervals must have one confidence_level: compute them with the same")
+        raise ValueError("intervals must have one confidence_level: compute all with the same")
     values = [[x.estimate, x.low, x.high] for x in intervals]
     array = np.array([[np.atleast_1d(x) for x in value] for value in values], np.float64)
     return np.moveaxis(array, 1, 0)
 
 
 def _members(best_set: ArrayLike, shape: tuple[int, ...]) -> HostArray:
-    """Who is in the best set, `[metrics, models]`."""
+    """The best sets, `[metrics, models]`."""
     members = np.atleast_2d(np.asarray(best_set))
     if members.dtype != bool or members.shape != shape:
         wanted = list(shape) if shape[0] > 1 else [shape[1]]
@@ -197,7 +201,7 @@ def _draw_models(
     style: dict[str, Any],
     label: str | None,
 ) -> None:
-    """Estimates and limits `[3, models]` at these heights; without members all markers are full."""
+    """Draw estimates and limits `[3, models]` at heights `at`; `members` have filled markers."""
     there = ~np.isnan(values[0])
     centre, low, high = values[:, there]
     at, colour = at[there], style["color"]
@@ -212,7 +216,7 @@ def _draw_models(
 
 
 def _finish_rows(ax: Axes, names: Sequence[str], missing: HostArray, *, marked: bool) -> None:
-    """The first model on top, and what the marks mean."""
+    """The names of the rows, the first model on top, and the legend of the marks."""
     if marked:
         mark: dict[str, Any] = {"color": GREY, "marker": "o", "linestyle": "none", "markersize": 6}
         ax.plot([], [], label=IN_SET, **mark)

@@ -1,4 +1,4 @@
-"""Models, their names, and what is known of each."""
+"""Inputs of plots: models, their names, and the values of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.C
 def models(
     scores: ArrayLike, names: Sequence[str] | None, shape: str = "[n]"
 ) -> tuple[Any, Sequence[str]]:
-    """Scores `[models, *shape]`, and what to call the models; a name may be empty."""
+    """Scores `[models, *shape]`, and the models' names, which may be empty."""
     array = checks.as_array("scores", scores)
     axes = shape.count(",") + 1
     if array.ndim not in (axes, axes + 1):
@@ -32,7 +32,7 @@ def models(
 def models_or_table(
     scores: ArrayLike | jm.ScoreTable, names: Sequence[str] | None
 ) -> tuple[Any, Sequence[str]]:
-    """Scores `[models, n]` or a table `[models, rows]`, and what to call the models."""
+    """Scores `[models, n]` or a table `[models, rows]`, and the models' names."""
     if not isinstance(scores, jm.ScoreTable):
         return models(scores, names)
     shape = np.broadcast_shapes(*(np.shape(x) for x in scores))
@@ -43,20 +43,20 @@ def models_or_table(
 
 
 def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
-    """What to call n things of a kind; one has no name by default."""
+    """The names of n things of a kind; by default numbers, or no name if there is one."""
     if names is None:
         return [""] if n == 1 else [f"{kind} {i}" for i in range(n)]
     if isinstance(names, str) or len(names) != n:
-        raise ValueError(f"names must be {n}, one a {kind}, got {names!r}")
+        raise ValueError(f"names must have one name a {kind}, {n} in all, got {names!r}")
     return names
 
 
 def rows(
     name: str, arrays: Sequence[ArrayLike], names: Sequence[str], ndim: int
 ) -> list[tuple[Any, ...]]:
-    """For each model its part of the arrays `[models, ...]`; one model may have no such axis.
+    """The rows of the arrays `[models, ...]` by model; one model needs no such axis.
 
-    `ndim` is how many axes follow it.
+    `ndim` is the number of axes that follow it.
     """
     found = [np.asarray(array) for array in arrays]
     found = [row[None] if row.ndim == ndim else row for row in found]
@@ -70,16 +70,16 @@ def rows(
 
 
 def check_rows(n: int, names: Sequence[str]) -> None:
-    """Refuse labels, weights or where of n models with scores of another number."""
+    """Refuse labels, weights or where of more models than scores have."""
     if n != len(names):
         raise ValueError(
-            f"scores must have a row for each model that labels, weights and where have, got "
-            f"{len(names)} for {n}: write jnp.broadcast_to(scores, ({n}, scores.shape[-1]))"
+            f"scores must have a row for each model of labels, weights and where, got {len(names)} "
+            f"for {n}: write jnp.broadcast_to(scores, ({n}, scores.shape[-1]))"
         )
 
 
 def each(curves: Curve, names: Sequence[str]) -> list[Curve]:
-    """The curves `[models, points]` one by one, without the points that a plot does not need."""
+    """The curves `[models, points]` one by one, without points that do not change a plot."""
     by_model = list(zip(*(np.asarray(x) for x in curves), strict=True))
     check_rows(len(by_model), names)
     return [jm.drop_intermediate(type(curves)(*row)) for row in by_model]

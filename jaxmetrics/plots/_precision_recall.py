@@ -27,23 +27,24 @@ def precision_recall(
 ) -> Axes:
     """Precision-recall curves, with the average precision of each in the legend.
 
-    Draws a step line for each model, whose area is the average precision, and the share of
-    positives, which is the precision of chance.
+    Draws a step line for each model, whose area is the average precision. A grey line is the share
+    of positives, which is the precision of chance.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
-        `[rows]` or `[models, rows]` in place of all that is of items.
+        `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one a model, for the legend.
+      names: one name a model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
-      ax: where to draw; a new figure of pyplot's by default.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
       The Axes.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
+        with labels, weights or where, or `names` does not have one name a model.
 
     Example:
       >>> from jaxmetrics import plots
@@ -60,7 +61,8 @@ def precision_recall(
     for i, (curve, name, area) in enumerate(by_model):
         label = legend_text(name, f"AP {area:.3f}")
         ax.plot(curve.recall, curve.precision, drawstyle="steps-post", label=label, **look(i))
-    # The lowest threshold flags everything; models differ there if their labels do.
+    # The lowest threshold flags everything: precision there is the share of positives, which
+    # differs between models only if their labels do.
     shares = np.unique(np.asarray(curves.precision)[..., 0])
     for i, share in enumerate(shares):
         ax.axhline(share, color=GREY, linewidth=1, label="_again" if i else "chance")

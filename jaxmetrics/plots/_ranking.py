@@ -1,4 +1,4 @@
-"""nDCG of ranked lists by how far one reads."""
+"""nDCG of ranked lists at each cutoff k."""
 
 from __future__ import annotations
 
@@ -37,29 +37,30 @@ def ndcg_at_k(
     interval: jm.Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """nDCG of the first k documents, mean over queries, with the last value in the legend.
+    """Mean nDCG over queries at each cutoff k, with the value at `max_k` in the legend.
 
-    Draws a line for each model, from k = 1 to `max_k`. An interval shades what lies between the
-    limits of each k by itself. Queries without relevant documents are left out.
+    Draws a line for each model, from k = 1 to `max_k`. An interval is shaded as a pointwise band.
+    Queries without relevant documents are left out.
 
     Args:
       scores: `[queries, docs]`, or `[models, queries, docs]` for a line each, higher is better;
-        with segments `[n]` or `[models, n]`.
+        with segments, `[n]` or `[models, n]`.
       labels: `[queries, docs]` or `[n]`, grades of relevance, not negative.
-      names: one a model, for the legend.
+      names: one name a model, for the legend.
       max_k: the last k, at least 1.
-      gain: as that of `ndcg`.
+      gain: the gain of a grade, as in `ndcg`.
       where: as labels, bool, False for documents to leave out.
-      segments: `[n]`, the query of each document, from 0, in any order.
-      interval: what `bootstrap_mean` gives for these means, `[models, max_k]`; one model may have
-        no such axis.
-      ax: where to draw; a new figure of pyplot's by default.
+      segments: `[n]`, the query id of each document, from 0, in any order.
+      interval: the interval that `bootstrap_mean` returns for these means, `[models, max_k]`, or
+        `[max_k]` for one model.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
       The Axes.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; `interval` lacks a k
+        or a model, or `names` does not have one name a model.
 
     Example:
       >>> from jaxmetrics import plots

@@ -1,4 +1,4 @@
-"""ROC curves, whole and with a window enlarged."""
+"""ROC curves, whole and with a window of false positive rates enlarged."""
 
 from __future__ import annotations
 
@@ -40,27 +40,28 @@ def roc(
     """ROC curves, with the area under each in the legend.
 
     Draws true against false positive rates, a line for each model, and the diagonal of chance.
-    With `max_fpr`, only the window from 0 to it, and the legend has the partial area on McClish's
-    scale instead. A band shades what lies between the limits of each point by itself.
+    With `max_fpr`, the plot ends there, and the legend has the partial area on McClish's scale. A
+    band is shaded; it is pointwise.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
-        `[rows]` or `[models, rows]` in place of all that is of items.
+        `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one a model, for the legend.
-      max_fpr: where the horizontal axis ends, in (0, 1].
+      names: one name a model, for the legend.
+      max_fpr: where the horizontal axis ends, in (0, 1]; None for the whole curve.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
-      band: what `roc_band` returns for these models; its points are joined by straight lines, so
-        they should lie close together where the curve bends, and within the window.
-      interval: what `confidence_interval` returns for the area in the legend, to be shown there.
-      ax: where to draw; a new figure of pyplot's by default.
+      band: what `roc_band` returns for these models. Straight lines join its points, so they should
+        be dense where the curve bends, and within the window.
+      interval: what `confidence_interval` returns for the area in the legend, which then shows it.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
       The Axes.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
+        with labels, weights or where, or `names`, `band` or `interval` is not of these models.
 
     Example:
       >>> from jaxmetrics import plots
@@ -90,7 +91,7 @@ def roc(
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
     if band is not None:
         shade(ax, [], [], [], GREY, label=band_label(band))
-    # A little room, so that lines along the edges are seen.
+    # A margin makes lines along the edges visible.
     ax.set(xlim=(-0.01 * end, end if end < 1 else 1.01), ylim=(-0.01, 1.01))
     ax.set(xlabel="False positive rate", ylabel="True positive rate")
     return finish_axes(ax)
@@ -107,28 +108,29 @@ def roc_with_window(
     band: jm.RocBand | None = None,
     intervals: tuple[jm.Interval | None, jm.Interval | None] = (None, None),
 ) -> Figure:
-    """ROC curves twice: whole, and with the false positive rates that matter enlarged.
+    """ROC curves in two panels: whole, and the window up to `max_fpr` enlarged.
 
-    The left panel draws the whole curves and shades the window; the right panel is the window.
-    The figure is not one of pyplot's: it needs no display, and nothing has to be closed.
+    The left panel has the whole curves, with the window shaded; the right panel has the window.
+    pyplot does not hold the figure: it needs no display and need not be closed.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
-        `[rows]` or `[models, rows]` in place of all that is of items.
+        `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one a model, for the legends.
+      names: one name a model, for the legends.
       max_fpr: where the window ends, in (0, 1].
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
-      band: what `roc_band` returns for these models, at points that lie close together from 0 to 1
-        and closer from 0 to `max_fpr`.
-      intervals: of the area and of the partial area on McClish's scale, for the legends.
+      band: what `roc_band` returns for these models, at points that are dense from 0 to 1 and
+        denser from 0 to `max_fpr`.
+      intervals: those of the area and of the partial area on McClish's scale, for the legends.
 
     Returns:
       The Figure; `figure.savefig("roc.png", dpi=150)` writes it.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
+        with labels, weights or where, or `names`, `band` or `intervals` are not of these models.
 
     Example:
       >>> from jaxmetrics import plots

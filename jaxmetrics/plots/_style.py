@@ -1,4 +1,4 @@
-"""What all plots look like: colours, line styles, legends and marks."""
+"""The style of all plots: colours, line styles, legends and marks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def new_axes(height: float = 4.8) -> Axes:
 
 
 def look(i: int) -> dict[str, Any]:
-    """The line of model i."""
+    """The line style of model i."""
     style, colour = STYLES[i % len(STYLES)], COLOURS[i % len(COLOURS)]
     return {"color": colour, "linestyle": style, "linewidth": 1.8}
 
@@ -36,7 +36,7 @@ def legend_text(name: str, value: str) -> str:
 
 
 def shown(name: str) -> str:
-    """A name that legends have too: they leave out what begins with an underscore."""
+    """A name as legends can show it: Matplotlib hides those that begin with an underscore."""
     return f" {name}" if name.startswith("_") else name
 
 
@@ -45,7 +45,6 @@ def level_text(limits: jm.RocBand | jm.Interval | jm.Comparison) -> str:
 
 
 def percent_text(level: float) -> str:
-    """A confidence level."""
     return f"{100 * level:g} %"
 
 
@@ -54,7 +53,7 @@ def band_label(limits: jm.RocBand | jm.Interval) -> str:
 
 
 def shade(ax: Axes, x: Any, low: Any, high: Any, colour: str, label: str | None = None) -> None:
-    """A light area with thin edges, which stay apart where areas overlap."""
+    """Draw a light area with thin edges, which stay visible where areas overlap."""
     from matplotlib.colors import to_rgba
 
     x, low, high = (np.asarray(values) for values in (x, low, high))  # JAX's are slow to iterate
@@ -63,12 +62,12 @@ def shade(ax: Axes, x: Any, low: Any, high: Any, colour: str, label: str | None 
 
 
 def bars(ax: Axes, x: Any, y: Any, colour: str) -> None:
-    """Error bars, from `x[0], y[0]` to `x[1], y[1]`, `[2, bars]` each."""
+    """Draw error bars from `x[0], y[0]` to `x[1], y[1]`, which are `[2, bars]`."""
     ax.plot(x, y, color=colour, linewidth=1.2, solid_capstyle="butt")
 
 
 def mark_missing(ax: Axes, at: Any, axis: Literal["x", "y"], *, label: str) -> None:
-    """A cross at the near edge, at these places of an axis, for values that are not defined."""
+    """Draw crosses for undefined values, at these positions of an axis and at its edge."""
     if not len(at):
         return
     edge = np.full(len(at), 0.025)
@@ -79,9 +78,9 @@ def mark_missing(ax: Axes, at: Any, axis: Literal["x", "y"], *, label: str) -> N
 
 
 def finish_axes(ax: Axes, *, within: Literal["best", "lower left", "upper right"] = "best") -> Axes:
-    """The grid, and the legend: below the axes if the figure's layout makes room for it there.
+    """Draw the grid, and the legend below the axes, where it covers nothing.
 
-    What is drawn may be anywhere within them; the legend is put there for want of room.
+    A figure without a layout engine makes no room there: the legend is then within the axes.
     """
     from matplotlib.transforms import ScaledTranslation
 
@@ -89,7 +88,7 @@ def finish_axes(ax: Axes, *, within: Literal["best", "lower left", "upper right"
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize="small")
     handles, labels = ax.get_legend_handles_labels()
-    # Bars, whose handles are tuples, come last otherwise.
+    # Matplotlib puts bars, whose handles are tuples, last; they are models and come first.
     order = sorted(range(len(handles)), key=lambda i: not isinstance(handles[i], tuple))
     handles, labels = [handles[i] for i in order], [labels[i] for i in order]
     if not handles:
@@ -114,7 +113,7 @@ def finish_axes(ax: Axes, *, within: Literal["best", "lower left", "upper right"
 
 
 def _legend_columns(ax: Axes, labels: list[str]) -> int:
-    """How many columns of a legend are as wide as the axes, about; 0.07 inches a letter."""
+    """How many columns of a legend fit the width of the axes, at 0.07 inches a letter."""
     inches = ax.get_window_extent().width / ax.figure.dpi
     widest = 0.6 + 0.07 * max(map(len, labels))
     return min(len(labels), max(1, int(inches / widest)))

@@ -1,9 +1,9 @@
 """scikit-learn's metrics under its names, argument order, warnings and errors.
 
 `from jaxmetrics.sklearn import roc_auc_score` replaces `from sklearn.metrics import roc_auc_score`.
-Inputs and results are NumPy arrays; everything is computed in float64. Validation is
-scikit-learn's own, which must be installed. Items are padded to a few sizes, so that data of
-another length compile nothing new.
+Inputs and results are NumPy arrays; all computation is in float64. scikit-learn must be installed,
+because its own functions validate the inputs. Items are padded to a few sizes, so data of another
+length rarely need a new compilation.
 """
 
 from jaxmetrics.sklearn._areas import auc, average_precision_score, roc_auc_score

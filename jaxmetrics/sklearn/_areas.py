@@ -28,7 +28,7 @@ from jaxmetrics.sklearn._inputs import (
 def auc(x: ArrayLike, y: ArrayLike) -> float:
     """The area under any curve, by the trapezoidal rule.
 
-    sum_i (x_(i+1) - x_i) (y_i + y_(i+1)) / 2, with its sign turned where x falls.
+    sum_i (x_(i+1) - x_i) (y_i + y_(i+1)) / 2, with the opposite sign if x falls.
 
     Args:
       x: `[points]`, rising or falling.
@@ -38,9 +38,9 @@ def auc(x: ArrayLike, y: ArrayLike) -> float:
       The area, a Python float.
 
     Raises:
-      ValueError: fewer than two points, lengths that differ, or x neither rises nor falls.
+      ValueError: there are fewer than two points, lengths differ, or x both rises and falls.
 
-    NaN where a coordinate is. Time and memory O(points).
+    NaN if a coordinate is NaN. Time and memory O(points).
 
     Example:
       >>> from jaxmetrics.sklearn import auc
@@ -75,16 +75,19 @@ def average_precision_score(
 
     Args:
       y_true: `[n]` of two or more classes, or `[n, labels]` of 0 and 1.
-      y_score: `[n]`, or `[n, classes]` for several.
-      average: "macro", "micro", "weighted", "samples" or None; of no effect for two classes.
-      pos_label: the positive class, of two.
+      y_score: `[n]` for two classes, else `[n, classes]`; higher is more positive.
+      average: "macro" for the mean over classes, "weighted" for their mean by weight of their
+        items, "micro" for all entries as one problem, "samples" for the mean over items, or None.
+        Without effect for two classes.
+      pos_label: the positive one of two classes.
       sample_weight: `[n]`, not negative.
 
     Returns:
-      A float, or for average=None an array `[classes]`.
+      A float; with average=None an array `[classes]`.
 
     Raises:
-      ValueError: shapes or options that do not go with the kind of problem.
+      ValueError: `y_score` has no column for a class, `pos_label` does not occur or is given for
+        several classes, lengths differ, or a value is not finite.
 
     0 without positives, with a warning. Time O(classes n log n), memory O(classes n).
 
@@ -139,20 +142,25 @@ def roc_auc_score(
 
     Args:
       y_true: `[n]` of two or more classes, or `[n, labels]` of 0 and 1.
-      y_score: `[n]`, or `[n, classes]`, which for several classes are probabilities.
-      average: "macro", "micro", "weighted", "samples" or None; of no effect for two classes.
+      y_score: `[n]` for two classes, higher is more positive; `[n, classes]` for more, where a row
+        holds probabilities that sum to 1; or `[n, labels]`.
+      average: "macro" for the mean over classes, "weighted" for their mean by weight of their
+        items, "micro" for all entries as one problem, "samples" for the mean over items, or None.
+        Without effect for two classes.
       sample_weight: `[n]`, not negative.
-      max_fpr: in (0, 1], for the partial area; of two classes or of labels.
-      multi_class: "ovr" or "ovo", which must be chosen where there are several classes.
-      labels: the classes in order, where not all occur in y_true.
+      max_fpr: in (0, 1], gives the partial area; for two classes or `[n, labels]` only.
+      multi_class: with several classes, "ovr" for one against the rest or "ovo" for pairs.
+      labels: the sorted classes, one for each column, if not all occur in `y_true`.
 
     Returns:
-      A float, or for average=None an array `[classes]`.
+      A float; with average=None an array `[classes]`.
 
     Raises:
-      ValueError: shapes or options that do not go with the kind of problem.
+      ValueError: several classes without `multi_class`, with `max_fpr`, or with scores that do not
+        sum to 1 for each item; lengths differ; a value is not finite.
+      NotImplementedError: average=None with multi_class="ovo".
 
-    NaN with an UndefinedMetricWarning where only one class is present. Time O(classes n log n);
+    NaN, with an UndefinedMetricWarning, if only one class occurs. Time O(classes n log n);
     memory O(classes n).
 
     Example:
@@ -224,7 +232,7 @@ def _multiclass_auc(
             "sample_weight is not supported for multiclass one-vs-one ROC AUC, 'sample_weight' "
             "must be None in this case."
         )
-    present, index = np.unique(truth, return_inverse=True)  # pairs are of classes that occur
+    present, index = np.unique(truth, return_inverse=True)  # only classes that occur form pairs
     scores = scores[:, np.isin(classes, present)]
     return float(in_float64(one_vs_one(roc_auc, average), scores, index, None))
 
@@ -238,7 +246,7 @@ def _averaged_over_labels(
     *,
     needs_both: bool = False,
 ) -> Any:
-    """The metric of columns `[n, labels]`, averaged, with a warning for those without a class."""
+    """The average of the metric over the columns `[n, labels]`; warns if one lacks a class."""
     if average not in (None, "micro", "macro", "weighted", "samples"):
         raise ValueError(f"average has to be one of {(None, 'micro', 'macro', 'weighted')}")
     check_consistent_length(truth, scores, sample_weight)

@@ -31,29 +31,31 @@ def recall_score(
 ) -> Any:
     """Recall, as `sklearn.metrics.recall_score` returns it.
 
-    tp / (tp + fn), by class, as in `jaxmetrics.recall`.
+    tp / (tp + fn) of each class, as in `jaxmetrics.recall`.
 
     Args:
       y_true: `[n]`, numbers or strings; or `[n, labels]` of 0 and 1, also sparse.
-      y_pred: alike.
-      labels: which classes, in which order; None for all that occur, sorted. Of several labels an
-        item, columns.
-      pos_label: the class, of two, for average="binary".
-      average: "binary"; "micro", of the counts summed over classes; "macro", the mean over classes;
-        "weighted", their mean by weight of their items; "samples", the mean over items of several
-        labels; None, one value a class.
+      y_pred: the predictions, in the form of `y_true`.
+      labels: the classes that count, in this order; None for all that occur, sorted. For
+        `[n, labels]`, the columns that count.
+      pos_label: the positive one of two classes, for average="binary".
+      average: "binary" for the value of `pos_label`; "macro" for the mean over classes; "weighted"
+        for their mean by weight of their items; "micro" for the value of the counts summed over
+        classes; "samples" for the mean over the rows of `[n, labels]`; None for one value a class.
       sample_weight: `[n]`.
-      zero_division: what 0 / 0 is, 0, 1 or NaN, which means leave out; "warn" is 0 with a warning.
-      as_dict: True, with average=None, to have {class: value} instead of an array.
+      zero_division: the value of 0 / 0: 0, 1, or NaN, which averages leave out; "warn" is 0 with a
+        warning.
+      as_dict: True, with average=None, to return {class: value} instead of an array.
 
     Returns:
-      A float; for average=None an array `[classes]`, float64, or a dict.
+      A float; with average=None an array `[classes]`, float64, or a dict.
 
     Raises:
-      ValueError: targets or options that do not go with each other, or lengths that differ.
+      ValueError: average="binary" with more than two classes, `pos_label` does not occur, targets
+        are of different kinds, or lengths differ.
 
-    A class without items is 0 / 0, and NaN only where all that is averaged is.
-    Time O(n log n), memory O(n); both O(n labels) of several labels an item.
+    A class without items is 0 / 0. An average is NaN only if all its values are NaN.
+    Time O(n log n), memory O(n); both O(n labels) for `[n, labels]`.
 
     Example:
       >>> from jaxmetrics.sklearn import recall_score
@@ -91,29 +93,31 @@ def precision_score(
 ) -> Any:
     """Precision, as `sklearn.metrics.precision_score` returns it.
 
-    tp / (tp + fp), by class, as in `jaxmetrics.precision`.
+    tp / (tp + fp) of each class, as in `jaxmetrics.precision`.
 
     Args:
       y_true: `[n]`, numbers or strings; or `[n, labels]` of 0 and 1, also sparse.
-      y_pred: alike.
-      labels: which classes, in which order; None for all that occur, sorted. Of several labels an
-        item, columns.
-      pos_label: the class, of two, for average="binary".
-      average: "binary"; "micro", of the counts summed over classes; "macro", the mean over classes;
-        "weighted", their mean by weight of their items; "samples", the mean over items of several
-        labels; None, one value a class.
+      y_pred: the predictions, in the form of `y_true`.
+      labels: the classes that count, in this order; None for all that occur, sorted. For
+        `[n, labels]`, the columns that count.
+      pos_label: the positive one of two classes, for average="binary".
+      average: "binary" for the value of `pos_label`; "macro" for the mean over classes; "weighted"
+        for their mean by weight of their items; "micro" for the value of the counts summed over
+        classes; "samples" for the mean over the rows of `[n, labels]`; None for one value a class.
       sample_weight: `[n]`.
-      zero_division: what 0 / 0 is, 0, 1 or NaN, which means leave out; "warn" is 0 with a warning.
-      as_dict: True, with average=None, to have {class: value} instead of an array.
+      zero_division: the value of 0 / 0: 0, 1, or NaN, which averages leave out; "warn" is 0 with a
+        warning.
+      as_dict: True, with average=None, to return {class: value} instead of an array.
 
     Returns:
-      A float; for average=None an array `[classes]`, float64, or a dict.
+      A float; with average=None an array `[classes]`, float64, or a dict.
 
     Raises:
-      ValueError: targets or options that do not go with each other, or lengths that differ.
+      ValueError: average="binary" with more than two classes, `pos_label` does not occur, targets
+        are of different kinds, or lengths differ.
 
-    A class never predicted is 0 / 0, and NaN only where all that is averaged is.
-    Time O(n log n), memory O(n); both O(n labels) of several labels an item.
+    A class that is never predicted is 0 / 0. An average is NaN only if all its values are NaN.
+    Time O(n log n), memory O(n); both O(n labels) for `[n, labels]`.
 
     Example:
       >>> from jaxmetrics.sklearn import precision_score
@@ -148,29 +152,31 @@ def f1_score(
 ) -> Any:
     """F1, as `sklearn.metrics.f1_score` returns it.
 
-    2 tp / (2 tp + fn + fp), by class, as in `jaxmetrics.f_beta`.
+    2 tp / (2 tp + fn + fp) of each class, as in `jaxmetrics.f_beta`.
 
     Args:
       y_true: `[n]`, numbers or strings; or `[n, labels]` of 0 and 1, also sparse.
-      y_pred: alike.
-      labels: which classes, in which order; None for all that occur, sorted. Of several labels an
-        item, columns.
-      pos_label: the class, of two, for average="binary".
-      average: "binary"; "micro", of the counts summed over classes; "macro", the mean over classes;
-        "weighted", their mean by weight of their items; "samples", the mean over items of several
-        labels; None, one value a class.
+      y_pred: the predictions, in the form of `y_true`.
+      labels: the classes that count, in this order; None for all that occur, sorted. For
+        `[n, labels]`, the columns that count.
+      pos_label: the positive one of two classes, for average="binary".
+      average: "binary" for the value of `pos_label`; "macro" for the mean over classes; "weighted"
+        for their mean by weight of their items; "micro" for the value of the counts summed over
+        classes; "samples" for the mean over the rows of `[n, labels]`; None for one value a class.
       sample_weight: `[n]`.
-      zero_division: what 0 / 0 is, 0, 1 or NaN, which means leave out; "warn" is 0 with a warning.
-      as_dict: True, with average=None, to have {class: value} instead of an array.
+      zero_division: the value of 0 / 0: 0, 1, or NaN, which averages leave out; "warn" is 0 with a
+        warning.
+      as_dict: True, with average=None, to return {class: value} instead of an array.
 
     Returns:
-      A float; for average=None an array `[classes]`, float64, or a dict.
+      A float; with average=None an array `[classes]`, float64, or a dict.
 
     Raises:
-      ValueError: targets or options that do not go with each other, or lengths that differ.
+      ValueError: average="binary" with more than two classes, `pos_label` does not occur, targets
+        are of different kinds, or lengths differ.
 
-    A class neither true nor predicted is 0 / 0, and NaN only where all that is averaged is.
-    Time O(n log n), memory O(n); both O(n labels) of several labels an item.
+    A class without items that is never predicted is 0 / 0. An average is NaN only if all its values
+    are NaN. Time O(n log n), memory O(n); both O(n labels) for `[n, labels]`.
 
     Example:
       >>> from jaxmetrics.sklearn import f1_score
@@ -206,30 +212,33 @@ def fbeta_score(
 ) -> Any:
     """F-beta, as `sklearn.metrics.fbeta_score` returns it.
 
-    (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp), by class, as in `jaxmetrics.f_beta`.
+    (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp) of each class, as in `jaxmetrics.f_beta`.
 
     Args:
       y_true: `[n]`, numbers or strings; or `[n, labels]` of 0 and 1, also sparse.
-      y_pred: alike.
-      beta: at least 0, how much recall counts; infinity is recall.
-      labels: which classes, in which order; None for all that occur, sorted. Of several labels an
-        item, columns.
-      pos_label: the class, of two, for average="binary".
-      average: "binary"; "micro", of the counts summed over classes; "macro", the mean over classes;
-        "weighted", their mean by weight of their items; "samples", the mean over items of several
-        labels; None, one value a class.
+      y_pred: the predictions, in the form of `y_true`.
+      beta: how much recall counts against precision, at least 0: 0 is precision, infinity is
+        recall.
+      labels: the classes that count, in this order; None for all that occur, sorted. For
+        `[n, labels]`, the columns that count.
+      pos_label: the positive one of two classes, for average="binary".
+      average: "binary" for the value of `pos_label`; "macro" for the mean over classes; "weighted"
+        for their mean by weight of their items; "micro" for the value of the counts summed over
+        classes; "samples" for the mean over the rows of `[n, labels]`; None for one value a class.
       sample_weight: `[n]`.
-      zero_division: what 0 / 0 is, 0, 1 or NaN, which means leave out; "warn" is 0 with a warning.
-      as_dict: True, with average=None, to have {class: value} instead of an array.
+      zero_division: the value of 0 / 0: 0, 1, or NaN, which averages leave out; "warn" is 0 with a
+        warning.
+      as_dict: True, with average=None, to return {class: value} instead of an array.
 
     Returns:
-      A float; for average=None an array `[classes]`, float64, or a dict.
+      A float; with average=None an array `[classes]`, float64, or a dict.
 
     Raises:
-      ValueError: targets or options that do not go with each other, or lengths that differ.
+      ValueError: average="binary" with more than two classes, `pos_label` does not occur, targets
+        are of different kinds, or lengths differ.
 
-    A class neither true nor predicted is 0 / 0, and NaN only where all that is averaged is.
-    Time O(n log n), memory O(n); both O(n labels) of several labels an item.
+    A class without items that is never predicted is 0 / 0. An average is NaN only if all its values
+    are NaN. Time O(n log n), memory O(n); both O(n labels) for `[n, labels]`.
 
     Example:
       >>> from jaxmetrics.sklearn import fbeta_score
@@ -252,11 +261,11 @@ def fbeta_score(
 
 
 class _Quotient(NamedTuple):
-    """A metric before it is divided, and what to say where it cannot be."""
+    """The parts of a metric, and the words of the warning where the denominator is 0."""
 
     numerator: HostArray
     denominator: HostArray
-    name: str  # empty for no warning
+    name: str  # empty: no warning
     lacking: str = ""
 
 
@@ -317,7 +326,7 @@ def _check_options(metric: Any, average: str | None, zero_division: Any, as_dict
     if not is_nan and (isinstance(zero_division, bool) or zero_division not in ("warn", 0, 1)):
         raise ValueError(f"zero_division must be 'warn', 0, 1 or nan, got {zero_division!r}")
     if as_dict and average is not None:
-        raise ValueError(f"as_dict is of a value a class: write average=None, not {average!r}")
+        raise ValueError(f"as_dict needs one value a class: write average=None, not {average!r}")
     beta = metric.keywords["beta"] if isinstance(metric, partial) else 1
     if isinstance(beta, str) or not beta >= 0:
         raise ValueError(f"beta must be a number of at least 0, got {beta!r}")
@@ -326,7 +335,7 @@ def _check_options(metric: Any, average: str | None, zero_division: Any, as_dict
 def _names(
     targets: Targets, labels: ArrayLike | None, pos_label: Any, average: str | None
 ) -> HostArray:
-    """The classes that are asked for, in order."""
+    """The classes that count, in order."""
     if average == "binary":
         if targets.kind != "binary":
             others = [a for a in _AVERAGES if targets.multilabel or a != "samples"]
@@ -380,7 +389,7 @@ def _divided(quotient: _Quotient, average: str | None, zero_division: Any) -> Fl
 
 
 def _mean_of_defined(values: FloatArray, shares: Any) -> float:
-    """Of those that are not NaN; by their shares, unless these sum to 0."""
+    """The mean of the values that are not NaN, weighted by `shares` unless these sum to 0."""
     valid = ~np.isnan(values)
     if not valid.any():
         return float("nan")

@@ -37,20 +37,21 @@ def confusion_matrix(
 
     Args:
       y_true: `[n]`, numbers or strings.
-      y_pred: `[n]`, alike.
-      labels: which classes, in which order; None for all that occur, sorted. Items of others are
-        left out.
+      y_pred: `[n]`, the predictions, as `y_true`.
+      labels: the classes of the matrix, in this order; None for all that occur, sorted. Items of
+        other classes are left out.
       sample_weight: `[n]`.
-      normalize: "true", by rows; "pred", by columns; "all"; or None.
+      normalize: "true" divides each row by its sum, "pred" each column, "all" the whole matrix;
+        None divides nothing.
 
     Returns:
-      `[classes, classes]`, a row for each true class; int64 unless there are weights that are not
-      whole, or `normalize`.
+      `[classes, classes]`, a row for each true class: counts in int64; with `normalize` or weights
+      that are floats, float64.
 
     Raises:
-      ValueError: inputs of several labels an item, lengths that differ, or no item of `labels`.
+      ValueError: targets are `[n, labels]`, lengths differ, or no item of `y_true` is in `labels`.
 
-    Normalised rows and columns without items are 0. Warns where there is one class. Time
+    Normalised rows and columns without items are 0. Warns if only one class occurs. Time
     O(n log n + classes^2), memory O(n + classes^2).
 
     Example:
@@ -105,22 +106,22 @@ def accuracy_score(
 ) -> float:
     """Accuracy, as `sklearn.metrics.accuracy_score` returns it.
 
-    sum_i w_i [y_true_i = y_pred_i] / sum_i w_i; of several labels an item, all must be right.
+    sum_i w_i [y_true_i = y_pred_i] / sum_i w_i; of `[n, labels]` whole rows must agree.
 
     Args:
       y_true: `[n]`, numbers or strings; or `[n, labels]` of 0 and 1, also sparse.
-      y_pred: alike.
-      normalize: False for the weight of the items that are right, instead of their share.
+      y_pred: the predictions, in the form of `y_true`.
+      normalize: False returns the weight of the items that are right instead of their share.
       sample_weight: `[n]`.
 
     Returns:
       A float.
 
     Raises:
-      ValueError: kinds of targets that differ or are not of classes, or lengths that differ.
-      ZeroDivisionError: weights that sum to 0.
+      ValueError: targets are of different kinds or do not hold classes, or lengths differ.
+      ZeroDivisionError: weights sum to 0.
 
-    Nothing is NaN. Time O(n log n), memory O(n); both O(n labels) of several labels an item.
+    Never NaN. Time O(n log n), memory O(n); both O(n labels) for `[n, labels]`.
 
     Example:
       >>> from jaxmetrics.sklearn import accuracy_score
@@ -146,24 +147,24 @@ def balanced_accuracy_score(
     sample_weight: ArrayLike | None = None,
     adjusted: bool = False,
 ) -> float:
-    """The mean recall of the classes that occur, as scikit-learn's function of this name.
+    """Balanced accuracy, as `sklearn.metrics.balanced_accuracy_score` returns it.
 
-    mean over classes of y_true of tp / (tp + fn), as in `jaxmetrics.balanced_accuracy`.
+    The mean of tp / (tp + fn) over the classes in y_true, as in `jaxmetrics.balanced_accuracy`.
 
     Args:
       y_true: `[n]`, numbers or strings.
-      y_pred: `[n]`, alike.
+      y_pred: `[n]`, the predictions, as `y_true`.
       sample_weight: `[n]`.
-      adjusted: True to map chance to 0, and 1 to 1.
+      adjusted: True rescales the value so that chance is 0; 1 stays 1.
 
     Returns:
       A float.
 
     Raises:
-      ValueError: inputs of several labels an item, or lengths that differ.
+      ValueError: targets are `[n, labels]`, or lengths differ.
 
-    NaN where no class has weight, or `adjusted` of one class. Warns of classes of y_pred that are
-    not in y_true. Time O(n log n), memory O(n).
+    NaN if no class has weight, or with `adjusted` if only one has. Warns if y_pred has a class that
+    is not in y_true. Time O(n log n), memory O(n).
 
     Example:
       >>> from jaxmetrics.sklearn import balanced_accuracy_score
@@ -192,20 +193,20 @@ def matthews_corrcoef(
 ) -> float:
     """Matthews' correlation coefficient, as `sklearn.metrics.matthews_corrcoef` returns it.
 
-    The formula is that of `jaxmetrics.matthews_corrcoef`.
+    `jaxmetrics.matthews_corrcoef` has the formula.
 
     Args:
       y_true: `[n]`, numbers or strings.
-      y_pred: `[n]`, alike.
+      y_pred: `[n]`, the predictions, as `y_true`.
       sample_weight: `[n]`, not negative.
 
     Returns:
-      A float, at most 1.
+      A float from -1 to 1.
 
     Raises:
-      ValueError: inputs of several labels an item, lengths that differ, or a negative weight.
+      ValueError: targets are `[n, labels]`, lengths differ, or a weight is negative.
 
-    0 where all items are of one class, or are said to be. Time O(n log n), memory O(n).
+    0 if all items are of one class or are predicted as one class. Time O(n log n), memory O(n).
 
     Example:
       >>> from jaxmetrics.sklearn import matthews_corrcoef

@@ -34,19 +34,20 @@ def roc_curve(
     Formula and conventions are those of `jaxmetrics.roc_curve`.
 
     Args:
-      y_true: `[n]`, of two classes.
+      y_true: `[n]`, of two classes; of more only with `pos_label`, the class against the rest.
       y_score: `[n]`, higher is more positive.
-      pos_label: the positive class; needed unless the classes are {0, 1} or {-1, 1}.
+      pos_label: the positive class; required unless the classes are {0, 1} or {-1, 1}.
       sample_weight: `[n]`, not negative.
-      drop_intermediate: drop points midway between their neighbours.
+      drop_intermediate: True drops points midway between their neighbours.
 
     Returns:
       fpr, tpr, thresholds: `[points]`, float64.
 
     Raises:
-      ValueError: more than two classes, lengths that differ, values that are not finite.
+      ValueError: `pos_label` is required and missing, lengths differ, or a value is not finite.
 
-    A rate of an absent class is NaN, with an UndefinedMetricWarning. Time O(n log n), memory O(n).
+    The rate of an absent class is NaN, with an UndefinedMetricWarning. Time O(n log n), memory
+    O(n).
 
     Example:
       >>> from jaxmetrics.sklearn import roc_curve
@@ -81,17 +82,17 @@ def precision_recall_curve(
     Formula and conventions are those of `jaxmetrics.precision_recall_curve`.
 
     Args:
-      y_true: `[n]`, of two classes.
+      y_true: `[n]`, of two classes; of more only with `pos_label`, the class against the rest.
       y_score: `[n]`, higher is more positive.
-      pos_label: the positive class; needed unless the classes are {0, 1} or {-1, 1}.
+      pos_label: the positive class; required unless the classes are {0, 1} or {-1, 1}.
       sample_weight: `[n]`, not negative.
-      drop_intermediate: drop points whose true positives are those of both neighbours.
+      drop_intermediate: True drops points with the true positives of both their neighbours.
 
     Returns:
       precision, recall: `[points + 1]`, ending in (1, 0); thresholds: `[points]`, rising.
 
     Raises:
-      ValueError: more than two classes, lengths that differ, values that are not finite.
+      ValueError: `pos_label` is required and missing, lengths differ, or a value is not finite.
 
     Without positives recall is 1, with a warning. Time O(n log n), memory O(n).
 
@@ -122,23 +123,23 @@ def det_curve(
 ) -> Curve:
     """The detection error trade-off, as `sklearn.metrics.det_curve` returns it.
 
-    Formula and conventions are those of `jaxmetrics.det_curve`, less all but one of the points at
-    each end where a rate is 0.
+    Formula and conventions are those of `jaxmetrics.det_curve`. Of the points at each end where a
+    rate is 0, only one is kept.
 
     Args:
       y_true: `[n]`, of two classes.
       y_score: `[n]`, higher is more positive.
-      pos_label: the positive class; needed unless the classes are {0, 1} or {-1, 1}.
+      pos_label: the positive class; required unless the classes are {0, 1} or {-1, 1}.
       sample_weight: `[n]`, not negative.
-      drop_intermediate: drop points whose true positives are those of both neighbours.
+      drop_intermediate: True drops points with the true positives of both their neighbours.
 
     Returns:
       fpr, fnr, thresholds: `[points]`, thresholds rising.
 
     Raises:
-      ValueError: not two classes, lengths that differ, values that are not finite.
+      ValueError: there are not two classes, lengths differ, or a value is not finite.
 
-    Nothing is NaN. Time O(n log n), memory O(n).
+    Never NaN. Time O(n log n), memory O(n).
 
     Example:
       >>> from jaxmetrics.sklearn import det_curve
@@ -165,7 +166,7 @@ def det_curve(
 def _points(
     y_true: ArrayLike, y_score: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
 ) -> Curve:
-    """False and true positives at the distinct thresholds, which fall."""
+    """False and true positives at the distinct thresholds, highest first."""
     kind = type_of_target(y_true, input_name="y_true")
     if not (kind == "binary" or (kind == "multiclass" and pos_label is not None)):
         raise ValueError(f"{kind} format is not supported")

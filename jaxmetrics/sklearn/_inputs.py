@@ -1,4 +1,4 @@
-"""What every function here does with its inputs: scikit-learn's checks, and float64."""
+"""Inputs of every function here: scikit-learn's checks, padding to a few sizes, and float64."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ try:
     from sklearn.utils.multiclass import type_of_target
 except ImportError as error:
     raise ImportError(
-        "jaxmetrics.sklearn checks its inputs with scikit-learn: "
+        "jaxmetrics.sklearn needs scikit-learn, which checks its inputs: "
         "pip install 'jaxmetrics-exact[report]'"
     ) from error
 
@@ -51,7 +51,7 @@ def checked_scores(
 def in_float64(
     function: Callable[..., Any], scores: Any, truth: Any, weights: FloatArray | None
 ) -> Any:
-    """`function` of scores and labels `[n, ...]` in NumPy float64, compiled for few sizes of n."""
+    """`function` of scores and labels `[n, ...]`, in NumPy float64, compiled for few sizes of n."""
     n = len(scores)
     extra = padding(n)
 
@@ -71,8 +71,8 @@ def classes_of_columns(
 ) -> HostArray:
     """The classes in order, one for each column of scores.
 
-    `unequal` are scikit-learn's words, which differ by function, for a number of classes or of
-    labels that is not that of the columns.
+    `unequal` has scikit-learn's two messages, which differ by function: the number of classes, or
+    the number of given labels, is not the number of columns.
     """
     classes = np.unique(truth) if labels is None else _distinct_in_order(labels)
     if len(classes) != n_columns:
@@ -93,7 +93,7 @@ def _distinct_in_order(labels: ArrayLike) -> HostArray:
 
 
 def refuse_scores(scores: HostArray) -> NoReturn:
-    """Of several classes, scores that do not have a column for each."""
+    """Refuse scores of several classes that lack a column for each."""
     raise ValueError(
         "`y_score` needs to be of shape `(n_samples, n_classes)`, since `y_true` contains "
         f"multiple classes. Got `y_score.shape={scores.shape}`."
@@ -101,7 +101,7 @@ def refuse_scores(scores: HostArray) -> NoReturn:
 
 
 def padding(n: int) -> int:
-    """How many to add to n for one of a few sizes: at most a quarter, or 15."""
+    """How many items to add to n to reach one of a few sizes: at most n / 4, or 15."""
     return -n % (1 << max(4, n.bit_length() - 3))
 
 

@@ -1,4 +1,4 @@
-"""Metrics of ranked labels and documents, a row each."""
+"""Metrics of ranked labels and documents, one row an item, under scikit-learn's names."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from jaxmetrics.sklearn._inputs import (
 def label_ranking_average_precision_score(
     y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Average precision of each item's labels, averaged, as scikit-learn returns it.
+    """The mean average precision of the items' ranked labels, as scikit-learn returns it.
 
-    mean_i of `jaxmetrics.average_precision` over the labels of item i; 1 for an item that has none
-    of the labels, or all.
+    mean_i of `jaxmetrics.average_precision` over the labels of item i, which is 1 if none or all of
+    them are relevant.
 
     Args:
-      y_true: `[n, labels]` of 0 and 1, dense or sparse.
+      y_true: `[n, labels]`, 1 for relevant labels and 0 for others, dense or sparse.
       y_score: `[n, labels]`, higher is more relevant.
       sample_weight: `[n]`.
 
@@ -45,9 +45,10 @@ def label_ranking_average_precision_score(
       A float from 0 to 1.
 
     Raises:
-      ValueError: shapes that differ, values that are not finite, y_true of another kind.
+      ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
+      ZeroDivisionError: weights sum to 0, where scikit-learn returns NaN.
 
-    Nothing is NaN but for weights that sum to 0. Time O(n labels log labels), memory O(n labels).
+    Never NaN. Time O(n labels log labels), memory O(n labels).
 
     Example:
       >>> from jaxmetrics.sklearn import label_ranking_average_precision_score
@@ -64,13 +65,13 @@ def label_ranking_average_precision_score(
 def label_ranking_loss(
     y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """How many pairs of a relevant and another label are in the wrong order, or tie.
+    """The share of pairs of a relevant and an irrelevant label that are in the wrong order or tie.
 
-    mean_i of sum_(j relevant, k not) [s_ij <= s_ik] / number of such pairs; 0 for an item that has
-    none of the labels, or all.
+    mean_i of sum_(j relevant, k irrelevant) [s_ij <= s_ik] / number of such pairs, which is 0 if
+    none or all labels of item i are relevant.
 
     Args:
-      y_true: `[n, labels]` of 0 and 1, dense or sparse.
+      y_true: `[n, labels]`, 1 for relevant labels and 0 for others, dense or sparse.
       y_score: `[n, labels]`, higher is more relevant.
       sample_weight: `[n]`.
 
@@ -78,9 +79,10 @@ def label_ranking_loss(
       A float from 0, the best, to 1.
 
     Raises:
-      ValueError: shapes that differ, values that are not finite, y_true of another kind.
+      ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
+      ZeroDivisionError: weights sum to 0.
 
-    Nothing is NaN. Time O(n labels log labels), memory O(n labels).
+    Never NaN. Time O(n labels log labels), memory O(n labels).
 
     Example:
       >>> from jaxmetrics.sklearn import label_ranking_loss
@@ -104,23 +106,24 @@ def _in_wrong_order(table: ScoreTable) -> Array:
 def coverage_error(
     y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """How far down its ranking an item's labels reach, on average.
+    """The mean number of top labels that cover all relevant labels of an item.
 
-    mean_i of the number of labels that score at least as high as the lowest relevant one; 0 for an
-    item without relevant labels.
+    mean_i of the number of labels that score at least as high as the lowest relevant label of item
+    i, which is 0 without relevant labels.
 
     Args:
-      y_true: `[n, labels]` of 0 and 1.
+      y_true: `[n, labels]`, 1 for relevant labels and 0 for others.
       y_score: `[n, labels]`, higher is more relevant.
       sample_weight: `[n]`.
 
     Returns:
-      A float; the mean number of relevant labels is the best.
+      A float; the best possible value is the mean number of relevant labels.
 
     Raises:
-      ValueError: shapes that differ, values that are not finite, y_true of another kind.
+      ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
+      ZeroDivisionError: weights sum to 0.
 
-    Nothing is NaN. Time and memory O(n labels).
+    Never NaN. Time and memory O(n labels).
 
     Example:
       >>> from jaxmetrics.sklearn import coverage_error
@@ -131,7 +134,7 @@ def coverage_error(
     """
     y_true, y_score = check_array(y_true), check_array(y_score)
     relevant, scores = _relevant_and_scores(y_true, y_score, sample_weight)
-    # A sum without a sort, which a score table would need.
+    # A count needs no sort; a score table would.
     lowest = np.min(scores, axis=1, keepdims=True, where=relevant, initial=scores.max())
     depth = np.sum(scores >= lowest, axis=1)
     return _weighted_mean(np.where(relevant.any(axis=1), depth, 0), sample_weight)
@@ -148,24 +151,25 @@ def dcg_score(
 ) -> float:
     """Discounted cumulated gain, as `sklearn.metrics.dcg_score` returns it.
 
-    The mean over items of `jaxmetrics.dcg`, with logarithms of `log_base`.
+    The mean over rows of `jaxmetrics.dcg`, with logarithms to base `log_base`.
 
     Args:
       y_true: `[n, documents]`, the gain of each.
       y_score: `[n, documents]`, higher is better.
-      k: how many ranks count; None for all.
-      log_base: above 0.
+      k: how many top ranks count; None for all.
+      log_base: base of the discount's logarithm, above 0.
       sample_weight: `[n]`.
-      ignore_ties: whether there are none: of documents that tie the last comes first, in place of
-        the mean over their orders.
+      ignore_ties: False averages over the orders of tied documents; True puts the last of them
+        first.
 
     Returns:
       A float.
 
     Raises:
-      ValueError: shapes that differ, values that are not finite, k below 1.
+      ValueError: shapes differ, a value is not finite, or k is below 1.
+      ZeroDivisionError: weights sum to 0.
 
-    Nothing is NaN. Time O(n documents log documents), memory O(n documents).
+    Never NaN. Time O(n documents log documents), memory O(n documents).
 
     Example:
       >>> from jaxmetrics.sklearn import dcg_score
@@ -191,24 +195,24 @@ def ndcg_score(
 ) -> float:
     """Normalised discounted cumulated gain, as `sklearn.metrics.ndcg_score` returns it.
 
-    The mean over items of `jaxmetrics.ndcg`.
+    The mean over rows of `jaxmetrics.ndcg`.
 
     Args:
       y_true: `[n, documents]`, the gain of each, not negative.
       y_score: `[n, documents]`, higher is better.
-      k: how many ranks count; None for all.
+      k: how many top ranks count; None for all.
       sample_weight: `[n]`.
-      ignore_ties: whether there are none: of documents that tie the last comes first, in place of
-        the mean over their orders.
+      ignore_ties: False averages over the orders of tied documents; True puts the last of them
+        first.
 
     Returns:
-      A float from 0 to 1; an item without gain counts 0.
+      A float from 0 to 1; a row without gain counts as 0.
 
     Raises:
-      ValueError: shapes that differ, values that are not finite, k below 1, a negative gain, or
-        one document an item.
+      ValueError: shapes differ, a gain is negative, a row has one document, or k is below 1.
+      ZeroDivisionError: weights sum to 0.
 
-    Nothing is NaN. Time O(n documents log documents), memory O(n documents).
+    Never NaN. Time O(n documents log documents), memory O(n documents).
 
     Example:
       >>> from jaxmetrics.sklearn import ndcg_score
@@ -238,26 +242,28 @@ def top_k_accuracy_score(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """How often the class is among the k of highest score, as scikit-learn returns it.
+    """The share of items whose class is among the k highest scores, as scikit-learn returns it.
 
-    sum_i w_i [class i is among the first k] / sum_i w_i. Of classes that tie the last comes first.
+    sum_i w_i [the class of i is among its first k] / sum_i w_i. Of tied classes, the last is first.
 
     Args:
       y_true: `[n]`, the classes.
-      y_score: `[n, classes]`; or `[n]` for two, by which the second one is predicted above 0.5
-        where all are in [0, 1], else above 0.
-      k: how many classes count.
-      normalize: False for the sum of weights in place of the mean.
+      y_score: `[n, classes]`; or `[n]` for two classes: scores above 0.5 predict the second one,
+        above 0 if some score is outside of [0, 1].
+      k: how many top classes count.
+      normalize: False returns the summed weight of the hits instead of their share.
       sample_weight: `[n]`.
-      labels: the classes in order, where not all occur in y_true.
+      labels: the sorted classes, one for each column, if not all occur in `y_true`.
 
     Returns:
       A float.
 
     Raises:
-      ValueError: shapes that do not go with the classes, values that are not finite, k below 1.
+      ValueError: `y_score` does not have a column for each class, a value is not finite, or k is
+        below 1.
+      ZeroDivisionError: weights sum to 0, with `normalize`.
 
-    Nothing is NaN; a UndefinedMetricWarning where k leaves no class out. Time and memory
+    Never NaN. Warns with an UndefinedMetricWarning if k leaves no class out. Time and memory
     O(n classes).
 
     Example:
@@ -330,7 +336,7 @@ def _relevant_and_scores(
 def _graded(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: Any, k: int | None
 ) -> tuple[HostArray, FloatArray]:
-    """Gains and scores, `[n, documents]`."""
+    """Gains and scores `[n, documents]`, checked."""
     gains, scores = (check_array(x, ensure_2d=False) for x in (y_true, y_score))
     check_consistent_length(gains, scores, sample_weight)
     kind = type_of_target(gains)
@@ -350,7 +356,7 @@ def _check_k(k: int) -> None:
 def _of_lists(
     metric: Callable[..., Any], scores: FloatArray, labels: HostArray, k: int | None, last: bool
 ) -> FloatArray:
-    """A metric of ranked lists; of documents that tie the last one first, or the mean of orders."""
+    """A metric of ranked lists; `last` puts the last tied document first, else orders average."""
     options = {} if k is None else {"k": min(int(k), scores.shape[1])}
     if not last:
         return _values_of_rows(metric, scores, labels, **options)

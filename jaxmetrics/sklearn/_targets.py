@@ -1,4 +1,4 @@
-"""True and predicted classes, checked as scikit-learn does, as indices that can be counted."""
+"""True and predicted classes, with scikit-learn's checks, as indices that can be counted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from jaxmetrics.sklearn._inputs import (
 )
 
 _MULTILABEL = "multilabel-indicator"
-_MANY = 2**16  # items, from which on to sort them twice is worth avoiding
+_MANY = 2**16  # items from which on it pays to avoid a second sort
 
 
 class Targets(NamedTuple):
-    """Classes `[n]`, as indices into `classes` if asked for, or indicators `[n, labels]`; weights
+    """Classes `[n]`, as they are or as indices into `classes`, or indicators `[n, labels]`; weights
     `[n]`."""
 
     kind: str
@@ -43,7 +43,7 @@ def checked_targets(
     *,
     as_indices: bool = True,
 ) -> Targets:
-    """What scikit-learn's metrics of classes take, and its errors for what they do not."""
+    """The targets of scikit-learn's classification metrics, refused with its errors."""
     check_consistent_length(y_true, y_pred, sample_weight)
     if _few_integers(y_true) and _few_integers(y_pred):
         return _indexed(y_true, y_pred, sample_weight)
@@ -85,7 +85,7 @@ def checked_targets(
 
 
 def _kind(y: Any, name: str) -> str:
-    """The kind of target. Many strings are of several classes, until they are seen to be of two."""
+    """scikit-learn's kind; of many strings "multiclass", as `checked_targets` sorts them anyway."""
     strings = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind == "U"
     if strings and len(y) >= _MANY:
         return "multiclass"
@@ -94,14 +94,14 @@ def _kind(y: Any, name: str) -> str:
 
 
 def _few_integers(y: Any) -> bool:
-    """Whether its classes can be found by a table of all from the lowest to the highest."""
+    """Whether a table can find the classes without a sort: many integers in a narrow range."""
     if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iu" or len(y) < _MANY:
         return False
     return int(y.max()) - int(y.min()) < _MANY and abs(int(y.min())) < 2**62
 
 
 def _indexed(truth: HostArray, said: HostArray, sample_weight: ArrayLike | None) -> Targets:
-    """Of many integers of few values: as `checked_targets` of any, but without a sort."""
+    """As `checked_targets`, but without a sort, for targets of `_few_integers`."""
     own = [_distinct(y) for y in (truth, said)]
     classes = np.union1d(*own)
     kind = "binary" if len(classes) <= 2 else "multiclass"
@@ -118,7 +118,7 @@ def _distinct(y: HostArray) -> HostArray:
 
 
 def _looked_up(y: HostArray, own: HostArray, classes: HostArray) -> HostArray:
-    """The indices of y into the classes, of which its own are some."""
+    """The index of each y in `classes`; `own` are the distinct values of y."""
     table = np.zeros(own[-1] - own[0] + 1, np.int32)
     table[own - own[0]] = np.searchsorted(classes, own)
     index: HostArray = table[_steps_above(y, y.dtype.type(own[0]))]
@@ -126,13 +126,13 @@ def _looked_up(y: HostArray, own: HostArray, classes: HostArray) -> HostArray:
 
 
 def _steps_above(y: HostArray, lowest: Any) -> HostArray:
-    """y - lowest, which may be more than a narrow signed type holds: the unsigned one holds it."""
+    """y - lowest, as unsigned: it may overflow a narrow signed type, but not the unsigned one."""
     difference: HostArray = y - lowest
     return difference.view(difference.dtype.str.replace("i", "u"))
 
 
 def outcomes_of_targets(targets: Targets, *, samples: bool = False) -> Outcomes:
-    """The counts of each class and last of one more, that has none; of each label; or each row."""
+    """The counts of each class, then of one without items; of each label; or of each row."""
     weights = None if samples else targets.weights
     n_classes = len(targets.classes)
     if targets.multilabel:
@@ -150,19 +150,19 @@ def outcomes_of_targets(targets: Targets, *, samples: bool = False) -> Outcomes:
 
 
 def padded_classes(n_classes: int) -> int:
-    """One of a few numbers of classes, each compiled once; more than `n_classes`."""
+    """A power of 2 above `n_classes`, so that few numbers of classes are compiled."""
     return int(2 ** max(4, n_classes.bit_length()))
 
 
 def counted_rows(right: HostArray, weights: HostArray | None) -> tuple[Any, Any]:
-    """The weight of the rows that are right, and of those that are not."""
+    """The weight of the rows that are right, and of the others."""
     count = partial(_count, choice=Choice(None, "binary"))
     outcomes = in_float64(count, right, np.ones_like(right), weights)
     return outcomes.hits, outcomes.false_negatives
 
 
 def class_indices(names: Any, classes: HostArray) -> list[int]:
-    """The index of each name among the classes; one more than the last where it is none."""
+    """The index of each name in `classes`; `len(classes)` for a name that is not there."""
     known = {name: index for index, name in enumerate(classes.tolist())}
     return [known.get(name, len(classes)) for name in np.asarray(names).tolist()]
 
