@@ -181,17 +181,17 @@ OTHER_ROWS = (
     Row("logistic, shift 2.5", 25, 100, LOGISTIC(2.5), LOGISTIC()),
     Row("gamma 2, scale 4", 30, 300, GAMMA(0, 4), GAMMA()),
     Row(
-        "15 % contaminated, AUC .9",
+        "15 % contaminated, AUC 0.9",
         40,
         400,
         mixture(0.15, NORMAL(_shift(0.9)), NORMAL(0, 3)),
         NORMAL(),
     ),
     Row(
-        "10 % mislabelled, AUC .97", 20, 180, mixture(0.1, NORMAL(_shift(0.97)), NORMAL()), NORMAL()
+        "10 % mislabelled, AUC 0.97", 20, 180, mixture(0.1, NORMAL(_shift(0.97)), NORMAL()), NORMAL()
     ),
-    Row("binary, .7 and .8", 50, 100, levels(0.7, 0.3), levels(0.2, 0.8)),
-    Row("binary, .7 and .97", 50, 100, levels(0.7, 0.3), levels(0.03, 0.97)),
+    Row("binary, 0.7 and 0.8", 50, 100, levels(0.7, 0.3), levels(0.2, 0.8)),
+    Row("binary, 0.7 and 0.97", 50, 100, levels(0.7, 0.3), levels(0.03, 0.97)),
     Row(
         "five levels", 20, 20, levels(0.4, 0.25, 0.2, 0.1, 0.05), levels(0.05, 0.1, 0.2, 0.25, 0.4)
     ),
@@ -399,7 +399,7 @@ def _report(
         yield from _misses_table(name, [*found["goal"], *found["other"]])
     yield "\n## By the size of the smaller class\n"
     yield (
-        "Binormal scores, b = 1, AUC .8 and .95, with classes of n, n, of n, 10 n and of 10 n, n: "
+        "Binormal scores, b = 1, AUC 0.8 and 0.95, with classes of n, n, of n, 10 n and of 10 n, n: "
         f"the lowest and the highest coverage of the six. {_count(amounts['sizes'])} per row."
     )
     for name in METRICS:
@@ -429,7 +429,7 @@ def _coverage_table(name: str, goal: list[Result], other: list[Result]) -> Itera
         + [_coverage(result.tallies[name][method]) for method in methods]
         for result in (*goal, *other)
     ]
-    yield "Coverage; bold where it is not in .93 to .975. The goal is for the first nine rows.\n"
+    yield "Coverage; bold where it is not in 0.93 to 0.975. The goal is for the first nine rows.\n"
     yield from _table(head, rows)
 
 
@@ -442,7 +442,7 @@ def _goal_line(name: str, goal: list[Result]) -> str:
     ]
     reached = f"not reached at {'; '.join(outside)}" if outside else "reached"
     span = " to ".join(_share(f(coverages)) for f in (min, max))
-    return f"Goal for auto, .93 to .975 in each of the nine rows: {reached} ({span})."
+    return f"Goal for auto, 0.93 to 0.975 in each of the nine rows: {reached} ({span})."
 
 
 def _misses_table(name: str, results: list[Result]) -> Iterator[str]:
@@ -479,8 +479,8 @@ def _coverage(tally: Tally) -> str:
 
 
 def _share(value: float, digits: int = 3) -> str:
-    """A share without the leading zero."""
-    return f"{value:.{digits}f}".removeprefix("0")
+    """A share as text."""
+    return f"{value:.{digits}f}"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:

@@ -331,7 +331,7 @@ def test_the_tables_show_every_value_with_its_interval(folder, report):
     ]
     cells, limits = rows_of(differences)["a"]
     assert float(cells[0].rstrip(",")) == pytest.approx(difference["value"], abs=5e-4)
-    assert cells[1:4] == ["p", "<", ".001"]
+    assert cells[1:4] == ["p", "<", "0.001"]
     simultaneous = [difference["simultaneous_low"], difference["simultaneous_high"]]
     assert [*map(float, limits[0])] == pytest.approx(simultaneous, abs=5e-4)
     assert rows_of(differences)[best][0][:2] == ["best", "+"]
@@ -429,9 +429,9 @@ def test_many_models_are_drawn_without_bands(folder, monkeypatch):
 
 @pytest.mark.parametrize(
     ("value", "digits", "text"),
-    [(0.97722, 4, ".9772"), (1.0, 3, "1.000"), (-0.0211, 3, "-.021"), (-1e-9, 3, ".000")],
+    [(0.97722, 4, "0.9772"), (1.0, 3, "1.000"), (-0.0211, 3, "-0.021"), (-1e-9, 3, "0.000")],
 )
-def test_numbers_are_printed_without_the_zero_before_the_point(value, digits, text):
+def test_numbers_are_printed_with_the_zero_before_the_point(value, digits, text):
     assert _cells.fixed(value, digits) == text
 
 
@@ -458,7 +458,7 @@ def test_what_is_too_wide_for_a_terminal_is_several_tables():
         assert max(map(len, lines)) <= width
         printed = " ".join(lines)
         assert [printed.count(f"metric {i}") for i in range(8)] == [1] * 8
-        assert printed.count("[.375, .625]") == 8
+        assert printed.count("[0.375, 0.625]") == 8
 
 
 def test_progress_is_for_terminals_and_work_that_takes_long(monkeypatch, capsys):

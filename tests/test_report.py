@@ -203,17 +203,18 @@ def test_findings_say_who_is_best_and_who_is_not_significantly_worse():
     found = _findings_of([0.5, 0.7, 0.8], [False, False, True], difference)
     assert found.metric == "Area under"
     assert found.answer == (
-        "z has the highest value, .800 [.700, .900], and is significantly better than all others"
+        "z has the highest value, 0.800 [0.700, 0.900], and is significantly better than all others"
     )
     assert found.detail.startswith(
         "All pairs of models are compared, with simultaneous 90 % confidence intervals; x is "
     )
-    assert "; x is lower by .300 [.250, .350], p = .020; y is lower by .100" in found.detail
+    assert "; x is lower by 0.300 [0.250, 0.350], p = 0.020; y is lower by 0.100" in found.detail
     found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference)
     assert found.answer.endswith("; not significantly worse: x and y")
     found = _findings_of([0.8, 0.7], [True, False], [[0, 0.1], [-0.1, 0]])
-    assert found.answer == "x has the highest value, .800 [.700, .900], and is significantly better"
-    assert "y is lower by .100 [.050, .150]" in found.detail
+    best = "x has the highest value, 0.800 [0.700, 0.900], and is significantly better"
+    assert found.answer == best
+    assert "y is lower by 0.100 [0.050, 0.150]" in found.detail
     # Outside of the best set, which is one-sided, but its two-sided interval includes 0.
     found = _findings_of([0.8, 0.77], [True, False], [[0, 0.03], [-0.03, 0]])
     assert found.answer.endswith(

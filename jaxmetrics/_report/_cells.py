@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,12 +77,12 @@ def decimals_of(widths: FloatArray) -> int:
 
 
 def fixed(value: float, digits: int) -> str:
-    """A number without the zero before its point; a dash if it is undefined."""
-    return "-" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:z.{digits}f}")
+    """A number with so many decimals; a dash if it is undefined."""
+    return "-" if math.isnan(value) else f"{value:z.{digits}f}"
 
 
 def p_value(p: float) -> str:
-    """A p-value as text, such as "p = .012"."""
+    """A p-value as text, such as "p = 0.012"."""
     if math.isnan(p):
         return "p = -"
-    return "p < .001" if p < 0.001 else f"p = {fixed(p, 3)}"
+    return "p < 0.001" if p < 0.001 else f"p = {fixed(p, 3)}"
