@@ -188,7 +188,11 @@ OTHER_ROWS = (
         NORMAL(),
     ),
     Row(
-        "10 % mislabelled, AUC 0.97", 20, 180, mixture(0.1, NORMAL(_shift(0.97)), NORMAL()), NORMAL()
+        "10 % mislabelled, AUC 0.97",
+        20,
+        180,
+        mixture(0.1, NORMAL(_shift(0.97)), NORMAL()),
+        NORMAL(),
     ),
     Row("binary, 0.7 and 0.8", 50, 100, levels(0.7, 0.3), levels(0.2, 0.8)),
     Row("binary, 0.7 and 0.97", 50, 100, levels(0.7, 0.3), levels(0.03, 0.97)),
@@ -399,7 +403,7 @@ def _report(
         yield from _misses_table(name, [*found["goal"], *found["other"]])
     yield "\n## By the size of the smaller class\n"
     yield (
-        "Binormal scores, b = 1, AUC 0.8 and 0.95, with classes of n, n, of n, 10 n and of 10 n, n: "
+        "Binormal scores, b = 1, AUC 0.8 and 0.95, classes of n, n, of n, 10 n and of 10 n, n: "
         f"the lowest and the highest coverage of the six. {_count(amounts['sizes'])} per row."
     )
     for name in METRICS:

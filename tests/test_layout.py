@@ -35,7 +35,7 @@ ROOMS = (
 
 # JAX's internals change without notice, so that these files alone are to know of them.
 INTERNALS = ("jax._src", "jax.interpreters", "jax.extend", "jax.core")
-OF_INTERNALS = ("jaxmetrics._base.double",)
+OF_INTERNALS = ("jaxmetrics._base.primitives",)
 
 
 def _name(path):

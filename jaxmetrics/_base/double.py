@@ -1,18 +1,19 @@
-"""Double precision under every transformation: the one file that touches JAX's internals."""
+"""Double precision under every transformation."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import jax
-from jax.interpreters import batching, mlir
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base.numerics import is_inexact
+from jaxmetrics._base.primitives import linear, opaque
 
 R = TypeVar("R")
 
@@ -37,41 +38,48 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     JAX batches, transposes and lowers a program after it was traced, outside of any context, and
     would mix 32 and 64 bits. So the program is one primitive, which is batched and lowered in the
     context, and its derivative is a rule of its own, which is again such a program and can be
-    differentiated again. Inputs that are not floating have no derivative.
+    differentiated again, in either mode. Inputs that are not floating have no derivative.
     """
+    rule = jax.custom_jvp(opaque(function, double_precision))
 
-    def run(*leaves: Any) -> Any:
-        with double_precision():
-            program, shapes = jax.make_jaxpr(function, return_shape=True)(*leaves)
-        results = _bind(leaves, program)
-        return jax.tree.unflatten(jax.tree.structure(shapes), results)
+    @functools.partial(rule.defjvp, symbolic_zeros=True)
+    def _(leaves: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        moving = [i for i, x in enumerate(tangents) if not isinstance(x, SymbolicZero)]
+        results = rule(*leaves)
 
-    def forward(*leaves: Any) -> tuple[Any, tuple[Any, ...]]:
-        return rule(*leaves), leaves
+        def of_moving(leaves: Any) -> tuple[Callable[..., list[Any]], list[Any]]:
+            """The floating results as a function of what has a tangent, and the latter."""
 
-    def backward(leaves: tuple[Any, ...], cotangents: Any) -> tuple[Any, ...]:
-        floating = [i for i, leaf in enumerate(leaves) if is_inexact(leaf)]
-        flat, tree = jax.tree.flatten(cotangents)
+            def run(*values: Any) -> list[Any]:
+                given = list(leaves)
+                for i, value in zip(moving, values, strict=True):
+                    given[i] = value
+                return [x for x in jax.tree.leaves(function(*given)) if is_inexact(x)]
 
-        def pull_back(*arrays: Any) -> Any:
-            primals, flat = list(arrays[: len(leaves)]), arrays[len(leaves) :]
+            return run, [leaves[i] for i in moving]
 
-            def of_floating(*values: Any) -> Any:
-                for i, value in zip(floating, values, strict=True):
-                    primals[i] = value
-                return function(*primals)
+        def pushed(leaves: Any, tangents: Any) -> Any:
+            def push(*arrays: Any) -> Any:
+                function, values = of_moving(arrays[: len(leaves)])
+                return jax.jvp(function, values, list(arrays[len(leaves) :]))[1]
 
-            return jax.vjp(of_floating, *(primals[i] for i in floating))[1](
-                jax.tree.unflatten(tree, flat)
-            )
+            return in_double(push)(*leaves, *tangents)
 
-        gradients: list[Any] = [None] * len(leaves)
-        for i, gradient in zip(floating, in_double(pull_back)(*leaves, *flat), strict=True):
-            gradients[i] = gradient
-        return tuple(gradients)
+        def pulled(leaves: Any, cotangents: Any) -> Any:
+            def pull(*arrays: Any) -> Any:
+                function, values = of_moving(arrays[: len(leaves)])
+                return jax.vjp(function, *values)[1](list(arrays[len(leaves) :]))
 
-    rule = jax.custom_vjp(run)
-    rule.defvjp(forward, backward)
+            return in_double(pull)(*leaves, *cotangents)
+
+        flat, tree = jax.tree.flatten(results)
+        like = [x for x in flat if is_inexact(x)]
+        floating = iter(linear(pushed, pulled, leaves, [tangents[i] for i in moving], like))
+        slopes = [
+            next(floating) if is_inexact(x) else np.zeros(x.shape, jax.dtypes.float0) for x in flat
+        ]
+        return results, jax.tree.unflatten(tree, slopes)
+
     return rule
 
 
@@ -110,52 +118,3 @@ def double_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R
         return call
 
     return decorate
-
-
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """A traced program, which JAX is not to look into."""
-
-    jaxpr: Any
-
-    def __call__(self, *arrays: Any) -> Any:
-        return jax.core.eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *arrays)
-
-
-def _bind(arrays: Sequence[Any], jaxpr: Any) -> list[Any]:
-    results: list[Any] = _primitive().bind(*arrays, program=_Program(jaxpr))
-    return results
-
-
-def _run(*arrays: Any, program: _Program) -> Any:
-    with double_precision():
-        return jax.jit(program)(*arrays)
-
-
-def _results(*_: Any, program: _Program) -> Any:
-    return program.jaxpr.out_avals
-
-
-def _lower(context: Any, *arrays: Any, program: _Program) -> Any:
-    with double_precision():
-        return mlir.lower_fun(program, multiple_results=True)(context, *arrays)
-
-
-def _batch(arrays: Any, axes: Any, *, program: _Program) -> Any:
-    with double_precision():
-        batched = jax.make_jaxpr(jax.vmap(program, in_axes=tuple(axes)))(*arrays)
-    results = _bind(arrays, batched)
-    return results, [0] * len(results)
-
-
-@functools.cache
-def _primitive() -> Any:
-    from jax.extend.core import Primitive  # here, as it takes longer than all else to import
-
-    primitive = Primitive("double_precision")
-    primitive.multiple_results = True
-    primitive.def_impl(_run)
-    primitive.def_abstract_eval(_results)
-    mlir.register_lowering(primitive, _lower)
-    batching.primitive_batchers[primitive] = _batch
-    return primitive

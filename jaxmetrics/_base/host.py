@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base.primitives import is_traced
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
@@ -18,7 +19,7 @@ R = TypeVar("R")
 
 def is_concrete(array: Any) -> bool:
     """Whether the values are known now, not traced."""
-    return not isinstance(array, jax.core.Tracer)
+    return not is_traced(array)
 
 
 def all_concrete(*arrays: Any) -> bool:

@@ -23,8 +23,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base.double import ordinary_promotion
+from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
 
 _BLOCK = 16  # items whose pairs are summed one by one
@@ -107,7 +109,7 @@ def _alternating(degree: int) -> Coefficients:
     return tuple(found)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None) -> Array:
     """At each item the sum over j of `weights[j] f(places[j] - places[i])`.
 
@@ -121,7 +123,7 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
     Returns:
       `[..., n]`, the item itself included.
     """
-    with ordinary_promotion():  # also in a gradient, traced in the caller's modes
+    with ordinary_promotion():  # also in a derivative, traced in the caller's modes
         below = _from_behind(kernel.below, places, weights, opens, itself=True)
         # Read the other way round, those above come first.
         closes = None if opens is None else jnp.flip(jnp.roll(opens, -1))
@@ -130,25 +132,53 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
     return below + above
 
 
-def _forward(kernel: Kernel, places: Array, weights: Array, opens: Array | None) -> Any:
-    return pair_sums(kernel, places, weights, opens), (places, weights, opens)
+class _Moving(NamedTuple):
+    """Tangents, or cotangents, of what has one."""
+
+    places: Array | None
+    weights: Array | None
 
 
-def _backward(kernel: Kernel, residuals: Any, cotangents: Array) -> Any:
-    places, weights, opens = residuals
-    slope = kernel.derivative()
-    if slope.mirrored() == slope:  # one sum of both, which is half the work
-        both = pair_sums(slope, places, jnp.stack([cotangents, weights]), opens)
-        at_sources, at_targets = both
-    else:
-        at_sources = pair_sums(slope.mirrored(), places, cotangents, opens)
-        at_targets = pair_sums(slope, places, weights, opens)
-    to_places = weights * at_sources - cotangents * at_targets
-    to_places = jnp.sum(to_places.reshape(-1, len(places)), 0)
-    return to_places, pair_sums(kernel.mirrored(), places, cotangents, opens), None
+@functools.partial(pair_sums.defjvp, symbolic_zeros=True)
+def _derivative(kernel: Kernel, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    moving = _Moving(*(None if isinstance(x, SymbolicZero) else x for x in tangents[:2]))
+    sums = pair_sums(kernel, *primals)
+    transpose = functools.partial(_pulled_back, kernel, [x is not None for x in moving])
+    pushed = functools.partial(_pushed_forward, kernel)
+    return sums, linear(pushed, transpose, primals, moving, sums)
 
 
-pair_sums.defvjp(_forward, _backward)
+def _pushed_forward(kernel: Kernel, primals: Any, tangents: _Moving) -> Array:
+    places, weights, opens = primals
+    parts = []
+    if tangents.weights is not None:
+        parts.append(pair_sums(kernel, places, tangents.weights, opens))
+    if tangents.places is not None:
+        with ordinary_promotion():
+            both = jnp.stack([weights * tangents.places, weights])
+            of_sources, at_targets = pair_sums(kernel.derivative(), places, both, opens)
+            parts.append(of_sources - tangents.places * at_targets)
+    return functools.reduce(jnp.add, parts)
+
+
+def _pulled_back(
+    kernel: Kernel, wanted: Sequence[bool], primals: Any, cotangents: Array
+) -> _Moving:
+    places, weights, opens = primals
+    to_places = to_weights = None
+    if wanted[0]:
+        slope = kernel.derivative()
+        if slope.mirrored() == slope:  # one sum of both, which is half the work
+            both = pair_sums(slope, places, jnp.stack([cotangents, weights]), opens)
+            at_sources, at_targets = both
+        else:
+            at_sources = pair_sums(slope.mirrored(), places, cotangents, opens)
+            at_targets = pair_sums(slope, places, weights, opens)
+        to_places = weights * at_sources - cotangents * at_targets
+        to_places = jnp.sum(to_places.reshape(-1, len(places)), 0)
+    if wanted[1]:
+        to_weights = pair_sums(kernel.mirrored(), places, cotangents, opens)
+    return _Moving(to_places, to_weights)
 
 
 class _State(NamedTuple):

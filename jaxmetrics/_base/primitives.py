@@ -1,0 +1,260 @@
+"""Two primitives that JAX lacks. Only this file uses what is not JAX's public API.
+
+`opaque` is a program that is traced, batched and lowered in a context. `linear` is a linear
+function with a transpose of its own. What they use in JAX 0.10.2 and 0.12.0, and what to write
+when it goes:
+
+jax.extend.core.Primitive
+    Defines both. Then: a subclass of `jax.experimental.hijax.HiPrim`, whose methods are the rules
+    below, and replace the next three.
+jax.interpreters.mlir: lower_fun, register_lowering
+    The rule of lowering.
+jax.interpreters.batching: fancy_primitive_batchers, bdim_at_front
+    The rule of vmap. `primitive_batchers` is an older form, which does not know the mesh.
+jax.interpreters.ad: primitive_jvps, primitive_transposes, Zero, instantiate_zeros,
+  is_undefined_primal
+    The rules of derivatives.
+jax.extend.core.jaxpr_as_fun
+    Evaluates a traced program. Then: `jax.core.eval_jaxpr`.
+out_avals of what jax.make_jaxpr returns, and jax.extend.core.unmapped_aval
+    The types of results, and of a batch of them. Then: `jax.typeof` of them under `jax.eval_shape`.
+jax.core.Tracer
+    Whether a value is traced. Then: whether `numpy.asarray` of it raises
+    `jax.errors.TracerArrayConversionError`.
+jax.enable_x64, entered while JAX traces in 32 bits
+    It is public, but nothing says that this works. Then: `jax_explicit_x64_dtypes`, see below.
+
+`linear` can go when `jax.custom_derivatives.linear_call` can be batched, and differentiated with
+respect to its residuals.
+
+`jax_explicit_x64_dtypes="allow"` does not replace `opaque` (tried in both versions, x64 off):
+- Set by a user for the whole process, it suffices for sort, cumsum, searchsorted, scatter, scan and
+  cond of 64 bits, eagerly and under jit, vmap, grad and hessian.
+- Set by us while a program is traced, it does not: the transpose of a gather, which JAX traces
+  later, makes zeros of 32 bits. JAX has no public context that sets it.
+- Under it, what names no dtype has 32 bits: NumPy's arrays, constants, quotients of integers. A
+  user's metric is made of these. argmax and betainc of float64 raise a TypeError.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.interpreters import ad, batching, mlir
+
+Context = Callable[[], AbstractContextManager[Any]]
+
+
+def is_traced(array: Any) -> bool:
+    """Whether the values are not known now."""
+    return isinstance(array, jax.core.Tracer)
+
+
+def opaque(function: Callable[..., Any], context: Context) -> Callable[..., Any]:
+    """`function` of arrays, traced, batched and lowered in a context. It has no derivative."""
+
+    def run(*arrays: Any) -> Any:
+        with context():
+            jaxpr, shapes = jax.make_jaxpr(function, return_shape=True)(*arrays)
+        results = _opaque().bind(*arrays, program=_Program(jaxpr, context))
+        return jax.tree.unflatten(jax.tree.structure(shapes), results)
+
+    return run
+
+
+def linear(
+    function: Callable[[Any, Any], Any],
+    transpose: Callable[[Any, Any], Any],
+    fixed: Any,
+    arguments: Any,
+    like: Any,
+) -> Any:
+    """`function(fixed, arguments)`, linear in the arguments, with a transpose of its own.
+
+    It can be batched, and differentiated with respect to all, any number of times. Either function
+    is traced only where it is called, so that one that is only transposed costs nothing.
+
+    Args:
+      function: of two pytrees of arrays.
+      transpose: `transpose(fixed, cotangents)`, of the structure of the arguments.
+      fixed: in which the functions need not be linear.
+      arguments: in which `function` is.
+      like: a pytree of arrays, of the types of the result.
+    """
+    (known, of_known), (moving, of_moving), (results, of_results) = map(
+        jax.tree.flatten, (fixed, arguments, like)
+    )
+    call = _Linear(function, transpose, of_known, of_moving, of_results)
+    types = tuple(jax.typeof(x) for x in results)
+    bound = _linear().bind(*known, *moving, call=call, types=types)
+    return jax.tree.unflatten(of_results, bound)
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A traced program, which JAX is not to look into."""
+
+    jaxpr: Any
+    context: Context
+
+    def __call__(self, *arrays: Any) -> Any:
+        from jax.extend.core import jaxpr_as_fun
+
+        return jaxpr_as_fun(self.jaxpr)(*arrays)
+
+
+def _run_opaque(*arrays: Any, program: _Program) -> Any:
+    with program.context():
+        return jax.jit(program)(*arrays)
+
+
+def _types_of_opaque(*_: Any, program: _Program) -> Any:
+    return program.jaxpr.out_avals
+
+
+def _lower_opaque(lowering: Any, *arrays: Any, program: _Program) -> Any:
+    with program.context():
+        return mlir.lower_fun(program, multiple_results=True)(lowering, *arrays)
+
+
+def _batch_opaque(axis: Any, arrays: Any, axes: Any, *, program: _Program) -> Any:
+    del axis
+    if all(x is None for x in axes):
+        return _opaque().bind(*arrays, program=program), [None] * len(program.jaxpr.out_avals)
+    results = opaque(jax.vmap(program, in_axes=tuple(axes)), program.context)(*arrays)
+    return results, [0] * len(results)
+
+
+@functools.cache
+def _opaque() -> Any:
+    primitive = _primitive("opaque")
+    primitive.def_impl(_run_opaque)
+    primitive.def_abstract_eval(_types_of_opaque)
+    mlir.register_lowering(primitive, _lower_opaque)
+    batching.fancy_primitive_batchers[primitive] = _batch_opaque
+    return primitive
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """A linear function and its transpose, and the structures of what they take and return."""
+
+    function: Callable[[Any, Any], Any]
+    transpose: Callable[[Any, Any], Any]
+    fixed: Any
+    arguments: Any
+    results: Any
+
+    def split(self, arrays: Any) -> tuple[list[Any], list[Any]]:
+        n = self.fixed.num_leaves
+        return list(arrays[:n]), list(arrays[n:])
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        fixed, arguments = self.split(arrays)
+        given = self.fixed.unflatten(fixed), self.arguments.unflatten(arguments)
+        return jax.tree.leaves(self.function(*given))
+
+    def transposed(self) -> _Linear:
+        return _Linear(self.transpose, self.function, self.fixed, self.results, self.arguments)
+
+    def batched(self, axes: Any) -> _Linear:
+        """With axes of what is fixed; all else has the leading one."""
+        in_axes = (self.fixed.unflatten(axes), 0)
+        function, transpose = (jax.vmap(f, in_axes) for f in (self.function, self.transpose))
+        return _Linear(function, transpose, self.fixed, self.arguments, self.results)
+
+
+def _run_linear(*arrays: Any, call: _Linear, types: Any) -> Any:
+    del types
+    return jax.jit(call)(*arrays)
+
+
+def _types_of_linear(*_: Any, call: _Linear, types: Any) -> Any:
+    del call
+    return list(types)
+
+
+def _lower_linear(lowering: Any, *arrays: Any, call: _Linear, types: Any) -> Any:
+    del types
+    return mlir.lower_fun(call, multiple_results=True)(lowering, *arrays)
+
+
+def _batch_linear(axis: Any, arrays: Any, axes: Any, *, call: _Linear, types: Any) -> Any:
+    from jax.extend.core import unmapped_aval
+
+    if all(x is None for x in axes):
+        return _linear().bind(*arrays, call=call, types=types), [None] * len(types)
+    size, mesh_axis = axis.size, axis.explicit_mesh_axis
+    fixed, arguments = call.split(arrays)
+    of_fixed, of_arguments = call.split(axes)
+    # All arguments are batched, as all cotangents will be.
+    arguments = [
+        batching.bdim_at_front(x, at, size, mesh_axis)
+        for x, at in zip(arguments, of_arguments, strict=True)
+    ]
+    types = tuple(unmapped_aval(size, 0, x, mesh_axis) for x in types)
+    results = _linear().bind(*fixed, *arguments, call=call.batched(of_fixed), types=types)
+    return results, [0] * len(results)
+
+
+def _push_linear(primals: Any, tangents: Any, *, call: _Linear, types: Any) -> Any:
+    fixed, arguments = call.split(tangents)
+    if all(type(x) is ad.Zero for x in fixed):
+        bind = functools.partial(_linear().bind, call=call, types=types)
+        known = call.split(primals)[0]
+        return bind(*primals), bind(*known, *map(_instantiated, arguments))
+    moving = [i for i, x in enumerate(tangents) if type(x) is not ad.Zero]
+
+    def of_moving(*values: Any) -> list[Any]:
+        arrays = list(primals)
+        for i, value in zip(moving, values, strict=True):
+            arrays[i] = value
+        return call(*arrays)
+
+    return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+
+
+def _transpose_linear(cotangents: Any, *arrays: Any, call: _Linear, types: Any) -> Any:
+    del types
+    if all(type(x) is ad.Zero for x in cotangents):
+        return [None] * len(arrays)
+    fixed, arguments = call.split(arrays)
+    unknown = [ad.is_undefined_primal(x) for x in arguments]
+    results = _linear().bind(
+        *fixed,
+        *map(_instantiated, cotangents),
+        call=call.transposed(),
+        types=tuple(x.aval if ad.is_undefined_primal(x) else jax.typeof(x) for x in arguments),
+    )
+    wanted = [x if each else None for x, each in zip(results, unknown, strict=True)]
+    return [None] * len(fixed) + wanted
+
+
+def _instantiated(tangent: Any) -> Any:
+    with jax.enable_x64(True):  # in which zeros of either size are what they should be
+        return ad.instantiate_zeros(tangent)
+
+
+@functools.cache
+def _linear() -> Any:
+    primitive = _primitive("linear")
+    primitive.def_impl(_run_linear)
+    primitive.def_abstract_eval(_types_of_linear)
+    mlir.register_lowering(primitive, _lower_linear)
+    batching.fancy_primitive_batchers[primitive] = _batch_linear
+    ad.primitive_jvps[primitive] = _push_linear
+    ad.primitive_transposes[primitive] = _transpose_linear
+    return primitive
+
+
+def _primitive(name: str) -> Any:
+    from jax.extend.core import Primitive  # here, as it takes longer than all else to import
+
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+    return primitive

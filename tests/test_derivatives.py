@@ -1,0 +1,188 @@
+"""Forward mode agrees with reverse mode, and with finite differences, of metrics and losses."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from registry import METRICS
+
+import jaxmetrics as jm
+from jaxmetrics._base.double import in_double
+from jaxmetrics._roc.metric import traits
+
+pytestmark = pytest.mark.xdist_group("derivatives")  # what is compiled once serves all
+
+N = 20  # items; more than one block of the sums over pairs
+RNG = np.random.default_rng(7)
+LABELS = np.arange(N) % 3 == 0
+SCORES, WEIGHTS = RNG.normal(size=N) + LABELS, RNG.random(N) + 0.2
+TIED = SCORES.round(1).astype(np.float32)
+SURROGATES = ("hinge", "squared_hinge", "square", "logistic", "sigmoid")
+
+
+def of_batch(module, **options):
+    """A mini-batch loss whose slots were visited before."""
+    index = np.arange(N)
+    state = module.apply(module.init(N), SCORES[::-1], LABELS, index, **options)[1]
+    return lambda *items, **more: module.apply(state, *items, index, **options, **more)[0]
+
+
+def approx_ndcg(scores, labels, weights):
+    """Of two lists, whose grades are the weights."""
+    del labels
+    segments = {"segments": np.arange(N) // 10, "num_segments": 2}
+    return jnp.sum(jm.losses.approx_ndcg_loss(scores, jax.lax.stop_gradient(weights), **segments))
+
+
+LOSSES = {
+    "recall": partial(jm.losses.recall_at_fpr_loss, max_fpr=0.3),
+    "average precision": jm.losses.average_precision_loss,
+    "approx ndcg": approx_ndcg,
+}
+for name in SURROGATES:
+    options = {"surrogate": name}
+    LOSSES |= {
+        f"pairwise {name}": partial(jm.losses.pairwise_auc_loss, **options),
+        f"partial {name}": partial(jm.losses.partial_auc_loss, max_fpr=0.4, min_tpr=0.2, **options),
+        f"kl {name}": of_batch(jm.losses.kl_partial_auc, **options),
+        f"cvar {name}": of_batch(jm.losses.cvar_partial_auc, max_fpr=0.4, **options),
+    }
+SMOOTH = {entry.name: entry.metric for entry in METRICS if traits(entry.metric).smooth}
+FAST = ("roc_auc", "average_precision", "recall", "average precision", "approx ndcg")
+FAST += ("pairwise squared_hinge", "partial hinge", "kl squared_hinge", "cvar squared_hinge")
+# The others with -m slow.
+EVERY = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
+        for name in (*SMOOTH, *LOSSES)
+    ],
+)
+
+
+def case(name):
+    """A function of one vector, of weights or of scores and weights, and where to look at it."""
+    if name in SMOOTH:
+
+        def metric(weights):
+            return jnp.sum(jnp.cos(SMOOTH[name](TIED, LABELS, weights=weights)))
+
+        return metric, WEIGHTS
+
+    def loss(both):
+        return LOSSES[name](both[:N], LABELS, weights=both[N:])
+
+    return loss, np.concatenate([SCORES, WEIGHTS])
+
+
+def all_derivatives(function, at, along):
+    """By name, what is to be equal, the reverse mode's first."""
+
+    def slope_along(x):
+        return jax.jvp(function, (x,), (along,))[1]
+
+    slope = jax.grad(function)
+    curvature = jax.jacrev(slope)(at)
+    return {
+        "gradient": (slope(at), jax.jacfwd(function)(at)),
+        "along": (slope(at) @ along, jax.linearize(function, at)[1](along)),
+        "hessian": (curvature, jax.hessian(function)(at)),
+        "hessian along": (curvature @ along, jax.grad(slope_along)(at)),
+    }
+
+
+@EVERY
+def test_forward_mode_is_reverse_mode(name, x64):
+    function, at = case(name)
+    along = np.random.default_rng(1).normal(size=len(at))
+    found = jax.jit(partial(all_derivatives, function))(at, along)
+    for expected, *others in found.values():
+        for other in others:
+            assert other.dtype == np.float64
+            assert_allclose(other, expected, rtol=1e-9, atol=1e-11)
+    gradient, slope = found["gradient"][0], found["along"][0]
+    assert np.isfinite(gradient).all()
+    assert abs(slope) > 1e-3
+    if name.startswith(("kl", "cvar")):
+        return  # their gradients are not those of their values
+    if name in LOSSES:
+        along[N:] = 0  # which items are at the top is held fixed in a derivative
+    values = jax.jit(jax.vmap(function))(at + np.array([[1e-6], [-1e-6]]) * along)
+    assert_allclose((values[0] - values[1]) / 2e-6, gradient @ along, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "roc_auc",
+        "pairwise squared_hinge",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("recall", "partial sigmoid")),
+    ],
+)
+def test_without_x64_under_vmap_and_scan(name):
+    """In float32, of a batch, in a loop, of what is checkpointed."""
+    function, at = case(name)
+    rng = np.random.default_rng(2)
+    at = (at + 0.1 * rng.random((3, len(at)))).astype(np.float32)
+    along = rng.normal(size=at.shape).astype(np.float32)
+
+    def step(total, row):
+        derivative = jax.jvp(jax.checkpoint(function), *((x,) for x in row))[1]
+        return total + derivative, derivative
+
+    def product(at, along):
+        return jax.jvp(jax.grad(function), (at,), (along,))[1]
+
+    @jax.jit
+    def of(at, along):
+        def looped(at):
+            return jax.lax.scan(step, jnp.float32(0), (at, along))
+
+        slopes, products = jax.vmap(jax.grad(function))(at), jax.vmap(product)(at, along)
+        return slopes, products, looped(at), jax.grad(lambda x: looped(x)[0])(at)
+
+    slopes, products, (total, each), of_loop = of(at, along)
+    assert {x.dtype for x in (total, each, products, of_loop)} == {np.dtype(np.float32)}
+    assert_allclose(each, np.sum(slopes * along, 1), rtol=1e-4)
+    assert_allclose(total, np.sum(each), rtol=1e-5)
+    assert_allclose(of_loop, products, rtol=1e-3, atol=1e-4)
+
+
+def operations(transform, function):
+    """How many sorts and loops there are in the compiled program of a derivative, of 60 items."""
+    at = jnp.asarray(np.arange(60) % 7, jnp.float32)
+    program = jax.jit(transform(function)).lower(at).compile().as_text()
+    return program.count(" sort("), program.count(" while(")
+
+
+def forward(function):
+    return lambda x: jax.jvp(function, (x,), (x * x,))[1]
+
+
+@pytest.mark.parametrize("transform", [jax.grad, forward])
+def test_cost_of_a_derivative(transform):
+    """One sort, and one sum over pairs, with a loop each way: no more than of the value alone."""
+    labels = np.arange(60) % 3 == 0
+    scores = jnp.cos(jnp.arange(60.0))
+    of_weights = partial(jm.average_precision, scores, labels)
+    assert operations(transform, lambda w: of_weights(weights=w))[0] == 1
+    loss = partial(jm.losses.pairwise_auc_loss, labels=labels, surrogate="sigmoid")
+    assert operations(transform, loss) == operations(lambda f: f, loss) == (1, 2)
+
+
+def test_results_that_are_not_floating(x64):
+    """Have no derivative; those beside them do."""
+
+    @in_double
+    def counted(weights, index):
+        return {"first": index + 1, "second": jnp.sum(weights**2)}
+
+    value, slope = jax.jvp(lambda w: counted(w, jnp.arange(3)), (WEIGHTS,), (WEIGHTS,))
+    assert value["first"].tolist() == [1, 2, 3]
+    assert slope["first"].dtype == jax.dtypes.float0
+    assert_allclose(slope["second"], 2 * WEIGHTS @ WEIGHTS)
+    gradient = jax.grad(lambda w: counted(w, jnp.arange(3))["second"])(jnp.asarray(WEIGHTS))
+    assert_allclose(gradient, 2 * WEIGHTS)
