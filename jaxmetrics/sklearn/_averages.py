@@ -67,17 +67,8 @@ def recall_score(
 
     Reference: scikit-learn's `sklearn.metrics.recall_score`.
     """
-    return _averaged_over_classes(
-        _recall_quotient,
-        y_true,
-        y_pred,
-        labels,
-        pos_label,
-        average,
-        sample_weight,
-        zero_division,
-        as_dict,
-    )
+    how = _Averaging(labels, pos_label, average, sample_weight, zero_division, as_dict)
+    return _averaged_over_classes(_recall_quotient, y_true, y_pred, how)
 
 
 def precision_score(
@@ -126,17 +117,8 @@ def precision_score(
 
     Reference: scikit-learn's `sklearn.metrics.precision_score`.
     """
-    return _averaged_over_classes(
-        _precision_quotient,
-        y_true,
-        y_pred,
-        labels,
-        pos_label,
-        average,
-        sample_weight,
-        zero_division,
-        as_dict,
-    )
+    how = _Averaging(labels, pos_label, average, sample_weight, zero_division, as_dict)
+    return _averaged_over_classes(_precision_quotient, y_true, y_pred, how)
 
 
 def f1_score(
@@ -185,17 +167,8 @@ def f1_score(
 
     Reference: scikit-learn's `sklearn.metrics.f1_score`.
     """
-    return _averaged_over_classes(
-        partial(_f_beta_quotient, beta=1.0),
-        y_true,
-        y_pred,
-        labels,
-        pos_label,
-        average,
-        sample_weight,
-        zero_division,
-        as_dict,
-    )
+    how = _Averaging(labels, pos_label, average, sample_weight, zero_division, as_dict)
+    return _averaged_over_classes(partial(_f_beta_quotient, beta=1.0), y_true, y_pred, how)
 
 
 def fbeta_score(
@@ -247,17 +220,19 @@ def fbeta_score(
 
     Reference: scikit-learn's `sklearn.metrics.fbeta_score`.
     """
-    return _averaged_over_classes(
-        partial(_f_beta_quotient, beta=beta),
-        y_true,
-        y_pred,
-        labels,
-        pos_label,
-        average,
-        sample_weight,
-        zero_division,
-        as_dict,
-    )
+    how = _Averaging(labels, pos_label, average, sample_weight, zero_division, as_dict)
+    return _averaged_over_classes(partial(_f_beta_quotient, beta=beta), y_true, y_pred, how)
+
+
+class _Averaging(NamedTuple):
+    """The arguments that all averages share, under scikit-learn's names."""
+
+    labels: ArrayLike | None
+    pos_label: Any
+    average: str | None
+    sample_weight: ArrayLike | None
+    zero_division: Any
+    as_dict: bool
 
 
 class _Quotient(NamedTuple):
@@ -292,13 +267,9 @@ def _averaged_over_classes(
     metric: Callable[[Outcomes], _Quotient],
     y_true: ArrayLike,
     y_pred: ArrayLike,
-    labels: ArrayLike | None,
-    pos_label: Any,
-    average: str | None,
-    sample_weight: ArrayLike | None,
-    zero_division: Any,
-    as_dict: bool,
+    how: _Averaging,
 ) -> Any:
+    labels, pos_label, average, sample_weight, zero_division, as_dict = how
     _check_options(metric, average, zero_division, as_dict)
     targets = checked_targets(y_true, y_pred, sample_weight)
     names = _names(targets, labels, pos_label, average)
