@@ -21,7 +21,6 @@ ROOMS = (
     "jaxmetrics.extreme",
     "jaxmetrics.losses",
     "jaxmetrics.inference._intervals",
-    "jaxmetrics.inference._metrics",
     "jaxmetrics.inference._influence",
     "jaxmetrics.inference._bootstrap",
     "jaxmetrics.inference",

@@ -10,7 +10,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics._roc.metric import record_of
 from jaxmetrics._roc.table import _evaluate
-from jaxmetrics.inference._metrics import error_bars_of
+from jaxmetrics.inference._intervals.metrics import error_bars_of
 
 pytestmark = pytest.mark.xdist_group("records")
 KEY, FEW = jax.random.key(5), 200

@@ -31,8 +31,8 @@ from jaxmetrics.inference._influence.variance import (
 )
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.metrics import Share, error_bars_of, share_of
 from jaxmetrics.inference._intervals.rules import Limits, Moments
-from jaxmetrics.inference._metrics import Share, error_bars_of, share_of
 
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)

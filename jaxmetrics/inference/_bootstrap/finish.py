@@ -21,7 +21,7 @@ from jaxmetrics._roc.metric import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.thresholds import most_within
 from jaxmetrics.inference._bootstrap.units import TILE, Cells
-from jaxmetrics.inference._metrics import Curves, Finish, error_bars_of
+from jaxmetrics.inference._intervals.metrics import Curves, Finish, error_bars_of
 
 UNROLL = 16
 # Above the relative difference of two sums of the same weights in different orders.

@@ -42,7 +42,7 @@ from jaxmetrics.inference._bootstrap.units import (
 )
 from jaxmetrics.inference._influence.gradient import order_now
 from jaxmetrics.inference._influence.variance import Clusters
-from jaxmetrics.inference._metrics import Finish
+from jaxmetrics.inference._intervals.metrics import Finish
 
 
 class Plan(NamedTuple):

@@ -1,1 +1,1 @@
-"""Confidence intervals: the type, and the formulas from estimates or replicates to limits."""
+"""Intervals: the type, the formulas, and the table of what inference adds to each metric."""
