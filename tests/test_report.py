@@ -205,12 +205,11 @@ def test_findings_say_who_is_best_and_who_is_not_significantly_worse():
     assert found.answer == (
         "z has the highest value, 0.800 [0.700, 0.900], and is significantly better than all others"
     )
-    assert found.detail.startswith(
-        "All pairs of models are compared, with simultaneous 90 % confidence intervals; x is "
-    )
-    assert "; x is lower by 0.300 [0.250, 0.350], p = 0.020; y is lower by 0.100" in found.detail
+    assert found.detail.startswith("By simultaneous 90 % intervals of all pairs, x is lower")
+    assert ", x is lower by 0.300 [0.250, 0.350], p = 0.020; y is lower by 0.100" in found.detail
     found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference)
     assert found.answer.endswith("; not significantly worse: x and y")
+    assert found.detail == "All pairs of models are compared, with simultaneous 90 % intervals"
     found = _findings_of([0.8, 0.7], [True, False], [[0, 0.1], [-0.1, 0]])
     best = "x has the highest value, 0.800 [0.700, 0.900], and is significantly better"
     assert found.answer == best

@@ -71,16 +71,10 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
         f"{p_value(found.simultaneous_p_value[best, i])}"
         for i in worse
     ]
-    return Finding(
-        _called(measure),
-        answer,
-        "; ".join(
-            [
-                f"All pairs of models are compared, with simultaneous {level} confidence intervals",
-                *details,
-            ]
-        ),
-    )
+    detail = f"All pairs of models are compared, with simultaneous {level} intervals"
+    if details:
+        detail = f"By simultaneous {level} intervals of all pairs, {'; '.join(details)}"
+    return Finding(_called(measure), answer, detail)
 
 
 def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:
