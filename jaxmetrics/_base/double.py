@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """64-bit types at hand, and JAX's ordinary promotion, whatever the caller's modes are."""
+    """64-bit types, and JAX's ordinary promotion, whatever the caller's modes are."""
     with jax.enable_x64(True), ordinary_promotion():
         yield
 
@@ -35,10 +35,11 @@ def ordinary_promotion() -> Iterator[None]:
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` of arrays, in `double_precision` under every transformation.
 
-    JAX batches, transposes and lowers a program after it was traced, outside of any context, and
-    would mix 32 and 64 bits. So the program is one primitive, which is batched and lowered in the
-    context, and its derivative is a rule of its own, which is again such a program and can be
-    differentiated again, in either mode. Inputs that are not floating have no derivative.
+    JAX batches, transposes and lowers a program after it has traced it, outside of any context, and
+    would mix 32 and 64 bits. The program is therefore one primitive, which is batched and lowered
+    in the context. The rule for its derivative makes another such program. The result can be
+    differentiated in forward and reverse mode, any number of times. Inputs that are not floating
+    have no derivative.
     """
     rule = jax.custom_jvp(opaque(function, double_precision))
 
@@ -48,7 +49,7 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
         results = rule(*leaves)
 
         def of_moving(leaves: Any) -> tuple[Callable[..., list[Any]], list[Any]]:
-            """The floating results as a function of what has a tangent, and the latter."""
+            """The floating results as a function of the inputs with a tangent, and these inputs."""
 
             def run(*values: Any) -> list[Any]:
                 given = list(leaves)
@@ -84,9 +85,9 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def double_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Makes a function of pytrees one compiled program, `in_double`.
+    """A decorator: makes a function of pytrees one compiled program, `in_double`.
 
-    The arguments that `static` names are constants of the program. All are passed by position.
+    The arguments named in `static` are compile-time constants. Pass all arguments by position.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
@@ -106,7 +107,7 @@ def double_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R
 
             return in_double(compute)(*leaves)
 
-        run.__name__ = function.__name__  # by which profilers and logs call the program
+        run.__name__ = function.__name__  # profilers and logs show this name
         compiled = jax.jit(run, static_argnums=positions)
 
         @functools.wraps(function)

@@ -1,39 +1,41 @@
-"""Two primitives that JAX lacks. Only this file uses what is not JAX's public API.
+"""Two primitives that JAX lacks. No other file uses more than JAX's public API.
 
 `opaque` is a program that is traced, batched and lowered in a context. `linear` is a linear
-function with a transpose of its own. What they use in JAX 0.10.2 and 0.12.0, and what to write
-when it goes:
+function with its own transpose. The list below names what they use, in JAX 0.10.2 and 0.12.0, and
+after "If removed" what to write instead:
 
 jax.extend.core.Primitive
-    Defines both. Then: a subclass of `jax.experimental.hijax.HiPrim`, whose methods are the rules
-    below, and replace the next three.
+    Defines both. If removed: a subclass of `jax.experimental.hijax.HiPrim`, whose methods are the
+    rules below; they replace the next three entries too.
 jax.interpreters.mlir: lower_fun, register_lowering
-    The rule of lowering.
+    The rule for lowering.
 jax.interpreters.batching: fancy_primitive_batchers, bdim_at_front
-    The rule of vmap. `primitive_batchers` is an older form, which does not know the mesh.
+    The rule for vmap. `primitive_batchers` is an older form, which does not know the mesh.
 jax.interpreters.ad: primitive_jvps, primitive_transposes, Zero, instantiate_zeros,
   is_undefined_primal
-    The rules of derivatives.
+    The rules for derivatives.
 jax.extend.core.jaxpr_as_fun
-    Evaluates a traced program. Then: `jax.core.eval_jaxpr`.
-out_avals of what jax.make_jaxpr returns, and jax.extend.core.unmapped_aval
-    The types of results, and of a batch of them. Then: `jax.typeof` of them under `jax.eval_shape`.
+    Evaluates a traced program. If removed: `jax.core.eval_jaxpr`.
+out_avals of the result of jax.make_jaxpr, and jax.extend.core.unmapped_aval
+    The types of results, and of a batch of results. If removed: `jax.typeof` of them under
+    `jax.eval_shape`.
 jax.core.Tracer
-    Whether a value is traced. Then: whether `numpy.asarray` of it raises
+    Tells whether a value is traced. If removed: whether `numpy.asarray` of the value raises
     `jax.errors.TracerArrayConversionError`.
 jax.enable_x64, entered while JAX traces in 32 bits
-    It is public, but nothing says that this works. Then: `jax_explicit_x64_dtypes`, see below.
+    It is public, but its documentation does not promise that this works. If it stops working:
+    `jax_explicit_x64_dtypes`, see below.
 
-`linear` can go when `jax.custom_derivatives.linear_call` can be batched, and differentiated with
+Remove `linear` when `jax.custom_derivatives.linear_call` can be batched, and differentiated with
 respect to its residuals.
 
-`jax_explicit_x64_dtypes="allow"` does not replace `opaque` (tried in both versions, x64 off):
-- Set by a user for the whole process, it suffices for sort, cumsum, searchsorted, scatter, scan and
-  cond of 64 bits, eagerly and under jit, vmap, grad and hessian.
-- Set by us while a program is traced, it does not: the transpose of a gather, which JAX traces
-  later, makes zeros of 32 bits. JAX has no public context that sets it.
-- Under it, what names no dtype has 32 bits: NumPy's arrays, constants, quotients of integers. A
-  user's metric is made of these. argmax and betainc of float64 raise a TypeError.
+`jax_explicit_x64_dtypes="allow"` does not replace `opaque` (tested in both versions, x64 off):
+- If a user sets it for the whole process, 64-bit sort, cumsum, searchsorted, scatter, scan and cond
+  work, eagerly and under jit, vmap, grad and hessian.
+- If this library sets it while it traces a program, they do not: the transpose of a gather, which
+  JAX traces later, makes 32-bit zeros. JAX has no public context that sets it.
+- Under it, everything without an explicit dtype has 32 bits: NumPy's arrays, constants, quotients
+  of integers. Users' metrics consist of these. argmax and betainc of float64 raise a TypeError.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ Context = Callable[[], AbstractContextManager[Any]]
 
 
 def is_traced(array: Any) -> bool:
-    """Whether the values are not known now."""
+    """Whether the values are not known yet, because JAX is tracing."""
     return isinstance(array, jax.core.Tracer)
 
 
@@ -74,17 +76,18 @@ def linear(
     arguments: Any,
     like: Any,
 ) -> Any:
-    """`function(fixed, arguments)`, linear in the arguments, with a transpose of its own.
+    """`function(fixed, arguments)`, linear in `arguments`, with its own transpose.
 
-    It can be batched, and differentiated with respect to all, any number of times. Either function
-    is traced only where it is called, so that one that is only transposed costs nothing.
+    It can be batched. It can be differentiated with respect to `fixed` and `arguments`, in forward
+    and reverse mode, any number of times. JAX traces each function only where it is called: if only
+    the transpose is used, `function` costs nothing.
 
     Args:
-      function: of two pytrees of arrays.
-      transpose: `transpose(fixed, cotangents)`, of the structure of the arguments.
-      fixed: in which the functions need not be linear.
-      arguments: in which `function` is.
-      like: a pytree of arrays, of the types of the result.
+      function: takes two pytrees of arrays.
+      transpose: `transpose(fixed, cotangents)` returns a pytree with the structure of `arguments`.
+      fixed: both functions may depend on it in any way.
+      arguments: `function` is linear in it.
+      like: a pytree of arrays with the types of the result.
     """
     (known, of_known), (moving, of_moving), (results, of_results) = map(
         jax.tree.flatten, (fixed, arguments, like)
@@ -97,7 +100,7 @@ def linear(
 
 @dataclass(frozen=True, eq=False)
 class _Program:
-    """A traced program, which JAX is not to look into."""
+    """A traced program, hidden from JAX's transformations."""
 
     jaxpr: Any
     context: Context
@@ -142,7 +145,7 @@ def _opaque() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """A linear function and its transpose, and the structures of what they take and return."""
+    """A linear function, its transpose, and the structures of their arguments and results."""
 
     function: Callable[[Any, Any], Any]
     transpose: Callable[[Any, Any], Any]
@@ -163,7 +166,7 @@ class _Linear:
         return _Linear(self.transpose, self.function, self.fixed, self.results, self.arguments)
 
     def batched(self, axes: Any) -> _Linear:
-        """With axes of what is fixed; all else has the leading one."""
+        """Batched over the given axes of `fixed`, and over the leading axis of everything else."""
         in_axes = (self.fixed.unflatten(axes), 0)
         function, transpose = (jax.vmap(f, in_axes) for f in (self.function, self.transpose))
         return _Linear(function, transpose, self.fixed, self.arguments, self.results)
@@ -192,7 +195,7 @@ def _batch_linear(axis: Any, arrays: Any, axes: Any, *, call: _Linear, types: An
     size, mesh_axis = axis.size, axis.explicit_mesh_axis
     fixed, arguments = call.split(arrays)
     of_fixed, of_arguments = call.split(axes)
-    # All arguments are batched, as all cotangents will be.
+    # All arguments are batched, because the transpose returns batched cotangents for all.
     arguments = [
         batching.bdim_at_front(x, at, size, mesh_axis)
         for x, at in zip(arguments, of_arguments, strict=True)
@@ -236,7 +239,7 @@ def _transpose_linear(cotangents: Any, *arrays: Any, call: _Linear, types: Any) 
 
 
 def _instantiated(tangent: Any) -> Any:
-    with jax.enable_x64(True):  # in which zeros of either size are what they should be
+    with jax.enable_x64(True):  # or 64-bit zeros would become 32-bit
         return ad.instantiate_zeros(tangent)
 
 
@@ -253,7 +256,7 @@ def _linear() -> Any:
 
 
 def _primitive(name: str) -> Any:
-    from jax.extend.core import Primitive  # here, as it takes longer than all else to import
+    from jax.extend.core import Primitive  # a slow import, so not at the top
 
     primitive = Primitive(name)
     primitive.multiple_results = True

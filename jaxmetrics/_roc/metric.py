@@ -188,7 +188,8 @@ def table_metric(
         then faster, as it draws neighbouring rows of one class as one.
 
     Returns:
-      The metric. It works under `jit`, `vmap` and, with respect to weights, reverse-mode `grad`.
+      The metric. It works under `jit` and `vmap`. If JAX can differentiate `function`, the metric
+      can be differentiated in the weights, in forward and reverse mode, any number of times.
 
     Raises:
       TypeError: an option of `function` is not keyword-only, or has the name of an array, such as

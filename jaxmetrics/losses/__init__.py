@@ -1,4 +1,4 @@
-"""Losses that train for the metric: areas under the ROC curve, rates, and ranked lists."""
+"""Losses to train for a metric: areas under the ROC curve, rates, and metrics of ranked lists."""
 
 from jaxmetrics.losses import cvar_partial_auc, kl_partial_auc
 from jaxmetrics.losses._areas import pairwise_auc_loss, partial_auc_loss

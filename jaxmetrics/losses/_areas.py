@@ -1,4 +1,4 @@
-"""Losses of areas under the ROC curve, as sums over pairs of a positive and a negative."""
+"""Losses for areas under the ROC curve, as sums over pairs of a positive and a negative."""
 
 from __future__ import annotations
 
@@ -26,39 +26,42 @@ def pairwise_auc_loss(
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
 ) -> Array:
-    """The mean over pairs of a positive and a negative of a loss of their difference.
+    """The mean surrogate loss over all pairs of a positive and a negative.
 
     loss = sum_ij w_i w_j surrogate(s_i - s_j) / sum_ij w_i w_j, over positives i and negatives j.
-    With d = s_i - s_j a surrogate is
+    With d = s_i - s_j the surrogates are
       "hinge": max(margin - d, 0);
       "squared_hinge": max(margin - d, 0)^2;
       "square": (margin - d)^2;
       "logistic": log(1 + exp(-d / temperature));
       "sigmoid": 1 / (1 + exp(d / (temperature c))), with c the standard deviation of the negatives'
-        scores, so that it does not change when all scores are multiplied.
-    All but the sigmoid are convex in the scores. At margin 1 the first three, and the logistic over
-    log 2, are at least 1 where d <= 0 and not negative, so that the loss is an upper bound of
-    1 - `jaxmetrics.roc_auc`. The sigmoid tends to 1 - AUC as temperature goes to 0.
+        scores. It does not change when all scores are multiplied by a number above 0.
+    All but the sigmoid are convex in the scores. The first three at margin 1, and the logistic
+    divided by log 2, are never negative, and at least 1 where d <= 0. Their loss is therefore an
+    upper bound of 1 - `jaxmetrics.roc_auc`. The loss with the sigmoid tends to 1 - AUC as
+    temperature goes to 0.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative.
       where: `[..., n]` bool, False for items to leave out.
-      surrogate: the loss of a pair, see above.
-      margin: above 0, of the first three; 1 by default.
-      temperature: above 0; by default 1 for "logistic", 0.2 for "sigmoid".
+      surrogate: the loss of a pair, one of those above.
+      margin: above 0. Pairs that differ by less cost something under "hinge" and "squared_hinge";
+        it is the target difference of "square". 1 by default.
+      temperature: above 0, the width of "logistic" and "sigmoid"; 1 and 0.2 by default.
 
     Returns:
-      `[...]`, in float32, or float64 for scores of float64 in x64 mode.
+      `[...]`, in float32; in float64 for float64 scores in x64 mode.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or an option is
-        one that the surrogate does not have.
+      TypeError, ValueError: as the conventions list under Errors; a margin is given to "logistic"
+        or "sigmoid", or a temperature to another surrogate.
 
-    0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
-    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
-    Time O(n log n), memory O(n), for every surrogate.
+    The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN
+    where a valid score is NaN, or a traced label, weight or option is invalid. It can be
+    differentiated in forward and reverse mode, any number of times. Time O(n log n), memory O(n),
+    for every surrogate.
 
     Example:
       >>> import jaxmetrics as jm
@@ -84,47 +87,50 @@ def partial_auc_loss(
     temperature: float | Array | None = None,
     band: float | Array = 0.5,
 ) -> Array:
-    """The mean loss of pairs of a positive and one of the highest negatives, by their difference.
+    """The mean surrogate loss over pairs of a positive and one of the highest negatives.
 
     loss = sum_ij p_i q_j surrogate(s_i - s_j) / sum_ij p_i q_j, over positives i and negatives j,
-    with the surrogates of `pairwise_auc_loss`. With u the share of the negatives above negative j,
-    q_j is w_j times the mean of sigmoid((max_fpr - u) / (band max_fpr (1 - max_fpr))) over its
-    interval of u: 1 for the highest negatives, 1/2 at max_fpr, 0 for the lowest. With band 0 it is
-    the exact set of the highest max_fpr, and a fraction of the negative at its edge. Likewise p_i
-    are of the lowest 1 - min_tpr of the positives.
+    with the surrogates of `pairwise_auc_loss`. Let u be the share of the negatives above a score.
+    q_j is w_j times the mean of sigmoid((max_fpr - u) / (band max_fpr (1 - max_fpr))) over the
+    interval of u that negative j takes. This mean is near 1 for the highest negatives, 1/2 at
+    max_fpr, and near 0 for the lowest. With band 0 the negatives are exactly the highest max_fpr of
+    all, with a fraction of the one at the edge. In the same way p_i selects the lowest 1 - min_tpr
+    of the positives.
 
-    Minimising it maximises the area under the ROC curve to the left of max_fpr and above min_tpr.
-    On its own a convex surrogate at a small max_fpr is minimised by scores that shrink until every
-    pair costs its margin, and can lose to cross-entropy; the default, bounded and without scale, is
-    for going on from a model that was trained with cross-entropy. The README says what it gains on
-    which data, and how to choose by a validation set.
+    Minimising the loss maximises the area under the ROC curve to the left of max_fpr and above
+    min_tpr. A convex surrogate at a small max_fpr has a poor minimum: scores that shrink until
+    every pair costs its margin. On its own it can lose to cross-entropy. The default surrogate is
+    bounded and does not depend on the scale of the scores. Use it to continue from a model that
+    cross-entropy has trained. The README shows on which data it gains, and how validation data
+    decide.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative.
       where: `[..., n]` bool, False for items to leave out.
-      max_fpr: in (0, 1], the share of the negatives that count, the highest.
-      min_tpr: in [0, 1), the share of the positives that do not count, the highest.
-      surrogate: "sigmoid", or another of `pairwise_auc_loss`.
-      margin: above 0, of "hinge", "squared_hinge" and "square"; 1 by default.
-      temperature: above 0; by default 1 for "logistic", 0.2 for "sigmoid".
-      band: at least 0, how softly the sets end.
+      max_fpr: in (0, 1], the share of the negatives that count: the highest ones.
+      min_tpr: in [0, 1), the share of the positives that do not count: the highest ones.
+      surrogate: the loss of a pair, one of those of `pairwise_auc_loss`.
+      margin: above 0, for "hinge", "squared_hinge" and "square"; 1 by default.
+      temperature: above 0, for "logistic" and "sigmoid"; 1 and 0.2 by default.
+      band: at least 0, how softly the sets of items end; 0 for exact sets.
 
     Returns:
-      `[...]`, in float32, or float64 for scores of float64 in x64 mode. With band 0 the sigmoid's
-      tends to 1 - `jaxmetrics.partial_auc` of scale "range" as temperature goes to 0, with an error
-      O(temperature^2) for smoothly distributed scores; the others bound that from above as those of
-      `pairwise_auc_loss` do the AUC. With any band they are convex as those are.
+      `[...]`, in float32; in float64 for float64 scores in x64 mode. With band 0 the loss with the
+      sigmoid tends to 1 - `jaxmetrics.partial_auc` with scale "range" as temperature goes to 0. The
+      error is O(temperature^2) for smoothly distributed scores. The other surrogates give an upper
+      bound of that limit, under the conditions in `pairwise_auc_loss`. They are convex in the
+      scores with any band.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, or an option is
-        one that the surrogate does not have.
+      TypeError, ValueError: as the conventions list under Errors; a margin is given to "logistic"
+        or "sigmoid", or a temperature to another surrogate.
 
-    0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
-    is, or a traced input is not what it should be. The sets are found by rank and carry no
-    gradient. Differentiable in reverse, any number of times. Time O(n log n), memory O(n), for
-    every surrogate.
+    The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN
+    where a valid score is NaN, or a traced label, weight or option is invalid. The sets depend on
+    ranks alone and carry no gradient. The loss can be differentiated in forward and reverse mode,
+    any number of times. Time O(n log n), memory O(n), for every surrogate.
 
     Example:
       >>> import jax, jaxmetrics as jm
@@ -146,14 +152,18 @@ def partial_auc_loss(
 def surrogate_numbers(
     surrogate: str, margin: float | Array | None, temperature: float | Array | None
 ) -> dict[str, float | Array]:
-    """The option that a surrogate has, by its name."""
+    """The numeric option that a surrogate takes, under its name."""
     checks.check_choice("surrogate", surrogate, SURROGATES)
     if surrogate in _MARGIN:
         if temperature is not None:
-            raise TypeError(f"surrogate {surrogate!r} has a margin, no temperature: write margin=")
+            raise TypeError(
+                f"surrogate {surrogate!r} takes a margin, not a temperature: write margin= instead"
+            )
         return {"margin": 1.0 if margin is None else margin}
     if margin is not None:
-        raise TypeError(f"surrogate {surrogate!r} has a temperature, no margin: write temperature=")
+        raise TypeError(
+            f"surrogate {surrogate!r} takes a temperature, not a margin: write temperature= instead"
+        )
     if temperature is None:
         temperature = 0.2 if surrogate == "sigmoid" else 1.0
     return {"temperature": temperature}
@@ -181,7 +191,7 @@ def _window(
 
 
 def placed(row: Row, surrogate: str, **numbers: Array) -> Row:
-    """With scores such that the loss of a pair is the kernel of the negative's less the other."""
+    """The row, shifted and scaled: the loss of a pair is `kernel_of` (negative - positive)."""
     if surrogate in _MARGIN:
         places = row.scores + jnp.where(row.negatives > 0, numbers["margin"], 0)
     elif surrogate == "logistic":
@@ -197,7 +207,7 @@ def _mean_of_pairs(surrogate: str, places: Array, positives: Array, negatives: A
 
 
 def kernel_of(surrogate: str, dtype: Any) -> Kernel:
-    """The loss of a pair, of the places of the negative less the positive."""
+    """The loss of a pair as a function of (negative - positive), both as `placed` returns them."""
     if surrogate in ("logistic", "sigmoid"):
         return softplus(dtype) if surrogate == "logistic" else sigmoid(dtype)
     return square() if surrogate == "square" else power(1 if surrogate == "hinge" else 2)

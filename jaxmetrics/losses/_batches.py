@@ -1,8 +1,7 @@
-"""What the mini-batch losses share: a number that each positive remembers from batch to batch.
+"""What the mini-batch losses share: a state with one number for each positive.
 
-A batch may be too small to hold the negatives that a partial AUC is about, of which each positive
-then has a number in a slot of its own: whatever it takes to know from this batch what all negatives
-would tell.
+A batch may be too small to hold the top negatives. Each positive therefore has a slot, whose number
+summarises the negatives of all batches so far. Each batch that holds the positive updates it.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._areas import kernel_of, placed
 from jaxmetrics.losses._rows import Row, refused, rows_of_items
 
-EMPTY = -np.inf  # of a slot that was never visited
+EMPTY = -np.inf  # a slot that no batch has visited
 
 
 class Batch(NamedTuple):
-    """What the caller passes of a batch, `[n]` each, before it is checked."""
+    """The arguments of a call that hold a batch, `[n]` each, before they are checked."""
 
     scores: ArrayLike
     labels: ArrayLike
@@ -37,12 +36,12 @@ class Batch(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The pairs of a batch; rows are items as positives, columns as negatives.
+    """The pairs of a batch; items are positives in rows and negatives in columns.
 
     Attributes:
       losses: `[n, n]`.
-      positives: `[n]`, shares of the positives, which add up to 1; 0 where there are none.
-      negatives: `[n]`, likewise of the negatives.
+      positives: `[n]`, weights of the positives, scaled to add up to 1; all 0 without positives.
+      negatives: `[n]`, the same for the negatives.
       row: the items.
     """
 
@@ -52,12 +51,12 @@ class Pairs(NamedTuple):
     row: Row
 
 
-# (pairs, what the slots of the items hold, numbers) -> (loss of each item, what they hold now).
+# (pairs, numbers in the items' slots, options) -> (loss of each item, new numbers in the slots).
 Step = Callable[..., tuple[Array, Array]]
 
 
 def empty_slots(n_slots: int) -> Array:
-    """`[n_slots]`, none of which was visited."""
+    """`[n_slots]`, which no batch has visited."""
     checks.check_count("n_slots", n_slots)
     return jnp.full(n_slots, EMPTY, numerics.default_float())
 
@@ -70,9 +69,9 @@ def apply_step(
     surrogate: str,
     of_pairs: dict[str, Any],
 ) -> tuple[Array, Array]:
-    """The loss of a batch, whose gradient is for training, and the slots after it.
+    """The loss of a batch, and the slots after it.
 
-    `numbers` are of the step, `of_pairs` of the surrogate.
+    `numbers` are the options of the step, `of_pairs` those of the surrogate.
     """
     of_pairs, numbers = (checks.check_loss_options(x) for x in (of_pairs, numbers))
     items = checks.check_items(batch.scores, batch.labels, batch.weights, batch.where)
@@ -109,6 +108,6 @@ def _apply(
     counts = (row.positives > 0) & jnp.any(row.negatives > 0)
     loss = jnp.sum(jnp.where(counts, pairs.positives * values, 0))
     kept = counts & (index >= 0)
-    target = jnp.where(kept, index, len(slots))  # which there is none of
+    target = jnp.where(kept, index, len(slots))  # out of range, so dropped
     now = lax.stop_gradient(now).astype(slots.dtype)
     return jnp.where(undefined, jnp.nan, loss), slots.at[target].set(now, mode="drop")

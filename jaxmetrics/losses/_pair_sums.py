@@ -1,12 +1,13 @@
 """Sums over all pairs of a function of their difference, in time O(n log n).
 
-With items in order, what those behind an item contribute to it is a state that moves from item to
-item, if the function is a sum of powers and exponentials of the distance. Moments are moved by the
-binomial theorem, of terms that do not cancel; exponentials are multiplied by one.
+The function must be a sum of powers and exponentials of the distance. A pass over the sorted items
+then carries a state, which sums up all items before the present one. The binomial theorem moves its
+moments to the next item, by terms that do not cancel; one factor moves each exponential.
 
-The sigmoid is such a sum as well. With t = exp(-|x|) it is t / (1 + t) or one less that, which has
-its pole at -1, far from 0 to 1, and is a polynomial in t to within 5.8^-degree: by the one of
-Chebyshev that accelerates alternating series. So are its derivatives and its integral.
+The sigmoid is such a sum as well. With t = exp(-|x|) it is t / (1 + t), or 1 minus that. The pole
+of t / (1 + t) is at -1, far from the interval from 0 to 1, where a polynomial in t approximates it
+to within 5.8^-degree: the one that accelerates alternating series, from a Chebyshev polynomial. The
+derivatives and the integral of the sigmoid are such sums too.
 
 Reference: H. Cohen, F. Rodriguez Villegas and D. Zagier, "Convergence acceleration of alternating
 series", Experimental Mathematics 9, 2000.
@@ -29,7 +30,7 @@ from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
 
-_BLOCK = 16  # items whose pairs are summed one by one
+_BLOCK = 16  # items in a block, within which pairs are summed one by one
 
 Coefficients = tuple[float, ...]
 
@@ -50,7 +51,7 @@ class Side(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """f(x), which is `above(x)` for x > 0 and `below(-x)` else."""
+    """f(x): `above(x)` for x > 0, otherwise `below(-x)`."""
 
     below: Side
     above: Side
@@ -63,7 +64,7 @@ class Kernel(NamedTuple):
         return Kernel(self.above, self.below)
 
     def at(self, x: Array) -> Array:
-        """f of single differences."""
+        """f(x), element by element."""
         distance = jnp.abs(x)
         return jnp.where(x > 0, _value(self.above, distance), _value(self.below, distance))
 
@@ -79,13 +80,13 @@ def square() -> Kernel:
 
 
 def softplus(dtype: Any) -> Kernel:
-    """log(1 + exp(x)), to the precision of a dtype."""
+    """log(1 + exp(x)), to the precision of `dtype`."""
     tail = tuple(c / k for k, c in enumerate(_alternating(_degree(dtype)), 1))
     return Kernel(Side((), tail), Side((0.0, 1.0), tail))
 
 
 def sigmoid(dtype: Any) -> Kernel:
-    """1 / (1 + exp(-x)), to the precision of a dtype."""
+    """1 / (1 + exp(-x)), to the precision of `dtype`."""
     return softplus(dtype).derivative()
 
 
@@ -95,12 +96,12 @@ def _degree(dtype: Any) -> int:
 
 @functools.cache
 def _alternating(degree: int) -> Coefficients:
-    """Of t, t^2, ... in a polynomial that is nearly t / (1 + t) on [0, 1].
+    """Coefficients of t, t^2, ... in a polynomial that approximates t / (1 + t) on [0, 1].
 
-    t (1 - R(t) / R(-1)) / (1 + t), with R the Chebyshev polynomial of [0, 1].
+    The polynomial is t (1 - R(t) / R(-1)) / (1 + t), with R the Chebyshev polynomial of [0, 1].
     """
-    # In whole numbers: R(t) = sum over k of degree / (degree + k) C(degree + k, 2 k) 4^k (-t)^k,
-    # which are all positive at t = -1.
+    # R(t) = sum over k of degree / (degree + k) C(degree + k, 2 k) 4^k (-t)^k. The terms at t = -1
+    # are positive whole numbers, so their sums are exact.
     terms = [degree * comb(degree + k, 2 * k) * 4**k // (degree + k) for k in range(degree + 1)]
     total, left, found = sum(terms), sum(terms), []
     for k in range(degree):
@@ -116,16 +117,16 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
     Args:
       kernel: f.
       places: `[n]` ascending.
-      weights: `[n]`, of any sign, or several `[..., n]`.
-      opens: `[n]`, where a list begins, if there are several whose items make no pairs; places
-        ascend within a list.
+      weights: `[..., n]`, of any sign.
+      opens: `[n]` bool, True where a list begins, or None for one list. Items of different lists
+        make no pairs; places ascend within a list.
 
     Returns:
-      `[..., n]`, the item itself included.
+      `[..., n]`. The sum at i includes j = i.
     """
-    with ordinary_promotion():  # also in a derivative, traced in the caller's modes
+    with ordinary_promotion():  # derivatives are traced in the caller's modes
         below = _from_behind(kernel.below, places, weights, opens, itself=True)
-        # Read the other way round, those above come first.
+        # In reverse order the items above come before.
         closes = None if opens is None else jnp.flip(jnp.roll(opens, -1))
         back = (-jnp.flip(places), jnp.flip(weights, -1), closes)
         above = jnp.flip(_from_behind(kernel.above, *back, itself=False), -1)
@@ -133,7 +134,7 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
 
 
 class _Moving(NamedTuple):
-    """Tangents, or cotangents, of what has one."""
+    """Tangents or cotangents; None for an input that has none."""
 
     places: Array | None
     weights: Array | None
@@ -168,7 +169,7 @@ def _pulled_back(
     to_places = to_weights = None
     if wanted[0]:
         slope = kernel.derivative()
-        if slope.mirrored() == slope:  # one sum of both, which is half the work
+        if slope.mirrored() == slope:  # one call for both is half the work
             both = pair_sums(slope, places, jnp.stack([cotangents, weights]), opens)
             at_sources, at_targets = both
         else:
@@ -182,19 +183,19 @@ def _pulled_back(
 
 
 class _State(NamedTuple):
-    """Of items behind a place, at distances y: sums of w y^d, and of w exp(-k y) from k = 1."""
+    """Sums of w y^d, and of w exp(-k y) from k = 1, over items at distances y before a place."""
 
     moments: Array  # [..., powers]
     decays: Array  # [..., exponentials]
 
     def moved(self, distance: Array) -> _State:
-        """Further away by a distance `[...]`."""
+        """The state at a place that is further on by a distance `[...]`."""
         decays = self.decays * _decay(distance, self.decays.shape[-1])
         return _State(_moved_moments(self.moments, distance), decays)
 
 
 def _moved_moments(moments: Array, distance: Array) -> Array:
-    """Sums of w (y + distance)^d, of those of w y^d."""
+    """Sums of w (y + distance)^d, from those of w y^d."""
     n = moments.shape[-1]
     terms = [
         [comb(d, e) * moments[..., e] * distance ** (d - e) for e in range(d + 1)] for d in range(n)
@@ -203,12 +204,12 @@ def _moved_moments(moments: Array, distance: Array) -> Array:
 
 
 def _of_all_before(state: _State, end: Array, last: Array) -> _State:
-    """The sum, at the end of each block, of its own state and those of all blocks before it.
+    """The state at the end of each block, of all items of its last list up to there.
 
     Args:
-      state: `[..., blocks, terms]`, of the items of a block.
-      end: `[blocks]`, the place of its last item.
-      last: `[blocks]`, the number of the list of that.
+      state: `[..., blocks, terms]`, of the items of the block itself.
+      end: `[blocks]`, the place of the last item of a block.
+      last: `[blocks]`, the number of the list that this item is in.
     """
     blocks = len(end)
     block = jnp.arange(blocks, dtype=jnp.int32)
@@ -227,7 +228,7 @@ def _of_all_before(state: _State, end: Array, last: Array) -> _State:
 
 
 def _shifted(values: Any, by: int | Array) -> Any:
-    """`[..., blocks, terms]` moved on by so many blocks; the first ones are 0."""
+    """`[..., blocks, terms]`, shifted by a number of blocks; the first ones become 0."""
 
     def shift(x: Array) -> Array:
         blocks = x.shape[-2]
@@ -243,7 +244,7 @@ def _decay(distance: Array, n: int) -> Array:
 
 
 def _value(side: Side, distance: Array) -> Array:
-    """g at a distance."""
+    """g(distance)."""
     powers = _polynomial(side.powers, distance)
     if not side.exponentials:
         return powers
@@ -252,7 +253,7 @@ def _value(side: Side, distance: Array) -> Array:
 
 
 def _polynomial(coefficients: Sequence[float | Array], x: Array) -> Array:
-    """Of ascending powers of x."""
+    """The polynomial in x; coefficients in ascending order of powers."""
     value = jnp.zeros_like(x)
     for coefficient in reversed(coefficients):
         value = value * x + coefficient
@@ -260,12 +261,12 @@ def _polynomial(coefficients: Sequence[float | Array], x: Array) -> Array:
 
 
 class _Blocks(NamedTuple):
-    """Items in order, in blocks.
+    """Sorted items, cut into blocks.
 
     Attributes:
       place: `[blocks, items]`.
       weight: `[..., blocks, items]`.
-      number: `[blocks, items]`, of the list that an item is in.
+      number: `[blocks, items]`, the number of the list that an item is in.
     """
 
     place: Array
@@ -289,7 +290,7 @@ def _blocks(places: Array, weights: Array, opens: Array | None) -> _Blocks:
 def _from_behind(
     side: Side, places: Array, weights: Array, opens: Array | None, *, itself: bool
 ) -> Array:
-    """At each item the sum over those before it of weight times g(distance)."""
+    """At each item the sum of weight times g(distance) over the items before it."""
     if not any(side.powers) and not any(side.exponentials):
         return jnp.zeros_like(weights)
     blocks = _blocks(places, weights, opens)
@@ -298,7 +299,7 @@ def _from_behind(
 
 
 def _within(side: Side, blocks: _Blocks, *, itself: bool) -> Array:
-    """Of items of the same block, pair by pair."""
+    """The part of items of the same block, pair by pair."""
     place, weight, number = blocks
     earlier = np.tri(_BLOCK, k=0 if itself else -1, dtype=bool)
     together = earlier & (number[:, :, None] == number[:, None, :])
@@ -308,7 +309,7 @@ def _within(side: Side, blocks: _Blocks, *, itself: bool) -> Array:
 
 
 def _across(side: Side, blocks: _Blocks) -> Array:
-    """Of items of all earlier blocks, by their state at the end of the block before."""
+    """The part of items of all earlier blocks, from the state at the end of the block before."""
     place, weight, number = blocks
     end, last = place[:, -1], number[:, -1]
     known = number == last[:, None]
@@ -335,6 +336,6 @@ def _across(side: Side, blocks: _Blocks) -> Array:
 
 
 def _contract(subscripts: str, *arrays: Any) -> Array:
-    """In full precision, which accelerators do not give unless asked."""
+    """`einsum` in full precision, which accelerators do not use by default."""
     contracted: Array = jnp.einsum(subscripts, *arrays, precision=lax.Precision.HIGHEST)
     return contracted

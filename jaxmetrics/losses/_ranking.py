@@ -1,4 +1,4 @@
-"""Losses of ranked lists."""
+"""Losses for metrics of ranked lists."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ def approx_ndcg_loss(
     gain: str = "linear",
     temperature: float | Array = 0.1,
 ) -> Array:
-    """One less the nDCG of each list, with a sigmoid for each comparison of two scores.
+    """1 - nDCG of each list, with a sigmoid in place of each comparison of two scores.
 
-    loss = 1 - sum_i gain(y_i) / log2(1 + rank_i) / ideal DCG, with rank_i = 1 + the sum over other
-    documents j of the list of sigmoid((s_j - s_i) / temperature).
+    loss = 1 - sum_i gain(y_i) / log2(1 + rank_i) / ideal DCG, with
+    rank_i = 1 + sum_j sigmoid((s_j - s_i) / temperature) over the other documents j of the list.
 
     Args:
-      scores: `[..., n_docs]`, a list a row, higher is better; or `[..., n]` with `segments`.
-      labels: the same shape, or one that broadcasts; grades of relevance, not negative.
+      scores: `[..., n_docs]`, each row a list, higher is better; or `[..., n]` with `segments`.
+      labels: grades of relevance, not negative, of the same shape or one that broadcasts.
       where: `[..., n]` bool, False for documents to leave out.
-      segments: `[n]` or `[..., n]`, the list of each item, from 0, in any order.
-      num_segments: how many lists there are; needed where `segments` are traced.
-      gain: "linear", the label, or "exponential", 2^label - 1.
-      temperature: above 0, in units of the scores.
+      segments: `[n]` or `[..., n]`, the number of each document's list, from 0, in any order.
+      num_segments: the number of lists; needed if `segments` is traced.
+      gain: "linear" for the label, "exponential" for 2^label - 1.
+      temperature: above 0, the width of the sigmoid, in units of the scores.
 
     Returns:
       `[...]`, or `[..., num_segments]`. It tends to 1 - `jaxmetrics.ndcg` as temperature goes to 0,
       if no scores of a list tie.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, shapes do not fit, a segment is not
-        in 0 to num_segments - 1, or a label is negative.
+      TypeError, ValueError: as the conventions list under Errors; a label is negative, NaN or
+        infinite, or a segment is not in 0 to num_segments - 1.
 
-    0, with a gradient of 0, for a list without relevant documents. NaN where a valid score or label
-    is, or, traced, a label is negative; traced, items of a segment that does not exist are left
-    out. Differentiable in reverse, any number of times. Time O(n log n), memory O(n): no matrix of
-    pairs is made.
+    The loss and its gradient are 0 for a list without relevant documents. The loss is NaN where a
+    valid score is NaN, or a traced label or temperature is invalid. Documents of a traced segment
+    that is out of range are left out. The loss can be differentiated in forward and reverse mode,
+    any number of times. Time O(n log n), memory O(n): it builds no matrix of pairs.
 
     Example:
       >>> import jaxmetrics as jm
@@ -77,7 +77,7 @@ def approx_ndcg_loss(
 
 
 class _Documents(NamedTuple):
-    """One row of documents, `[n]` each; what does not count is in the list after the last one."""
+    """One row of documents, `[n]` each. Those that do not count are in an extra last segment."""
 
     scores: Array
     gains: Array
@@ -122,8 +122,8 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     undefined = of_lists(refused.astype(jnp.int32), segment) > 0
     counts = ~undefined[segment] & (segment < n_lists)
     scores, gains = jnp.where(counts, scores, 0), jnp.where(counts, gains, 0)
-    # Differences do not depend on where 0 is, so nor does the gradient. A sum of quotients, as the
-    # quotient of a sum might be rounded otherwise by another program that uses it.
+    # Scores are shifted to keep their digits; differences, and so the gradient, stay the same. The
+    # mean is a sum of quotients: programs could round the quotient of a sum in different ways.
     size = of_lists(jnp.ones_like(scores), segment)
     middle = lax.stop_gradient(of_lists(scores / size[segment], segment))
     places = (scores - middle[segment]) / temperature
@@ -133,7 +133,7 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     opens = jnp.append(True, segment[1:] != segment[:-1])
     weights = permuted(counts, order).astype(places.dtype)
     above = pair_sums(sigmoid(places.dtype), places, weights, opens)
-    # By the sigmoid a document is half above itself.
+    # The sums count each document as half above itself, hence 1.5.
     found = of_lists(gains / jnp.log2(1.5 + above), segment)
     return found[:n_lists], undefined[:n_lists]
 

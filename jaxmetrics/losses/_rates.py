@@ -1,4 +1,4 @@
-"""Losses of a rate at a threshold: recall at a false positive rate, and average precision."""
+"""Losses for rates at thresholds: recall at a false positive rate, and average precision."""
 
 from __future__ import annotations
 
@@ -22,33 +22,34 @@ def recall_at_fpr_loss(
     temperature: float | Array = 0.2,
     band: float | Array = 0.5,
 ) -> Array:
-    """One less the recall at the threshold that a share of the negatives passes, smoothed.
+    """1 - recall at a false positive rate, smoothed.
 
-    loss = sum_i w_i sigmoid((q - s_i) / (temperature c)) / sum_i w_i over positives i, with c the
-    standard deviation of the negatives' scores and q their quantile: the mean of their scores with
-    the weights of a logistic density of ranks u, the share of negatives above, about max_fpr and
-    of scale band max_fpr (1 - max_fpr). Scores, q and c all carry gradient.
+    loss = sum_i w_i sigmoid((q - s_i) / (temperature c)) / sum_i w_i, over positives i. c is the
+    standard deviation of the negatives' scores. The threshold q is a smooth quantile of them: their
+    weighted mean. The weights are a logistic density of u, the share of the negatives above, with
+    centre max_fpr and scale band max_fpr (1 - max_fpr). Scores, q and c all carry gradient.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative.
       where: `[..., n]` bool, False for items to leave out.
-      max_fpr: in (0, 1], the false positive rate.
+      max_fpr: in (0, 1], the false positive rate at the threshold.
       temperature: above 0, the width of the sigmoid in standard deviations of the negatives.
-      band: at least 0, the width of the quantile. With 0 it is the first negative that may not
-        pass, of which alone the threshold has its gradient.
+      band: at least 0, the width of the smooth quantile. With 0 the threshold is the score of the
+        first negative that must not pass, and only this negative moves it.
 
     Returns:
-      `[...]`, from 0 to 1. With band 0 it tends to 1 - `jaxmetrics.recall_at_fpr` as temperature
-      goes to 0, if no positive ties with the threshold.
+      `[...]`, from 0 to 1. With band 0 and max_fpr below 1 it tends to
+      1 - `jaxmetrics.recall_at_fpr` as temperature goes to 0, if no positive ties with the
+      threshold.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; max_fpr is not in (0, 1].
 
-    0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
-    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
-    Time O(n log n), memory O(n).
+    The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN
+    where a valid score is NaN, or a traced label, weight or option is invalid. It can be
+    differentiated in forward and reverse mode, any number of times. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -71,31 +72,31 @@ def average_precision_loss(
     where: ArrayLike | None = None,
     temperature: float | Array = 0.1,
 ) -> Array:
-    """One less the average precision, with a sigmoid for each comparison of two scores.
+    """1 - average precision, with a sigmoid in place of each comparison of two scores.
 
-    loss = 1 - sum_i w_i precision_i / sum_i w_i over positives i, where precision_i is the weight
-    of the positives above i over that of all items above i, i itself among them, and an item j is
-    above i to the extent sigmoid((s_j - s_i) / (temperature c)); c is the standard deviation of the
-    negatives' scores.
+    loss = 1 - sum_i w_i precision_i / sum_i w_i, over positives i, with
+    precision_i = (sum of w_j a_ij over positives j) / (sum of w_j a_ij over all j), a_ii = 1, and
+    a_ij = sigmoid((s_j - s_i) / (temperature c)) for other items j. c is the standard deviation of
+    the negatives' scores.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative.
       where: `[..., n]` bool, False for items to leave out.
-      temperature: above 0, in standard deviations of the negatives.
+      temperature: above 0, the width of the sigmoid in standard deviations of the negatives.
 
     Returns:
       `[...]`, from 0 to 1. It tends to 1 - `jaxmetrics.average_precision` as temperature goes to 0,
-      if no scores tie. Of copies of an item each has half of the others above it, so that a weight
-      of k is not quite k copies.
+      if no scores tie. A weight of k is not exactly k copies of an item: each copy counts as half
+      above the others.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or shapes do not fit.
+      TypeError, ValueError: as the conventions list under Errors; temperature is not above 0.
 
-    0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
-    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
-    Time O(n log n), memory O(n).
+    The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN
+    where a valid score is NaN, or a traced label, weight or option is invalid. It can be
+    differentiated in forward and reverse mode, any number of times. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -119,7 +120,7 @@ def _recall_loss(row: Row, max_fpr: Array, temperature: Array, band: Array) -> A
 
 def _average_precision_loss(row: Row, temperature: Array) -> Array:
     row = ascending(row._replace(scores=row.scores / (temperature * std_of_negatives(row))))
-    # An item is half above itself by the sigmoid, and wholly by the definition.
+    # The sums count an item as half above itself, the definition as wholly above.
     both = jnp.stack([row.positives, row.weights])
     found, all_above = pair_sums(sigmoid(both.dtype), row.scores, both, None) + both / 2
     precision = divide(found, jnp.where(row.positives > 0, all_above, 0), 0.0)
@@ -127,6 +128,6 @@ def _average_precision_loss(row: Row, temperature: Array) -> Array:
 
 
 def _mean_of_positives(values: Array, row: Row) -> Array:
-    """Over the positives; 0 where a class is absent."""
+    """The weighted mean over the positives; 0 where a class is absent."""
     total = jnp.where(jnp.any(row.negatives > 0), jnp.sum(row.positives), 0)
     return divide(jnp.sum(row.positives * values), total, 0.0)

@@ -1,4 +1,4 @@
-"""The inputs of a loss, checked, and its evaluation row by row of a batch."""
+"""Checks of the inputs of a loss, and its evaluation for each row of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Row(NamedTuple):
     """One row of items; `[n]` each. An item that does not count has score 0 and weights 0.
 
     Attributes:
-      scores: about 0, which keeps their digits where they are all far from it.
+      scores: shifted to be about 0, which keeps the digits of scores that are all far from 0.
       positives: weights of the positives, 0 for negatives.
       negatives: weights of the negatives, 0 for positives.
     """
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
     @property
     def weights(self) -> Array:
-        """Of all items."""
+        """Weights of all items."""
         return self.positives + self.negatives
 
 
@@ -44,7 +44,7 @@ def loss_of_rows(
     weights: ArrayLike | None,
     where: ArrayLike | None,
 ) -> Array:
-    """`loss(row, *constants, **numbers)` of each row of a batch, one compiled program."""
+    """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program."""
     items = checks.check_items(scores, labels, weights, where)
     checked = checks.check_loss_options(numbers)
     with ordinary_promotion():
@@ -72,7 +72,7 @@ def _loss_of_rows(
 
 
 def refused(items: Items, numbers: dict[str, Any]) -> Array:
-    """`[...]`, whether a traced input is what an eager call refuses, or a valid score is NaN."""
+    """`[...]`, whether a valid score is NaN, or an eager call would refuse a traced input."""
     nan = numerics.is_nan(items.scores)
     undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
     for number in numbers.values():
@@ -81,7 +81,7 @@ def refused(items: Items, numbers: dict[str, Any]) -> Array:
 
 
 def rows_of_items(items: Items, undefined: Array) -> Row:
-    """All rows of checked items, `[..., n]` each; of an undefined row no item counts."""
+    """All rows of checked items, `[..., n]` each. In an undefined row no item counts."""
     dtype = jnp.promote_types(items.scores.dtype, jnp.float32)
     valid = ~jnp.expand_dims(undefined, -1)
     valid = valid if items.where is None else valid & items.where
@@ -90,7 +90,7 @@ def rows_of_items(items: Items, undefined: Array) -> Row:
         valid, items.labels == 1, weight, items.scores
     )
     scores = jnp.where(valid, scores, 0).astype(dtype)
-    # Differences do not depend on where 0 is, so nor does the gradient.
+    # Differences do not depend on the shift, so neither does the gradient.
     count = jnp.maximum(jnp.sum(valid, -1, keepdims=True), 1).astype(dtype)
     middle = lax.stop_gradient(jnp.sum(scores / count, -1, keepdims=True))
     return Row(
@@ -101,13 +101,13 @@ def rows_of_items(items: Items, undefined: Array) -> Row:
 
 
 def ascending(row: Row) -> Row:
-    """The row in order of score; of items that tie, positives come last."""
+    """The row in ascending order of score. Among tied items positives come last."""
     order = order_of(row)
     return Row(*(permuted(x, order) for x in row))
 
 
 def order_of(row: Row) -> Array:
-    """The order of `ascending`."""
+    """The indices of the items in the order of `ascending`."""
     order: Array = _order_by_score(lax.stop_gradient(row.scores), row.positives > 0)
     return order
 
@@ -120,13 +120,13 @@ def _order_by_score(scores: Array, later: Array) -> Array:
 
 
 def permuted(values: Array, order: Array) -> Array:
-    """`values[order]`, of an order that has each item once."""
+    """`values[order]`, for a permutation."""
     taken: Array = values.at[order].get(mode="promise_in_bounds", unique_indices=True)
     return taken
 
 
 def std_of_negatives(row: Row) -> Array:
-    """The standard deviation of the negatives' scores; 1 where it is 0, to be divided by."""
+    """The standard deviation of the negatives' scores; 1 where it is 0, as it is a divisor."""
     shares = numerics.divide(row.negatives, jnp.sum(row.negatives), 0.0)
     variance = jnp.sum(shares * (row.scores - jnp.sum(shares * row.scores)) ** 2)
     return jnp.sqrt(jnp.where(variance > 0, variance, 1))

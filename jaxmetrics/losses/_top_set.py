@@ -1,10 +1,13 @@
-"""The share of a class that a partial metric looks at, as weights by rank.
+"""The highest share of a class, which a partial metric uses, as weights by rank.
 
-A weight is the mean over the item's interval of ranks of a function that falls from 1 to 0 at the
-share: at once, which gives the exact set with a fraction of the item at its edge, or as a sigmoid.
-So an item of weight 2 is as two items, and items that tie have equal parts. Weights depend on ranks
-alone and have no derivative: if a loss rises with the score of an item, the set is the one of its
-size with the highest loss, and moving it changes nothing to first order.
+An item takes an interval of ranks. Its weight is the mean, over this interval, of a function that
+falls from 1 to 0 at the share. A step gives the exact set, with a fraction of the item at its edge;
+a sigmoid gives a soft set. An item of weight 2 therefore counts as two items, and tied items have
+equal parts.
+
+Weights depend on ranks alone and have no derivative. If a loss rises with the score of an item, the
+set is the one with the highest loss among sets of its size. A change of the set then does not
+change the loss to first order.
 """
 
 from __future__ import annotations
@@ -24,13 +27,13 @@ def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
       places: `[n]` ascending.
       weights: `[n]` of items of the class, 0 for others.
       share: of the class, in (0, 1].
-      band: the width of the sigmoid, over the share; 0 for the exact set.
+      band: the scale of the sigmoid, divided by share (1 - share); 0 for the exact set.
     """
     above, upto = _shares_above(places, weights)
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     step = jnp.minimum((upto - above) / safe, 20)
-    # The softplus of high less that of low, written without cancellation where they are close.
+    # softplus(high) - softplus(low), without cancellation where the two are close.
     close = jnp.log1p(jax.nn.sigmoid(low) * jnp.expm1(step))
     far = jax.nn.softplus(high) - jax.nn.softplus(low)
     soft = safe * jnp.where(step < 20, close, far)
@@ -41,7 +44,8 @@ def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
 def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
     """Weights `[n]` of the items at the edge of the highest `share`, which add up to 1.
 
-    Of the exact set it is the first item that is not in it with all of its weight.
+    With band 0 all weight is at the first item that is not wholly in the exact set. A share of 1
+    has no such item: then all weights are 0.
     """
     above, upto = _shares_above(places, weights)
     some, safe = _width(share, band)
@@ -53,15 +57,15 @@ def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
 
 
 def _width(share: Array, band: Array) -> tuple[Array, Array]:
-    """Whether the edge has a width, and that width, or 1 to be divided by."""
-    # The set of all has no edge.
+    """Whether the edge is soft, and its width, or 1 in place of a width of 0."""
+    # At share 1 the set is the whole class, and the width is 0.
     width = lax.stop_gradient(band * share * (1 - share))
     some = width > 0
     return some, jnp.where(some, width, 1)
 
 
 def _shares_above(places: Array, weights: Array) -> tuple[Array, Array]:
-    """Which part of the class is above the items that tie with each, and which with them."""
+    """Share of the class above each tie, and the same including the tie."""
     places, weights = lax.stop_gradient((places, weights))
     upto = lax.cumsum(weights, reverse=True)
     total = upto[0]
@@ -75,5 +79,5 @@ def _shares_above(places: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _parts(together: Array, above: Array, upto: Array, weights: Array) -> Array:
-    """Of what items that tie have together, the part of each."""
+    """Each item's part, by weight, of what the items of its tie have together."""
     return divide(together * weights, upto - above, 0.0)

@@ -1,9 +1,9 @@
-"""Partial AUC from batches too small to hold the top negatives: a threshold for each positive.
+"""Partial-AUC loss for batches too small to hold the top negatives: a threshold per positive.
 
-    objective = mean over positives i of min over t of t + mean_j max(l_ij - t, 0) / max_fpr
+    objective = mean over positives i of min over t of (t + mean_j max(l_ij - t, 0) / max_fpr)
 
-is the mean of the l_ij over exactly the top max_fpr of the negatives j, the conditional value at
-risk. The t of each positive is remembered and improved batch by batch.
+The minimum for positive i is the mean loss l_ij over exactly the top max_fpr of the negatives j,
+the conditional value at risk. The state holds the t of each positive, and each batch improves it.
 
 Reference: D. Zhu, G. Li, B. Wang, X. Wu and T. Yang, "When AUC meets DRO: optimizing partial AUC
 for deep learning with non-convex convergence guarantee", ICML 2022 (SOPA).
@@ -26,28 +26,28 @@ __all__ = ["State", "apply", "init"]
 
 
 class State(NamedTuple):
-    """What each positive remembers.
+    """One number for each positive, updated by each batch that holds it.
 
     Attributes:
-      thresholds: `[n_slots]`, losses of pairs above which are those of the top negatives; -inf
-        before the first visit.
+      thresholds: `[n_slots]`. Pairs with the top negatives have losses above the threshold. -inf
+        before the first batch that holds the positive.
     """
 
     thresholds: Array
 
 
 def init(n_slots: int) -> State:
-    """A state in which no positive was seen.
+    """The state before the first batch.
 
     Args:
-      n_slots: one more than the largest index that will come; one slot an item of the training set,
-        or one a positive.
+      n_slots: the number of slots, above the largest index that any batch will have: one slot for
+        each item of the training set, or for each positive.
 
     Returns:
       A pytree of arrays, `[n_slots]`.
 
     Raises:
-      TypeError, ValueError: n_slots is not a whole number of at least 1.
+      TypeError, ValueError: n_slots is not a whole number, or is below 1.
 
     Example:
       >>> import jaxmetrics as jm
@@ -73,35 +73,39 @@ def apply(
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
 ) -> tuple[Array, State]:
-    """The loss of a batch, for its gradient, and the state after it.
+    """The loss of a batch, and the state after it.
 
-    loss = mean_i t_i + mean_j max(l_ij - t_i, 0) / max_fpr, with t held fixed; afterwards
-    t_i = t_i - step_size (1 - share of negatives with l_ij > t_i / max_fpr). On a first visit t_i
-    is the loss at the edge of the batch's own top negatives.
+    loss = mean_i (t_i + mean_j max(l_ij - t_i, 0) / max_fpr), with t held fixed. Afterwards
+    t_i becomes t_i - step_size (1 - share_i / max_fpr), with share_i the share of the negatives
+    with l_ij > t_i. The first t_i of a positive is its loss at the edge of the batch's own top
+    negatives.
 
     Args:
-      state: of `init` or the call before.
+      state: from `init` or the call before.
       scores: `[n]` of the batch, higher is more positive.
       labels: `[n]`, bool or 0 and 1.
-      index: `[n]`, the slot of each item, from 0; of negatives it is not looked at.
+      index: `[n]`, the slot of each item, from 0. The index of a negative is not used.
       weights: `[n]`, not negative.
-      where: `[n]` bool, False for items to leave out, whose slots stay as they are.
-      max_fpr: in (0, 1], the share of the negatives that count.
-      step_size: in (0, 1], by how much thresholds move, in units of the loss of a pair.
-      surrogate: of a pair, as in `partial_auc_loss`; the "sigmoid" is measured in standard
-        deviations of the negatives of the batch.
-      margin: of "hinge", "squared_hinge" and "square"; 1 by default.
-      temperature: by default 1 for "logistic", 0.2 for "sigmoid".
+      where: `[n]` bool, False for items to leave out; their slots do not change.
+      max_fpr: in (0, 1], the share of the negatives that count: the highest ones.
+      step_size: in (0, 1], how far thresholds move, in units of the loss of a pair.
+      surrogate: the loss of a pair, as in `pairwise_auc_loss`. "sigmoid" uses the standard
+        deviation of the negatives of the batch.
+      margin: above 0, for "hinge", "squared_hinge" and "square"; 1 by default.
+      temperature: above 0, for "logistic" and "sigmoid"; 1 and 0.2 by default.
 
     Returns:
-      The mean over the batch's positives of the objective at their thresholds, and the state.
+      The objective at the present thresholds, as a mean over the batch's positives, and the state.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or an index has no slot.
+      TypeError, ValueError: as the conventions list under Errors; scores have leading axes (use
+        `vmap`), or the index of a positive has no slot.
 
-    The state stays as it was, and the loss is 0 with a gradient of 0 where a class is absent, NaN
-    where a valid score is or a traced input is not what it should be. Traced, an index that has no
-    slot is not remembered. Time and memory O(n^2) of the batch.
+    If a class is absent, the loss and its gradient are 0. If a valid score is NaN, or a traced
+    label, weight or option is invalid, the loss is NaN. In both cases the state does not change.
+    Nothing is stored for a traced index that has no slot. The loss can be differentiated in
+    forward and reverse mode, any number of times, with the thresholds held fixed. Time and memory
+    O(n^2) for a batch of n items.
 
     Example:
       >>> import jaxmetrics as jm
@@ -124,7 +128,7 @@ def apply(
 def _tail_mean(pairs: Pairs, held: Array, max_fpr: Array, step_size: Array) -> tuple[Array, Array]:
     order = order_of(pairs.row)
     scores, negatives = (permuted(x, order) for x in (pairs.row.scores, pairs.row.negatives))
-    # Losses rise with the score of the negative, so one item is at the edge for all positives.
+    # A loss rises with the score of the negative, so all positives have the same item at the edge.
     edge = order[jnp.argmax(edge_set(scores, negatives, max_fpr, jnp.zeros_like(max_fpr)))]
     threshold = lax.stop_gradient(jnp.where(held > EMPTY, held, pairs.losses[:, edge]))
     over = pairs.losses - threshold[:, None]

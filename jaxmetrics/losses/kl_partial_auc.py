@@ -1,12 +1,12 @@
-"""Partial AUC from batches too small to hold the top negatives: a soft maximum over negatives.
+"""Partial-AUC loss for batches too small to hold the top negatives: a soft maximum over negatives.
 
     objective = mean over positives i of kl_weight log(mean over negatives j of
                 exp(l_ij / kl_weight))
 
-It is the largest mean of the l_ij under weights of the negatives that are penalised by kl_weight
-times their divergence from even ones. A small kl_weight looks at the top negatives alone, a large
-one at all. For any max_fpr it is above the mean over the top negatives less
-kl_weight log(1 / max_fpr).
+For each positive it is the largest weighted mean of the losses l_ij minus a penalty: kl_weight
+times the Kullback-Leibler divergence of the weights from equal weights. A small kl_weight selects
+the top negatives, a large one uses all. For any max_fpr the objective is at least
+(mean of l_ij over the top max_fpr of the negatives) - kl_weight log(1 / max_fpr).
 
 Reference: D. Zhu, G. Li, B. Wang, X. Wu and T. Yang, "When AUC meets DRO: optimizing partial AUC
 for deep learning with non-convex convergence guarantee", ICML 2022 (SOPA-s).
@@ -29,28 +29,28 @@ __all__ = ["State", "apply", "init", "objective"]
 
 
 class State(NamedTuple):
-    """What each positive remembers.
+    """One number for each positive, updated by each batch that holds it.
 
     Attributes:
-      log_means: `[n_slots]`, log mean over negatives of exp(l / kl_weight); -inf before the first
-        visit.
+      log_means: `[n_slots]`, the log of the mean of exp(l / kl_weight) over negatives; -inf before
+        the first batch that holds the positive.
     """
 
     log_means: Array
 
 
 def init(n_slots: int) -> State:
-    """A state in which no positive was seen.
+    """The state before the first batch.
 
     Args:
-      n_slots: one more than the largest index that will come; one slot an item of the training set,
-        or one a positive.
+      n_slots: the number of slots, above the largest index that any batch will have: one slot for
+        each item of the training set, or for each positive.
 
     Returns:
       A pytree of arrays, `[n_slots]`.
 
     Raises:
-      TypeError, ValueError: n_slots is not a whole number of at least 1.
+      TypeError, ValueError: n_slots is not a whole number, or is below 1.
 
     Example:
       >>> import jaxmetrics as jm
@@ -76,36 +76,40 @@ def apply(
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
 ) -> tuple[Array, State]:
-    """The loss of a batch, for its gradient, and the state after it.
+    """The loss of a batch, and the state after it.
 
-    u_i = (1 - step_size) u_i + step_size mean_j exp(l_ij / kl_weight), and on a first visit the
-    mean alone; the gradient is that of sum_i mean_j exp(l_ij / kl_weight) l_ij / u_i, with the
-    exponentials and u held fixed. Logarithms are kept of u, which do not overflow.
+    loss = mean_i kl_weight log(u_i), after u_i has become
+    (1 - step_size) u_i + step_size mean_j exp(l_ij / kl_weight). The first u_i of a positive is the
+    mean alone. The gradient is that of mean_i mean_j exp(l_ij / kl_weight) l_ij / u_i, with the
+    exponentials and u held fixed. The state holds log u, which does not overflow.
 
     Args:
-      state: of `init` or the call before.
+      state: from `init` or the call before.
       scores: `[n]` of the batch, higher is more positive.
       labels: `[n]`, bool or 0 and 1.
-      index: `[n]`, the slot of each item, from 0; of negatives it is not looked at.
+      index: `[n]`, the slot of each item, from 0. The index of a negative is not used.
       weights: `[n]`, not negative.
-      where: `[n]` bool, False for items to leave out, whose slots stay as they are.
-      kl_weight: above 0, in units of the loss of a pair.
-      step_size: in (0, 1], the share of this batch in what is remembered.
-      surrogate: of a pair, as in `partial_auc_loss`; the "sigmoid" is measured in standard
-        deviations of the negatives of the batch.
-      margin: of "hinge", "squared_hinge" and "square"; 1 by default.
-      temperature: by default 1 for "logistic", 0.2 for "sigmoid".
+      where: `[n]` bool, False for items to leave out; their slots do not change.
+      kl_weight: above 0, in units of the loss of a pair. A lower value gives the top negatives more
+        weight.
+      step_size: in (0, 1], the weight of this batch in u.
+      surrogate: the loss of a pair, as in `pairwise_auc_loss`. "sigmoid" uses the standard
+        deviation of the negatives of the batch.
+      margin: above 0, for "hinge", "squared_hinge" and "square"; 1 by default.
+      temperature: above 0, for "logistic" and "sigmoid"; 1 and 0.2 by default.
 
     Returns:
-      The mean over the batch's positives of kl_weight log u_i, which estimates the objective, with
-      the gradient of the estimator; and the state.
+      The loss, which estimates the objective over the batch's positives, and the state.
 
     Raises:
-      TypeError, ValueError: an input is not what it should be, or an index has no slot.
+      TypeError, ValueError: as the conventions list under Errors; scores have leading axes (use
+        `vmap`), or the index of a positive has no slot.
 
-    The state stays as it was, and the loss is 0 with a gradient of 0 where a class is absent, NaN
-    where a valid score is or a traced input is not what it should be. Traced, an index that has no
-    slot is not remembered. Time and memory O(n^2) of the batch.
+    If a class is absent, the loss and its gradient are 0. If a valid score is NaN, or a traced
+    label, weight or option is invalid, the loss is NaN. In both cases the state does not change.
+    Nothing is stored for a traced index that has no slot. The loss can be differentiated in
+    forward and reverse mode, any number of times, with u and the exponentials held fixed. Time and
+    memory O(n^2) for a batch of n items.
 
     Example:
       >>> import jax, jaxmetrics as jm
@@ -127,17 +131,19 @@ def apply(
 
 
 def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
-    """The objective by what all positives that were seen remember.
+    """The estimated objective over all positives that the batches held so far.
+
+    objective = mean_i kl_weight log(u_i), over these positives i.
 
     Args:
-      state: of `apply`.
-      kl_weight: that of `apply`.
+      state: from `apply`.
+      kl_weight: the one given to `apply`.
 
     Returns:
-      `[]`, the mean of kl_weight log u_i. NaN before the first batch.
+      `[]`, in units of the loss of a pair. NaN before the first batch with both classes.
 
     Raises:
-      TypeError, ValueError: kl_weight is not above 0.
+      TypeError, ValueError: kl_weight is not a number, or not above 0.
 
     Time O(n_slots).
 
@@ -163,7 +169,7 @@ def _soft_maximum(
     batch = jax.nn.logsumexp(exponents, axis=1)
     mixed = jnp.logaddexp(jnp.log1p(-step_size) + held, jnp.log(step_size) + batch)
     now = jnp.where(held > EMPTY, mixed, batch)
-    # At most 1 / step_size, as now has that share of the batch.
+    # Each sum is at most 1 / step_size: the batch has weight step_size in now.
     shares = jnp.exp(exponents - now[:, None])
     estimate = jnp.sum(shares * jnp.where(some, losses, 0), axis=1)
     return kl_weight * now + estimate - lax.stop_gradient(estimate), now
