@@ -127,7 +127,8 @@ def table_metric(
         bootstrap is then faster, as neighbouring rows of one class are drawn as one.
 
     Returns:
-      The metric. It works under `jit`, `vmap` and, with respect to weights, reverse-mode `grad`.
+      The metric. It works under `jit` and `vmap`, and is differentiable with respect to weights, to
+      any order and in both modes.
 
     Raises:
       TypeError: the metric is given an option that `function` does not have.

@@ -57,7 +57,7 @@ def pairwise_auc_loss(
         one that the surrogate does not have.
 
     0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
-    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
+    is, or a traced input is not what it should be. Differentiable to any order, in both modes.
     Time O(n log n), memory O(n), for every surrogate.
 
     Example:
@@ -123,7 +123,7 @@ def partial_auc_loss(
 
     0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
     is, or a traced input is not what it should be. The sets are found by rank and carry no
-    gradient. Differentiable in reverse, any number of times. Time O(n log n), memory O(n), for
+    gradient. Differentiable to any order, in both modes. Time O(n log n), memory O(n), for
     every surrogate.
 
     Example:

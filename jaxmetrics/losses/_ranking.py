@@ -55,7 +55,7 @@ def approx_ndcg_loss(
 
     0, with a gradient of 0, for a list without relevant documents. NaN where a valid score or label
     is, or, traced, a label is negative; traced, items of a segment that does not exist are left
-    out. Differentiable in reverse, any number of times. Time O(n log n), memory O(n): no matrix of
+    out. Differentiable to any order, in both modes. Time O(n log n), memory O(n): no matrix of
     pairs is made.
 
     Example:

@@ -47,7 +47,7 @@ def recall_at_fpr_loss(
       TypeError, ValueError: an input is not what it should be, or shapes do not fit.
 
     0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
-    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
+    is, or a traced input is not what it should be. Differentiable to any order, in both modes.
     Time O(n log n), memory O(n).
 
     Example:
@@ -94,7 +94,7 @@ def average_precision_loss(
       TypeError, ValueError: an input is not what it should be, or shapes do not fit.
 
     0, with a gradient of 0, where there are no positives or no negatives. NaN where a valid score
-    is, or a traced input is not what it should be. Differentiable in reverse, any number of times.
+    is, or a traced input is not what it should be. Differentiable to any order, in both modes.
     Time O(n log n), memory O(n).
 
     Example:
