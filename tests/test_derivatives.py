@@ -19,14 +19,15 @@ N = 20  # items; more than one block of the sums over pairs
 RNG = np.random.default_rng(7)
 LABELS = np.arange(N) % 3 == 0
 SCORES, WEIGHTS = RNG.normal(size=N) + LABELS, RNG.random(N) + 0.2
+# Programs are large, and run once.
+compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 TIED = SCORES.round(1).astype(np.float32)
 SURROGATES = ("hinge", "squared_hinge", "square", "logistic", "sigmoid")
 
 
 def of_batch(module, **options):
-    """A mini-batch loss whose slots were visited before."""
-    index = np.arange(N)
-    state = module.apply(module.init(N), SCORES[::-1], LABELS, index, **options)[1]
+    """A mini-batch loss whose slots were all visited before."""
+    state, index = module.State(np.full(N, 0.3, np.float32)), np.arange(N)
     return lambda *items, **more: module.apply(state, *items, index, **options, **more)[0]
 
 
@@ -51,8 +52,8 @@ for name in SURROGATES:
         f"cvar {name}": of_batch(jm.losses.cvar_partial_auc, max_fpr=0.4, **options),
     }
 SMOOTH = {entry.name: entry.metric for entry in METRICS if traits(entry.metric).smooth}
-FAST = ("roc_auc", "average_precision", "recall", "average precision", "approx ndcg")
-FAST += ("pairwise squared_hinge", "partial hinge", "kl squared_hinge", "cvar squared_hinge")
+FAST = ("roc_auc", "average_precision", "recall", "approx ndcg")
+FAST += ("pairwise squared_hinge", "kl squared_hinge", "cvar squared_hinge")
 # The others with -m slow.
 EVERY = pytest.mark.parametrize(
     "name",
@@ -98,7 +99,7 @@ def all_derivatives(function, at, along):
 def test_forward_mode_is_reverse_mode(name, x64):
     function, at = case(name)
     along = np.random.default_rng(1).normal(size=len(at))
-    found = jax.jit(partial(all_derivatives, function))(at, along)
+    found = compiled(partial(all_derivatives, function))(at, along)
     for expected, *others in found.values():
         for other in others:
             assert other.dtype == np.float64
@@ -110,7 +111,7 @@ def test_forward_mode_is_reverse_mode(name, x64):
         return  # their gradients are not those of their values
     if name in LOSSES:
         along[N:] = 0  # which items are at the top is held fixed in a derivative
-    values = jax.jit(jax.vmap(function))(at + np.array([[1e-6], [-1e-6]]) * along)
+    values = compiled(jax.vmap(function))(at + np.array([[1e-6], [-1e-6]]) * along)
     assert_allclose((values[0] - values[1]) / 2e-6, gradient @ along, rtol=1e-5, atol=1e-9)
 
 
@@ -136,7 +137,7 @@ def test_without_x64_under_vmap_and_scan(name):
     def product(at, along):
         return jax.jvp(jax.grad(function), (at,), (along,))[1]
 
-    @jax.jit
+    @compiled
     def of(at, along):
         def looped(at):
             return jax.lax.scan(step, jnp.float32(0), (at, along))
@@ -144,7 +145,8 @@ def test_without_x64_under_vmap_and_scan(name):
         slopes, products = jax.vmap(jax.grad(function))(at), jax.vmap(product)(at, along)
         return slopes, products, looped(at), jax.grad(lambda x: looped(x)[0])(at)
 
-    slopes, products, (total, each), of_loop = of(at, along)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        slopes, products, (total, each), of_loop = of(at, along)
     assert {x.dtype for x in (total, each, products, of_loop)} == {np.dtype(np.float32)}
     assert_allclose(each, np.sum(slopes * along, 1), rtol=1e-4)
     assert_allclose(total, np.sum(each), rtol=1e-5)

@@ -33,7 +33,7 @@ def ordinary_promotion() -> Iterator[None]:
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` of arrays, in `double_precision` under every transformation.
+    """`function` of pytrees of arrays, in `double_precision` under every transformation.
 
     JAX batches, transposes and lowers a program after it has traced it, outside of any context, and
     would mix 32 and 64 bits. The program is therefore one primitive, which is batched and lowered
@@ -44,44 +44,44 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     rule = jax.custom_jvp(opaque(function, double_precision))
 
     @functools.partial(rule.defjvp, symbolic_zeros=True)
-    def _(leaves: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-        moving = [i for i, x in enumerate(tangents) if not isinstance(x, SymbolicZero)]
-        results = rule(*leaves)
+    def _(arguments: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        results = rule(*arguments)
+        leaves, tree = jax.tree.flatten(arguments)
+        given = enumerate(jax.tree.leaves(tangents))
+        moving = {i: x for i, x in given if not isinstance(x, SymbolicZero)}
 
-        def of_moving(leaves: Any) -> tuple[Callable[..., list[Any]], list[Any]]:
-            """The floating results as a function of the inputs with a tangent, and these inputs."""
+        def of_moving(leaves: list[Any]) -> tuple[Callable[..., list[Any]], dict[int, Any]]:
+            """The floating results as a function of the leaves that have a tangent, and these."""
 
-            def run(*values: Any) -> list[Any]:
-                given = list(leaves)
-                for i, value in zip(moving, values, strict=True):
-                    given[i] = value
-                return [x for x in jax.tree.leaves(function(*given)) if is_inexact(x)]
+            def floating(values: dict[int, Any]) -> list[Any]:
+                all_leaves = [values.get(i, x) for i, x in enumerate(leaves)]
+                return _floating(function(*jax.tree.unflatten(tree, all_leaves)))
 
-            return run, [leaves[i] for i in moving]
+            return floating, {i: leaves[i] for i in moving}
 
-        def pushed(leaves: Any, tangents: Any) -> Any:
-            def push(*arrays: Any) -> Any:
-                function, values = of_moving(arrays[: len(leaves)])
-                return jax.jvp(function, values, list(arrays[len(leaves) :]))[1]
+        @in_double
+        def pushed_forward(leaves: list[Any], tangents: dict[int, Any]) -> list[Any]:
+            floating, at = of_moving(leaves)
+            tangent: list[Any] = jax.jvp(floating, (at,), (tangents,))[1]
+            return tangent
 
-            return in_double(push)(*leaves, *tangents)
+        @in_double
+        def pulled_back(leaves: list[Any], cotangents: list[Any]) -> dict[int, Any]:
+            floating, at = of_moving(leaves)
+            gradient: dict[int, Any] = jax.vjp(floating, at)[1](cotangents)[0]
+            return gradient
 
-        def pulled(leaves: Any, cotangents: Any) -> Any:
-            def pull(*arrays: Any) -> Any:
-                function, values = of_moving(arrays[: len(leaves)])
-                return jax.vjp(function, *values)[1](list(arrays[len(leaves) :]))
-
-            return in_double(pull)(*leaves, *cotangents)
-
-        flat, tree = jax.tree.flatten(results)
-        like = [x for x in flat if is_inexact(x)]
-        floating = iter(linear(pushed, pulled, leaves, [tangents[i] for i in moving], like))
-        slopes = [
-            next(floating) if is_inexact(x) else np.zeros(x.shape, jax.dtypes.float0) for x in flat
-        ]
-        return results, jax.tree.unflatten(tree, slopes)
+        slopes = iter(linear(pushed_forward, pulled_back, leaves, moving, _floating(results)))
+        return results, jax.tree.map(
+            lambda x: next(slopes) if is_inexact(x) else np.zeros(x.shape, jax.dtypes.float0),
+            results,
+        )
 
     return rule
+
+
+def _floating(tree: Any) -> list[Any]:
+    return [x for x in jax.tree.leaves(tree) if is_inexact(x)]
 
 
 def double_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -96,16 +96,14 @@ def double_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R
 
         def run(*arguments: Any) -> Any:
             constants = {i: arguments[i] for i in positions}
-            varied = [x for i, x in enumerate(arguments) if i not in constants]
-            leaves, tree = jax.tree.flatten(varied)
 
-            def compute(*leaves: Any) -> Any:
-                rest = iter(jax.tree.unflatten(tree, leaves))
+            def compute(*varied: Any) -> Any:
+                rest = iter(varied)
                 return function(
                     *(constants[i] if i in constants else next(rest) for i in range(len(arguments)))
                 )
 
-            return in_double(compute)(*leaves)
+            return in_double(compute)(*(x for i, x in enumerate(arguments) if i not in constants))
 
         run.__name__ = function.__name__  # profilers and logs show this name
         compiled = jax.jit(run, static_argnums=positions)

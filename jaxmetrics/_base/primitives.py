@@ -58,11 +58,15 @@ def is_traced(array: Any) -> bool:
 
 
 def opaque(function: Callable[..., Any], context: Context) -> Callable[..., Any]:
-    """`function` of arrays, traced, batched and lowered in a context. It has no derivative."""
+    """`function` of pytrees of arrays, traced, batched and lowered in a context.
 
-    def run(*arrays: Any) -> Any:
+    It has no derivative.
+    """
+
+    def run(*arguments: Any) -> Any:
         with context():
-            jaxpr, shapes = jax.make_jaxpr(function, return_shape=True)(*arrays)
+            jaxpr, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+        arrays = jax.tree.leaves(arguments)
         results = _opaque().bind(*arrays, program=_Program(jaxpr, context))
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 

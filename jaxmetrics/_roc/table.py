@@ -90,15 +90,14 @@ def score_table(
 
 @functools.partial(jax.jit, static_argnums=1)
 def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
-    def build(*leaves: Any) -> ScoreTable:
-        table, undefined = _build(jax.tree.unflatten(tree, leaves))
+    def build(source: Prepared) -> ScoreTable:
+        table, undefined = _build(source)
         thresholds = jnp.where(undefined[..., None], jnp.nan, table.thresholds)
         thresholds = jnp.broadcast_to(thresholds, table.positives.shape)
         columns = (thresholds, table.positives, table.negatives)
         return ScoreTable(*(x.astype(dtype) if numerics.is_inexact(x) else x for x in columns))
 
-    leaves, tree = jax.tree.flatten(source)
-    table: ScoreTable = in_double(build)(*leaves)
+    table: ScoreTable = in_double(build)(source)
     return table
 
 
@@ -224,10 +223,7 @@ def _evaluate(
     static: tuple[tuple[str, Any], ...],
     dtype: Any,
 ) -> Any:
-    leaves, tree = jax.tree.flatten(arrays)
-
-    def compute(*leaves: Any) -> Any:
-        source, options = jax.tree.unflatten(tree, leaves)
+    def compute(source: Prepared | ScoreTable, options: dict[str, Any]) -> Any:
         table, undefined = _build(source) if isinstance(source, Prepared) else _given(source)
 
         def of_one(table: ScoreTable, undefined: Array) -> Any:
@@ -242,7 +238,7 @@ def _evaluate(
         values = numerics.over_batch(of_one, len(batch))(table, undefined)
         return jax.tree.map(lambda x: x.astype(dtype), values)
 
-    return in_double(compute)(*leaves)
+    return in_double(compute)(*arrays)
 
 
 def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
