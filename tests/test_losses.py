@@ -396,6 +396,24 @@ def test_average_precision_against_all_pairs(rng, x64):
     assert_allclose(found, expected, rtol=1e-12)
 
 
+def test_all_positives_are_found_where_every_negative_may_pass():
+    def loss(scores):
+        return jm.losses.recall_at_fpr_loss(
+            scores, [1, 0, 1, 0], max_fpr=1.0, temperature=0.001, band=0
+        )
+
+    value, gradient = jax.value_and_grad(loss)(jnp.array([0.9, 0.8, 0.3, 0.1]))
+    assert value == 0
+    np.testing.assert_array_equal(gradient, 0)
+    cvar = jm.losses.cvar_partial_auc
+    # The first threshold of a positive is its loss with the lowest negative, of all that count.
+    scores, labels, where = [-5.0, 0.9, 0.4, 0.3, -9.0], [1, 1, 0, 0, 0], [True] * 4 + [False]
+    _, state = cvar.apply(
+        cvar.init(5), scores, labels, range(5), max_fpr=1.0, step_size=1e-9, where=where
+    )
+    np.testing.assert_allclose(state.thresholds[:2], [(1 + 5.3) ** 2, (1 - 0.6) ** 2], rtol=1e-5)
+
+
 def test_recall_against_a_sum_over_ranks(rng, x64):
     scores, labels, weights = sample(rng)
     negatives, shares = scores[~labels], weights[~labels] / weights[~labels].sum()

@@ -40,9 +40,8 @@ def recall_at_fpr_loss(
         first negative that must not pass, and only this negative moves it.
 
     Returns:
-      `[...]`, from 0 to 1. With band 0 and max_fpr below 1 it tends to
-      1 - `jaxmetrics.recall_at_fpr` as temperature goes to 0, if no positive ties with the
-      threshold.
+      `[...]`, from 0 to 1. With band 0 it tends to 1 - `jaxmetrics.recall_at_fpr` as
+      temperature goes to 0, if no positive ties with the threshold. It is 0 at a max_fpr of 1.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; max_fpr is not in (0, 1].
@@ -115,7 +114,7 @@ def _recall_loss(row: Row, max_fpr: Array, temperature: Array, band: Array) -> A
     row = ascending(row)
     threshold = jnp.sum(edge_set(row.scores, row.negatives, max_fpr, band) * row.scores)
     missed = jax.nn.sigmoid((threshold - row.scores) / (temperature * std_of_negatives(row)))
-    return _mean_of_positives(missed, row)
+    return _mean_of_positives(jnp.where(max_fpr < 1, missed, 0), row)
 
 
 def _average_precision_loss(row: Row, temperature: Array) -> Array:

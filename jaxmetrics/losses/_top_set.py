@@ -44,14 +44,14 @@ def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
 def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
     """Weights `[n]` of the items at the edge of the highest `share`, which add up to 1.
 
-    With band 0 all weight is at the first item that is not wholly in the exact set. A share of 1
-    has no such item: then all weights are 0.
+    With band 0 all weight is at the first item that is not wholly in the exact set, and at the last
+    item where the share is 1.
     """
     above, upto = _shares_above(places, weights)
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     soft = jax.nn.sigmoid(high) * jax.nn.sigmoid(-low) * -jnp.expm1((above - upto) / safe)
-    exact = ((above <= share) & (share < upto)).astype(weights.dtype)
+    exact = ((above <= share) & ((share < upto) | (upto == 1))).astype(weights.dtype)
     edge = _parts(jnp.where(some, soft, exact), above, upto, weights)
     return divide(edge, jnp.sum(edge), 0.0)
 
