@@ -11,7 +11,7 @@ from registry import METRICS
 
 import jaxmetrics as jm
 from jaxmetrics._base.double import in_double
-from jaxmetrics._roc.metric import traits
+from jaxmetrics._roc.metric import record_of
 
 pytestmark = pytest.mark.xdist_group("derivatives")  # what is compiled once serves all
 
@@ -51,7 +51,7 @@ for name in SURROGATES:
         f"kl {name}": of_batch(jm.losses.kl_partial_auc, **options),
         f"cvar {name}": of_batch(jm.losses.cvar_partial_auc, max_fpr=0.4, **options),
     }
-SMOOTH = {entry.name: entry.metric for entry in METRICS if traits(entry.metric).smooth}
+SMOOTH = {entry.name: entry.metric for entry in METRICS if record_of(entry.metric).smooth}
 FAST = ("roc_auc", "average_precision", "recall", "approx ndcg")
 FAST += ("pairwise squared_hinge", "kl squared_hinge", "cvar squared_hinge")
 # The others with -m slow.
@@ -104,15 +104,18 @@ def test_forward_mode_is_reverse_mode(name, x64):
         for other in others:
             assert other.dtype == np.float64
             assert_allclose(other, expected, rtol=1e-9, atol=1e-11)
-    gradient, slope = found["gradient"][0], found["along"][0]
+    gradient, curvature = found["gradient"][0], found["hessian"][0]
     assert np.isfinite(gradient).all()
-    assert abs(slope) > 1e-3
+    assert abs(gradient @ along) > 1e-3
     if name.startswith(("kl", "cvar")):
         return  # their gradients are not those of their values
     if name in LOSSES:
         along[N:] = 0  # which items are at the top is held fixed in a derivative
-    values = compiled(jax.vmap(function))(at + np.array([[1e-6], [-1e-6]]) * along)
-    assert_allclose((values[0] - values[1]) / 2e-6, gradient @ along, rtol=1e-5, atol=1e-9)
+    near = at + np.array([[1e-6], [-1e-6]]) * along
+    values, gradients = compiled(jax.vmap(jax.value_and_grad(function)))(near)
+    assert_allclose((values[0] - values[1]) / 2e-6, gradient @ along, rtol=1e-5, atol=1e-8)
+    difference = (gradients[0] - gradients[1]) / 2e-6
+    assert_allclose(difference, curvature @ along, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -175,16 +178,22 @@ def test_cost_of_a_derivative(transform):
     assert operations(transform, loss) == operations(lambda f: f, loss) == (1, 2)
 
 
-def test_results_that_are_not_floating(x64):
-    """Have no derivative; those beside them do."""
+def test_results_without_a_derivative():
+    """Those that are not floating, or of no use, beside one of 64 bits that has one."""
 
     @in_double
     def counted(weights, index):
-        return {"first": index + 1, "second": jnp.sum(weights**2)}
+        square = jnp.sum(weights.astype(np.float64) ** 2)
+        return {"next": index + 1, "square": square, "cube": square * weights}
 
-    value, slope = jax.jvp(lambda w: counted(w, jnp.arange(3)), (WEIGHTS,), (WEIGHTS,))
-    assert value["first"].tolist() == [1, 2, 3]
-    assert slope["first"].dtype == jax.dtypes.float0
-    assert_allclose(slope["second"], 2 * WEIGHTS @ WEIGHTS)
-    gradient = jax.grad(lambda w: counted(w, jnp.arange(3))["second"])(jnp.asarray(WEIGHTS))
-    assert_allclose(gradient, 2 * WEIGHTS)
+    def of(weights):
+        return counted(weights, jnp.arange(3))
+
+    weights = jnp.asarray(WEIGHTS, np.float32)
+    value, slope = jax.jvp(of, (weights,), (weights,))
+    assert value["next"].tolist() == [1, 2, 3]
+    assert slope["next"].dtype == jax.dtypes.float0
+    assert slope["square"].dtype == np.float64
+    assert_allclose(slope["square"], 2 * weights @ weights, rtol=1e-6)
+    gradient = jax.grad(lambda x: of(x)["square"].astype(np.float32))(weights)
+    assert_allclose(gradient, 2 * weights, rtol=1e-6)

@@ -93,13 +93,13 @@ def linear(
       arguments: `function` is linear in it.
       like: a pytree of arrays with the types of the result.
     """
-    (known, of_known), (moving, of_moving), (results, of_results) = map(
-        jax.tree.flatten, (fixed, arguments, like)
+    trees = tuple(jax.tree.structure(x) for x in (fixed, arguments, like))
+    results = _linear().bind(
+        *jax.tree.leaves((fixed, arguments)),
+        call=_Linear(function, transpose, *trees),
+        types=tuple(jax.typeof(x) for x in jax.tree.leaves(like)),
     )
-    call = _Linear(function, transpose, of_known, of_moving, of_results)
-    types = tuple(jax.typeof(x) for x in results)
-    bound = _linear().bind(*known, *moving, call=call, types=types)
-    return jax.tree.unflatten(of_results, bound)
+    return jax.tree.unflatten(trees[2], results)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ def _push_linear(primals: Any, tangents: Any, *, call: _Linear, types: Any) -> A
     if all(type(x) is ad.Zero for x in fixed):
         bind = functools.partial(_linear().bind, call=call, types=types)
         known = call.split(primals)[0]
-        return bind(*primals), bind(*known, *map(_instantiated, arguments))
+        return bind(*primals), bind(*known, *map(ad.instantiate_zeros, arguments))
     moving = [i for i, x in enumerate(tangents) if type(x) is not ad.Zero]
 
     def of_moving(*values: Any) -> list[Any]:
@@ -234,19 +234,24 @@ def _transpose_linear(cotangents: Any, *arrays: Any, call: _Linear, types: Any) 
     unknown = [ad.is_undefined_primal(x) for x in arguments]
     results = _linear().bind(
         *fixed,
-        *map(_instantiated, cotangents),
+        *map(ad.instantiate_zeros, cotangents),
         call=call.transposed(),
-        types=tuple(x.aval if ad.is_undefined_primal(x) else jax.typeof(x) for x in arguments),
+        types=tuple(
+            x.aval if each else jax.typeof(x) for x, each in zip(arguments, unknown, strict=True)
+        ),
     )
     wanted = [x if each else None for x, each in zip(results, unknown, strict=True)]
     return [None] * len(fixed) + wanted
 
 
+<<<<<<< HEAD
 def _instantiated(tangent: Any) -> Any:
     with jax.enable_x64(True):  # or 64-bit zeros would become 32-bit
         return ad.instantiate_zeros(tangent)
 
 
+=======
+>>>>>>> h1
 @functools.cache
 def _linear() -> Any:
     primitive = _primitive("linear")
