@@ -244,14 +244,6 @@ def _transpose_linear(cotangents: Any, *arrays: Any, call: _Linear, types: Any) 
     return [None] * len(fixed) + wanted
 
 
-<<<<<<< HEAD
-def _instantiated(tangent: Any) -> Any:
-    with jax.enable_x64(True):  # or 64-bit zeros would become 32-bit
-        return ad.instantiate_zeros(tangent)
-
-
-=======
->>>>>>> h1
 @functools.cache
 def _linear() -> Any:
     primitive = _primitive("linear")
