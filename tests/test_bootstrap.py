@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from registry import youden
+from registry import sample, youden
 
 import jaxmetrics as jm
 from jaxmetrics.inference._bootstrap import run as _run
@@ -603,3 +603,23 @@ def test_errors(options, error, message):
     given = {"key": KEY, **options}
     with pytest.raises(error, match=message):
         jm.bootstrap(jm.roc_auc, [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], **given)
+
+
+def test_replicates_that_are_nan_are_counted_and_said(rng):
+    """A user's precision is 0 / 0 in rows that a resample draws no items of."""
+
+    def best_f1(table):
+        tps, fps = jnp.cumsum(table.positives), jnp.cumsum(table.negatives)
+        precision, recall = tps / (tps + fps), tps / tps[-1]
+        return jnp.max(2 * precision * recall / (precision + recall))
+
+    def guarded(table):
+        tps, fps = jnp.cumsum(table.positives), jnp.cumsum(table.negatives)
+        return jnp.max(2 * tps / (tps + fps + tps[-1]))
+
+    scores, labels, _ = sample(rng, 60, ties=False)
+    with pytest.warns(UserWarning, match="have both classes, but the metric is NaN"):
+        result = jm.bootstrap(best_f1, scores, labels, key=KEY, n_resamples=FEW)
+    assert result.n_undefined == np.isnan(result.replicates).sum() > FEW / 5
+    result = jm.bootstrap(guarded, scores, labels, key=KEY, n_resamples=FEW)
+    assert result.n_undefined == 0

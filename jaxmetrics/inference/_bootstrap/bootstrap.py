@@ -15,7 +15,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
-from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.metric import MetricLike, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
@@ -42,8 +42,8 @@ class BootstrapResult:
       replicates: `[n_resamples, ...]`, the metric of each resample; NaN where it is undefined, as
         in resamples that lack a class.
       standard_error: `[...]`, the standard deviation of the replicates that are not NaN.
-      n_undefined: `[...]`, the number of resamples that lack a class; all of them if a valid score
-        is NaN. The standard error and intervals leave these resamples out.
+      n_undefined: `[...]`, the number of resamples in which the metric is NaN, as they lack a class
+        or it is NaN of their table. The standard error and intervals leave them out.
     """
 
     estimate: Any
@@ -186,7 +186,8 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
     found = _over_batch(metric, items, request)
     result = result_of(found)
     if is_concrete(result.n_undefined):
-        _warn_of_undefined(np.asarray(result.n_undefined), request)
+        lacking = np.sum(~np.asarray(found.defined)[1:], axis=0)
+        _warn_of_undefined(np.asarray(result.n_undefined), lacking, request)
     return result
 
 
@@ -203,22 +204,34 @@ def result_of(found: Replicates) -> BootstrapResult:
     estimate = jax.tree.map(lambda x: jnp.asarray(x[0], dtype), found.values)
     values = jax.tree.map(lambda x: usable(x)[1:], found.values)
     errors = jax.tree.map(standard_deviation, values)
-    return BootstrapResult(estimate, values, errors, jnp.sum(~defined[1:], axis=0))
+    undefined = ~defined[1:]
+    for x in jax.tree.leaves(values):
+        undefined |= jnp.any(jnp.isnan(x).reshape(*undefined.shape, -1), axis=-1)
+    return BootstrapResult(estimate, values, errors, jnp.sum(undefined, axis=0))
 
 
-def _warn_of_undefined(n_undefined: Any, request: Request) -> None:
-    most, n_resamples = int(n_undefined.max(initial=0)), request.n_resamples
+def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Request) -> None:
+    n_resamples = request.n_resamples
+    most, lacking = (int(x.max(initial=0)) for x in (n_undefined, n_lacking))
     if most == n_resamples:
         warnings.warn(
             "the metric is undefined, as a class is absent or a score is NaN: its standard error "
             "is NaN",
             stacklevel=4,
         )
-    elif most:
-        hint = "" if request.clusters else ": write stratify=True to draw each class separately"
+    elif lacking:
+        together = request.clusters is not None or request.stratify
+        hint = "" if together else ": write stratify=True to draw each class separately"
         warnings.warn(
-            f"{most} of {n_resamples} resamples have items of one class only and are left "
+            f"{lacking} of {n_resamples} resamples have items of one class only and are left "
             f"out{hint}",
+            stacklevel=4,
+        )
+    elif most:
+        warnings.warn(
+            f"{most} of {n_resamples} resamples have both classes, but the metric is NaN, and they "
+            "are left out, which biases its error: guard a division by 0, as the first rows of a "
+            "table may have weight 0",
             stacklevel=4,
         )
 
