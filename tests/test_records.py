@@ -138,6 +138,17 @@ def test_refused_before_resampling(data, monkeypatch):
             jm.permutation_test(metric, *data, key=KEY)
 
 
+def test_methods_that_do_not_serve_a_metric(data, monkeypatch):
+    monkeypatch.setattr("jaxmetrics.inference._bootstrap.bootstrap._over_batch", refuse_work)
+    with pytest.raises(TypeError, match=r"method='logit' needs influence values.*'percentile'"):
+        jm.confidence_interval(recall, *data, method="logit", key=KEY)
+    smooth = jm.table_metric(mean_rank, smooth=True)
+    with pytest.raises(TypeError, match=r"key is missing.*method='wald', as mean_rank is smooth"):
+        jm.confidence_interval(smooth, *data)
+    with pytest.raises(TypeError, match="roc_curve has several results"):
+        jm.confidence_interval(jm.roc_curve, *data, key=KEY)
+
+
 def test_several_values_of_a_stream_are_refused_before_resampling(data, monkeypatch):
     monkeypatch.setattr("jaxmetrics.streaming._intervals.resample_bins", refuse_work)
     bins = jm.streaming.uniform_bins(8, -4, 4)

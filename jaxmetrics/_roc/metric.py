@@ -63,10 +63,21 @@ class Chosen(NamedTuple):
         """The value of one table, in double precision."""
         return self.metric.function(table, **self.options(arrays))
 
+    def refuse_tree(self, arrays: Options, n_rows: int) -> None:
+        """Refuse a metric whose value is not one array, before any work."""
+        if not isinstance(self._result(arrays, n_rows), jax.ShapeDtypeStruct):
+            raise TypeError(
+                f"{self.metric.name} has several results, and an interval is for one: write a "
+                "function of a table that returns one of them"
+            )
+
     def refuse_several(self, arrays: Options, n_rows: int) -> None:
         """Refuse a metric with several values per table, before any work."""
+        self.refuse_shapes(self._result(arrays, n_rows))
+
+    def _result(self, arrays: Options, n_rows: int) -> Any:
         given = tuple(sorted((k, x.shape, np.dtype(x.dtype)) for k, x in arrays.items()))
-        self.refuse_shapes(_result_of(self, given, max(n_rows, 1)))
+        return _result_of(self, given, max(n_rows, 1))
 
     def refuse_shapes(self, result: Any) -> None:
         """Refuse a result of one table that is not a single number."""
@@ -173,6 +184,7 @@ def table_metric(
     The metric takes `(scores, labels, *, weights=None, where=None, **options)` or one ScoreTable.
     Leading axes are a batch. It is compiled once for each input shape. It calls `function` with one
     table `[rows]`, in double precision in any x64 mode; `function` returns an array or a pytree.
+    Rows may have weight 0, also the first ones, so guard quotients: tp / jnp.maximum(tp + fp, 1e-30).
 
     Args:
       function: `function(table, *, option=default, ...)`. Options are keyword-only. Those that
@@ -182,7 +194,8 @@ def table_metric(
       smooth: whether the gradient of the value with respect to the weights of items is its
         influence function. This is your claim. It is true of integrals of a curve, and false of a
         maximum over thresholds and of a rate at one threshold. `influence`, `covariance` and the
-        closed-form errors need it. Without it, errors come from resampling.
+        closed-form errors need it. Without it, errors come from resampling; "auto" of
+        `confidence_interval` resamples in either case.
       of_roc_curve: whether the value depends only on the ROC curve with straight lines between its
         points: neither on thresholds nor on how many rows a straight part has. The bootstrap is
         then faster, as it draws neighbouring rows of one class as one.

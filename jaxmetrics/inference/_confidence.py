@@ -21,7 +21,6 @@ from jaxmetrics.inference._bootstrap.bootstrap import (
     wald_limits,
 )
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._influence.gradient import choose_smooth
 from jaxmetrics.inference._influence.variance import (
     Clusters,
     acceleration,
@@ -121,10 +120,17 @@ def confidence_interval(
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
-    smooth = record_of(metric).smooth
-    resamples = chosen in RESAMPLING or (chosen == "wald" and not smooth)
+    record = record_of(metric)
+    resamples = chosen in RESAMPLING or (chosen == "wald" and not record.smooth)
     if resamples:
+        if key is None and record.smooth:
+            raise TypeError(
+                f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
+                f"method='wald', as {record.name} is smooth in the weights"
+            )
         request.check()
+        function, arrays = choose(metric)
+        function.refuse_tree(arrays, items.scores.shape[-1])
     _warn_of_few(metric, items, ids, chosen)
     if resamples:
         result = resampled(metric, items, request)
@@ -153,13 +159,11 @@ def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool =
         )
     if method == "wilson" and known.auto != "wilson":
         raise ValueError("method='wilson' is for recall_at_fpr, a proportion: write method='auto'")
-    if method == "bca" and not chosen.metric.smooth:
+    if method in ("bca", "logit") and not chosen.metric.smooth:
         raise TypeError(
-            f"method='bca' needs influence values, but {name} is not known to be smooth in the "
-            "weights: write method='percentile'"
+            f"method={method!r} needs influence values, but {name} is not known to be smooth in "
+            "the weights: write method='percentile'"
         )
-    if method == "logit":
-        choose_smooth(metric)
     return method
 
 
