@@ -184,7 +184,7 @@ def table_metric(
     The metric takes `(scores, labels, *, weights=None, where=None, **options)` or one ScoreTable.
     Leading axes are a batch. It is compiled once for each input shape. It calls `function` with one
     table `[rows]`, in double precision in any x64 mode; `function` returns an array or a pytree.
-    Rows may have weight 0, also the first ones, so guard quotients: tp / jnp.maximum(tp + fp, 1e-30).
+    Rows may have weight 0, also the first ones: guard quotients, as tp / maximum(tp + fp, 1e-30).
 
     Args:
       function: `function(table, *, option=default, ...)`. Options are keyword-only. Those that
