@@ -106,14 +106,25 @@ def test_files_are_short():
 
 
 def _internals(tree):
-    """JAX's internals that a module imports or names in full, but for the type of traced values."""
+    """JAX's internals that a module imports or names in full."""
     attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     inner = {node.value for node in attributes}
     found = {*_imports(tree), *(ast.unparse(node) for node in attributes if node not in inner)}
-    return {name for name in found if _is_of(name, INTERNALS)} - {"jax.core.Tracer"}
+    return {name for name in found if _is_of(name, INTERNALS)}
 
 
 def test_internals_of_jax_are_known_to_few():
     users = {name: found for name, tree in TREES.items() if (found := _internals(tree))}
     assert {name: found for name, found in users.items() if name not in OF_INTERNALS} == {}
     assert users.keys() == set(OF_INTERNALS)  # so that the search is seen to find them
+
+
+def test_threads_and_backends_have_one_policy():
+    words = {"ThreadPoolExecutor", "cpu_count", "default_backend"}
+    users = {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if getattr(node, "attr", getattr(node, "id", "")) in words
+    }
+    assert users == {"jaxmetrics._base.host"}

@@ -131,6 +131,17 @@ def test_refused_before_resampling(data, monkeypatch):
     both = functools.partial(jm.recall_at_fpr, max_fpr=np.array([0.1, 0.2]))
     with pytest.raises(TypeError, match="method='bca' needs influence values"):
         jm.confidence_interval(recall, *data, method="bca", key=KEY)
+    windows = functools.partial(jm.partial_auc, max_fpr=np.array([0.1, 0.2]))
+    with pytest.raises(ValueError, match="must have one value per table"):
+        jm.confidence_interval(windows, *data, method="bca", key=KEY)
+    pair = functools.partial(jm.precision_at_recall, min_recall=0.5, return_threshold=True)
+    for function in (jm.confidence_interval, jm.compare, jm.standard_error):
+        with pytest.raises(TypeError, match=r"has several results.*leave return_threshold out"):
+            function(pair, *data, key=KEY)
+    for options in ({"key": 7}, {"n_resamples": -1}, {"stratify": "x"}):
+        for function in (jm.confidence_interval, jm.compare, jm.standard_error):
+            with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
+                function(jm.roc_auc, *data, **options)
     for metric in (several, both):
         with pytest.raises(ValueError, match="must have one value per table"):
             jm.compare(metric, *data, key=KEY)
@@ -155,11 +166,17 @@ def test_several_values_of_a_stream_are_refused_before_resampling(data, monkeypa
     state = jm.streaming.update(jm.streaming.init(bins), data[0][0], data[1], bins=bins)
     for metric in (
         functools.partial(jm.precision_at_recall, min_recall=np.array([0.1, 0.2])),
-        functools.partial(jm.precision_at_recall, min_recall=0.1, return_threshold=True),
         functools.partial(jm.recall_at_fpr, max_fpr=np.array([0.1, 0.2])),
     ):
         with pytest.raises(ValueError, match="must have one value per table"):
             jm.streaming.interval(metric, state, bins=bins, key=KEY)
+    pair = functools.partial(jm.precision_at_recall, min_recall=0.1, return_threshold=True)
+    with pytest.raises(TypeError, match="has several results"):
+        jm.streaming.interval(pair, state, bins=bins, key=KEY)
+    with pytest.raises(TypeError, match="has several results"):
+        jm.streaming.bounds(pair, state, bins=bins)
+    with pytest.raises(TypeError, match="has several results"):
+        jm.streaming.exact(pair, lambda: [(data[0][0], data[1])])
 
 
 # ---- under transformations, and called again

@@ -11,15 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.primitives import is_traced
+from jaxmetrics._base.primitives import is_concrete as is_concrete
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
-
-
-def is_concrete(array: Any) -> bool:
-    """Whether the values are known now, not traced."""
-    return not is_traced(array)
 
 
 def all_concrete(*arrays: Any) -> bool:
@@ -74,12 +69,12 @@ def processors() -> int:
 
 
 def threads(at_most: int | None = None) -> ThreadPoolExecutor:
-    """A pool of one thread per processor, or of one thread where a device computes."""
+    """A pool to run programs: one thread per processor, or one thread where a device computes."""
     workers = processors() if on_cpu() else 1
     return ThreadPoolExecutor(workers if at_most is None else max(min(workers, at_most), 1))
 
 
 def in_threads(work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
-    """`work` of each argument, in order, with one thread per processor."""
-    with threads() as workers:
+    """`work` of each argument, in order, with one thread per processor; for NumPy's work."""
+    with ThreadPoolExecutor(processors()) as workers:
         return list(workers.map(work, *arguments))

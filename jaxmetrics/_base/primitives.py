@@ -52,9 +52,9 @@ from jax.interpreters import ad, batching, mlir
 Context = Callable[[], AbstractContextManager[Any]]
 
 
-def is_traced(array: Any) -> bool:
-    """Whether the values are not known yet, because JAX is tracing."""
-    return isinstance(array, jax.core.Tracer)
+def is_concrete(array: Any) -> bool:
+    """Whether the values are known now, not traced."""
+    return not isinstance(array, jax.core.Tracer)
 
 
 def opaque(function: Callable[..., Any], context: Context) -> Callable[..., Any]:

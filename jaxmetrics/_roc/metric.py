@@ -66,10 +66,13 @@ class Chosen(NamedTuple):
     def refuse_tree(self, arrays: Options, n_rows: int) -> None:
         """Refuse a metric whose value is not one array, before any work."""
         if not isinstance(self._result(arrays, n_rows), jax.ShapeDtypeStruct):
-            raise TypeError(
-                f"{self.metric.name} has several results, and an interval is for one: write a "
-                "function of a table that returns one of them"
-            )
+            self._refuse_results()
+
+    def _refuse_results(self) -> None:
+        raise TypeError(
+            f"{self.metric.name} has several results where one is needed: leave return_threshold "
+            "out, or write a function of a table that returns one of them"
+        )
 
     def refuse_several(self, arrays: Options, n_rows: int) -> None:
         """Refuse a metric with several values per table, before any work."""
@@ -82,6 +85,8 @@ class Chosen(NamedTuple):
     def refuse_shapes(self, result: Any) -> None:
         """Refuse a result of one table that is not a single number."""
         shapes = [list(x.shape) for x in jax.tree.leaves(result)]
+        if len(shapes) > 1:
+            self._refuse_results()
         if shapes != [[]]:
             raise ValueError(
                 f"{self.metric.name} must have one value per table, got arrays of shape "
@@ -303,31 +308,34 @@ def _metric(
 def record_of(metric: MetricLike) -> Metric:
     """The record of a metric, of a partial of one, or of a plain function of a table.
 
-    A plain function counts as neither smooth nor of the ROC curve alone. Two records of one
-    function are equal.
+    Of the last nothing is claimed. Two records of one function are equal.
     """
-    while isinstance(metric, functools.partial):
-        metric = metric.func
-    found = getattr(metric, "record", None)
+    function, _ = _unwrapped(metric)
+    found = getattr(function, "record", None)
     if isinstance(found, Metric):
         return found
-    return Metric(getattr(metric, "__name__", repr(metric)), _OfDoubles(metric))
+    return Metric(getattr(function, "__name__", repr(function)), _OfDoubles(function))
 
 
 def choose(metric: MetricLike) -> tuple[Chosen, Options]:
-    """The record and constants of a metric or of a partial of one, and the options that are arrays.
+    """The metric and the options that `metric` stands for; options that are arrays apart.
 
-    Partials are merged: two with the same options share one compiled program.
+    Partials are taken apart, so that two with the same content share one compiled program.
     """
-    record = record_of(metric)
+    record, (_, options) = record_of(metric), _unwrapped(metric)
+    constants, arrays = static_options(record.settings(options))
+    return Chosen(record, constants), arrays
+
+
+def _unwrapped(metric: MetricLike) -> tuple[Callable[..., Any], Options]:
+    """The function within partials, and the keywords that they fix."""
     options: Options = {}
     while isinstance(metric, functools.partial):
         if metric.args:
             raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
         options = {**metric.keywords, **options}
         metric = metric.func
-    constants, arrays = static_options(record.settings(options))
-    return Chosen(record, constants), arrays
+    return metric, options
 
 
 def evaluate_chosen(metric: MetricLike, source: Any) -> Any:

@@ -88,7 +88,7 @@ def score_table(
     return table
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(jax.jit, static_argnames="dtype")
 def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
     def build(source: Prepared) -> ScoreTable:
         table, undefined = _build(source)
@@ -216,7 +216,7 @@ def _one_nan(option: Any) -> Any:
     return math.nan if isinstance(option, (float, np.floating)) and option != option else option
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+@functools.partial(jax.jit, static_argnames=("function", "static", "dtype"))
 def _evaluate(
     arrays: tuple[Prepared | ScoreTable, dict[str, Any]],
     function: Callable[..., Any],

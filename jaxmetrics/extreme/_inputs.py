@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxmetrics._base.checks import as_array, check_count
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.host import in_threads, is_concrete
+from jaxmetrics._base.host import in_threads, is_concrete, near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 _CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
@@ -144,8 +144,7 @@ def _check_ids(name: str, ids: HostOrDeviceArray, limit: int | None, source: str
     """Refuse ids that are out of range, twice in a list, or behind the end of a list."""
     if not is_concrete(ids) or not ids.size:
         return
-    if isinstance(ids, jax.Array) and all(device.platform == "cpu" for device in ids.devices()):
-        ids = np.asarray(ids)
+    ids = near(ids)
     rows = ids.reshape(-1, ids.shape[-1])
     with jax.ensure_compile_time_eval():
         # The sorted ids of a list show all but where it ends. A chunk fits a thread's cache.

@@ -167,13 +167,14 @@ def compare(
     if reference is not None:
         checks.check_index("reference", reference, n_models)
     ids = checks.check_clusters(clusters, items)
-    if record_of(metric).smooth:
+    request = Request(
+        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
+    )
+    smooth = record_of(metric).smooth
+    request.check(needs_key=not smooth)
+    if smooth:
         estimate, covariance = estimate_and_covariance(metric, items, ids)
     else:
-        request = Request(
-            key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
-        )
-        request.check()
         chosen, arrays = choose(metric)
         chosen.refuse_several(arrays, items.scores.shape[-1])
         result = resampled(metric, items, request)

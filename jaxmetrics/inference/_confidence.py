@@ -122,15 +122,16 @@ def confidence_interval(
     )
     record = record_of(metric)
     resamples = chosen in RESAMPLING or (chosen == "wald" and not record.smooth)
+    if resamples and key is None and record.smooth:
+        raise TypeError(
+            f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
+            f"method='wald', as {record.name} is smooth in the weights"
+        )
+    request.check(needs_key=resamples)
     if resamples:
-        if key is None and record.smooth:
-            raise TypeError(
-                f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
-                f"method='wald', as {record.name} is smooth in the weights"
-            )
-        request.check()
         function, arrays = choose(metric)
-        function.refuse_tree(arrays, items.scores.shape[-1])
+        refuse = function.refuse_several if chosen == "bca" else function.refuse_tree
+        refuse(arrays, items.scores.shape[-1])
     _warn_of_few(metric, items, ids, chosen)
     if resamples:
         result = resampled(metric, items, request)

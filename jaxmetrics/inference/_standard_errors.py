@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics._roc.metric import MetricLike, record_of
+from jaxmetrics._roc.metric import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.variance import (
@@ -125,11 +125,15 @@ def standard_error(
     items = checks.check_items(scores, labels, weights, where, amounts)
     check_amounts(metric, items)
     ids = checks.check_clusters(clusters, items)
-    if record_of(metric).smooth:
-        return as_default(estimate_and_error(metric, items, ids)[1])
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
+    smooth = record_of(metric).smooth
+    request.check(needs_key=not smooth)
+    if smooth:
+        return as_default(estimate_and_error(metric, items, ids)[1])
+    chosen, arrays = choose(metric)
+    chosen.refuse_tree(arrays, items.scores.shape[-1])
     found: Array = resampled(metric, items, request).standard_error
     return found
 

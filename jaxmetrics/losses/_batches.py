@@ -83,7 +83,7 @@ def apply_step(
     return result
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnames=("step", "surrogate"))
 def _apply(
     step: Step,
     surrogate: str,

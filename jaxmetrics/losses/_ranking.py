@@ -84,7 +84,7 @@ class _Documents(NamedTuple):
     segment: Array
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnames=("gain", "num_segments"))
 def _approx_ndcg_loss(
     gain: str, num_segments: int | None, items: Items, segments: Any, temperature: Array
 ) -> Array:

@@ -52,7 +52,7 @@ def loss_of_rows(
     return value
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnames=("loss", "constants"))
 def _loss_of_rows(
     loss: Callable[..., Array],
     constants: tuple[Any, ...],

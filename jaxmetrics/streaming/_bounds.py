@@ -67,6 +67,7 @@ def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = F
     """
     chosen, arrays, held, ignore_nan = question(metric, state, bins, ignore_nan)
     streamed(chosen, arrays)
+    chosen.refuse_tree(arrays, bins.n)
     constants = (chosen, ignore_nan, is_weighted(state), numerics.default_float())
     low, high = _bounds(arrays, held, *constants)
     return Bounds(low, high)

@@ -65,6 +65,7 @@ def exact(
     """
     chosen, arrays = choose(metric)
     known = streamed(chosen, arrays)
+    chosen.refuse_tree(arrays, 1)
     checks.check_count("memory_items", memory_items)
     checks.check_flag("ignore_nan", ignore_nan)
     limits = _limits(arrays)

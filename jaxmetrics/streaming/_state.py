@@ -122,7 +122,7 @@ def update(
     return updated
 
 
-@functools.partial(jax.jit, static_argnums=2, donate_argnums=0)
+@functools.partial(jax.jit, static_argnames="bins", donate_argnames="state")
 def _update(state: State, items: Items, bins: Bins) -> State:
     scores, labels = jnp.asarray(items.scores), jnp.asarray(items.labels)
     n_digits = state.digits.shape[-1]

@@ -27,9 +27,10 @@ class Request(NamedTuple):
     memory_budget: int = MEMORY_BUDGET
     progress: Callable[[int], None] | None = None
 
-    def check(self) -> None:
+    def check(self, *, needs_key: bool = True) -> None:
         """Refuse arguments of a wrong type or out of range."""
-        checks.check_key(self.key)
+        if needs_key or self.key is not None:
+            checks.check_key(self.key)
         checks.check_count("n_resamples", self.n_resamples)
         checks.check_flag("stratify", self.stratify)
         checks.check_choice("resampling", self.resampling, ("multinomial", "poisson", "bayesian"))
