@@ -1,3 +1,4 @@
+import gc
 import os
 from pathlib import Path
 
@@ -15,6 +16,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 import jax
 import numpy as np
 from hypothesis import settings
+
+gc.set_threshold(200_000, 20, 100)  # JAX traces into many objects that live; a tenth of the time
 
 collect_ignore = ["stream_worker.py"]  # which is started as a process
 
