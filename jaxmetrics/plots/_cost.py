@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
 from jaxmetrics.plots._style import finish_axes, legend_text, look, new_axes
@@ -60,7 +61,9 @@ def cost(
     """
     scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
-    curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items), names)
+    with double_precision():  # whose thresholds are exact
+        found = jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items)
+    curves = each(found, names)
     ax = new_axes() if ax is None else ax
     for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
         thresholds = _on_axis(np.asarray(curve.thresholds))

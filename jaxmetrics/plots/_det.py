@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
 from jaxmetrics.plots._style import GREY, finish_axes, legend_text, look, new_axes
@@ -66,7 +67,9 @@ def det(
     Eurospeech 1997.
     """
     scores, names = models_or_table(scores, names)
-    curves = each(jm.det_curve(scores, labels, weights=weights, where=where), names)
+    with double_precision():  # whose thresholds are exact
+        found = jm.det_curve(scores, labels, weights=weights, where=where)
+    curves = each(found, names)
     ax = new_axes() if ax is None else ax
     ax.set_xscale("function", functions=(_deviate, _rate))
     ax.set_yscale("function", functions=(_deviate, _rate))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import each, models_or_table
 from jaxmetrics.plots._style import GREY, finish_axes, legend_text, look, new_axes
@@ -55,7 +56,8 @@ def precision_recall(
     scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
     areas = np.asarray(jm.average_precision(scores, **items))
-    curves = jm.precision_recall_curve(scores, **items)
+    with double_precision():  # whose thresholds are exact
+        curves = jm.precision_recall_curve(scores, **items)
     by_model = zip(each(curves, names), names, areas, strict=True)
     ax = new_axes() if ax is None else ax
     for i, (curve, name, area) in enumerate(by_model):

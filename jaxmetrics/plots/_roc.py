@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import each, models_or_table, rows
 from jaxmetrics.plots._style import (
@@ -81,7 +82,9 @@ def roc(
         else:
             found = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
         areas = [f"{area:.3f}" for area in np.asarray(found)]
-    curves = each(jm.roc_curve(scores, **items), names)
+    with double_precision():  # whose thresholds are exact
+        points = jm.roc_curve(scores, **items)
+    curves = each(points, names)
     ax = new_axes() if ax is None else ax
     for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):
         ax.plot(curve.fpr, curve.tpr, label=legend_text(name, f"{what} {area}"), **look(i))
