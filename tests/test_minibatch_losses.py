@@ -212,7 +212,3 @@ def test_bad_input(name):
         INIT[name](0)
     traced = jax.jit(lambda index: apply(state, [0.1, 0.2], [0, 1], index)[1])
     assert (traced(jnp.array([0, 7]))[0] == -np.inf).all()
-    filled = apply(state, [0.1, 0.2], [0, 1], [0, 1])[1]  # the last slot, which -1 must not read
-    values = [apply(state, [0.5, 0.2], [0, 1], [0, 1])[0]]
-    values += [jax.jit(lambda i: apply(filled, [0.5, 0.2], [0, 1], i)[0])(jnp.array([0, -1]))]
-    assert values[0] == values[1]

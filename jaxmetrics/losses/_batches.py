@@ -103,11 +103,11 @@ def _apply(
         numerics.divide(x, jnp.sum(x), 0.0) for x in (row.positives, row.negatives)
     )
     pairs = Pairs(losses, positives, negatives, row)
-    index = jnp.where(index >= 0, index, len(slots))  # below 0, JAX would count from the end
     held = slots.at[index].get(mode="fill", fill_value=EMPTY).astype(dtype)
     values, now = step(pairs, held, **numbers)
     counts = (row.positives > 0) & jnp.any(row.negatives > 0)
     loss = jnp.sum(jnp.where(counts, pairs.positives * values, 0))
-    target = jnp.where(counts, index, len(slots))  # out of range, so dropped
+    kept = counts & (index >= 0)
+    target = jnp.where(kept, index, len(slots))  # out of range, so dropped
     now = lax.stop_gradient(now).astype(slots.dtype)
     return jnp.where(undefined, jnp.nan, loss), slots.at[target].set(now, mode="drop")

@@ -106,10 +106,10 @@ def apply(
         `vmap`), or the index of a positive has no slot.
 
     If a class is absent, the loss and its gradient are 0. If a valid score is NaN, or a traced
-    label, weight or option is invalid, the loss is NaN. In both cases the state does not change. A
-    traced index that has no slot counts as a first visit, and nothing is stored for it. The loss
-    can be differentiated in forward and reverse mode, any number of times, with u and the
-    exponentials held fixed. Time and memory O(n^2) for a batch of n items.
+    label, weight or option is invalid, the loss is NaN. In both cases the state does not change.
+    Nothing is stored for a traced index that has no slot. The loss can be differentiated in
+    forward and reverse mode, any number of times, with u and the exponentials held fixed. Time and
+    memory O(n^2) for a batch of n items.
 
     Example:
       >>> import jax, jaxmetrics as jm

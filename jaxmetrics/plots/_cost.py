@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@double_precision()  # whose thresholds are exact
 def cost(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -61,9 +62,7 @@ def cost(
     """
     scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
-    with double_precision():  # whose thresholds are exact
-        found = jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items)
-    curves = each(found, names)
+    curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items), names)
     ax = new_axes() if ax is None else ax
     for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
         thresholds = _on_axis(np.asarray(curve.thresholds))

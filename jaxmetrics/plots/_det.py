@@ -25,6 +25,7 @@ APART = 0.11  # least distance of two ticks, as a share of the axis
 CLOSEST = 1e-12
 
 
+@double_precision()  # whose thresholds are exact
 def det(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -67,9 +68,7 @@ def det(
     Eurospeech 1997.
     """
     scores, names = models_or_table(scores, names)
-    with double_precision():  # whose thresholds are exact
-        found = jm.det_curve(scores, labels, weights=weights, where=where)
-    curves = each(found, names)
+    curves = each(jm.det_curve(scores, labels, weights=weights, where=where), names)
     ax = new_axes() if ax is None else ax
     ax.set_xscale("function", functions=(_deviate, _rate))
     ax.set_yscale("function", functions=(_deviate, _rate))

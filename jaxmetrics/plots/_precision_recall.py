@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@double_precision()  # whose thresholds are exact
 def precision_recall(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -56,8 +57,7 @@ def precision_recall(
     scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
     areas = np.asarray(jm.average_precision(scores, **items))
-    with double_precision():  # whose thresholds are exact
-        curves = jm.precision_recall_curve(scores, **items)
+    curves = jm.precision_recall_curve(scores, **items)
     by_model = zip(each(curves, names), names, areas, strict=True)
     ax = new_axes() if ax is None else ax
     for i, (curve, name, area) in enumerate(by_model):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@double_precision()  # whose thresholds are exact
 def roc(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -82,9 +83,7 @@ def roc(
         else:
             found = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
         areas = [f"{area:.3f}" for area in np.asarray(found)]
-    with double_precision():  # whose thresholds are exact
-        points = jm.roc_curve(scores, **items)
-    curves = each(points, names)
+    curves = each(jm.roc_curve(scores, **items), names)
     ax = new_axes() if ax is None else ax
     for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):
         ax.plot(curve.fpr, curve.tpr, label=legend_text(name, f"{what} {area}"), **look(i))
