@@ -96,6 +96,9 @@ def test_a_limit_before_the_first_point():
         (lambda x: jm.recall_at_fpr(SCORES, LABELS, max_fpr=x, method="quantile"), 1.5),
         (lambda x: jm.threshold_at_fpr(SCORES, LABELS, max_fpr=x), 7.0),
         (lambda x: jm.partial_auc(SCORES, LABELS, max_fpr=x), 5.0),
+        (lambda x: jm.partial_auc(SCORES, LABELS, max_fpr=x, min_fpr=0.5), 0.1),
+        (lambda x: jm.partial_auc(SCORES, LABELS, max_fpr=0.1, min_fpr=x), 0.5),
+        (lambda x: jm.partial_auc(SCORES, LABELS, max_fpr=x, min_fpr=x), 0.5),
         (lambda x: jm.precision_at_recall(SCORES, LABELS, min_recall=x), jnp.nan),
         (lambda x: jm.min_cost_threshold(SCORES, LABELS, fp_cost=x), -1.0),
         (

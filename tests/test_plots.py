@@ -606,7 +606,7 @@ def test_scores_that_are_one_but_for_rounding_are_drawn():
     for scores in ([0.3, 0.1 + 0.2], [1e17, 1e17], [5.0, 5.0]):
         ax = plots.score_distributions(scores, [0, 1])
         low, high = ax.get_xlim()
-        assert low < np.float32(scores[0]) < high
+        assert low < scores[0] < high
 
 
 def test_names_may_begin_with_an_underscore():  # which Matplotlib leaves out of legends

@@ -207,7 +207,8 @@ def table_metric(
 
     Returns:
       The metric. It works under `jit` and `vmap`. If JAX can differentiate `function`, the metric
-      can be differentiated in the weights, in forward and reverse mode, any number of times.
+      can be differentiated in the weights, in forward and reverse mode, any number of times. The
+      fields `threshold` and `thresholds` of a NamedTuple are rounded as the library's thresholds.
 
     Raises:
       TypeError: an option of `function` is not keyword-only, or has the name of an array, such as

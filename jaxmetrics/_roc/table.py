@@ -16,14 +16,17 @@ from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import at_hand, on_host
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._roc.reported import as_reported, holds, rounded_down, warn_if
 
 
 class ScoreTable(NamedTuple):
     """The distinct scores in descending order, with the weight of each class at each score.
 
     Attributes:
-      thresholds: `[..., rows]`, the score of each row, descending. Items that tie share a row. All
-        are NaN where the data are undefined: a valid score is NaN, or no item is valid.
+      thresholds: `[..., rows]`, the score of each row, descending, rounded down to their dtype.
+        Items that tie share a row. Where the dtype cannot tell two scores apart, their rows have
+        one threshold, and `score >= threshold` flags both. All are NaN where the data are
+        undefined: a valid score is NaN, or no item is valid.
       positives: `[..., rows]`, the total weight of the positives with this score; without weights,
         their number, an integer.
       negatives: `[..., rows]`, the same for the negatives.
@@ -94,6 +97,8 @@ def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
         table, undefined = _build(source)
         thresholds = jnp.where(undefined[..., None], jnp.nan, table.thresholds)
         thresholds = jnp.broadcast_to(thresholds, table.positives.shape)
+        if not holds(dtype, source.items.scores.dtype):
+            thresholds = rounded_down(thresholds, dtype)
         columns = (thresholds, table.positives, table.negatives)
         return ScoreTable(*(x.astype(dtype) if numerics.is_inexact(x) else x for x in columns))
 
@@ -193,7 +198,9 @@ def evaluate(
     dtype = numerics.default_float()
     prepared = _prepared(source) if isinstance(source, Items) else source
     with double_precision():
-        return _evaluate((prepared, arrays), function, static, dtype)
+        values, unlike = _evaluate((prepared, arrays), function, static, dtype)
+    warn_if(unlike, dtype)
+    return values
 
 
 def static_options(
@@ -225,18 +232,22 @@ def _evaluate(
 ) -> Any:
     def compute(source: Prepared | ScoreTable, options: dict[str, Any]) -> Any:
         table, undefined = _build(source) if isinstance(source, Prepared) else _given(source)
+        scores = source.items.scores.dtype if isinstance(source, Prepared) else None
+        decision = getattr(function, "decision", lambda **_: None)(**options, **dict(static))
 
         def of_one(table: ScoreTable, undefined: Array) -> Any:
             value = function(table, **options, **dict(static))
-            return jax.tree.map(
-                lambda x: jnp.where(undefined, jnp.nan, jnp.asarray(x, jnp.float64)), value
+            value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
+            value, unlike = as_reported(value, table, decision, scores, dtype)
+            return jax.tree.map(lambda x: jnp.where(undefined, jnp.nan, x), value), jax.tree.map(
+                lambda x: x & ~undefined, unlike
             )
 
         batch = table.positives.shape[:-1]
         table = ScoreTable(*(jnp.broadcast_to(x, table.positives.shape) for x in table))
         undefined = jnp.broadcast_to(undefined, batch)
-        values = numerics.over_batch(of_one, len(batch))(table, undefined)
-        return jax.tree.map(lambda x: x.astype(dtype), values)
+        values, unlike = numerics.over_batch(of_one, len(batch))(table, undefined)
+        return jax.tree.map(lambda x: x.astype(dtype), values), jax.tree.map(jnp.any, unlike)
 
     return in_double(compute)(*arrays)
 

@@ -12,6 +12,7 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.curves import OperatingPoints, operating_points
 from jaxmetrics._roc.metric import library_metric
 from jaxmetrics._roc.quantile import weighted_quantile
+from jaxmetrics._roc.reported import ABOVE, AT_LEAST, is_threshold
 from jaxmetrics._roc.table import ScoreTable
 
 
@@ -79,7 +80,12 @@ def recall_at_fpr(
     return jnp.where(defined, tpr[last], jnp.nan)
 
 
+def _decision(*, method: str, **_: ArrayLike) -> str | None:
+    return {"step": AT_LEAST, "quantile": ABOVE}.get(method)
+
+
 @library_metric
+@is_threshold(_decision)
 def threshold_at_fpr(
     table: ScoreTable,
     *,
@@ -111,10 +117,13 @@ def threshold_at_fpr(
       TypeError, ValueError: as the conventions list under Errors; for example `max_fpr` is 5
         for 5 %, or `method` is a misspelt word.
 
+    The decision flags what `recall_at_fpr` counts, also where the result's dtype does not have
+    the score: "step" rounds down, "quantile" to a number between the same two scores. A warning
+    says where there is no such number. With "linear" the recall is in general a fraction that no
+    threshold attains.
+
     NaN where a class is absent ("quantile" needs only negatives) or a valid score is NaN. With
-    "quantile", weights are numbers of copies. Without x64 mode the threshold of float64 scores is
-    rounded to float32; turn x64 mode on before comparing scores with it. Time O(n log n), memory
-    O(n).
+    "quantile", weights are numbers of copies. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm

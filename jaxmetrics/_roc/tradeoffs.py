@@ -13,11 +13,15 @@ from jaxmetrics._base.numerics import rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
 from jaxmetrics._roc.metric import Metric, library_metric
+from jaxmetrics._roc.reported import AT_LEAST, is_threshold
 from jaxmetrics._roc.table import ScoreTable
 
 
 class AtThreshold(NamedTuple):
-    """A value and the threshold that attains it, for the decision `score >= threshold`."""
+    """A value and the threshold that attains it, for the decision `score >= threshold`.
+
+    The threshold is rounded down to the result's dtype; a warning says where it then flags others.
+    """
 
     value: Array
     threshold: Array
@@ -247,6 +251,7 @@ def _best(
 
 
 @library_metric
+@is_threshold(lambda **_: AT_LEAST)
 def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> Array:
     """The threshold with the lowest total cost of errors.
 
@@ -262,7 +267,8 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
       fn_cost: cost of one false negative, not negative; a higher one lowers the threshold.
 
     Returns:
-      `[...]`, in the unit of the scores; +inf where flagging nothing is cheapest.
+      `[...]`, in the unit of the scores; +inf where flagging nothing is cheapest. It is rounded
+      down to its dtype; a warning says where it then flags other items.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; for example a cost is negative,

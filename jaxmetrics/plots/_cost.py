@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
 from jaxmetrics.plots._style import finish_axes, legend_text, look, new_axes
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@double_precision()  # whose thresholds are exact
 def cost(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,

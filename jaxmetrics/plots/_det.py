@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
 from jaxmetrics.plots._style import GREY, finish_axes, legend_text, look, new_axes
@@ -24,6 +25,7 @@ APART = 0.11  # least distance of two ticks, as a share of the axis
 CLOSEST = 1e-12
 
 
+@double_precision()  # whose thresholds are exact
 def det(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics._base import checks
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import check_rows, models_or_table, names_of
 from jaxmetrics.plots._style import COLOURS, HATCHES, finish_axes, legend_text, look, new_axes
@@ -67,7 +68,8 @@ def score_distributions(
         raise ValueError(
             f"scores must be of one model, got {len(models)}: draw each into an Axes of its own"
         )
-    found = _rows(source, labels, weights=weights, where=where)
+    with double_precision():  # whose thresholds are the scores
+        found = _rows(source, labels, weights=weights, where=where)
     check_rows(max(len(x) for x in found), models)
     thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
     there = thresholds[positives + negatives > 0]

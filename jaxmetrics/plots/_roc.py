@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import each, models_or_table, rows
 from jaxmetrics.plots._style import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@double_precision()  # whose thresholds are exact
 def roc(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.checks.values import flag, number, one_of
-from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.double import ordinary_promotion
+from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.types import HostOrDeviceArray
 
 QUANTILE_METHODS = (
     "inverted_cdf",
@@ -53,11 +56,22 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
     except ValueError:
         listed = ", ".join(f"{name} {list(shape)}" for name, shape in limits.items())
         raise ValueError(f"limits must be single numbers or broadcast, got {listed}") from None
-    window = [checked.get("min_fpr"), checked.get("max_fpr")]
-    if all(end is not None and is_concrete(end) for end in window) and not np.all(
-        np.asarray(window[0]) < np.asarray(window[1])
-    ):
-        raise ValueError(
-            f"min_fpr must be below max_fpr, got {options['min_fpr']} and {options['max_fpr']}"
-        )
+    if "min_fpr" in checked and "max_fpr" in checked:
+        window = _window(checked["min_fpr"], checked["max_fpr"])
+        checked["min_fpr"], checked["max_fpr"] = window
     return checked
+
+
+def _window(low: HostOrDeviceArray, high: HostOrDeviceArray) -> tuple[Any, Any]:
+    """Both ends; where one is traced, it is NaN if they are not in order."""
+    if all_concrete(low, high):
+        if not np.all(np.asarray(low) < np.asarray(high)):
+            raise ValueError(f"min_fpr must be below max_fpr, got {low} and {high}")
+        return low, high
+    with ordinary_promotion():
+        # A copy of what is concrete, as JAX takes an array of NumPy's to have one dtype a program.
+        ends = (np.array(x) if is_concrete(x) else x for x in (low, high))
+        in_order = jnp.less(*ends)
+        if is_concrete(high):
+            return jnp.where(in_order, low, jnp.nan), high
+        return low, jnp.where(in_order, high, jnp.nan)

@@ -1,0 +1,151 @@
+"""A threshold, used on the scores that were given, flags exactly what the metric counted."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+N = 400
+SCORES = {
+    "float64": lambda rng: rng.random(N),
+    "negative": lambda rng: -rng.random(N) * 1e3,
+    "ties": lambda rng: rng.integers(0, 40, N) / 40,
+    "beyond float32": lambda rng: rng.choice([1e300, -1e300, 0.5, -0.25], N),
+    "float32": lambda rng: rng.random(N).astype("float32"),
+    "float16": lambda rng: rng.random(N).astype("float16"),
+    "bfloat16": lambda rng: rng.random(N).astype(jnp.bfloat16),
+    "int32 above 2^24": lambda rng: rng.integers(2**24, 2**30, N).astype("int32"),
+    "int64 above 2^53": lambda rng: 2**53 + 2**14 * rng.integers(0, 2**30, N),
+}
+QUICK = {"float64", "negative", "ties", "beyond float32", "float16", "int64 above 2^53-x64"}
+
+
+def cases():
+    for kind in SCORES:
+        # Whole numbers above 2^53 that are this close are warned of in single precision.
+        for x64 in (True,) if "2^53" in kind else (False, True):
+            quick = (f"{kind}-x64" if x64 else kind) in QUICK
+            yield pytest.param(kind, x64, marks=() if quick else pytest.mark.slow)
+
+
+def flagged_by(scores, threshold, *, above=False):
+    """By the number, in double precision, and by the array itself, which JAX compares."""
+    double = np.asarray(scores).astype(np.float64)
+    threshold = np.asarray(threshold)
+    yield double > threshold if above else double >= threshold
+    with np.errstate(over="ignore"):
+        single = double.astype(threshold.dtype)
+    if np.isfinite(single).all():
+        yield single > threshold if above else single >= threshold
+
+
+def counts(flagged, labels):
+    return (flagged & labels).sum(), (flagged & ~labels).sum()
+
+
+def check_curves(scores, labels):
+    positives, negatives = counts(True, labels)
+    roc, det = jm.roc_curve(scores, labels), jm.det_curve(scores, labels)
+    curves = [
+        (roc.thresholds, roc.tpr * positives, roc.fpr * negatives),
+        (det.thresholds, (1 - det.fnr) * positives, det.fpr * negatives),
+    ]
+    pr, cost = jm.precision_recall_curve(scores, labels), jm.cost_curve(scores, labels, fp_cost=0)
+    curves += [
+        (pr.thresholds, pr.recall * positives, None),
+        (cost.thresholds, positives - cost.cost, None),
+    ]
+    for curve in curves:
+        thresholds, tps, fps = (x if x is None else np.asarray(x) for x in curve)
+        for i in range(0, N, N // 20):
+            same = thresholds == thresholds[i]  # of ties, the point that flags them all counts
+            for flagged in flagged_by(scores, thresholds[i]):
+                tp, fp = counts(flagged, labels)
+                assert round(float(tps[same].max())) == tp
+                assert fps is None or round(float(fps[same].max())) == fp
+
+
+def check_points(scores, labels):
+    positives, negatives = counts(True, labels)
+    for limit in (0.05, 0.3, 0.8):
+        for method in ("step", "quantile"):
+            options = {"max_fpr": limit, "method": method}
+            found = jm.recall_at_fpr(scores, labels, **options)
+            threshold = jm.threshold_at_fpr(scores, labels, **options)
+            for flagged in flagged_by(scores, threshold, above=method == "quantile"):
+                assert counts(flagged, labels)[0] == round(float(found) * positives)
+    for metric, limit, of, total in (
+        (jm.recall_at_precision, "min_precision", 0, positives),
+        (jm.sensitivity_at_specificity, "min_specificity", 0, positives),
+        (jm.specificity_at_sensitivity, "min_sensitivity", 1, negatives),
+    ):
+        value, threshold = metric(scores, labels, **{limit: 0.4}, return_threshold=True)
+        for flagged in flagged_by(scores, threshold):
+            right = counts(flagged, labels)[of]
+            assert round(float(value) * total) == (right if of == 0 else total - right)
+    least = jm.cost_curve(scores, labels).cost.min()
+    for flagged in flagged_by(scores, jm.min_cost_threshold(scores, labels)):
+        tp, fp = counts(flagged, labels)
+        assert fp + positives - tp == least
+
+
+@pytest.mark.parametrize(("kind", "x64"), list(cases()))
+def test_a_threshold_flags_what_was_counted(kind, x64, rng):
+    labels = rng.random(N) < 0.4
+    scores = SCORES[kind](rng)
+    with jax.enable_x64(x64), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_curves(scores, labels)
+        check_points(scores, labels)
+        table = jm.score_table(scores, labels)
+        from_table = jm.threshold_at_fpr(table, max_fpr=0.3)
+        assert from_table == jm.threshold_at_fpr(scores, labels, max_fpr=0.3)
+
+
+CLOSE = 0.5 + 1e-15 * np.arange(8)
+ODD = np.arange(8) % 2
+
+
+@pytest.mark.parametrize(
+    "threshold",
+    [
+        lambda s, y: jm.threshold_at_fpr(s, y, max_fpr=0.5),
+        lambda s, y: jm.threshold_at_fpr(s, y, max_fpr=0.5, method="quantile"),
+        jm.min_cost_threshold,
+        jm.roc_curve,
+        lambda s, y: jm.recall_at_precision(s, y, min_precision=0.1, return_threshold=True),
+        lambda s, y: jm.threshold_at_fpr(jm.score_table(s, y), max_fpr=0.5),
+    ],
+    ids=["step", "quantile", "cost", "curve", "pair", "table"],
+)
+def test_scores_that_the_result_cannot_tell_apart_are_warned_of(threshold):
+    with pytest.warns(UserWarning, match="float32 cannot tell.*turn x64 mode on") as seen:
+        threshold(CLOSE, ODD)
+    assert "test_thresholds" in seen[-1].filename
+    with jax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        threshold(CLOSE, ODD)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        threshold(CLOSE.astype("float32") + np.arange(8, dtype="float32"), ODD)
+        jm.roc_auc(CLOSE, ODD)
+
+
+def test_whole_numbers_that_double_precision_cannot_tell_apart(x64):
+    scores = 2**53 + np.arange(8)
+    with pytest.warns(UserWarning, match="float64 cannot tell.*rank the scores first"):
+        jm.threshold_at_fpr(scores, ODD, max_fpr=0.5)
+
+
+def test_a_quantile_between_neighbouring_floats():
+    low = np.float32(1)
+    high = np.nextafter(low, np.float32(2))
+    scores, labels = np.array([low, low, low, high, high]), np.array([0, 0, 1, 0, 1])
+    options = {"max_fpr": 0.3, "method": "quantile"}  # the quantile is nearer to the higher one
+    threshold = np.asarray(jm.threshold_at_fpr(scores, labels, **options))
+    assert jm.recall_at_fpr(scores, labels, **options) == 0.5
+    assert (scores > threshold).tolist() == [False, False, False, True, True]
