@@ -160,11 +160,10 @@ def by_pandas(case, path):
             frame = pd.read_csv(path, index_col=False)
     if frame.empty or not {"y", *case.scores} <= set(frame):
         raise ValueError("nothing to read")
-    if frame[["y", *case.scores]].isna().any(axis=None):
+    columns = {name: _typed(frame[name]) for name in ("y", *case.scores)}
+    if any(frame[name].isna().any() or columns[name].isna().any() for name in columns):
         raise ValueError("missing")
-    column = frame["y"]
-    if not pd.api.types.is_numeric_dtype(column):
-        column = pd.read_csv(io.StringIO("\n".join(["y", *column.astype(str)])))["y"]
+    column = columns["y"]
     values = column.unique().tolist()
     if len(values) != 2:
         raise ValueError("not two values")
@@ -174,8 +173,15 @@ def by_pandas(case, path):
         chosen = 1
     else:
         (chosen,) = [x for x in values if _equal(x, case.positive)]
-    scores = [pd.to_numeric(frame[name]).to_numpy(float) for name in case.scores]
+    scores = [pd.to_numeric(columns[name]).to_numpy(float) for name in case.scores]
     return (column == chosen).to_numpy(bool), np.stack(scores)
+
+
+def _typed(column):
+    """Texts of Parquet and categories with the type that they would have in a CSV file."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    return pd.read_csv(io.StringIO(column.astype(str).to_csv(index=False))).iloc[:, 0]
 
 
 def _equal(value, text):
