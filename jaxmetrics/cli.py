@@ -169,10 +169,10 @@ def evaluate(
         _show(evaluate, settings, as_json, output)
         return
     with _progress() as tell:
-        tell(f"Reading {file.name}")
         if group is None:
             problem = _report.problem_of_file(
                 file,
+                tell,
                 label=label,
                 scores=score,
                 positive=positive,
@@ -184,7 +184,7 @@ def evaluate(
             evaluate = partial(_report.evaluate_problem, problem)
         else:
             queries = _report.queries_of_file(
-                file, group=group, label=label, scores=score, gain=settings.gain
+                file, tell, group=group, label=label, scores=score, gain=settings.gain
             )
             evaluate = partial(_report.evaluate_queries, queries)
     if output is not None:

@@ -495,7 +495,12 @@ GOOD = ("--label", "y", "--score", "a")
         ("x.csv", "y,score\n1,2\n", ("--label", "y", "--score", "scor"), ["'scor'", "'score'"]),
         ("x.csv", "y,a\n1,2\n", ("--label", "label", "--score", "a"), ["'label'", "are y, a"]),
         ("x.csv", "y,a\n1,2\n", (*GOOD, "--amount", "m"), ["no column 'm'"]),
-        ("x.csv", "y,a\n1,2\n2,3\n3,4\n", GOOD, ["binary", "3 distinct values", "1, 2, 3"]),
+        (
+            "x.csv",
+            "y,a\n1,2\n2,3\n3,4\n",
+            GOOD,
+            ["binary", "more than 2 distinct values", "1, 2, 3"],
+        ),
         ("x.csv", "y,a\nyes,2\nno,3\n", GOOD, ["no and yes", "--positive yes"]),
         (
             "x.csv",

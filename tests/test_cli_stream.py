@@ -11,7 +11,7 @@ from command import evaluated, run
 
 import jaxmetrics as jm
 from jaxmetrics import _report
-from jaxmetrics._report import _stream
+from jaxmetrics._report import _csv, _stream
 
 pytestmark = pytest.mark.xdist_group("cli stream")
 N = 3000
@@ -39,7 +39,7 @@ def folder(data, tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(folder):
     with pytest.MonkeyPatch.context() as patch:  # several batches, and several steps of each
-        patch.setattr(_stream, "_BLOCK", 30_000)
+        patch.setattr(_csv, "_BLOCK", 30_000)
         patch.setattr(_stream, "_ROWS", 256)
         return evaluated(folder / "data.csv", *ALL)
 
@@ -95,7 +95,7 @@ def test_large_files_are_streamed_by_themselves(folder, monkeypatch):
 
 
 def test_interrupted_it_says_how_far_it_came(folder, monkeypatch):
-    monkeypatch.setattr(_stream, "_BLOCK", 30_000)
+    monkeypatch.setattr(_csv, "_BLOCK", 30_000)
     batches = []
 
     def stopped(state, *others):
@@ -108,7 +108,7 @@ def test_interrupted_it_says_how_far_it_came(folder, monkeypatch):
     result = run("evaluate", folder / "data.csv", *ALL)
     assert result.exit_code == 130
     assert "interrupted after" in result.output
-    assert "of data.csv" in result.output
+    assert "rows of data.csv" in result.output
 
 
 def test_output_writes_the_report(folder, tmp_path):
@@ -130,7 +130,7 @@ def test_output_writes_the_report(folder, tmp_path):
         (None, ("--label", "answer", *ALL[2:]), "say which is positive"),
         (None, ("--label", "a", *ALL[4:]), "must be binary"),
         (None, ("--label", "y", "--score", "c", "--stream"), "has no column 'c'"),
-        (lambda d: d.assign(y=0), ALL, "has only one class in 3,000 rows"),
+        (lambda d: d.assign(y=0), ALL, "has only one class, 0:"),
         (lambda d: d.assign(a=d["a"].where(d.index != 2999)), ALL, "score 'a' is missing"),
         (lambda d: d.assign(y=d["y"].where(d.index != 2999)), ALL, "label 'y' is missing"),
     ],
@@ -154,12 +154,21 @@ def test_a_truncated_file(folder, tmp_path):
         result = run("evaluate", tmp_path / name, *ALL)
         assert result.exit_code == 2
         assert "cannot be read" in result.output
-    assert "after 0 rows, 0% of odd.csv" in result.output
+    assert "Row #3002: Expected 4 columns" in result.output
+
+
+def test_an_error_says_how_many_rows_are_read(folder, monkeypatch, tmp_path):
+    """Not how much of the file, of which blocks are read ahead."""
+    monkeypatch.setattr(_csv, "_BLOCK", 30_000)
+    text = (folder / "data.csv").read_bytes()
+    (tmp_path / "odd.csv").write_bytes(text + b"1,2,3,4,5,6\n")
+    words = run("evaluate", tmp_path / "odd.csv", *ALL).output.split("after row ")[1]
+    assert 2000 < int(words.partition(":")[0].replace(",", "")) <= N
 
 
 def test_scores_may_begin_with_whole_numbers(tmp_path, monkeypatch):
     """In the first block of a CSV file, from which types would be guessed."""
-    monkeypatch.setattr(_stream, "_BLOCK", 200)
+    monkeypatch.setattr(_csv, "_BLOCK", 200)
     n = 200
     frame = pd.DataFrame({"y": np.arange(n) % 2, "a": np.where(np.arange(n) < 100, 1, 0.5)})
     frame.astype({"a": object}).to_csv(tmp_path / "sorted.csv", index=False)

@@ -10,10 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas
+import pyarrow
+import pyarrow.compute
+from pandas.api.types import (
+    is_datetime64_any_dtype,
+    is_numeric_dtype,
+    is_object_dtype,
+    is_string_dtype,
+    is_timedelta64_dtype,
+)
 
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._report._files import listed
 from jaxmetrics._report._settings import InputError
+from jaxmetrics._report._texts import listed, quoted, shortened
+
+_FLAGS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
 def refuse_twice(names: Sequence[str]) -> None:
@@ -21,61 +32,131 @@ def refuse_twice(names: Sequence[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise InputError(
-                f"column {name!r} is given twice: pass each column once, as --score, --label or "
-                "--group"
+                f"column {quoted(name)} is given twice: pass each column once, as --score, "
+                "--label or --group"
             )
 
 
-def labels_of(name: str, column: Any, positive: str | None) -> npt.NDArray[np.bool_]:
+def joined(columns: Sequence[Any]) -> Any:
+    """A column of all batches, with the type that its texts have together."""
+    if all(isinstance(column.dtype, pandas.CategoricalDtype) for column in columns):
+        categories = pandas.api.types.union_categoricals(columns, ignore_order=True)
+        return pandas.Series(categories)
+    return typed(pandas.concat(columns, ignore_index=True))
+
+
+def typed(column: Any) -> Any:
+    """A column of texts as the numbers, or the true and false, that all of them are."""
+    if not _is_text(column):
+        return column
+    texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
+    numbers = _cast(texts, pyarrow.float64())
+    if numbers is not None:
+        whole = _cast(texts, pyarrow.int64())
+        return (numbers if whole is None else whole).to_pandas()
+    flags = column.map(_FLAGS)
+    return column if flags[column.notna()].isna().any() else flags.infer_objects()
+
+
+def _is_text(column: Any) -> bool:
+    # The test of objects looks at each of them.
+    return bool(is_string_dtype(column)) and (
+        not is_object_dtype(column) or pandas.api.types.infer_dtype(column) in ("string", "empty")
+    )
+
+
+def _cast(texts: Any, kind: Any) -> Any:
+    """Texts as numbers, None if one of them is none."""
+    for trimmed in (False, True):
+        try:
+            if trimmed:
+                texts = pyarrow.compute.ascii_trim_whitespace(texts)
+            return pyarrow.compute.cast(texts, kind)
+        except pyarrow.ArrowInvalid:
+            pass
+    return None
+
+
+def labels_of(
+    name: str, column: Any, positive: str | None, seen: dict[Any, None]
+) -> npt.NDArray[np.bool_]:
+    """The labels of a batch; `seen` collects the distinct values of all batches."""
     _refuse_missing("label", name, column)
-    if not pandas.api.types.is_numeric_dtype(column):
+    if not is_numeric_dtype(column):
         column = column.astype(str)
-    values = sorted(column.unique().tolist())
-    if len(values) > 2:
-        raise InputError(
-            f"label {name!r} must be binary but has {len(values)} distinct values, "
-            f"{listed(values, 5)}: pass a column that has two"
-        )
-    if len(values) == 1:
-        raise InputError(
-            f"label {name!r} has only one class, {values[0]}: pass a file with positives and "
-            "negatives"
-        )
-    if positive is None:
-        if set(values) == {0, 1}:
-            return np.asarray(column == 1, bool)
-        raise InputError(
-            f"label {name!r} has the values {values[0]} and {values[1]}: say which is positive, "
-            f"as in --positive {shlex.quote(str(values[1]))}"
-        )
-    chosen = positives_of(values, positive)
-    if not chosen:
-        raise InputError(
-            f"label {name!r} has no value {positive!r}: pass one of its two as --positive, "
-            f"{values[0]} or {values[1]}"
-        )
-    return np.asarray(column == chosen[0], bool)
+    codes, distinct = pandas.factorize(column)
+    distinct = distinct.tolist()
+    seen.update(dict.fromkeys(distinct))
+    chosen = set(positives_among(name, seen, positive, complete=False))
+    labels: npt.NDArray[np.bool_] = np.asarray([value in chosen for value in distinct])[codes]
+    return labels
 
 
-def positives_of(values: Iterable[Any], positive: str | None) -> list[Any]:
-    """The values that equal `positive`, as text or as a number; without it those that are 1."""
+def positives_among(
+    name: str, seen: Iterable[Any], positive: str | None, *, complete: bool
+) -> list[Any]:
+    """Those of a label's distinct values that are positive.
+
+    What one value means does not depend on the others, so batches can be read in turn; whether they
+    make sense together does. Until the values are `complete`, one may be yet to come.
+    """
+    raw = list(seen)
+    values = typed(pandas.Series(raw)).tolist()
+    distinct = sorted(dict.fromkeys(values))
+    if len(distinct) > 2:
+        raise InputError(
+            f"label {quoted(name)} must be binary but has more than 2 distinct values, "
+            f"{listed(distinct, 5)}: pass a column that has two"
+        )
+    if complete and len(distinct) == 1:
+        raise InputError(
+            f"label {quoted(name)} has only one class, {shortened(distinct[0])}: pass a file "
+            "with positives and negatives"
+        )
+    chosen = [value for value in distinct if _is_positive(value, positive)]
+    if len(distinct) == 2 and positive is None and set(distinct) != {0, 1}:
+        raise InputError(
+            f"label {quoted(name)} has the values {shortened(distinct[0])} and "
+            f"{shortened(distinct[1])}: say which is positive, as in --positive "
+            f"{shlex.quote(shortened(distinct[1]))}"
+        )
+    if len(distinct) == 2 and not chosen:
+        raise InputError(
+            f"label {quoted(name)} has no value {quoted(positive)}: pass one of its two "
+            f"as --positive, {shortened(distinct[0])} or {shortened(distinct[1])}"
+        )
+    return [text for text, value in zip(raw, values, strict=True) if value in chosen]
+
+
+def _is_positive(value: Any, positive: str | None) -> bool:
+    """Whether a value equals `positive`, as text or as a number; without it, whether it is 1."""
     if positive is None:
-        return [value for value in values if value == 1]
-    number = pandas.to_numeric(positive, errors="coerce")  # "1" is also 1.0 and True
-    return [value for value in values if str(value) == positive or value == number]
+        return bool(value == 1)
+    if isinstance(value, bool) and positive in _FLAGS:
+        return value == _FLAGS[positive]
+    if str(value) == positive:
+        return True
+    # "1" is also 1.0 and True.
+    return not isinstance(value, str) and bool(
+        value == pandas.to_numeric(positive, errors="coerce")
+    )
 
 
 def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     """A column of numbers as float64."""
     _refuse_missing(role, name, column)
-    if pandas.api.types.is_datetime64_any_dtype(column):
-        raise InputError(f"{role} {name!r} must hold numbers but has dates: pass another column")
-    numbers = pandas.to_numeric(column, errors="coerce")
-    odd = column[numbers.isna() | np.iscomplexobj(numbers)]
+    if is_datetime64_any_dtype(column) or is_timedelta64_dtype(column):
+        raise InputError(
+            f"{role} {quoted(name)} must hold numbers but has dates or durations: pass "
+            "another column"
+        )
+    # Texts that are no numbers stay.
+    numbers = pandas.to_numeric(typed(column), errors="coerce")
+    odd = column[np.asarray(np.isnan(numbers)) | np.iscomplexobj(numbers)]
     if len(odd):
         raise InputError(
-            f"{role} {name!r} must hold numbers but has {odd.iloc[0]!r}: convert or drop "
-            f"{len(odd)} of {len(column)} rows"
+            f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: convert "
+            f"or drop {_counted(len(odd), column)}"
         )
     return np.asarray(numbers, np.float64)
 
@@ -85,8 +166,8 @@ def nonnegative_of(role: str, name: str, column: Any) -> FloatArray:
     odd = numbers[~((numbers >= 0) & (numbers < np.inf))]
     if len(odd):
         raise InputError(
-            f"{role} {name!r} must be finite and not negative but has {odd[0]:g}: correct or drop "
-            f"{len(odd)} of {len(numbers)} rows"
+            f"{role} {quoted(name)} must be finite and not negative but has {odd[0]:g}: "
+            f"correct or drop {_counted(len(odd), column)}"
         )
     return numbers
 
@@ -94,11 +175,13 @@ def nonnegative_of(role: str, name: str, column: Any) -> FloatArray:
 def ids_of(role: str, name: str, column: Any, otherwise: str) -> npt.NDArray[np.int64]:
     """Ids of any type as whole numbers from 0; `otherwise` says what to do if all are the same."""
     _refuse_missing(role, name, column)
-    if not pandas.api.types.is_numeric_dtype(column):
+    if not is_numeric_dtype(column):
         column = column.astype(str)
     ids, distinct = pandas.factorize(column)
     if len(distinct) < 2:
-        raise InputError(f"{role} {name!r} is {distinct[0]!s} in all rows: {otherwise}")
+        raise InputError(
+            f"{role} {quoted(name)} is {shortened(distinct[0])} in all rows: {otherwise}"
+        )
     return np.asarray(ids, np.int64)
 
 
@@ -106,6 +189,18 @@ def _refuse_missing(role: str, name: str, column: Any) -> None:
     missing = int(column.isna().sum())
     if missing:
         raise InputError(
-            f"{role} {name!r} is missing (NaN) in {missing} of {len(column)} rows: "
+            f"{role} {quoted(name)} is missing (NaN) in {_counted(missing, column)}: "
             "drop these rows or fill them"
         )
+
+
+def _counted(some: int, column: Any) -> str:
+    """How many of which rows: of all that were read, or of a batch that is not the first."""
+    index = column.index
+    if isinstance(index, pandas.RangeIndex) and index.start:
+        return f"{some:,} of rows {index.start + 1:,} to {index.stop:,}"
+    return f"{some:,} of {len(index):,} rows"
+
+
+def _quoted(value: Any) -> str:
+    return quoted(value) if isinstance(value, str) else shortened(value)

@@ -10,16 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._report._columns import (
-    ids_of,
-    labels_of,
-    nonnegative_of,
-    numbers_of,
-    refuse_twice,
-)
-from jaxmetrics._report._files import read_columns
-from jaxmetrics._report._settings import InputError
+from jaxmetrics._report._columns import ids_of, joined
+from jaxmetrics._report._items import items_of
+from jaxmetrics._report._settings import InputError, Tell, untold
 from jaxmetrics._report._slices import Column, column_of
+from jaxmetrics._report._texts import quoted
 
 
 class Problem(NamedTuple):
@@ -39,6 +34,7 @@ class Problem(NamedTuple):
 
 def problem_of_file(
     path: Path,
+    tell: Tell = untold,
     *,
     label: str,
     scores: Sequence[str],
@@ -49,30 +45,46 @@ def problem_of_file(
     slices: Sequence[str] = (),
 ) -> Problem:
     """The columns of a file, checked so that every metric is defined."""
-    refuse_twice([label, *scores])
-    extra = [name for name in (weight, amount, cluster, *slices) if name is not None]
-    frame = read_columns(path, [label, *scores, *extra])
-    labels = labels_of(label, frame[label], positive)
-    weights = amounts = clusters = None
-    if weight is not None:
-        weights = nonnegative_of("weight", weight, frame[weight])
+    slices = tuple(dict.fromkeys(slices))
+    others = (*slices, *(() if cluster is None else (cluster,)))
+    batches = list(
+        items_of(
+            path,
+            tell,
+            label=label,
+            scores=scores,
+            positive=positive,
+            weight=weight,
+            amount=amount,
+            others=others,
+        )
+    )
+    labels = np.concatenate([batch.labels for batch in batches])
+    rows = np.concatenate([batch.scores for batch in batches], axis=1)
+    weights, amounts = (
+        _joined_numbers(parts) for parts in zip(*(x[2:4] for x in batches), strict=True)
+    )
+    columns = {name: joined([batch.others[name] for batch in batches]) for name in others}
+    if weights is not None:
         for name, members in (("positives", labels), ("negatives", ~labels)):
             if not weights[members].any():
-                raise InputError(f"the weights {weight!r} of the {name} are all 0: raise some")
-    if amount is not None:
-        # Only the positives' amounts count, so only those are checked.
-        amounts = np.zeros(len(labels))
-        amounts[labels] = nonnegative_of("positives' amount", amount, frame[amount][labels])
+                raise InputError(
+                    f"the weights {quoted(weight)} of the {name} are all 0: raise some"
+                )
+    clusters = None
     if cluster is not None:
         clusters = ids_of(
             "cluster",
             cluster,
-            frame[cluster],
+            columns[cluster],
             "pass a column with an id for each group of items that belong together, or leave "
             "--cluster out",
         )
-    rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
-    columns = tuple(column_of(name, frame[name]) for name in dict.fromkeys(slices))
+    parts = tuple(column_of(name, columns[name]) for name in slices)
     return Problem(
-        str(path), label, tuple(scores), rows, labels, weights, amounts, cluster, clusters, columns
+        str(path), label, tuple(scores), rows, labels, weights, amounts, cluster, clusters, parts
     )
+
+
+def _joined_numbers(parts: Sequence[FloatArray | None]) -> FloatArray | None:
+    return None if parts[0] is None else np.concatenate(parts)  # type: ignore[arg-type]

@@ -40,6 +40,10 @@ WITHOUT_GROUP = {
 }
 
 
+def untold(what: str, done: float | None = None) -> None:
+    """Show no progress."""
+
+
 class InputError(click.ClickException):
     """The input cannot be evaluated; the message is one sentence that says what to do."""
 

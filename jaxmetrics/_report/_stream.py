@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import numpy.typing as npt
-import pandas
-import pyarrow
-import pyarrow.csv
-import pyarrow.parquet
 
 import jaxmetrics as jm
-from jaxmetrics._report._columns import labels_of, numbers_of, positives_of, refuse_twice
+from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, percent
 from jaxmetrics._report._figures import drawings_of
-from jaxmetrics._report._files import check_has_columns
+from jaxmetrics._report._files import check_has_columns, format_of
+from jaxmetrics._report._items import items_of
 from jaxmetrics._report._metrics import ABOUT, classification_metrics, least_cost
 from jaxmetrics._report._settings import InputError, Settings, Tell
 
 STREAMED = (".csv", ".csv.gz", ".parquet")
 _ROWS = 1 << 17  # rows of each update, which is compiled once
-_BLOCK = 1 << 22  # bytes of a CSV file at a time; more takes memory, not less time
+
+# More rows take minutes in memory, and seconds in batches.
+MOST_ROWS = 2_000_000
 
 
 class Interrupted(InputError):
@@ -35,13 +34,18 @@ class Interrupted(InputError):
 
 
 def is_too_large(path: Path) -> bool:
-    """Whether a file is larger than a quarter of memory, so that its columns may not fit."""
-    if not path.is_file() or not path.name.lower().endswith(STREAMED):
+    """Whether a file has too many rows, or more bytes than a quarter of memory."""
+    found = format_of(path)
+    if not path.is_file() or found is None or not path.name.lower().endswith(STREAMED):
         return False
-    if not hasattr(os, "sysconf"):  # on Windows
+    if hasattr(os, "sysconf"):  # not on Windows
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if path.stat().st_size > memory / 4:
+            return True
+    try:
+        return found.n_rows(path) > MOST_ROWS
+    except Exception:  # parsers differ in what they raise; reading will say what is wrong
         return False
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return path.stat().st_size > memory / 4
 
 
 def evaluate_stream(
@@ -55,44 +59,23 @@ def evaluate_stream(
     with_figures: bool = False,
 ) -> Evaluation:
     """Every metric of every model with guaranteed bounds and intervals, in one pass of a file."""
-    refuse_twice([label, *scores])
     bins = jm.streaming.float16_bins()
     state = jm.streaming.init(bins, (len(scores),))
-    n_items, n_positive, share = 0, 0, 0.0
-    values: set[Any] = set()
+    n_items, n_positive = 0, 0
     check_has_columns(path, [label, *scores])
     if not path.name.lower().endswith(STREAMED):
         raise InputError(
             f"{path.name} cannot be read in batches: leave --stream out, or convert it to one of "
             f"{', '.join(STREAMED)}"
         )
-    tell(f"Reading {path.name}", share)
-    read = _parquet_batches if path.name.lower().endswith(".parquet") else _csv_batches
-
-    def so_far() -> str:
-        return f"after {n_items:,} rows, {share:.0%} of {path.name}"
-
     try:
-        for batch, done in read(path, label, scores):
-            frame = batch.to_pandas()
-            labels = _labels_of_batch(label, frame[label], positive, values)
-            rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
+        for batch in items_of(path, tell, label=label, scores=scores, positive=positive):
+            labels, rows = batch.labels, _rounded_down(batch.scores)
             for i in range(0, len(labels), _ROWS):
                 state = _updated(state, rows[:, i : i + _ROWS], labels[i : i + _ROWS], bins)
-            n_items, n_positive, share = n_items + len(labels), n_positive + int(labels.sum()), done
-            tell(f"Reading {path.name}: {n_items:,} rows", share)
+            n_items, n_positive = n_items + len(labels), n_positive + int(labels.sum())
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted {so_far()}") from None
-    except (pyarrow.ArrowException, OSError, EOFError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
-        raise InputError(f"{path.name} cannot be read further, {so_far()}: {reason}") from None
-    if len(values) == 2 and not n_positive:
-        labels_of(label, pandas.Series(sorted(values)), positive)  # raises, and names the values
-    if not 0 < n_positive < n_items:
-        raise InputError(
-            f"label {label!r} has only one class in {n_items:,} rows: pass a file with positives "
-            "and negatives"
-        )
+        raise Interrupted(f"interrupted after {n_items:,} rows of {path.name}") from None
     facts = {
         "file": str(path),
         "label": label,
@@ -100,6 +83,16 @@ def evaluate_stream(
         "n_positive": n_positive,
     }
     return _evaluation(state, bins, settings, tell, facts, tuple(scores), with_figures)
+
+
+def _rounded_down(scores: FloatArray) -> npt.NDArray[np.float32]:
+    """Scores as float32, never above: `score >= threshold` then holds of both or of neither.
+
+    It does for each threshold of the bins, because these are float32.
+    """
+    with np.errstate(over="ignore"):
+        rounded = scores.astype(np.float32)
+    return np.where(rounded > scores, np.nextafter(rounded, np.float32(-np.inf)), rounded)
 
 
 def _updated(
@@ -111,53 +104,11 @@ def _updated(
     fill = _ROWS - len(labels)
     return jm.streaming.update(
         state,
-        np.pad(rows.astype(np.float32), ((0, 0), (0, fill))),
+        np.pad(rows, ((0, 0), (0, fill))),
         np.pad(labels, (0, fill)),
         bins=bins,
         where=np.arange(_ROWS) < len(labels),
     )
-
-
-def _labels_of_batch(
-    name: str, column: Any, positive: str | None, values: set[Any]
-) -> npt.NDArray[np.bool_]:
-    """Labels of a batch, which may have one class; `values` collects those of all batches."""
-    if column.isna().any():
-        labels_of(name, column, positive)  # raises
-    numeric = pandas.api.types.is_numeric_dtype(column)
-    column = column if numeric else column.astype(str)
-    values.update(column.unique().tolist())
-    if len(values) > 2 or (positive is None and not values <= {0, 1}):
-        both = [*values, *({0, 1} - values if len(values) == 1 else ())]
-        labels_of(name, pandas.Series(both), positive)
-    return np.asarray(column.isin(positives_of(values, positive)), bool)
-
-
-def _csv_batches(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
-    size = path.stat().st_size
-    with path.open("rb") as raw:
-        packed = path.name.lower().endswith(".gz")
-        source = pyarrow.CompressedInputStream(raw, "gzip") if packed else raw
-        reader = pyarrow.csv.open_csv(
-            source,
-            read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-            convert_options=pyarrow.csv.ConvertOptions(
-                include_columns=[label, *scores],
-                # Otherwise the first rows, whose scores may be whole numbers, decide the type.
-                column_types=dict.fromkeys(scores, pyarrow.float64()),
-            ),
-        )
-        for batch in reader:
-            yield batch, min(raw.tell() / size, 1.0)
-
-
-def _parquet_batches(path: Path, label: str, scores: Sequence[str]) -> Iterator[tuple[Any, float]]:
-    # Read-ahead would hold all columns of a row group in memory.
-    with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-        done, total = 0, max(file.metadata.num_rows, 1)
-        for batch in file.iter_batches(batch_size=2 * _ROWS, columns=[label, *scores]):
-            done += len(batch)
-            yield batch, done / total
 
 
 def _evaluation(

@@ -1,0 +1,167 @@
+"""CSV files: rows as text, and whether quotes hold what they should."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow.csv
+
+from jaxmetrics._report._settings import InputError
+
+_BLOCK = 1 << 22  # bytes at a time; more takes memory, not less time
+_SAMPLE = 1 << 20  # bytes whose rows are counted
+
+# Cells that are missing: those of pyarrow, and two more of pandas.
+MISSING = (*pyarrow.csv.ConvertOptions().null_values, "<NA>", "None")
+
+_ENDS = re.compile(r"\r\n|\r|\n")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
+
+
+class _Lines(io.RawIOBase):
+    """A file that counts its lines while it is read, and looks for quotes."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self.source, self.n_lines, self.has_quotes, self.tail = source, 0, False, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.source.read(size)
+        self.n_lines += data.count(b"\n")
+        self.has_quotes = self.has_quotes or b'"' in data
+        self.tail = (self.tail + data)[-_SAMPLE:] if data else self.tail
+        return data
+
+    def are_rows(self, n_rows: int) -> bool:
+        """Whether each line surely was one row, so that no quote can have swallowed any."""
+        ended = self.tail.endswith(b"\n")
+        last = self.tail.rstrip(b"\r\n").rpartition(b"\n")[2]
+        return self.n_lines + (not ended) == n_rows + 1 and last.count(b'"') % 2 == 0
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The unpacked file, and the file itself, whose position tells how much is read."""
+    with path.open("rb") as raw:
+        if path.name.lower().endswith(".gz"):
+            with gzip.GzipFile(fileobj=raw) as unpacked:
+                yield unpacked, raw  # type: ignore[misc]
+        else:
+            yield raw, raw
+
+
+def _reader(source: Any, names: Sequence[str]) -> Any:
+    return pyarrow.csv.open_csv(
+        source,
+        # Threads would read ahead, and their errors would not say in which row.
+        read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            include_columns=names,
+            column_types=dict.fromkeys(names, pyarrow.string()),
+            null_values=MISSING,
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def names_of(path: Path) -> list[str]:
+    """The names of the columns."""
+    with _opened(path) as (source, _):
+        if source.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+            raise InputError(f"{path.name} is encoded in UTF-16: save it in UTF-8")
+    with _rows(path) as rows:
+        names: list[str] = next((row for row in rows if row), [])
+    if not names:
+        raise InputError(f"{path.name} is empty: write columns of labels and scores")
+    for name in names:
+        name.encode()  # fails if its bytes are not UTF-8
+    return names
+
+
+@contextmanager
+def _rows(path: Path, **options: Any) -> Iterator[Any]:
+    """The rows by Python's reader, which is slow and knows the number of each line."""
+    with (
+        _opened(path) as (source, _),
+        io.TextIOWrapper(source, "utf-8-sig", "surrogateescape", newline="") as file,
+    ):
+        yield csv.reader(file, **options)
+
+
+def n_rows_of(path: Path) -> float:
+    """About how many rows there are, by the lines of the first million bytes."""
+    with _opened(path) as (source, raw):
+        n_lines = source.read(_SAMPLE).count(b"\n")
+        return n_lines * path.stat().st_size / max(raw.tell(), 1)
+
+
+def batches_of(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
+    """The named columns as text."""
+    size, n_rows = path.stat().st_size, 0
+    with _opened(path) as (source, raw):
+        lines = _Lines(source)
+        try:
+            for batch in _reader(lines, names):
+                n_rows += len(batch)
+                yield batch.to_pandas(), min(raw.tell() / size, 1.0)
+        except pyarrow.ArrowInvalid:
+            if lines.has_quotes:
+                _check_quotes(path, names)  # which may be the cause
+            raise
+        if lines.has_quotes and not lines.are_rows(n_rows):
+            _check_quotes(path, names)
+
+
+def _check_quotes(path: Path, names: Sequence[str]) -> None:
+    """Refuse a quote that is never closed, or that closes in another row."""
+    with _rows(path, strict=True) as rows:
+        header = next(row for row in rows if row)
+        columns = [header.index(name) for name in names]
+        while True:
+            first = rows.line_num + 1
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:  # characters after a closing quote, or the end of the file
+                if rows.line_num > first or "end of data" in str(error):
+                    raise InputError(
+                        f"{path.name} cannot be read: a quote in line {first:,} is not closed, or "
+                        "closes within another cell: close it, or write each quote of a text twice"
+                    ) from None
+            else:
+                if rows.line_num > first and _holds_rows(row, columns):
+                    raise InputError(
+                        f"{path.name} cannot be read: a quote in line {first:,} closes in line "
+                        f"{rows.line_num:,}, with whole rows in between: close it in its line, or "
+                        "write each quote of a text twice"
+                    )
+
+
+def _holds_rows(row: list[str], columns: Sequence[int]) -> bool:
+    """Whether the lines of a cell, with the cells around it, are whole rows like this one."""
+    if len(row) <= max(columns):
+        return False
+    kinds = [_is_number(row[c]) for c in columns]
+    for position, cell in enumerate(row):
+        first, *others = (next(csv.reader([line]), [""]) for line in _ENDS.split(cell))
+        lines = [[*row[:position], *first], *others]
+        lines[-1] = [*lines[-1], *row[position + 1 :]]
+        whole = bool(others) and all(len(line) == len(row) for line in lines)
+        if whole and all([_is_number(line[c]) for c in columns] == kinds for line in lines):
+            return True
+    return False
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None

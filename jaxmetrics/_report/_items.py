@@ -1,0 +1,74 @@
+"""Labelled items of a file, in batches: the one reader of files that fit in memory or do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pandas.api.types import is_bool_dtype
+
+from jaxmetrics._base.types import FloatArray
+from jaxmetrics._report._columns import (
+    labels_of,
+    nonnegative_of,
+    numbers_of,
+    positives_among,
+    refuse_twice,
+    typed,
+)
+from jaxmetrics._report._files import batches_of
+from jaxmetrics._report._settings import InputError, Tell
+from jaxmetrics._report._texts import quoted
+
+
+class Items(NamedTuple):
+    """Items with their labels and the scores of several models."""
+
+    labels: npt.NDArray[np.bool_]  # [n]
+    scores: FloatArray  # [models, n]
+    weights: FloatArray | None  # [n]
+    amounts: FloatArray | None  # [n], 0 for negatives
+    others: dict[str, Any]  # columns as they are
+
+
+def items_of(
+    path: Path,
+    tell: Tell,
+    *,
+    label: str,
+    scores: Sequence[str],
+    positive: str | None = None,
+    weight: str | None = None,
+    amount: str | None = None,
+    others: Sequence[str] = (),
+) -> Iterator[Items]:
+    """The rows of a file in batches, checked so that every metric of all of them is defined."""
+    refuse_twice([label, *scores])
+    extra = [name for name in (weight, amount, *others) if name is not None]
+    seen: dict[Any, None] = {}
+    flags: dict[str, bool] = {}
+    n_items = 0
+    tell(f"Reading {path.name}", 0.0)
+    for frame, share in batches_of(path, [label, *scores, *extra]):
+        labels = labels_of(label, frame[label], positive, seen)
+        weights = None if weight is None else nonnegative_of("weight", weight, frame[weight])
+        amounts = None
+        if amount is not None:
+            # Only the positives' amounts count, so only those are checked.
+            amounts = np.zeros(len(labels))
+            amounts[labels] = nonnegative_of("positives' amount", amount, frame[amount][labels])
+        rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
+        for name in scores:
+            are_flags = is_bool_dtype(typed(frame[name].head(1)))
+            if flags.setdefault(name, are_flags) != are_flags:
+                raise InputError(
+                    f"score {quoted(name)} must hold numbers but also has true and false: "
+                    "write 1 and 0"
+                )
+        n_items += len(labels)
+        tell(f"Reading {path.name}: {n_items:,} rows", share)
+        yield Items(labels, rows, weights, amounts, {name: frame[name] for name in others})
+    positives_among(label, seen, positive, complete=True)

@@ -1,0 +1,31 @@
+"""What a message quotes of a file, which may be long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+MOST = 80  # characters of a value
+
+
+def shortened(value: Any, most: int = MOST) -> str:
+    """A value as printable text, with its middle left out if it is long."""
+    text = _cut(str(value), most)
+    return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
+
+
+def quoted(value: Any) -> str:
+    """The same in quotes."""
+    return repr(_cut(str(value), MOST))
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}...{text[len(text) + 3 - most + most // 2 :]}"
+
+
+def listed(values: Sequence[Any], most: int) -> str:
+    """The first values, and how many more there are."""
+    shown = ", ".join(shortened(value) for value in values[:most])
+    return shown + (f" and {len(values) - most} more" if len(values) > most else "")

@@ -1,0 +1,223 @@
+"""Generated files: what is read in memory, what is read in batches, and what pandas reads."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import file_cases
+import jax
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics import _report
+from jaxmetrics._report import _csv, _files, _settings, _stream
+
+pytestmark = pytest.mark.xdist_group("cli stream")
+BINS = jm.streaming.float16_bins()
+SETTINGS, TELL = _report.Settings(), _settings.untold
+
+# Reasons to refuse what pandas fills, cuts or takes for one cell.
+STRICTER = r"Expected \d+ columns|a quote in line|UTF-16|between its columns"
+
+
+def in_memory(case, path):
+    problem = _report.problem_of_file(path, label="y", scores=case.scores, positive=case.positive)
+    return problem.labels, problem.scores
+
+
+def in_batches(case, path, patch):
+    """The state of the stream, and the numbers of items and of positives."""
+    found = []
+    patch.setattr(_stream, "_evaluation", lambda *arguments: found.append(arguments))
+    _report.evaluate_stream(
+        path,
+        SETTINGS,
+        TELL,
+        label="y",
+        scores=case.scores,
+        positive=case.positive,
+    )
+    state, facts = found[0][0], found[0][4]
+    return state, (facts["n_items"], facts["n_positive"])
+
+
+def outcome(work, *arguments):
+    """What is read, or the sentence that refuses it."""
+    try:
+        return work(*arguments), None
+    except _report.InputError as error:
+        return None, error.message
+    except (ValueError, KeyError) as error:  # of pandas
+        return None, repr(error)
+
+
+def state_of(labels, scores):
+    state = jm.streaming.init(BINS, (len(scores),))
+    return _stream._updated(state, _stream._rounded_down(scores), labels, BINS)
+
+
+def compared(seed, folder):
+    """How the readers deal with the file of a seed."""
+    case = file_cases.case(seed)
+    path = folder / case.name
+    path.write_bytes(case.content)
+    memory, refused = outcome(in_memory, case, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_stream, "_ROWS", 32)
+        stream, refused_too = outcome(in_batches, case, path, patch)
+        patch.setattr(_csv, "_BLOCK", 700)
+        patch.setattr(_files, "ROWS", 7)
+        short, refused_short = outcome(in_batches, case, path, patch)
+        assert refused == refused_too
+        assert (memory is None) == (stream is None) == (short is None), (refused, refused_short)
+        expected, reason = outcome(file_cases.by_pandas, case, path)
+        path.unlink()
+        if memory is None:
+            assert len(refused) < 400
+            if expected is None:
+                return "refused by all"
+            assert re.search(STRICTER, refused), (refused, expected)
+            return "refused, but read by pandas"
+        assert expected is not None, reason
+        np.testing.assert_array_equal(memory[0], expected[0])
+        np.testing.assert_allclose(memory[1], expected[1], rtol=1e-15)
+        state = state_of(*memory)
+        for found, (n_items, n_positive) in (stream, short):
+            assert (n_items, n_positive) == (len(memory[0]), memory[0].sum())
+            jax.tree.map(np.testing.assert_array_equal, found, state)
+    return "read by all, and equal"
+
+
+def test_files_are_read_alike_in_memory_in_batches_and_by_pandas(tmp_path):
+    outcomes = Counter(compared(seed, tmp_path) for seed in range(40))
+    assert outcomes["read by all, and equal"] >= 10
+    assert outcomes["refused by all"] >= 5
+
+
+ROWS = [f"{i % 2},{i / 10},t{i}" for i in range(100)]
+
+
+def file_of(folder, rows, header="y,a,text", name="x.csv", encoding="utf-8"):
+    path = folder / name
+    path.write_bytes("".join(f"{line}\n" for line in (header, *rows)).encode(encoding))
+    return path
+
+
+def refusal(path, label="y", positive=None, scores=("a",)):
+    """The sentence that refuses a file in memory, which is that in batches."""
+    options = {"label": label, "scores": scores, "positive": positive}
+    sentences = []
+    for work, *more in ((_report.problem_of_file,), (_report.evaluate_stream, SETTINGS, TELL)):
+        with pytest.raises(_report.InputError) as caught:
+            work(path, *more, **options)
+        sentences.append(caught.value.message)
+    assert sentences[0] == sentences[1]
+    return sentences[0]
+
+
+def with_text(row, text):
+    return [*ROWS[:row], f"{row % 2},{row / 10},{text}", *ROWS[row + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (with_text(50, '"open'), "a quote in line 52 is not closed"),
+        (with_text(99, '"open'), "a quote in line 101 is not closed"),
+        ([*with_text(20, '"x')[:50], '0,5,"y', *ROWS[51:]], "a quote in line 22 is not closed, or"),
+        ([*with_text(20, '"x')[:50], '0,5,y"', *ROWS[51:]], "in line 22 closes in line 52"),
+        (with_text(50, "x,y"), "Row #52: Expected 3 columns, got 4"),
+        ([*ROWS, "1,2"], "Row #102: Expected 3 columns, got 2"),
+    ],
+)
+def test_no_row_is_lost_to_a_quote(tmp_path, rows, words):
+    assert words in refusal(file_of(tmp_path, rows))
+
+
+def test_a_quote_may_not_hold_the_end_of_a_row(tmp_path):
+    path = file_of(tmp_path, ['"x,1,2', 'y",0,1', "z,1,0", "z,0,3"], "text,y,a")
+    assert "a quote in line 2 closes in line 3" in refusal(path)
+
+
+def test_texts_may_hold_newlines(tmp_path):
+    """Wherever a block ends; also where a line of the text looks like cells."""
+    texts = ['"dear\nsir"', '"I, you\nand, they"', '"1,2\n3"', '"""quoted""\nline"', '"a\r\nb"']
+    path = file_of(tmp_path, [f"{i % 2},{i / 10},{texts[i % 5]}" for i in range(100)])
+    for block in (100, 137, 1 << 22):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_csv, "_BLOCK", block)
+            problem = _report.problem_of_file(path, label="y", scores=["a"])
+        np.testing.assert_array_equal(problem.scores[0], np.arange(100) / 10)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "options", "words"),
+    [
+        ("y,a,t", ["yes,1,x", ",2,x", "no,3,x"], {"positive": "yes"}, "label 'y' is missing"),
+        ("y,a,t", ["yes,1,x", "NA,2,x", "no,3,x"], {"positive": "yes"}, "in 1 of 3 rows"),
+        ("y,a,a", ["1,1,2", "0,2,1"], {}, "has 2 columns 'a'"),
+        ("y,a,y", ["1,1,2", "0,2,1"], {}, "has 2 columns 'y'"),
+        ("y;a", ["1;1", "0;2"], {}, "has semicolons between its columns"),
+        ("y\ta", ["1\t1", "0\t2"], {}, "has tabs between its columns"),
+        ("y,a", [], {}, "has columns but no rows"),
+        ("y,a", ["1,True", "0,0.5"], {}, "must hold numbers but has 'True'"),
+        ("y,a", ["1," + "x" * 999, "0,0.5"], {}, "xxx...xxx"),
+        ("y,a", ["1,0x10", "0,0.5"], {}, "'0x10'"),
+        ("y,a", ["1,2", "1.0,0.5"], {}, "only one class, 1"),
+    ],
+)
+def test_both_readers_refuse(tmp_path, header, rows, options, words):
+    sentence = refusal(file_of(tmp_path, rows, header), **options)
+    assert words in sentence
+    assert len(sentence) < 300
+
+
+def test_files_that_are_none(tmp_path):
+    assert "is a folder: pass one file" in refusal(tmp_path)
+    assert "standard input cannot be read" in refusal(Path("-"))
+    path = file_of(tmp_path, ROWS, encoding="utf-16")
+    assert "is encoded in UTF-16: save it in UTF-8" in refusal(path)
+
+
+def test_flags_and_numbers_of_different_batches_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_csv, "_BLOCK", 90)  # ten lines, of which one is the header
+    path = file_of(tmp_path, [f"{i % 2},{str(i > 50)[:4]:>4},x" for i in range(100)])
+    assert "has 'Fals'" in refusal(path)
+    path = file_of(tmp_path, [f"{i % 2},{'True' if i < 50 else 'TRUE'},x" for i in range(100)])
+    assert _report.problem_of_file(path, label="y", scores=["a"]).scores.min() == 1
+    path = file_of(tmp_path, [f"{i % 2},{'True' if i < 49 else '0.25'},x" for i in range(100)])
+    assert "but also has true and false" in refusal(path)
+
+
+def test_parquet_of_pandas(tmp_path):
+    """With its index on any column; a duration is no number, true and false are."""
+    frame = pd.DataFrame({"y": [0, 1, 0, 1], "a": [0.1, 0.2, 0.3, 0.4]})
+    frame["flag"], frame["time"] = frame["a"] > 0.2, pd.to_timedelta(frame["a"], "D")
+    path = tmp_path / "x.parquet"
+    for index in ("a", "y"):
+        frame.set_index(index).to_parquet(path)
+        assert outcome(read_twice, path, ("a",)) == ("alike", None)
+    assert outcome(read_twice, path, ("flag",)) == ("alike", None)
+    assert "has dates or durations" in refusal(path, scores=("time",))
+    table = pyarrow.table([[0, 1], [1.0, 2.0], [1.0, 2.0]], names=["y", "a", "a"])
+    pyarrow.parquet.write_table(table, path)
+    assert "has 2 columns 'a'" in refusal(path)
+
+
+def read_twice(path, scores):
+    case = file_cases.Case(path.name, b"", scores, None, False, None)
+    memory = in_memory(case, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_stream, "_ROWS", 32)
+        state, _ = in_batches(case, path, patch)
+    jax.tree.map(np.testing.assert_array_equal, state, state_of(*memory))
+    return "alike"
+
+
+@pytest.mark.slow
+def test_a_thousand_files(tmp_path):
+    print(Counter(compared(seed, tmp_path) for seed in range(1000)))
