@@ -66,7 +66,8 @@ metrics then also have guaranteed bounds of their exact values, and models are n
 
 Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
 is better). Metrics are means over queries: nDCG at each --k; precision, recall and average
-precision at the largest --k; reciprocal ranks; and the share of pairs in the right order.
+precision at the largest --k; reciprocal ranks, the expected ones with --max-grade; and the share of
+pairs in the right order.
 
 \b
 Examples:
@@ -100,7 +101,7 @@ def demo(
     _report.make_directory(output)
     with _progress() as tell:
         problem = _report.digits_problem(seed, tell)
-    with _compiled_quickly():
+    with _report.compiled_quickly():
         _show(partial(_report.evaluate_problem, problem), settings, as_json, output)
 
 
@@ -117,6 +118,7 @@ def evaluate(
     group: str | None,
     k: tuple[int, ...],
     gain: str | None,
+    max_grade: float | None,
     slices: tuple[str, ...],
     fp_cost: float | None,
     fn_cost: float | None,
@@ -139,6 +141,7 @@ def evaluate(
         cluster=cluster,
         k=k,
         gain=gain,
+        max_grade=max_grade,
         slice=slices,
         fp_cost=fp_cost,
         fn_cost=fn_cost,
@@ -153,6 +156,7 @@ def evaluate(
         1.0 if fp_cost is None else fp_cost,
         1.0 if fn_cost is None else fn_cost,
         _command_line(),
+        max_grade,
     )
     _report.check_settings(settings)
     evaluate: Callable[..., Evaluation]
@@ -223,20 +227,6 @@ def _show(
             f"Wrote report.html, metrics.json, metrics.csv and figures ({figures}) to {output}",
             err=as_json,
         )
-
-
-@contextmanager
-def _compiled_quickly() -> Iterator[None]:
-    """Compile without most optimisations, which take longer than they save on few items."""
-    import jax
-
-    option = "jax_disable_most_optimizations"
-    before = jax.config.values[option]
-    jax.config.update(option, True)
-    try:
-        yield
-    finally:
-        jax.config.update(option, before)
 
 
 def _command_line() -> str:
@@ -347,6 +337,11 @@ def commands() -> click.Group:
                 "--gain",
                 type=click.Choice(GAINS),
                 help=f"Gain of nDCG: the grade, or 2^grade - 1; {GAINS[0]} if not given.",
+            ),
+            option(
+                "--max-grade",
+                type=float,
+                help="Highest grade of the scale, for expected reciprocal ranks.",
             ),
             option(
                 "--slice",

@@ -20,7 +20,7 @@ NAMES = ("a", "b")
 N_QUERIES, N_EMPTY, N_EQUAL = 60, 4, 1
 FEW = ("--n-resamples", "200")
 ALL = ("--group", "q", "--label", "grade", "--score", "a", "--score", "b", *FEW)
-PLACES = ("--k", "10", "--k", "3")
+PLACES = ("--k", "10", "--k", "3", "--max-grade", "4")  # no item has the grade 4
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,8 @@ def test_ndcg_is_the_mean_of_scikit_learns(data, folder, report, tmp_path, gain)
 
 
 def test_the_other_metrics_are_what_loops_find(data, report):
-    assert report["max_grade"] == 3
+    assert report["highest_grade"] == 3
+    assert report["max_grade"] == 4
     for name in NAMES:
         metrics = report["models"][name]
         others = loops(np.ones(1), np.ones(1), 1, 1)
@@ -141,7 +142,7 @@ def test_the_other_metrics_are_what_loops_find(data, report):
                 grade, scores = part["grade"].to_numpy(), part[name].to_numpy()
                 if key == "ordered_pair_accuracy":
                     return pairs(grade, scores)
-                return loops(grade, scores, 10, 3)[key]
+                return loops(grade, scores, 10, 4)[key]
 
             value, count = of_queries(data, metric)
             found = metrics[key]["10"] if key.endswith("_at_k") else metrics[key]
@@ -249,7 +250,8 @@ def test_ids_may_be_of_any_type_in_any_format(folder, report, tmp_path, name, gr
 def test_binary_labels_and_ten_places_by_default(tmp_path):
     file = tmp_path / "x.csv"
     file.write_text("q,y,a\n1,1,3\n1,0,2\n2,0,1\n2,1,0\n")
-    report = evaluated(file, "--group", "q", "--label", "y", "--score", "a", *FEW)
+    arguments = (file, "--group", "q", "--label", "y", "--score", "a", *FEW)
+    report = evaluated(*arguments, "--max-grade", 1)
     assert report["k"] == [10]
     assert report["gain"] == "linear"
     assert report["comparison"] is None
@@ -272,13 +274,14 @@ def test_what_no_query_has_is_null_and_a_dash(tmp_path):
     assert "nan" not in result.stdout
 
 
-def test_grades_too_high_for_powers_of_two(tmp_path):
+def test_without_the_highest_grade_of_the_scale_there_is_no_expected_reciprocal_rank(tmp_path):
+    """The highest grade of the file would make values of two files differ."""
     file = tmp_path / "x.csv"
     file.write_text("q,y,a\n1,900,3\n1,0,2\n2,30,1\n2,0,0\n")
-    arguments = (file, "--group", "q", "--label", "y", "--score", "a", *FEW)
-    report = evaluated(*arguments)
+    report = evaluated(file, "--group", "q", "--label", "y", "--score", "a", *FEW)
     assert "expected_reciprocal_rank" not in report["models"]["a"]
-    assert any("expected reciprocal rank is left out" in note for note in report["warnings"])
+    assert report["max_grade"] is None
+    assert report["highest_grade"] == 900
 
 
 @pytest.mark.slow
@@ -310,6 +313,9 @@ ROWS = "q,y,a\n1,1,2\n1,0,3\n2,1,3\n"
         (ROWS, (*GOOD, "--weight", "w"), ["--weight cannot be used", "leave it out"]),
         (ROWS, (*GOOD[2:], "--k", "5"), ["--k is for rankings", "--group"]),
         (ROWS, (*GOOD[2:], "--gain", "linear"), ["--gain is for rankings", "--group"]),
+        (ROWS, (*GOOD[2:], "--max-grade", "4"), ["--max-grade is for rankings", "--group"]),
+        (ROWS, (*GOOD, "--max-grade", "0"), ["--max-grade must be from 1 to 50", "as in 4"]),
+        ("q,y,a\n1,3,2\n2,0,3\n", (*GOOD, "--max-grade", "2"), ["grade 3, above --max-grade 2"]),
         (ROWS, (*GOOD, "--k", "0"), ["--k must be at least 1", "write 10"]),
         (ROWS, (*GOOD, "--score", "q"), ["'q' is given twice", "--group"]),
         ("y,a\n1,2\n", GOOD, ["no column 'q'"]),

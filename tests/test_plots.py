@@ -13,6 +13,7 @@ from sklearn.calibration import calibration_curve
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from jaxmetrics.plots._names import short_names, visible, width_of
 
 NAMES = ["one", "two"]
 CURVES = [plots.roc, plots.precision_recall, plots.det, plots.cost]
@@ -273,11 +274,72 @@ def test_the_legend_is_below_where_there_is_room_for_it(problem):
         assert axes.height > 0.4 * figure.bbox.height
 
 
-def test_lines_differ_in_colour_and_style(ax):
-    plots.roc(np.zeros((28, 2)), [0, 1], ax=ax)
+def test_lines_differ_in_colour_or_style(ax):
+    plots.roc(np.zeros((8, 2)), [0, 1], ax=ax)
     looks = {(line.get_color(), str(line.get_linestyle())) for line in ax.get_lines()[:-1]}
     assert len({colour for colour, _ in looks}) == 7
-    assert len({(plots.COLOURS[i % 7], plots.STYLES[i % 4]) for i in range(28)}) == 28
+    assert len(looks) == 8
+
+
+@pytest.mark.parametrize("draw", [*CURVES, plots.calibration], ids=lambda f: f.__name__)
+def test_of_many_models_the_first_have_colours(draw, ax):
+    draw(np.full((20, 2), 0.5), [0, 1], ax=ax)
+    assert [text for text in legend(ax) if "other" in text] == ["13 other models"]
+    assert [text.split(",")[0] for text in legend(ax)[:7]] == [f"model {i}" for i in range(7)]
+    thin = [line for line in ax.get_lines() if line.get_linewidth() < 1]
+    assert len(thin) == 13
+    assert {line.get_color() for line in thin} == {plots._style.GREY}
+    bright = {line.get_color() for line in ax.get_lines() if line.get_linewidth() > 1.5}
+    assert bright >= {*plots.COLOURS}
+
+
+# Names.
+
+
+def test_long_names_lose_their_middle():
+    assert short_names(["a" * 36, "模" * 18], 36) == ["a" * 36, "模" * 18]
+    assert short_names(["begin" + "-" * 300 + "end!"], 11) == ["begin…-end!"]
+    assert width_of(short_names(["模型" * 60])[0]) <= 36
+    twins = [f"{'a' * 40} {i} {'b' * 40}" for i in range(2)]
+    assert [name[:4] for name in short_names([*twins, "c"])] == ["1: a", "2: a", "c"]
+    assert short_names(["same", "same"]) == ["same", "same"]
+
+
+def test_control_characters_are_escaped():
+    assert visible("red\x1b[31m\n") == r"red\x1b[31m\n"
+    assert visible("a\n\u202eb", keep="\n") == "a\n" + r"\u202eb"
+    assert visible("中文 🚀 é") == "中文 🚀 é"
+
+
+def test_names_of_300_characters_stay_within_the_figure(problem):
+    names = ["L" * 150 + "R" * 150, "a name of fifty-one characters, as experiments have"]
+    figure = plots.roc_with_window(*problem, names=names, max_fpr=0.1)
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        box = ax.get_legend().get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+        assert box.y0 >= 0
+        assert ax.get_window_extent().height > 0.5 * figure.bbox.height
+    left, right = (ax.get_legend().get_window_extent() for ax in figure.axes)
+    assert left.x1 < right.x0
+    figure = Figure(figsize=(6.4, 2), layout="constrained")
+    ax = plots.forest(interval_of([0.5, 0.6]), names=names, ax=figure.subplots())
+    figure.draw_without_rendering()
+    assert min(text.get_window_extent().x0 for text in ax.get_yticklabels()) >= 0
+
+
+def test_formulas_stay_whole(ax):
+    name = r"$\frac{1}{2}$ of the training data and a name of many characters"
+    plots.forest(interval_of([0.5]), names=[name], ax=ax)
+    assert ax.get_yticklabels()[0].get_text() == name
+
+
+@pytest.mark.parametrize(
+    ("level", "text"),
+    [(0.95, "95 %"), (1 - 0.05 / 3, "98.33 %"), (1 - 0.05 / 2000, "99.9975 %"), (0.999, "99.9 %")],
+)
+def test_levels_in_per_cent(level, text):
+    assert plots._style.percent_text(level) == text
 
 
 @pytest.mark.parametrize("names", [["one"], "ab"])

@@ -1,26 +1,36 @@
 """The report that --output writes: one page, its figures and numbers, also by slice."""
 
 import html
+import io
 import json
 import re
 import shutil
 import subprocess
+import warnings
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from xml.etree import ElementTree
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from rich.console import Console
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
-from jaxmetrics._report import _figures, _findings, _slices
-from jaxmetrics._report._evaluation import Evaluation, Measure
+from jaxmetrics._report import _figures, _findings, _fonts, _slices
+from jaxmetrics._report import _page as pages
+from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 
 pytestmark = pytest.mark.xdist_group("report")
 N = 300
-NAMES = ("a", "b <i>")
-COMMAND = "jaxmetrics evaluate data.csv --score 'b <i>'"
+NAMES = ("a", "=b <i>")
+COMMAND = "jaxmetrics evaluate data.csv --score '=b <i>'"
 FIGURES = ("intervals", "roc", "precision_recall", "scores", "cost", "slices")
 
 
@@ -76,12 +86,32 @@ def test_the_page_needs_nothing_else(page):
 
 
 def test_the_page_begins_with_the_answer(page):
-    assert 0 < page.index("b &lt;i&gt; has the highest value, ") < page.index("<table")
+    assert 0 < page.index("=b &lt;i&gt; has the highest value, ") < page.index("<table")
 
 
 def test_names_are_taken_literally(page):
     assert "b <i>" not in page
     assert page.count("b &lt;i&gt;") > 10
+
+
+def test_figures_have_names_and_ids_of_their_own(page, output):
+    figures = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
+    assert len(figures) == len(FIGURES)
+    assert figures[1].startswith("ROC curves. The right panel")
+    assert re.findall(r"<title>(.*?)</title>", page)[1:3] == [
+        "Values with their intervals",
+        "ROC curves",
+    ]
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids)) > 50
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]*)', page)) <= {*ids}
+    assert "<title>ROC curves</title>" in (output / "roc.svg").read_text(encoding="utf-8")
+
+
+def test_spreadsheets_see_no_formula_in_a_name(output):
+    models = pd.read_csv(output / "metrics.csv")["model"]
+    assert {*models} == {"a", "'=b <i>"}
+    assert list(json.loads((output / "metrics.json").read_text())["models"]) == [*NAMES]
 
 
 def test_the_page_has_every_number_of_the_tables(page, output):
@@ -120,7 +150,9 @@ def test_the_numbers_of_slices_are_in_the_csv(output):
     rows = frame[frame["slice"] == "country = north"]
     assert len(rows) == 4
     for _, row in rows.iterrows():
-        found = report["slices"]["country"]["north"]["models"][row["model"]][row["metric"]]
+        found = report["slices"]["country"]["north"]["models"][row["model"].lstrip("'")][
+            row["metric"]
+        ]
         assert row["value"] == pytest.approx(found["value"])
         assert row["simultaneous_low"] == pytest.approx(found["simultaneous_low"])
 
@@ -221,6 +253,154 @@ def test_findings_say_who_is_best_and_who_is_not_significantly_worse():
     )
     found = _findings_of([0.8, np.nan], [True, True], [[0, np.nan], [np.nan, 0]])
     assert found.answer == "undefined"
+
+
+def _evaluation_of(names, low, high, estimate=0.0, p=np.nan, chi2=np.nan):
+    """Models that have the same value, with these limits of their differences."""
+    n = len(names)
+    pair = np.zeros((n, n))
+    value = np.full(n, estimate)
+    interval = jm.Interval(value, value - 0.1, value + 0.1, value, "wald", 0.95)
+    comparison = jm.Comparison(
+        *(value, pair, pair, pair, pair, pair + p, pair + low, pair + high, pair + p),
+        *(np.full(n, True), chi2, 1, chi2, 0.95),
+    )
+    measure = Measure("roc_auc", "AUC", interval, comparison)
+    return Evaluation(
+        tuple(names), {"n_items": 9, "file": "f", "label": "y"}, (), "t", "", (measure,), (), ()
+    )
+
+
+def _printed(evaluation):
+    console = Console(file=io.StringIO(), width=100)
+    for table in _report.tables_of(evaluation, console):
+        console.print(table)
+    return console.file.getvalue()
+
+
+def _page(evaluation):
+    return pages.page_of(_report.Settings(), evaluation, [], {})
+
+
+@pytest.mark.parametrize(("low", "high", "p"), [(np.nan, np.nan, np.nan), (0, 0, 1)])
+def test_what_cannot_be_said_is_not_said(low, high, p):
+    """As with one positive, where no resample tells models apart."""
+    evaluation = _evaluation_of("xyz", low, high, p=p)
+    found = _findings.findings_of(evaluation)[0]
+    assert found.answer == "all models have the value 0.000"
+    assert "nothing can be said of which is better" in found.detail
+    for text in (_printed(evaluation), _page(evaluation)):
+        assert "-, -" not in text
+        assert "p = " not in text
+        assert "without brackets has no interval" in " ".join(text.split())
+        assert not re.search(r"\+($|<)", text)
+
+
+def test_models_of_the_same_value_are_all_the_best():
+    found = _findings_of([0.8, 0.8, 0.5], [True, True, False], [[0, 0, 0.3]] * 3)
+    assert found.answer == (
+        "x and y have the highest value, 0.800, and are significantly better than all others"
+    )
+    found = _findings_of([0.8, 0.7], [True, True], [[0, np.nan], [np.nan, 0]])
+    assert found.answer == (
+        "x has the highest value, 0.800 [0.700, 0.900]; nothing can be said of the difference "
+        "from y"
+    )
+
+
+def test_a_value_may_have_no_interval():
+    evaluation = _evaluation_of("xy", -1, 1)
+    (measure,) = evaluation.measures
+    nan = np.full(2, np.nan)
+    measure = measure._replace(interval=replace(measure.interval, low=nan, high=nan))
+    text = " ".join(_printed(evaluation._replace(measures=(measure,))).split())
+    assert "-, -" not in text
+    assert "a value without brackets has too few items" in text
+
+
+# Names.
+
+ODD = ("esc\x1b[31m\x07", "L" * 150 + "R" * 150, "中文模型", "🚀 rocket", "$x_1$", "_a <b>", "c&d")
+
+
+def test_control_characters_reach_no_terminal_and_no_page():
+    evaluation = _evaluation_of(ODD, -1, 1)
+    for text in (_printed(evaluation), _page(evaluation)):
+        assert r"esc\x1b[31m\x07" in text
+        assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
+    assert _report.InputError("no \x1b").message == r"no \x1b"
+
+
+def test_findings_and_headings_shorten_names():
+    evaluation = _evaluation_of(ODD, -1, 1, estimate=np.arange(7.0))
+    assert len(_findings.findings_of(evaluation)[0].answer) < 300
+    page = _page(evaluation)
+    assert page.count("L" * 150 + "R" * 150) == 1
+    assert "L" * 30 + "…" + "R" * 29 in page
+
+
+@pytest.fixture(scope="module")
+def drawings():
+    """Those of twenty models with all kinds of names, and of slices with such values."""
+    names = [*ODD, *(f"model {i}" for i in range(13))]
+    labels = np.arange(N) % 3 == 0
+    scores = np.round(np.random.default_rng(3).normal(size=(20, N)), 1) + labels * 1.0
+    value = np.linspace(0.5, 0.9, 20)
+    interval = jm.Interval(value, value - 0.1, value + 0.1, value, "wald", 0.95)
+    measures = [Measure(name, name, interval) for name in ("roc_auc", "partial_auc")]
+    of_slices = [
+        Measure(x.name, x.name, jax.tree.map(lambda x: np.stack([x] * 7), interval))
+        for x in measures
+    ]
+    slices = Slices("country\x1b", ODD, (N,) * 7, (N,) * 7, tuple(of_slices))
+    return _figures.drawings_of(
+        jm.score_table(scores, labels), names, _report.Settings(), measures, slices=[slices]
+    )
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_of_odd_names(drawings, name, tmp_path):
+    """Nothing is outside of the figure, no text over another, and Matplotlib has no warning."""
+    drawing = next(x for x in drawings if x.name == name)
+    with pages.page_colours(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = drawing.draw()
+        figure.savefig(tmp_path / "x.svg", metadata={"Title": drawing.title})
+        figure.draw_without_rendering()
+    ElementTree.parse(tmp_path / "x.svg")
+    drawn, whole = figure.get_tightbbox(), figure.bbox_inches
+    assert min(drawn.x0, drawn.y0) > -0.02
+    assert drawn.x1 < whole.x1 + 0.02
+    assert drawn.y1 < whole.y1 + 0.02
+    for ax in figure.axes:
+        labels = [x.get_window_extent() for x in ax.get_yticklabels()]
+        assert all(b.y1 <= a.y0 or a.y1 <= b.y0 for a, b in pairwise(labels))
+    shown = " ".join(text.get_text() for text in figure.findobj(Text))
+    assert ("13 other models" if name in ("roc", "precision_recall") else "") in shown
+    assert ("Not shown: 13 models" if name in ("scores", "cost", "slices") else "") in shown
+    if name != "intervals":
+        assert "Of 20 models, the 7 with the highest AUC are" in drawing.about
+
+
+def test_names_that_no_font_has_are_numbered(drawings):
+    texts = [text.get_text() for text in drawings[0].draw().findobj(Text)]
+    assert {"model no. 3", "model no. 4: rocket", "$x_1$", "_a <b>", r"esc\x1b[31m\x07"} <= {*texts}
+    assert "model no. 3 is 中文模型; model no. 4: rocket is 🚀 rocket." in drawings[0].about
+    assert "value no. 3 is 中文模型" in drawings[-1].about
+    assert drawings[-1].title == r"By country\x1b"
+
+
+def test_fonts_that_systems_have_serve_what_matplotlibs_own_lacks(monkeypatch):
+    monkeypatch.setattr(_fonts, "FALLBACKS", ("No such font", "STIXGeneral"))
+    with pages.page_colours(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _fonts.families()[-1] == "STIXGeneral"
+        names, about = _fonts.drawn_names("model no.", ["a ᶊ", "中"])
+        figure = Figure()
+        figure.text(0, 0, names[0])
+        figure.draw_without_rendering()
+    assert names == ["a ᶊ", "model no. 2"]
+    assert about.endswith(": model no. 2 is 中.")
 
 
 # Figures.

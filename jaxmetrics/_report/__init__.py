@@ -4,7 +4,7 @@ Needs the packages of the `report` extra.
 """
 
 from jaxmetrics._report._classification import evaluate_problem
-from jaxmetrics._report._demonstration import digits_problem
+from jaxmetrics._report._demonstration import compiled_quickly, digits_problem
 from jaxmetrics._report._evaluation import Evaluation
 from jaxmetrics._report._output import json_of, report, save
 from jaxmetrics._report._problem import Problem, problem_of_file
@@ -30,6 +30,7 @@ __all__ = [
     "Settings",
     "Tell",
     "check_settings",
+    "compiled_quickly",
     "digits_problem",
     "evaluate_problem",
     "evaluate_queries",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ def value_cells(measure: Measure) -> list[Cell]:
     return [
         Cell(
             fixed(value, digits),
-            None if math.isnan(value) else (fixed(low, digits), fixed(high, digits)),
+            limits_of(low, high, digits),
             bool(first),
             "*" if first else " ",
             None if least is None else (fixed(least, 5), fixed(most, 5)),
@@ -50,24 +51,51 @@ def value_cells(measure: Measure) -> list[Cell]:
 
 
 def difference_cells(measure: Measure) -> list[Cell]:
-    """Differences from the best, with simultaneous intervals; `+` marks the best set."""
+    """Differences from the best, with simultaneous intervals; `+` marks the best set.
+
+    A difference without an interval has no p-value and no mark.
+    """
     found: Any = measure.comparison
     if np.isnan(found.estimate).any():
         return [Cell("-", mark="  ") for _ in found.estimate]
     best = int(np.argmax(found.estimate))
     lows, highs = found.simultaneous_low[:, best], found.simultaneous_high[:, best]
-    digits = decimals_of(highs - lows)
+    digits, known = decimals_of(highs - lows), measure.has_intervals[:, best]
     cells = []
     for i, marked in enumerate(found.best_set):
-        mark = " +" if marked else "  "
-        if i == best:
+        mark = " +" if marked and (known[i] or (i == best and known.any())) else "  "
+        if i == best or (found.estimate[i] == found.estimate[best] and not known[i]):
             cells.append(Cell("best", best=True, mark=mark))
             continue
         difference = fixed(found.difference[i, best], digits)
+        if not known[i]:
+            cells.append(Cell(difference, mark=mark))
+            continue
         what = f"{difference}, {p_value(found.simultaneous_p_value[i, best])}"
-        limits = fixed(lows[i], digits), fixed(highs[i], digits)
-        cells.append(Cell(what, limits, bool(marked), mark))
+        cells.append(Cell(what, limits_of(lows[i], highs[i], digits), bool(marked), mark))
     return cells
+
+
+def limits_of(low: float, high: float, digits: int) -> tuple[str, str] | None:
+    """The limits of an interval, if it is defined."""
+    return None if math.isnan(low + high) else (fixed(low, digits), fixed(high, digits))
+
+
+def about_limits(measures: Sequence[Measure]) -> str:
+    """Why a value has no brackets, if there is such a value."""
+    intervals: list[Any] = [x.interval for x in measures]
+    lacking = any((np.isnan(x.low + x.high) & ~np.isnan(x.estimate)).any() for x in intervals)
+    return "; a value without brackets has too few items for an interval" if lacking else ""
+
+
+def about_differences(measures: Sequence[Measure]) -> str:
+    """Why a difference has no interval, if there is such a difference."""
+    if not any(x.lacks_intervals for x in measures):
+        return ""
+    return (
+        "a difference without brackets has no interval, because there are too few items or it is 0 "
+        "in all resamples"
+    )
 
 
 def decimals_of(widths: FloatArray) -> int:

@@ -67,8 +67,6 @@ def evaluate_problem(
         call = partial(intervals_of, x, *given, settings, **common)
         part, more = carry_out({f"slices by {x.name}": call}, settings, tell)
         found, notes = {**found, **part}, [*notes, *more]
-    # Only resamples of clusters can lack a class, and advice to stratify does not apply to them.
-    notes = [note.partition(": stratify=")[0] for note in notes]
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png"))
     measures = [measure for name in work if not name.startswith("band") for measure in found[name]]

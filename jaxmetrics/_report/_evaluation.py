@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
+import numpy as np
+import numpy.typing as npt
 
 import jaxmetrics as jm
 from jaxmetrics._base.host import threads
 from jaxmetrics._report._settings import Settings, Tell
+from jaxmetrics.plots._names import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +45,23 @@ class Measure(NamedTuple):
     def title(self) -> str:
         """The heading in one line."""
         return " ".join(self.heading.split())
+
+    @property
+    def has_intervals(self) -> npt.NDArray[np.bool_]:
+        """Which differences `[models, models]` have an interval.
+
+        One is NaN where there are too few items, and a point where no resample has a difference.
+        """
+        if self.comparison is None:
+            return np.zeros((0, 0), bool)
+        found: Any = self.comparison
+        return np.asarray(found.simultaneous_high - found.simultaneous_low > 0)
+
+    @property
+    def lacks_intervals(self) -> bool:
+        """Whether a difference of two models has no interval."""
+        known = self.has_intervals
+        return not (known | np.eye(len(known), dtype=bool)).all()
 
 
 class Slices(NamedTuple):
@@ -88,7 +108,7 @@ def carry_out(
     shares = dict.fromkeys(work, 0.0)
 
     def run(name: str) -> Found:
-        what = f"Evaluating: {name.replace('_', ' ')}"
+        what = f"Evaluating: {visible(name.replace('_', ' '))}"
 
         def progress(n: int) -> None:
             shares[name] = n / settings.n_resamples
@@ -103,7 +123,7 @@ def carry_out(
     with warnings.catch_warnings(record=True) as caught, threads(2) as workers:
         warnings.simplefilter("always")
         found = dict(zip(work, workers.map(run, work), strict=True))
-    notes = [str(warning.message) for warning in caught if warning.category is UserWarning]
+    notes = [visible(str(x.message)) for x in caught if x.category is UserWarning]
     return found, sorted(notes)  # threads warn in any order
 
 

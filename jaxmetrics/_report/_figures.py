@@ -14,8 +14,10 @@ import jaxmetrics as jm
 from jaxmetrics import plots
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._evaluation import Drawing, Measure, Slices
+from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._settings import Settings
-from jaxmetrics.plots._style import look, percent_text, shade
+from jaxmetrics.plots._names import visible
+from jaxmetrics.plots._style import height_for, look, n_distinct, percent_text, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +43,20 @@ def fpr_grid(max_fpr: float) -> FloatArray:
     return np.unique([max_fpr / 1000, *grid[grid > 0]])
 
 
+def best_first(values: Any) -> list[int]:
+    """The models in falling order of their values if there are too many to colour them all."""
+    order = range(len(values))
+    if n_distinct(len(values)) == len(values):
+        return list(order)
+    return sorted(order, key=lambda i: -np.nan_to_num(values[i], nan=-np.inf))
+
+
+def about_best(n: int, metric: str, are: str) -> str:
+    """A sentence on the models that a figure shows, if it cannot show all of them alike."""
+    most = n_distinct(n)
+    return f" Of {n} models, the {most} with the highest {metric} are {are}." if most < n else ""
+
+
 def drawings_of(
     table: jm.ScoreTable,
     names: Sequence[str],
@@ -53,62 +69,72 @@ def drawings_of(
 ) -> tuple[Drawing, ...]:
     """The drawings of models with tables `[models, rows]`."""
     by_name = {measure.name: measure for measure in measures}
+    areas = (by_name["roc_auc"].interval, by_name["partial_auc"].interval)
+    names, unknown = drawn_names("model no.", names)
+    order = best_first(areas[0].estimate)
+    called = [names[i] for i in order]
+    if order != sorted(order):  # bands are of fewer models
+        table, areas = jax.tree.map(lambda x: x[np.array(order)], (table, areas))
     level = percent_text(settings.confidence_level)
-    # Matplotlib reads text between two dollars as a formula.
-    names = [name.replace("$", r"\$") for name in names]
     pointwise = f" Shaded: pointwise {level} bands." if band is not None else ""
     costs = f"false positive costs {settings.fp_cost:g}, a false negative {settings.fn_cost:g}"
-    compared = any(x.comparison is not None for x in measures)
+    compared = any(x.has_intervals.any() for x in measures)
     in_set = "; filled marks: models not significantly worse than the best" if compared else ""
+    coloured = about_best(len(order), "AUC", "in colour, the others grey") + unknown
+    chosen = about_best(len(order), "AUC", "shown") + unknown
     found = [
         Drawing(
             "intervals",
             "Values with their intervals",
-            f"{level} confidence intervals{in_set}.",
+            f"{level} confidence intervals{in_set}.{unknown}",
             partial(_draw_intervals, names, measures),
         ),
         Drawing(
             "roc",
             "ROC curves",
             "The right panel enlarges the window of false positive rates. Its partial AUC is on "
-            f"McClish's scale, where chance is 0.5.{pointwise}",
+            f"McClish's scale, where chance is 0.5.{pointwise}{coloured}",
             partial(
                 plots.roc_with_window,
                 table,
-                names=names,
+                names=called,
                 max_fpr=settings.max_fpr,
                 band=band,
-                intervals=(by_name["roc_auc"].interval, by_name["partial_auc"].interval),
+                intervals=areas,
             ),
         ),
         Drawing(
             "precision_recall",
             "Precision and recall",
-            f"The line of chance is at the share of positives.{pointwise}",
-            partial(_draw_precision, table, names, precision_band),
+            f"The line of chance is at the share of positives.{pointwise}{coloured}",
+            partial(_draw_precision, table, called, precision_band),
         ),
         Drawing(
             "scores",
             "Scores by class",
-            "The scores of each class. The less the classes overlap, the better the model.",
-            partial(_draw_scores, table, names),
+            "The scores of each class. The less the classes overlap, the better the model."
+            f"{chosen}",
+            partial(_draw_scores, table, called),
         ),
         Drawing(
             "cost",
             "Cost of each threshold",
-            f"A {costs} (--fp-cost, --fn-cost). A dot marks the threshold of least cost.",
-            partial(_draw_cost, table, names, settings),
+            f"A {costs} (--fp-cost, --fn-cost). A dot marks the threshold of least cost.{chosen}",
+            partial(_draw_cost, table, called, settings),
         ),
     ]
-    found += [
-        Drawing(
-            f"slices_{i}" if len(slices) > 1 else "slices",
-            f"By {part.column}",
-            f"The intervals of a model hold for all slices at once, with {level} confidence.",
-            partial(_draw_slices, part, names),
+    for i, part in enumerate(slices):
+        values, odd = drawn_names("value no.", part.values)
+        each = percent_text(part.measures[0].interval.confidence_level)
+        found.append(
+            Drawing(
+                f"slices_{i}" if len(slices) > 1 else "slices",
+                f"By {visible(part.column)}",
+                f"The intervals of a model hold for all slices at once, with {level} confidence; "
+                f"each has the level {each}.{chosen}{odd}",
+                partial(_draw_slices, part, values, called, order),
+            )
         )
-        for i, part in enumerate(slices)
-    ]
     return tuple(found)
 
 
@@ -127,16 +153,18 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure
     rows = -(-len(chosen) // columns)
     figure = _figure(10, rows * (1.4 + 0.3 * len(names)))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for ax, measure in zip(panels, chosen, strict=False):
-        best = None if measure.comparison is None else measure.comparison.best_set
+    for i, (ax, measure) in enumerate(zip(panels, chosen, strict=False)):
+        found = measure.comparison
+        best = None if found is None or not measure.has_intervals.any() else found.best_set
         plots.forest(measure.interval, names=names, metrics=[measure.title], best_set=best, ax=ax)
+        ax.tick_params(labelleft=i % columns == 0)
     for ax in panels[len(chosen) :]:
         ax.set_axis_off()
     return figure
 
 
 def _draw_precision(table: jm.ScoreTable, names: Sequence[str], band: jm.Interval | None) -> Figure:
-    figure = _figure(6.4, 4.8)
+    figure = _figure(6.4, height_for(names))
     ax = plots.precision_recall(table, names=names, ax=figure.subplots())
     if band is not None:
         for i in range(len(names)):
@@ -144,24 +172,33 @@ def _draw_precision(table: jm.ScoreTable, names: Sequence[str], band: jm.Interva
     return figure
 
 
-def _panels(n: int, draw: Callable[[int, Axes], Any]) -> Figure:
+def _panels(names: Sequence[str], draw: Callable[[int, Axes], Any]) -> Figure:
+    """A panel for each model that has a colour."""
+    n = n_distinct(len(names))
     columns = min(n, _COLUMNS)
     rows = -(-n // columns)
     figure = _figure(3.4 * columns, 3 * rows)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for i in range(n):
         draw(i, panels[i])
+        panels[i].set_title(names[i], fontsize="small")
     for ax in panels[n:]:
         ax.set_axis_off()
+    _name_others(figure, names)
     return figure
+
+
+def _name_others(figure: Figure, names: Sequence[str]) -> None:
+    others = len(names) - n_distinct(len(names))
+    if others:
+        figure.supxlabel(f"Not shown: {others} models of lower AUC", fontsize="medium")
 
 
 def _draw_scores(table: jm.ScoreTable, names: Sequence[str]) -> Figure:
     def draw(i: int, ax: Axes) -> None:
         plots.score_distributions(jax.tree.map(lambda x: x[i], table), ax=ax)
-        ax.set_title(names[i], fontsize="medium")
 
-    return _panels(len(names), draw)
+    return _panels(names, draw)
 
 
 def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -> Figure:
@@ -170,19 +207,23 @@ def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -
     def draw(i: int, ax: Axes) -> None:
         one = jax.tree.map(lambda x: x[i], table)
         plots.cost(one, fp_cost=settings.fp_cost, fn_cost=settings.fn_cost, ax=ax)
-        ax.set_title(names[i], fontsize="medium")
 
-    return _panels(len(names), draw)
+    return _panels(names, draw)
 
 
-def _draw_slices(slices: Slices, names: Sequence[str]) -> Figure:
+def _draw_slices(
+    slices: Slices, values: Sequence[str], names: Sequence[str], order: Sequence[int]
+) -> Figure:
     """A panel for each metric, with a row for each slice and a mark for each model."""
-    values = [value.replace("$", r"\$") for value in slices.values]
-    figure = _figure(10, 1.8 + 0.22 * len(slices.values) * (1 + len(names)) / 2)
-    for ax, measure in zip(figure.subplots(1, len(slices.measures)), slices.measures, strict=True):
+    shown = names[: n_distinct(len(names))]
+    figure = _figure(10, 1.8 + 0.22 * len(values) * (1 + len(shown)) / 2)
+    panels = figure.subplots(1, len(slices.measures))
+    for ax, measure in zip(panels, slices.measures, strict=True):
         by_model = [
-            jax.tree.map(lambda x, i=i: x[:, i], measure.interval) for i in range(len(names))
+            jax.tree.map(lambda x, i=i: x[:, i], measure.interval) for i in order[: len(shown)]
         ]
-        plots.forest(by_model, names=values, metrics=names, ax=ax)
+        plots.forest(by_model, names=values, metrics=shown, ax=ax)
         ax.set_xlabel(measure.title)
+        ax.tick_params(labelleft=ax is panels[0])
+    _name_others(figure, names)
     return figure

@@ -9,7 +9,10 @@ import numpy as np
 
 from jaxmetrics._report._cells import decimals_of, fixed, p_value
 from jaxmetrics._report._evaluation import Evaluation, Measure
+from jaxmetrics.plots._names import short_names
 from jaxmetrics.plots._style import percent_text
+
+LONGEST_IN_TEXT = 60  # columns of a name outside of the table of values, which has all of it
 
 
 class Finding(NamedTuple):
@@ -22,10 +25,11 @@ class Finding(NamedTuple):
 
 def findings_of(evaluation: Evaluation) -> list[Finding]:
     """A finding for each metric that compares models; if none does, for each metric."""
+    names = short_names(evaluation.names, LONGEST_IN_TEXT)
     compared = [x for x in evaluation.measures if x.comparison is not None]
     if compared:
-        return [_of_comparison(x, evaluation.names) for x in compared]
-    return [_of_values(x, evaluation.names) for x in evaluation.measures]
+        return [_of_comparison(x, names) for x in compared]
+    return [_of_values(x, names) for x in evaluation.measures]
 
 
 def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
@@ -46,23 +50,48 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     found: Any = measure.comparison
     if np.isnan(found.estimate).any():
         return Finding(_called(measure), "undefined", "The models are not compared by it")
-    best = int(np.argmax(found.estimate))
-    level = percent_text(found.confidence_level)
-    others = [i for i in range(len(names)) if i != best]
+    known = measure.has_intervals
+    tops = np.flatnonzero(found.estimate == found.estimate.max()).tolist()
+    best = tops[0]
+    others = [i for i in range(len(names)) if i not in tops and known[best, i]]
     equal = [names[i] for i in others if found.best_set[i]]
     worse = [i for i in others if not found.best_set[i]]
-    value = _value_and_interval(*(x[best] for x in _estimates_and_digits(measure)))
-    answer = f"{names[best]} has the highest value, {value}"
+    unknown = [names[i] for i in range(len(names)) if i not in tops and not known[best, i]]
+    answer = _highest(measure, names, tops)
     if equal:
         answer += f"; not significantly worse: {_enumerated(equal)}"
-    elif all(found.simultaneous_low[best, i] > 0 for i in others):
-        answer += (
-            ", and is significantly better than all others"
-            if len(others) > 1
-            else ", and is significantly better"
-        )
-    else:  # the best set rests on one-sided limits, which are closer
+    elif worse and all(found.simultaneous_low[best, i] > 0 for i in worse):
+        verb = "is" if len(tops) == 1 else "are"
+        than = f" than {_enumerated([names[i] for i in worse])}" if unknown else " than all others"
+        answer += f", and {verb} significantly better{than if len(names) > 2 else ''}"
+    elif worse:  # the best set rests on one-sided limits, which are closer
         answer += "; every other model is significantly worse, but not by every two-sided interval"
+    if unknown:
+        answer += f"; nothing can be said of the difference from {_enumerated(unknown)}"
+    return Finding(_called(measure), answer, _detail(measure, names, best, worse))
+
+
+def _highest(measure: Measure, names: Sequence[str], tops: Sequence[int]) -> str:
+    """Which models have the highest value, and the value."""
+    estimates, *limits, digits = _estimates_and_digits(measure)
+    if len(tops) == 1:
+        value = _value_and_interval(*(x[tops[0]] for x in (estimates, *limits, digits)))
+        return f"{names[tops[0]]} has the highest value, {value}"
+    value = fixed(estimates[tops[0]], digits[0])
+    if len(tops) == len(names):
+        return f"all models have the value {value}"
+    return f"{_enumerated([names[i] for i in tops])} have the highest value, {value}"
+
+
+def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[int]) -> str:
+    """By how much models are worse than the best, and what the intervals are."""
+    found: Any = measure.comparison
+    if not measure.has_intervals.any():
+        return (
+            "No difference of two models has an interval, because there are too few items or the "
+            "models are equal in all resamples; nothing can be said of which is better"
+        )
+    level = percent_text(found.confidence_level)
     digits = decimals_of((found.simultaneous_high - found.simultaneous_low)[:, best])
     details = [
         f"{names[i]} is lower by {fixed(found.difference[best, i], digits)} "
@@ -71,10 +100,10 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
         f"{p_value(found.simultaneous_p_value[best, i])}"
         for i in worse
     ]
-    detail = f"All pairs of models are compared, with simultaneous {level} intervals"
     if details:
-        detail = f"By simultaneous {level} intervals of all pairs, {'; '.join(details)}"
-    return Finding(_called(measure), answer, detail)
+        return f"By simultaneous {level} intervals of all pairs, {'; '.join(details)}"
+    pairs = "Pairs" if measure.lacks_intervals else "All pairs"
+    return f"{pairs} of models are compared, with simultaneous {level} intervals"
 
 
 def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:
@@ -86,6 +115,8 @@ def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:
 def _value_and_interval(value: float, low: float, high: float, digits: int) -> str:
     if np.isnan(value):
         return "undefined"
+    if np.isnan(low + high):
+        return f"{fixed(value, digits)}, without an interval, because there are too few items"
     return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
 
 

@@ -153,8 +153,15 @@ def frame_of(evaluation: Evaluation) -> Any:
             ]
     rows = [*values, *differences, *of_slices]
     frame = pandas.DataFrame(rows, columns=["metric", *evaluation.columns, *COLUMNS])
+    for column in ("slice", "model", "minus"):
+        frame[column] = frame[column].map(_no_formula, na_action="ignore")
     # This type keeps whole numbers whole where some are missing.
     return frame.astype({"k": "Int64"} if "k" in frame else {})
+
+
+def _no_formula(name: str) -> str:
+    """The name with an apostrophe before what spreadsheets would take for a formula."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
 
 def json_of(report: dict[str, Any]) -> str:
@@ -170,7 +177,7 @@ def save(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell
         svg = directory / f"{drawing.name}.svg"
         with page_colours():
             figure = drawing.draw()
-            figure.savefig(svg, metadata={"Date": None})
+            figure.savefig(svg, metadata={"Date": None, "Title": drawing.title})
             figure.savefig(directory / f"{drawing.name}.png", dpi=150)
         figures.append(svg.read_text(encoding="utf-8"))
     numbers = report(settings, evaluation)

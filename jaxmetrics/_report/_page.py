@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -11,15 +13,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._report._cells import Cell, decimals_of, fixed, p_value, value_cells
+from jaxmetrics._report._cells import (
+    Cell,
+    about_differences,
+    about_limits,
+    decimals_of,
+    fixed,
+    limits_of,
+    p_value,
+    value_cells,
+)
 from jaxmetrics._report._evaluation import (
+    Drawing,
     Evaluation,
     Measure,
     Slices,
     percent,
 )
-from jaxmetrics._report._findings import findings_of
+from jaxmetrics._report._findings import LONGEST_IN_TEXT, findings_of
+from jaxmetrics._report._fonts import families
 from jaxmetrics._report._settings import Settings
+from jaxmetrics.plots._names import short_names, visible
 from jaxmetrics.plots._style import percent_text
 
 # Almost black and white: they stand for the colours of the page in a figure.
@@ -46,8 +60,13 @@ def page_of(
     import jinja2
 
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_without_controls,
     )
+    names = short_names(evaluation.names, LONGEST_IN_TEXT)
     template = environment.from_string(
         files("jaxmetrics._report").joinpath("page.html.jinja").read_text(encoding="utf-8")
     )
@@ -55,11 +74,12 @@ def page_of(
         title=evaluation.title,
         findings=findings_of(evaluation),
         tables=list(_tables_of_values(evaluation)),
-        pairs=[_table_of_pairs(x, evaluation.names) for x in evaluation.measures if x.comparison],
-        drawings=list(zip(evaluation.drawings, map(_themed, figures), strict=True)),
-        slices=[
-            table for part in evaluation.slices for table in _of_slices(part, evaluation.names)
+        pairs=[_table_of_pairs(x, names) for x in evaluation.measures if x.comparison],
+        drawings=[
+            (drawing, _themed(drawing, svg))
+            for drawing, svg in zip(evaluation.drawings, figures, strict=True)
         ],
+        slices=[table for part in evaluation.slices for table in _of_slices(part, names)],
         facts=list(_facts_in_words(evaluation.facts)),
         warnings=evaluation.warnings,
         settings=settings,
@@ -77,7 +97,7 @@ def _tables_of_values(evaluation: Evaluation) -> Iterator[_Table]:
     several = "; * marks the best of a column" if len(names) > 1 else ""
     about = (
         f"In brackets, {percent_text(counted[0].interval.confidence_level)} confidence "
-        f"intervals{evaluation.about}{several}."
+        f"intervals{evaluation.about}{several}{about_limits(evaluation.measures)}."
     )
     yield _table_of_models("Values", about, names, counted)
     if by_amount:
@@ -100,10 +120,13 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     """Row minus column, for all pairs; `+` marks the best set."""
     found: Any = measure.comparison
     digits = decimals_of(found.simultaneous_high - found.simultaneous_low)
+    known = measure.has_intervals
 
     def cell(i: int, j: int) -> Cell:
         if i == j or np.isnan(found.difference[i, j]):
             return Cell("")
+        if not known[i, j]:
+            return Cell(fixed(found.difference[i, j], digits))
         p = found.simultaneous_p_value[i, j]
         limits = (found.simultaneous_low[i, j], found.simultaneous_high[i, j])
         low, high = (fixed(x, digits) for x in limits)
@@ -112,18 +135,23 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
 
     n = len(names)
     rows = tuple(
-        (f"{name} +" if found.best_set[i] else name, tuple(cell(i, j) for j in range(n)))
+        (
+            f"{name} +" if found.best_set[i] and known[i].any() else name,
+            tuple(cell(i, j) for j in range(n)),
+        )
         for i, name in enumerate(names)
     )
-    equality = ""
-    if n > 2:
-        equality = f" Test that all models are equal: {p_value(float(found.chi2_p_value))}."
+    about = "Bold: the interval excludes 0."
+    if unknown := about_differences([measure]):
+        about += f" {unknown.capitalize()}."
+    if n > 2 and not np.isnan(found.chi2_p_value):
+        about += f" Test that all models are equal: {p_value(float(found.chi2_p_value))}."
     return _Table(
         measure.title,
         "Row minus column",
         tuple(names),
         rows,
-        f"Bold: the interval excludes 0.{equality}",
+        about,
     )
 
 
@@ -134,9 +162,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
 
         def cell(i: int, j: int, interval: Any = interval, digits: int = digits) -> Cell:
             value, low, high = (x[i, j] for x in (interval.estimate, interval.low, interval.high))
-            if np.isnan(value):
-                return Cell("-")
-            return Cell(fixed(value, digits), (fixed(low, digits), fixed(high, digits)))
+            return Cell(fixed(value, digits), limits_of(low, high, digits))
 
         rows = tuple(
             (
@@ -150,13 +176,14 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
             for i, value in enumerate(slices.values)
         )
         level = percent_text(1 - (1 - interval.confidence_level) * len(slices.values))
+        lacking = about_limits([measure])
         yield _Table(
             f"{measure.title}, by {slices.column}",
             slices.column,
             ("items", "positive", *names),
             rows,
             f"Intervals hold for all rows of a column at once, with {level} confidence. A slice "
-            "that lacks a class has a dash.",
+            f"that lacks a class has a dash{lacking}.",
         )
 
 
@@ -191,9 +218,17 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Read", "in batches, into 65,536 bins of scores"
 
 
-def _themed(svg: str) -> str:
-    """The figure in the colours of the page."""
+def _without_controls(value: object) -> object:
+    """What the template shows: text, in which line breaks are meant, or a figure."""
+    return visible(value, keep="\n") if type(value) is str else value
+
+
+def _themed(drawing: Drawing, svg: str) -> str:
+    """The figure in the colours of the page, with a name, and with ids of its own."""
     svg = re.sub(_IDS, "", svg[svg.index("<svg") :])
+    svg = re.sub(r' id="|href="#|url\(#', rf"\g<0>{drawing.name}-", svg)
+    label = html.escape(visible(f"{drawing.title}. {drawing.about}"))
+    svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
     for drawn, shown in ((_INK, "currentColor"), (_PAPER, "var(--paper)"), *_BLACK_AND_WHITE):
         svg = svg.replace(drawn, shown)
     return svg
@@ -201,12 +236,21 @@ def _themed(svg: str) -> str:
 
 @contextmanager
 def page_colours() -> Iterator[None]:
-    """Matplotlib draws with the colours that stand for ink and paper."""
+    """Matplotlib draws with the colours that stand for ink and paper, and text as it is.
+
+    Text between two dollars is no formula. Matplotlib's warnings are not for users of the command.
+    """
     from matplotlib import rc_context
 
-    fixed: dict[Any, str] = {"svg.fonttype": "path", "svg.hashsalt": "jaxmetrics"}
+    fixed: dict[Any, Any] = {
+        "svg.fonttype": "path",
+        "svg.hashsalt": "jaxmetrics",
+        "text.parse_math": False,
+        "font.family": families(),
+    }
     ink = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
     paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
     colours: dict[Any, str] = {**dict.fromkeys(ink, _INK), **dict.fromkeys(paper, _PAPER)}
-    with rc_context({**colours, **fixed}):
+    with rc_context({**colours, **fixed}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
         yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,12 @@ from jaxmetrics._report._evaluation import (
     note_of_bands,
     percent,
 )
+from jaxmetrics._report._figures import about_best, best_first
+from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._queries import HIGHEST_GRADE, Queries
-from jaxmetrics._report._settings import Settings, Tell
+from jaxmetrics._report._settings import InputError, Settings, Tell
 from jaxmetrics.inference._comparison import comparison_of_replicates
+from jaxmetrics.plots._style import height_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,6 +52,7 @@ def evaluate_queries(
 ) -> Evaluation:
     """Every metric of every model with intervals over queries, and the models compared."""
     ks, highest = tuple(sorted(set(settings.k))), float(queries.grades.max())
+    _check_scale(queries.label, highest, settings.max_grade)
     drawn = with_figures and has_bands(queries.names)
     depths = tuple(sorted({*ks, *(PLACES if drawn else ())}))
     deepest = ks[-1:]
@@ -62,14 +66,13 @@ def evaluate_queries(
             deepest,
         ),
         "reciprocal_rank": (jm.reciprocal_rank, (None,)),
-        "expected_reciprocal_rank": (
-            partial(jm.expected_reciprocal_rank, max_grade=max(highest, 1.0)),
-            (None,),
-        ),
-        "ordered_pair_accuracy": (jm.ordered_pair_accuracy, (None,)),
     }
-    if highest > HIGHEST_GRADE:
-        del metrics["expected_reciprocal_rank"]
+    if settings.max_grade is not None:
+        metrics["expected_reciprocal_rank"] = (
+            partial(jm.expected_reciprocal_rank, max_grade=settings.max_grade),
+            (None,),
+        )
+    metrics["ordered_pair_accuracy"] = (jm.ordered_pair_accuracy, (None,))
     work = {
         name: partial(_measures, name, metric, queries, settings, columns, (*ks, None))
         for name, (metric, columns) in metrics.items()
@@ -79,9 +82,12 @@ def evaluate_queries(
     if drawn:
         intervals = [x.interval for x in found["ndcg_at_k"] if x.k in PLACES]
         band = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *intervals)
-    notes += _notes(queries, highest)
+    notes += _notes(queries)
     if with_figures and not drawn:
         notes.append(note_of_bands("ranking.png"))
+    names, unknown = drawn_names("model no.", queries.names)
+    deep = next(x.interval.estimate for x in found["ndcg_at_k"] if x.k == ks[-1])
+    order = best_first(deep)
     return Evaluation(
         queries.names,
         _facts_of_queries(queries, settings, ks, highest),
@@ -94,11 +100,29 @@ def evaluate_queries(
             Drawing(
                 "ranking",
                 f"nDCG at each k from 1 to {len(PLACES)}",
-                "Means over queries.",
-                partial(_ndcg_figure, queries, settings, band),
+                "Means over queries."
+                + about_best(len(order), f"nDCG at {ks[-1]}", "in colour, the others grey")
+                + unknown,
+                partial(_ndcg_figure, queries, settings, band, [names[i] for i in order], order),
             ),
         ),
     )
+
+
+def _check_scale(label: str, highest: float, max_grade: float | None) -> None:
+    """Refuse a highest grade of the scale that is not one."""
+    if max_grade is None:
+        return
+    if not 1 <= max_grade <= HIGHEST_GRADE:
+        raise InputError(
+            f"--max-grade must be from 1 to {HIGHEST_GRADE}, got {max_grade:g}: write the highest "
+            "grade of the scale, as in 4, or leave it out"
+        )
+    if highest > max_grade:
+        raise InputError(
+            f"label {label!r} has the grade {highest:g}, above --max-grade {max_grade:g}: write "
+            "the highest grade of the scale, whether or not it occurs"
+        )
 
 
 def _measures(
@@ -134,7 +158,7 @@ def _measures(
     return measures
 
 
-def _notes(queries: Queries, highest: float) -> list[str]:
+def _notes(queries: Queries) -> list[str]:
     notes = []
     if queries.n_queries < FEW_QUERIES:
         notes.append(
@@ -146,11 +170,6 @@ def _notes(queries: Queries, highest: float) -> list[str]:
         notes.append(
             f"no relevant items in {empty} of {queries.n_queries} queries: they count as 0 in "
             "precision and reciprocal ranks, and the other metrics leave them out"
-        )
-    if highest > HIGHEST_GRADE:
-        notes.append(
-            f"the expected reciprocal rank is left out, because it needs 2^grade and grades reach "
-            f"{highest:g}"
         )
     return notes
 
@@ -165,7 +184,8 @@ def _facts_of_queries(
         "n_items": len(queries.grades),
         "n_relevant": int((queries.grades > 0).sum()),
         "n_queries": queries.n_queries,
-        "max_grade": highest,
+        "highest_grade": highest,
+        "max_grade": settings.max_grade,
         "k": list(ks),
         "gain": settings.gain,
     }
@@ -179,16 +199,23 @@ def _title_of_queries(queries: Queries) -> str:
     )
 
 
-def _ndcg_figure(queries: Queries, settings: Settings, band: jm.Interval | None) -> Figure:
+def _ndcg_figure(
+    queries: Queries,
+    settings: Settings,
+    band: jm.Interval | None,
+    names: Sequence[str],
+    order: Sequence[int],
+) -> Figure:
+    """The lines of the models in this order, which is that of their names."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    figure = Figure(figsize=(6.4, height_for(names)), layout="constrained")
     with jax.enable_x64(True):  # as evaluated, so that nothing is compiled again
         plots.ndcg_at_k(
-            queries.scores,
+            queries.scores[np.array(order)],
             queries.grades,
             segments=queries.segments,
-            names=queries.names,
+            names=names,
             max_k=len(PLACES),
             gain=settings.gain,
             interval=band,

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import click
 
+from jaxmetrics.plots._names import visible
+
 # Called with the work in progress and, if known, the share that is done.
 Tell = Callable[..., None]
 
@@ -34,9 +36,9 @@ WITH_STREAM = {
     "slice": "--slice cannot be used with --stream, whose bins hold all items: leave one out",
 }
 WITHOUT_GROUP = {
-    name: f"--{name} is for rankings: also write --group and the column of query ids, or leave "
-    f"--{name} out"
-    for name in ("k", "gain")
+    name: f"--{option} is for rankings: also write --group and the column of query ids, or leave "
+    f"--{option} out"
+    for name, option in (("k", "k"), ("gain", "gain"), ("max_grade", "max-grade"))
 }
 
 
@@ -48,6 +50,9 @@ class InputError(click.ClickException):
     """The input cannot be evaluated; the message is one sentence that says what to do."""
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(visible(message))
 
 
 class Settings(NamedTuple):
@@ -62,6 +67,7 @@ class Settings(NamedTuple):
     fp_cost: float = 1.0
     fn_cost: float = 1.0
     command: str = ""  # that made the report
+    max_grade: float | None = None  # of the scale, for rankings
 
 
 def check_settings(settings: Settings) -> None:

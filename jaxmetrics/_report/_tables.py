@@ -11,8 +11,15 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from jaxmetrics._report._cells import Cell, difference_cells, value_cells
+from jaxmetrics._report._cells import (
+    Cell,
+    about_differences,
+    about_limits,
+    difference_cells,
+    value_cells,
+)
 from jaxmetrics._report._evaluation import Evaluation, Measure
+from jaxmetrics.plots._names import visible
 from jaxmetrics.plots._style import percent_text
 
 
@@ -21,14 +28,15 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
 
     A table that is too wide for the console becomes several, one below the other.
     """
-    names, measures = evaluation.names, evaluation.measures
+    names, measures = [visible(name) for name in evaluation.names], evaluation.measures
     level = percent_text(measures[0].interval.confidence_level)
-    about = f"In brackets, {level} confidence intervals{evaluation.about}"
+    about = f"In brackets, {level} confidence intervals{visible(evaluation.about)}"
+    about += about_limits(measures)
     if len(names) > 1:
         about += "; * marks the best of a column"
     counted = [x for x in measures if not x.by_amount]
     columns = [_Column(x.heading, value_cells(x), _queries(x)) for x in counted]
-    tables = _tables_of_width(evaluation.title, about, names, columns, console)
+    tables = _tables_of_width(visible(evaluation.title), about, names, columns, console)
     if by_amount := [x for x in measures if x.by_amount]:
         columns = [_Column(x.heading, value_cells(x)) for x in by_amount]
         tables += _tables_of_width("By amount", "", names, columns, console)
@@ -37,6 +45,8 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
             f"{level} confidence intervals and p-values are simultaneous for all pairs in a column"
             "; models marked + are not significantly worse than the best"
         )
+        if unknown := about_differences(compared):
+            about += f"; {unknown}"
         columns = [_Column(x.heading, difference_cells(x)) for x in compared]
         tables += _tables_of_width("Difference from the best", about, names, columns, console)
     return tables

@@ -17,8 +17,10 @@ from jaxmetrics.plots._style import (
     MARKERS,
     bars,
     finish_axes,
-    legend_text,
+    height_for,
+    lines,
     look,
+    n_distinct,
     new_axes,
 )
 
@@ -61,6 +63,8 @@ def calibration(
     share of positives of all items. With weights, a bin's interval is that of its effective number
     of items, (sum w)^2 / sum w^2.
 
+    Of more than 8 models, the first 7 are in colour and the others grey, without names.
+
     Args:
       scores: `[n]`, or `[models, n]` for a line each, in [0, 1].
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
@@ -98,13 +102,14 @@ def calibration(
     check_rows(len(found), names)
     shares, draws = (np.stack([getattr(x, field) for x in found]) for field in ("share", "draws"))
     low, high = (np.asarray(x) for x in _wilson_limits(shares, draws, level))
-    ax = new_axes() if ax is None else ax
-    for i, (model, name) in enumerate(zip(found, names, strict=True)):
-        style, held = look(i), ~np.isnan(model.share)
-        centre = np.average(model.scores, weights=model.weights) if held.any() else np.nan
-        text = legend_text(name, f"mean {centre:.3f}, observed {model.positive:.3f}")
-        x = model.mean[held]
-        ax.plot(x, model.share[held], label=text, marker=MARKERS[i % len(MARKERS)], **style)
+    ax = new_axes(height_for(names)) if ax is None else ax
+    for i, (model, style) in enumerate(zip(found, lines(names, _means(found)), strict=True)):
+        held = ~np.isnan(model.share)
+        x, y = model.mean[held], model.share[held]
+        if i >= n_distinct(len(names)):
+            ax.plot(x, y, **style)
+            continue
+        ax.plot(x, y, marker=MARKERS[i % len(MARKERS)], **style)
         bars(ax, np.stack([x, x]), np.stack([low[i, held], high[i, held]]), style["color"])
     ends = [np.nanmax(x, initial=0) for x in (high, *(model.mean for model in found))]
     end = max(ends) if 0 < max(ends) < 0.8 else 1.0
@@ -114,6 +119,15 @@ def calibration(
     ax.set(xlabel="Mean score", ylabel="Share of positives")
     _draw_histogram(ax, found, end)
     return finish_axes(ax)
+
+
+def _means(found: list[_Model]) -> list[str]:
+    """The mean score and the share of positives of each model, as text."""
+    means = [np.average(x.scores, weights=x.weights) if x.scores.size else np.nan for x in found]
+    return [
+        f"mean {mean:.3f}, observed {model.positive:.3f}"
+        for mean, model in zip(means, found, strict=True)
+    ]
 
 
 def _calibrated_models(
@@ -181,7 +195,7 @@ def _wilson_limits(share: Array, draws: Array, level: Array) -> tuple[Array, Arr
 def _draw_histogram(ax: Axes, found: list[_Model], end: float) -> None:
     above = ax.inset_axes((0, 1.02, 1, 0.14), sharex=ax)
     edges = np.linspace(0, end, HISTOGRAM_BINS + 1)
-    for i, model in enumerate(found):
+    for i, model in enumerate(found[: n_distinct(len(found))]):
         heights = np.histogram(model.scores, edges, weights=model.weights)[0]
         heights = heights / (model.weights.sum() or 1)
         style = look(i) | {"linewidth": 1.2}

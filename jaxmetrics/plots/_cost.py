@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import finish_axes, legend_text, look, new_axes
+from jaxmetrics.plots._style import finish_axes, height_for, lines, n_distinct, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +35,8 @@ def cost(
 
     Draws a step line for each model. Its right end, past the highest score, is the cost of
     flagging nothing.
+
+    Of more than 8 models, the first 7 are in colour and the others grey, without names.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
@@ -63,20 +65,27 @@ def cost(
     scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
     curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items), names)
-    ax = new_axes() if ax is None else ax
-    for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
+    ax = new_axes(height_for(names)) if ax is None else ax
+    for i, (curve, style) in enumerate(zip(curves, lines(names, _cheapest(curves)), strict=True)):
         thresholds = _on_axis(np.asarray(curve.thresholds))
-        best = int(np.argmin(curve.cost))
-        decision = f"at {curve.thresholds[best]:.6g}" if best else "by flagging nothing"
-        label = legend_text(name, f"cheapest: {curve.cost[best]:.6g} {decision}")
-        style = look(i)
         # A threshold's cost holds down to the next lower score.
-        x, y = thresholds[::-1], curve.cost[::-1]
-        ax.plot(x, y, drawstyle="steps-pre", label=label, **style)
-        ax.plot(thresholds[best], curve.cost[best], "o", color=style["color"], markersize=8)
+        ax.plot(thresholds[::-1], curve.cost[::-1], drawstyle="steps-pre", **style)
+        if i < n_distinct(len(names)):
+            best = int(np.argmin(curve.cost))
+            ax.plot(thresholds[best], curve.cost[best], "o", color=style["color"], markersize=8)
     ax.set_ylim(bottom=0)
     ax.set(xlabel="Threshold", ylabel="Total cost")
     return finish_axes(ax)
+
+
+def _cheapest(curves: Sequence[jm.CostCurve]) -> list[str]:
+    """The least cost of each model, and its threshold, as text."""
+    found = []
+    for curve in curves:
+        best = int(np.argmin(curve.cost))
+        decision = f"at {curve.thresholds[best]:.6g}" if best else "by flagging nothing"
+        found.append(f"cheapest: {curve.cost[best]:.6g} {decision}")
+    return found
 
 
 def _on_axis(thresholds: HostArray) -> HostArray:

@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import GREY, finish_axes, legend_text, look, new_axes
+from jaxmetrics.plots._style import GREY, finish_axes, height_for, lines, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +41,8 @@ def det(
     each class give a straight line. The legend has the equal error rate, at which both rates are
     equal. The axes are in rates: `ax.set(xlim=(0.001, 0.1))` enlarges a part.
 
+    Of more than 8 models, the first 7 are in colour and the others grey, without names.
+
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
         `[rows]` or `[models, rows]`, which replaces labels, weights and where.
@@ -69,13 +71,14 @@ def det(
     """
     scores, names = models_or_table(scores, names)
     curves = each(jm.det_curve(scores, labels, weights=weights, where=where), names)
-    ax = new_axes() if ax is None else ax
+    ax = new_axes(height_for(names)) if ax is None else ax
     ax.set_xscale("function", functions=(_deviate, _rate))
     ax.set_yscale("function", functions=(_deviate, _rate))
-    for i, (curve, name) in enumerate(zip(curves, names, strict=True)):
-        # Linear in rates, as is the ROC curve between its points.
-        equal = np.interp(0, curve.fnr - curve.fpr, curve.fpr)
-        ax.plot(*_joined(curve), label=legend_text(name, f"EER {equal:.3f}"), **look(i))
+    # Linear in rates, as is the ROC curve between its points.
+    equal = [np.interp(0, curve.fnr - curve.fpr, curve.fpr) for curve in curves]
+    styles = lines(names, [f"EER {rate:.3f}" for rate in equal])
+    for curve, style in zip(curves, styles, strict=True):
+        ax.plot(*_joined(curve), **style)
     ends = np.array([CLOSEST, 1 - CLOSEST])
     ax.plot(ends, ends[::-1], color=GREY, linewidth=1, label="chance")
     # Points where a rate is 0 or 1 are at infinity and would widen the axes.

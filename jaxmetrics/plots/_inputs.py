@@ -10,6 +10,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import ArrayLike
+from jaxmetrics.plots._names import short_names
 
 Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.CostCurve)
 
@@ -43,12 +44,19 @@ def models_or_table(
 
 
 def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
-    """The names of n things of a kind; by default numbers, or no name if there is one."""
+    """The names of n things of a kind, shortened; by default numbers, or no name if there is one.
+
+    A formula between dollars stays whole, because a part of it cannot be drawn.
+    """
+    from matplotlib import rcParams
+
     if names is None:
         return [""] if n == 1 else [f"{kind} {i}" for i in range(n)]
     if isinstance(names, str) or len(names) != n:
         raise ValueError(f"names must have one name a {kind}, {n} in all, got {names!r}")
-    return names
+    if rcParams["text.parse_math"] and any(name.count("$") > 1 for name in names):
+        return names
+    return short_names(names)
 
 
 def rows(

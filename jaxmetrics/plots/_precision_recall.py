@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import GREY, finish_axes, legend_text, look, new_axes
+from jaxmetrics.plots._style import GREY, finish_axes, height_for, lines, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,8 @@ def precision_recall(
 
     Draws a step line for each model, whose area is the average precision. A grey line is the share
     of positives, which is the precision of chance.
+
+    Of more than 8 models, the first 7 are in colour and the others grey, without names.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
@@ -58,11 +60,11 @@ def precision_recall(
     items = {"labels": labels, "weights": weights, "where": where}
     areas = np.asarray(jm.average_precision(scores, **items))
     curves = jm.precision_recall_curve(scores, **items)
-    by_model = zip(each(curves, names), names, areas, strict=True)
-    ax = new_axes() if ax is None else ax
-    for i, (curve, name, area) in enumerate(by_model):
-        label = legend_text(name, f"AP {area:.3f}")
-        ax.plot(curve.recall, curve.precision, drawstyle="steps-post", label=label, **look(i))
+    by_model = each(curves, names)
+    ax = new_axes(height_for(names)) if ax is None else ax
+    styles = lines(names, [f"AP {area:.3f}" for area in areas])
+    for curve, style in zip(by_model, styles, strict=True):
+        ax.plot(curve.recall, curve.precision, drawstyle="steps-post", **style)
     # The lowest threshold flags everything: precision there is the share of positives, which
     # differs between models only if their labels do.
     shares = np.unique(np.asarray(curves.precision)[..., 0])

@@ -15,8 +15,9 @@ from jaxmetrics.plots._style import (
     GREY,
     band_label,
     finish_axes,
-    legend_text,
-    look,
+    height_for,
+    lines,
+    n_distinct,
     new_axes,
     shade,
 )
@@ -41,6 +42,8 @@ def ndcg_at_k(
 
     Draws a line for each model, from k = 1 to `max_k`. An interval is shaded as a pointwise band.
     Queries without relevant documents are left out.
+
+    Of more than 8 models, the first 7 are in colour and the others grey, without names.
 
     Args:
       scores: `[queries, docs]`, or `[models, queries, docs]` for a line each, higher is better;
@@ -87,12 +90,13 @@ def ndcg_at_k(
             f"{text} [{low[-1]:.3f}, {high[-1]:.3f}]"
             for text, (low, high) in zip(texts, limits, strict=True)
         ]
-    ax = new_axes() if ax is None else ax
-    for i, (line, name, text) in enumerate(zip(means, names, texts, strict=True)):
-        ax.plot(ks, line, label=legend_text(name, f"nDCG@{max_k} {text}"), **look(i))
+    ax = new_axes(height_for(names)) if ax is None else ax
+    styles = lines(names, [f"nDCG@{max_k} {text}" for text in texts])
+    for line, style in zip(means, styles, strict=True):
+        ax.plot(ks, line, **style)
     if interval is not None:
-        for i, (low, high) in enumerate(limits):
-            shade(ax, ks, low, high, look(i)["color"])
+        for (low, high), style in zip(limits[: n_distinct(len(names))], styles, strict=False):
+            shade(ax, ks, low, high, style["color"])
         shade(ax, [], [], [], GREY, label=band_label(interval))
     ax.locator_params(axis="x", integer=True)
     ax.set(xlabel="First k documents", ylabel="Mean nDCG of queries")

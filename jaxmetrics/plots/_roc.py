@@ -15,8 +15,9 @@ from jaxmetrics.plots._style import (
     GREY,
     band_label,
     finish_axes,
-    legend_text,
-    look,
+    height_for,
+    lines,
+    n_distinct,
     new_axes,
     shade,
 )
@@ -44,6 +45,8 @@ def roc(
     Draws true against false positive rates, a line for each model, and the diagonal of chance.
     With `max_fpr`, the plot ends there, and the legend has the partial area on McClish's scale. A
     band is shaded; it is pointwise.
+
+    Of more than 8 models, the first 7 are in colour and the others grey, without names.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
@@ -84,12 +87,14 @@ def roc(
             found = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
         areas = [f"{area:.3f}" for area in np.asarray(found)]
     curves = each(jm.roc_curve(scores, **items), names)
-    ax = new_axes() if ax is None else ax
-    for i, (curve, name, area) in enumerate(zip(curves, names, areas, strict=True)):
-        ax.plot(curve.fpr, curve.tpr, label=legend_text(name, f"{what} {area}"), **look(i))
+    ax = new_axes(height_for(names)) if ax is None else ax
+    styles = lines(names, [f"{what} {area}" for area in areas])
+    for curve, style in zip(curves, styles, strict=True):
+        ax.plot(curve.fpr, curve.tpr, **style)
     if band is not None:
-        for i, (low, high) in enumerate(rows("band", (band.low, band.high), names, 1)):
-            shade(ax, band.fpr, low, high, look(i)["color"])
+        limits = rows("band", (band.low, band.high), names, 1)[: n_distinct(len(names))]
+        for (low, high), style in zip(limits, styles, strict=False):
+            shade(ax, band.fpr, low, high, style["color"])
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
     if band is not None:
         shade(ax, [], [], [], GREY, label=band_label(band))
@@ -114,6 +119,8 @@ def roc_with_window(
 
     The left panel has the whole curves, with the window shaded; the right panel has the window.
     pyplot does not hold the figure: it needs no display and need not be closed.
+
+    Of more than 8 models, the first 7 are in colour and the others grey, without names.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
@@ -143,7 +150,7 @@ def roc_with_window(
     from matplotlib.figure import Figure
 
     scores, names = models_or_table(scores, names)
-    figure = Figure(figsize=(10, 4.9 + 0.24 * len(names)), layout="constrained")
+    figure = Figure(figsize=(10, height_for(names, 5.6)), layout="constrained")
     whole, window = figure.subplots(1, 2)
     for ax, end, interval in ((whole, None, intervals[0]), (window, max_fpr, intervals[1])):
         roc(

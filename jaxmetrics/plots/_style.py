@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics.plots._names import width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,8 +21,13 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx")
 GREY = "#767676"
 
+# Of more models, readers do not distinguish the lines: only as many have colours as there are.
+MOST_MODELS = 8
+_NARROW = 24  # columns of a name that has its value beside it in a legend, and not below
+
 
 def new_axes(height: float = 4.8) -> Axes:
+    """The Axes of a new pyplot figure of this height in inches."""
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(6.4, height), layout="constrained")[1]
@@ -31,8 +39,34 @@ def look(i: int) -> dict[str, Any]:
     return {"color": colour, "linestyle": style, "linewidth": 1.8}
 
 
+def n_distinct(n: int) -> int:
+    """How many of n models have a line of their own look, which are the first."""
+    return n if n <= MOST_MODELS else len(COLOURS)
+
+
+def lines(names: Sequence[str], values: Sequence[str]) -> list[dict[str, Any]]:
+    """The line style and the label of each model; of many models, all but the first are grey."""
+    n, most = len(names), n_distinct(len(names))
+    first = [
+        look(i) | {"label": legend_text(name, value)}
+        for i, (name, value) in enumerate(zip(names[:most], values, strict=False))
+    ]
+    grey = {"color": GREY, "linewidth": 0.8, "alpha": 0.5, "zorder": 1.5}  # lines have 2
+    labels = [f"{n - most} other models", *["_other"] * (n - most - 1)]
+    return [*first, *(grey | {"label": label} for label in labels[: n - most])]
+
+
+def height_for(names: Sequence[str], height: float = 4.8) -> float:
+    """The height of a figure of this height, in inches, with room for a legend of these names."""
+    rows = [1 + (width_of(name) > _NARROW) for name in names[: n_distinct(len(names))]]
+    return height + 0.17 * max(0, sum(rows) - 4)
+
+
 def legend_text(name: str, value: str) -> str:
-    return f"{shown(name)}, {value}" if name else value
+    """A name and the value after it, or below it if the name is long."""
+    if not name:
+        return value
+    return f"{shown(name)}, {value}" if width_of(name) <= _NARROW else f"{shown(name)},\n{value}"
 
 
 def shown(name: str) -> str:
@@ -45,7 +79,10 @@ def level_text(limits: jm.RocBand | jm.Interval | jm.Comparison) -> str:
 
 
 def percent_text(level: float) -> str:
-    return f"{100 * level:g} %"
+    """A level in per cent, with three digits of its distance from 100 %, or more decimals."""
+    left = 100 * (1 - level)
+    decimals = max(2, 2 - math.floor(math.log10(left))) if left > 0 else 2
+    return f"{100 * level:.{decimals}f}".rstrip("0").rstrip(".") + " %"
 
 
 def band_label(limits: jm.RocBand | jm.Interval) -> str:
@@ -115,5 +152,5 @@ def finish_axes(ax: Axes, *, within: Literal["best", "lower left", "upper right"
 def _legend_columns(ax: Axes, labels: list[str]) -> int:
     """How many columns of a legend fit the width of the axes, at 0.07 inches a letter."""
     inches = ax.get_window_extent().width / ax.figure.dpi
-    widest = 0.6 + 0.07 * max(map(len, labels))
+    widest = 0.6 + 0.07 * max(width_of(line) for label in labels for line in label.split("\n"))
     return min(len(labels), max(1, int(inches / widest)))

@@ -1,0 +1,58 @@
+"""The fonts of figures, and the names that these cannot draw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from jaxmetrics.plots._names import short_names, visible
+
+# Families that systems have for what Matplotlib's own font lacks. Matplotlib draws no colours of
+# emoji, so only fonts with outlines serve.
+FALLBACKS = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC"),
+    *("Microsoft YaHei", "PingFang SC", "Hiragino Sans GB", "WenQuanYi Zen Hei", "SimHei"),
+    *("WenQuanYi Micro Hei", "Droid Sans Fallback", "Yu Gothic", "Hiragino Sans", "IPAGothic"),
+    *("Malgun Gothic", "Apple SD Gothic Neo", "Nanum Gothic", "Noto Sans Devanagari", "Nirmala UI"),
+    *("Noto Sans Thai", "Leelawadee UI", "Arial Unicode MS", "Noto Emoji", "Segoe UI Emoji"),
+    *("Segoe UI Symbol", "Symbola", "Noto Sans Symbols 2", "Unifont"),
+)
+
+
+def families() -> list[str]:
+    """The user's families of fonts, and those of `FALLBACKS` that are installed."""
+    from matplotlib import rcParams
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return [*rcParams["font.family"], *(name for name in FALLBACKS if name in installed)]
+
+
+def drawn_names(kind: str, names: Sequence[str]) -> tuple[list[str], str]:
+    """Short names that the fonts can draw, and a sentence on those that they cannot.
+
+    Such a name is replaced by its number and the words of it that can be drawn.
+    """
+    known = frozenset().union(*map(_characters, families()))
+    names = [visible(name) for name in names]
+    drawn = [
+        name if known.issuperset(map(ord, name)) else _numbered(f"{kind} {i}", name, known)
+        for i, name in enumerate(names, 1)
+    ]
+    stands = [f"{x} is {name}" for x, name in zip(drawn, names, strict=True) if x != name]
+    about = f" No font here has all characters of some names: {'; '.join(stands)}."
+    return short_names(drawn), about if stands else ""
+
+
+def _numbered(number: str, name: str, known: frozenset[int]) -> str:
+    rest = re.sub(r"\s+", " ", "".join(c for c in name if ord(c) in known)).strip()
+    return f"{number}: {rest}" if re.search(r"\w", rest) else number
+
+
+@cache
+def _characters(family: str) -> frozenset[int]:
+    """The characters of the font that Matplotlib finds for a family."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    return frozenset(get_font(findfont(FontProperties(family=[family]))).get_charmap())
