@@ -16,7 +16,13 @@ R = TypeVar("R")
 
 
 def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Array:
-    """`numerator / denominator`, or `otherwise` where the denominator is 0."""
+    """`numerator / denominator`, or `otherwise` where the denominator is 0.
+
+    JAX divides 32-bit integers in single precision; here they become float64.
+    """
+    numerator, denominator = (
+        x if is_inexact(x) else x.astype(jnp.float64) for x in (numerator, denominator)
+    )
     defined = denominator != 0
     # The inner where keeps a division by 0 out of the gradient, where NaN times 0 would be NaN.
     return jnp.where(defined, numerator / jnp.where(defined, denominator, 1), otherwise)

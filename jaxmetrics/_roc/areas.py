@@ -47,7 +47,7 @@ def roc_auc(table: ScoreTable) -> Array:
     operating characteristic (ROC) curve", Radiology 143, 1982.
     """
     tps = numerics.running_sum(table.positives)
-    outranked = jnp.sum(table.negatives * (tps - table.positives / 2))
+    outranked = jnp.sum(table.negatives * (tps - table.positives.astype(jnp.float64) / 2))
     return outranked / (tps[-1] * jnp.sum(table.negatives))
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.metric import evaluate_chosen
 
@@ -242,19 +243,30 @@ def _average_rows(
 
 
 def _total(members: Any, weights: Any) -> Array:
-    return jnp.sum(jnp.where(members, 1.0 if weights is None else weights, 0.0), axis=-1)
+    return _total_in_double(members, weights, numerics.default_float())
+
+
+@double_program("dtype")
+def _total_in_double(members: Any, weights: Any, dtype: Any) -> Array:
+    weights = jnp.float64(1) if weights is None else weights.astype(jnp.float64)
+    return jnp.sum(jnp.where(members, weights, 0), axis=-1).astype(dtype)
 
 
 def _mean(values: Any, axis: int, weights: Any = None, where: Any = None) -> Any:
     """The mean of `values` over `axis`, which is the last axis of weights and where."""
-    share = jnp.ones(()) if weights is None else jnp.asarray(weights, numerics.default_float())
+    return _mean_in_double(values, weights, where, axis, numerics.default_float())
+
+
+@double_program("axis", "dtype")
+def _mean_in_double(values: Any, weights: Any, where: Any, axis: int, dtype: Any) -> Any:
+    share = jnp.ones(()) if weights is None else weights.astype(jnp.float64)
     share = share if where is None else jnp.where(where, share, 0)
 
     def mean(x: Array) -> Array:
         row_share = jnp.broadcast_to(share, x.shape[: axis + 1])
         row_share = row_share.reshape(row_share.shape + (1,) * (x.ndim - axis - 1))
         # A row without weight does not count, although its value may be NaN.
-        weighted = jnp.where(row_share > 0, x, 0) * row_share
-        return jnp.sum(weighted, axis) / jnp.sum(row_share, axis)
+        weighted = jnp.where(row_share > 0, x.astype(jnp.float64), 0) * row_share
+        return (jnp.sum(weighted, axis) / jnp.sum(row_share, axis)).astype(dtype)
 
     return jax.tree.map(mean, values)
