@@ -156,3 +156,13 @@ def test_errors(problem, call, words):
     scores, labels, _ = problem
     with pytest.raises(ValueError, match=words):
         call(scores, labels)
+
+
+@pytest.mark.parametrize("kind", ["one_vs_rest", "one_vs_one"])
+def test_weights_of_any_size(problem, kind):
+    """Their totals were infinite or 0 in single precision, and the mean NaN."""
+    scores, labels, weights = problem
+    metric = getattr(jm, kind)(jm.roc_auc, "weighted")
+    expected = metric(scores, labels, weights=weights)
+    for scale in (2.0**1000, 2.0**-1000):
+        assert metric(scores, labels, weights=weights * scale) == expected

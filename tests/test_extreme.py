@@ -414,6 +414,11 @@ TABLE = {"groups": [0, 1, 1]}
             ValueError,
             "groups must be from 0",
         ),
+        (
+            lambda: jm.extreme.precision_at_k(*PAIR, k=1, groups=[0, 10**15, 0]),
+            ValueError,
+            "GB: number the groups with",
+        ),
         (lambda: jm.extreme.precision_at_k(*PAIR, k=1, num_groups=2), TypeError, "groups="),
         (lambda: jm.extreme.ndcg_at_k(*PAIR, k=1, reduce="sum"), ValueError, "reduce"),
         (

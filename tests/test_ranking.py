@@ -460,12 +460,18 @@ def test_bootstrap_over_queries(rng):
             partial(jm.expected_reciprocal_rank, [1.0, 2], [0, 3], max_grade=2),
             "at most max_grade = 2",
         ),
+        (partial(jm.dcg, [1.0, 2], [0, 1024], gain="exponential"), "at most 1023 .* got 1024"),
+        (partial(jm.ndcg, [1.0, 2], [0, 2e3], gain="exponential"), "at most 1023 .* got 2000"),
+        (
+            partial(jm.expected_reciprocal_rank, [1.0, 2], [0, 3], max_grade=2000),
+            "max_grade must be between 0 and 1023, got 2000",
+        ),
         (partial(jm.rank_biased_precision, [1.0, 2], [0, 1], persistence=1.0), "between 0 and 1"),
         (partial(jm.ndcg, [1.0, 2], [0, 1], segments=[0.0, 1]), "segments must be whole numbers"),
         (partial(jm.ndcg, [1.0, 2], [0, 1], segments=[0, -1]), "got -1"),
         (
             partial(jm.ndcg, [1.0, 2], [0, 1], segments=[0, 2], num_segments=2),
-            "got 2: write num_segments=3",
+            "got 2: write num_segments=3, or number the lists",
         ),
         (partial(jm.ndcg, [1.0, 2], [0, 1], num_segments=2), "num_segments goes with segments"),
         (partial(jm.ndcg, [1.0, 2], [0, 1, 1]), "last axis is the items"),
@@ -484,13 +490,57 @@ def test_bad_input(call, words):
 
 def test_what_is_refused_is_undefined_under_jit():
     scores = jnp.array([3.0, 2.0, 1.0, 0.0])
-    labels, segments = jnp.array([1.0, -1.0, 2.0, 0.0]), jnp.array([0, 0, 1, 7])
-    found = jax.jit(lambda y, g: jm.ndcg(scores, y, segments=g, num_segments=2))(labels, segments)
-    assert_array_equal(found, [np.nan, 1])
+    labels, segments = jnp.array([1.0, -1.0, 2.0, 0.0]), jnp.array([0, 0, 1, 1])
+    of_two = jax.jit(lambda y, g, m: jm.ndcg(scores, y, segments=g, num_segments=2, where=m))
+    assert_array_equal(of_two(labels, segments, segments >= 0), [np.nan, 1])
+    for astray in (2, 7, -1):  # the list that it belongs to is not known: none has a value
+        segments = segments.at[3].set(astray)
+        assert np.isnan(of_two(abs(labels), segments, segments >= -1)).all()
+        assert_array_equal(of_two(abs(labels), segments, jnp.arange(4) < 3) > 0, [True, True])
     found = jax.jit(lambda y: jm.dcg(scores, y, gain="exponential"))(labels)
     assert np.isnan(found)
+    assert np.isnan(jax.jit(lambda y: jm.dcg(scores, y, gain="exponential"))(labels + 2000))
     found = jax.jit(lambda y: jm.expected_reciprocal_rank(scores, y, max_grade=1))(abs(labels))
     assert np.isnan(found)
+
+
+def test_ids_of_users_are_segments(rng):
+    """Ids of 64 bits ended the process, or gave a list for each id that there could be."""
+    ids = np.array([2**62, 7, 10**11, 7, 2**62, 10**11, 0, 7, 2**31, 2**32])
+    distinct, index = np.unique(ids, return_inverse=True)
+    scores, labels = rng.random(10), rng.integers(0, 2, 10)
+    numbered = {"segments": index, "num_segments": len(distinct)}
+    for metric in (jm.ndcg, jm.reciprocal_rank, jm.ordered_pair_accuracy, jm.segment_roc_auc):
+        assert_array_equal(metric(scores, labels, segments=ids), metric(scores, labels, **numbered))
+        with pytest.raises(ValueError, match=r"num_segments - 1 = 5, got 4611686018427387904: num"):
+            metric(scores, labels, segments=ids, num_segments=6)
+        with pytest.raises(ValueError, match=r"below 2\^31, got 100000000001: number the lists"):
+            metric(scores, labels, segments=ids, num_segments=10**11 + 1)
+    where = ids != 7  # what is masked is no list
+    found = jm.ndcg(scores, labels, segments=np.where(where, ids, -1), where=where)
+    assert_array_equal(found, jm.ndcg(scores[where], labels[where], segments=ids[where]))
+    two_rows = jm.ndcg(scores, labels, segments=np.stack([ids, ids[::-1]]).astype(np.uint64))
+    assert_array_equal(two_rows[0], jm.ndcg(scores, labels, **numbered))
+    assert (
+        len(jm.ndcg(scores, labels, segments=np.arange(10) // 4 * 4)) == 9
+    )  # below n: as they are
+
+
+def test_more_lists_than_memory_holds(monkeypatch):
+    monkeypatch.setattr("jaxmetrics._base.checks.values._memory", lambda: 4e9)
+    with pytest.raises(ValueError, match=r"num_segments = 1,000,000,000 needs 8 GB .* has 4 GB"):
+        jm.ndcg([0.1, 0.2], [0, 1], segments=[0, 1], num_segments=10**9)
+
+
+def test_highest_grades(x64):
+    """Gains of 2^1024 overflow, and so may the sums of lower ones."""
+    scores, labels = [0.3, 0.4, 0.5, 0.6], np.array([1023, 1022, 1023, 0])
+    low = np.array([64.0, 63.0, 64.0, 0.0])  # as 2^64 - 1 is 2^64
+    found = jm.ndcg(scores, labels, gain="exponential")
+    assert_allclose(found, jm.ndcg(scores, low, gain="exponential"), rtol=1e-14)
+    err = jm.expected_reciprocal_rank
+    found = err(scores, np.maximum(labels - 1, 0), max_grade=1022)
+    assert_allclose(found, err(scores, low, max_grade=64), rtol=1e-14)
 
 
 @pytest.mark.parametrize(

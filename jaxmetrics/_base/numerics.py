@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,7 +17,13 @@ R = TypeVar("R")
 
 
 def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Array:
-    """`numerator / denominator`, or `otherwise` where the denominator is 0."""
+    """`numerator / denominator`, or `otherwise` where the denominator is 0.
+
+    JAX divides 32-bit integers in single precision; here they become float64.
+    """
+    numerator, denominator = (
+        x if is_inexact(x) else x.astype(jnp.float64) for x in (numerator, denominator)
+    )
     defined = denominator != 0
     # The inner where keeps a division by 0 out of the gradient, where NaN times 0 would be NaN.
     return jnp.where(defined, numerator / jnp.where(defined, denominator, 1), otherwise)
@@ -49,6 +56,28 @@ def running_total(x: Array) -> Array:
 def running_sum(x: Array) -> Array:
     """`running_total` as float64."""
     return running_total(x).astype(jnp.float64)
+
+
+def near_one(*counts: Array) -> tuple[Array, ...]:
+    """Counts divided by the power of two near the highest of a row's; integers as they are.
+
+    Products of weights such as 1e160 overflow, and those of 1e-160 vanish. A quotient of products
+    keeps its value by this, to the last digit. Its derivative too: the power is a constant to it.
+    """
+    if not is_inexact(counts[0]):
+        return counts
+    highest = functools.reduce(jnp.maximum, (jnp.max(x, axis=-1, keepdims=True) for x in counts))
+    highest = lax.stop_gradient(highest)
+    power = lax.reduce_precision(highest / 2, exponent_bits=11, mantissa_bits=0)
+    return tuple(x * (1 / jnp.where(power > 0, power, 1)) for x in counts)
+
+
+def others(counts: Array) -> Array:
+    """For each entry along the last axis, the sum of all others; no difference is rounded to 0."""
+    none = jnp.zeros_like(counts[..., :1])
+    before = jnp.concatenate([none, running_total(counts[..., :-1])], axis=-1)
+    behind = jnp.flip(running_total(jnp.flip(counts[..., 1:], axis=-1)), axis=-1)
+    return before + jnp.concatenate([behind, none], axis=-1)
 
 
 def slack(counts: Array) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -85,6 +86,8 @@ def matrix_of(items: Decisions, n_classes: int) -> Array:
 
 
 def _counted_matrix(items: Decisions, n_classes: int) -> tuple[Array, Array]:
+    instead = "count fewer classes, or write recall or precision with average=None"
+    checks.check_fits("n_classes", n_classes, n_classes**2, instead)
     said, true, amounts, undefined = counted_items(items, n_classes)
 
     def of_row(true: Array, said: Array, amounts: Array) -> Array:
@@ -236,14 +239,13 @@ def matthews_corrcoef(
 
 
 def _matthews_corrcoef(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
-    hits, false_positives, false_negatives, true_negatives = (
-        x.astype(jnp.float64) for x in outcomes
-    )
-
-    said, unsaid = hits + false_positives, true_negatives + false_negatives
-    true, other = hits + false_negatives, true_negatives + false_positives
+    near_one = numerics.near_one(*(x.astype(jnp.float64) for x in outcomes))
+    hits, false_positives, false_negatives, true_negatives = near_one
+    said, true = hits + false_positives, hits + false_negatives
     both = jnp.sum(hits * true_negatives - false_positives * false_negatives, axis=-1)
-    product = jnp.sum(said * unsaid, axis=-1) * jnp.sum(true * other, axis=-1)
+    spread = (jnp.sum(x * numerics.others(x), axis=-1) for x in (said, true))
+    product = functools.reduce(jnp.multiply, spread)
+    # Each spread is exactly 0 where all items are of one class: it is a sum of products of weights.
     defined = product > 0
     # The inner where keeps the infinite derivative of sqrt at 0 out of the gradient.
     return jnp.where(defined, both / jnp.sqrt(jnp.where(defined, product, 1)), otherwise)

@@ -149,6 +149,8 @@ def _of_one_class(
 
 def _of_classes(items: Decisions, n_classes: int) -> tuple[Outcomes, Array]:
     """The counts `[..., n_classes]`, and `[...]` whether they are undefined."""
+    instead = "number the classes with numpy.unique(ids, return_inverse=True)[1]"
+    checks.check_fits("n_classes", n_classes, 4 * n_classes, instead)
     said, true, amounts, undefined = counted_items(items, n_classes)
 
     def of_row(ids: Array, amounts: Array) -> Array:
@@ -163,8 +165,7 @@ def _of_classes(items: Decisions, n_classes: int) -> tuple[Outcomes, Array]:
     false_positives, false_negatives = count(said, said != true), count(true, said != true)
     actual = hits + false_negatives
     # The weight of the other classes is exactly 0 where all items are of one.
-    others = jnp.sum(actual, axis=-1, keepdims=True) - actual
-    true_negatives = jnp.maximum(others - false_positives, 0)
+    true_negatives = jnp.maximum(numerics.others(actual) - false_positives, 0)
     return Outcomes(hits, false_positives, false_negatives, true_negatives), undefined
 
 

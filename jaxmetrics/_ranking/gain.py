@@ -39,7 +39,8 @@ def dcg(
       labels: of a shape that broadcasts with the scores; grades of relevance.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced.
+      num_segments: the number of lists; required where `segments` are traced. Without it,
+        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       gain: "linear", the label; "exponential", 2^label - 1; or a function of the labels.
       discount: a factor of the gains, as a function of the ranks from 1; None: 1 / log2(r + 1).
@@ -52,12 +53,13 @@ def dcg(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is NaN,
-        infinite, or negative under exponential gain, or a segment is not in 0 to
+        infinite, or under exponential gain negative or above 1,023, or a segment is not in 0 to
         num_segments - 1.
 
-    NaN where a valid score or traced label is NaN, or a traced label is negative under
-    exponential gain. Items of a traced segment out of range are left out. Time O(n log n), memory
-    O(n). Each new function object given as `gain` or `discount` compiles the metric again.
+    NaN where a valid score or traced label is NaN, or a traced label is negative or above 1,023
+    under exponential gain; for all lists of a row if a traced id of a valid item is out of range.
+    Time O(n log n), memory O(n). Each new function object given as `gain` or `discount` compiles
+    the metric again.
 
     Example:
       >>> import jaxmetrics as jm
@@ -70,7 +72,9 @@ def dcg(
     """
     gains = _gains(lists.labels, gain)
     ranking = lists.ranking(k)
-    refused = gains < 0 if gain == "exponential" else jnp.zeros_like(lists.valid)
+    refused = jnp.zeros_like(lists.valid)
+    if gain == "exponential":
+        refused = (gains < 0) | (gains == jnp.inf)
     return _dcg(lists, ranking, at_places(lists, ranking, gains, ties), discount, k), (
         lists.total(refused.astype(jnp.int32)) > 0
     )
@@ -95,7 +99,8 @@ def ndcg(
       labels: of a shape that broadcasts with the scores; grades of relevance, not negative.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced.
+      num_segments: the number of lists; required where `segments` are traced. Without it,
+        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       gain: "linear", the label; "exponential", 2^label - 1; or a function of the labels.
       discount: a factor of the gains, as a function of the ranks from 1 that does not rise; None:
@@ -110,11 +115,12 @@ def ndcg(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is
-        negative, NaN or infinite, or a segment is not in 0 to num_segments - 1.
+        negative, NaN, infinite, or above 1,023 under exponential gain, or a segment is not in 0 to
+        num_segments - 1.
 
-    NaN where a valid score or traced label is NaN, or a gain is negative. Items of a traced
-    segment out of range are left out. Time O(n log n), memory O(n). Each new function object given
-    as `gain` or `discount` compiles the metric again.
+    NaN where a valid score or traced label is NaN, or a gain is negative or infinite; for all lists
+    of a row if a traced id of a valid item is out of range. Time O(n log n), memory O(n). Each new
+    function object given as `gain` or `discount` compiles the metric again.
 
     Example:
       >>> import jaxmetrics as jm
@@ -127,13 +133,15 @@ def ndcg(
     Reference: K. Järvelin and J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques",
     ACM TOIS 20, 2002.
     """
-    gains = _gains(lists.labels, gain)
+    # Sums of gains such as 2^1023 would overflow.
+    unit = 2.0**-64 if gain == "exponential" else 1.0
+    gains = unit * _gains(lists.labels, gain)
     ranking = lists.ranking(k)
     if callable(gain):  # a function may give a lower label the higher gain
         keys = falling_keys(gains, lists.valid, lists.segment)[: len(ranking.item)]
         falling = scores_of_keys(keys, gains)
     else:
-        falling = _gains(lists.falling_labels(ranking), gain)
+        falling = unit * _gains(lists.falling_labels(ranking), gain)
     found = _dcg(lists, ranking, at_places(lists, ranking, gains, ties), discount, k)
     best = _dcg(lists, ranking, falling, discount, k)
     return divide(found, best, empty), lists.total((gains < 0).astype(jnp.int32)) > 0
@@ -154,10 +162,11 @@ def expected_reciprocal_rank(
       labels: of a shape that broadcasts with the scores; grades of relevance, from 0 to max_grade.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced.
+      num_segments: the number of lists; required where `segments` are traced. Without it,
+        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
-      max_grade: the highest grade of the scale, such as 4. With the highest grade that occurs, the
-        value of a list would depend on the other lists.
+      max_grade: the highest grade of the scale, such as 4; below 1,023. With the highest grade
+        that occurs, the value of a list would depend on the other lists.
 
     Returns:
       `[...]`, or `[..., num_segments]` with `segments`; at least 0, below 1; 0 without
@@ -204,7 +213,8 @@ def rank_biased_precision(
       labels: of a shape that broadcasts with the scores; relevant where above 0.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced.
+      num_segments: the number of lists; required where `segments` are traced. Without it,
+        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       persistence: p, in (0, 1); the higher it is, the more the lower ranks count.
       ties: "average", the mean over all orders of tied documents; "index", the document of the

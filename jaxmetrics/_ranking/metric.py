@@ -131,7 +131,7 @@ def list_metric(
                 scores, labels, segments, num_segments, where
             )
             if graded or chosen.get("gain") == "exponential":
-                checks.check_grades(items.labels, items.where, chosen.get("max_grade"))
+                checks.check_grades(items.labels, items.where, chosen)
             sorts_labels = ideal and not callable(chosen.get("gain"))
             constants = tuple(sorted(chosen.items()))
             asked = Asked(function, constants, count, ordered, sorts_labels)
@@ -197,22 +197,24 @@ def _values_of_lists(documents: Documents, asked: Asked, dtype: Any) -> Any:
     elif orders is None:
         orders = _orders(documents, asked)
     valid = jnp.ones(1, bool) if items.where is None else items.where
+    astray = jnp.zeros(1, bool)  # an eager call refuses ids out of range; traced, they give NaN
     if segment is not None:
         segment = in_a_segment(segment, valid, asked.num_segments)
+        astray = valid & (segment == asked.num_segments)
         valid = segment < asked.num_segments
     nan = numerics.is_nan(items.scores) | numerics.is_nan(items.labels)
     keys = sorting.descending_keys(items.scores)
 
-    def of_one(lists: Lists, nan: Array) -> Array:
+    def of_one(lists: Lists, nan: Array, astray: Array) -> Array:
         lists = lists._replace(num_segments=asked.num_segments)
         value, undefined = asked.function(lists, **dict(asked.options))
-        undefined = undefined | (lists.total(nan.astype(jnp.int32)) > 0)
+        undefined = undefined | (lists.total(nan.astype(jnp.int32)) > 0) | jnp.any(astray)
         value = jnp.where(undefined, jnp.nan, value)
         return jnp.moveaxis(value, 0, -1) if isinstance(asked.k, tuple) else value
 
-    row = (keys, items.labels, valid, segment, nan)
+    row = (keys, items.labels, valid, segment, nan, astray)
     shape = np.broadcast_shapes(*(x.shape for x in row if x is not None))
-    *row_of_lists, nan = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
+    *row_of_lists, nan, astray = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
     orders = jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape[:-1], x.shape[-1])), orders)
     of_rows = numerics.over_batch(of_one, len(shape) - 1)
-    return of_rows(Lists(*row_of_lists, *orders), nan).astype(dtype)
+    return of_rows(Lists(*row_of_lists, *orders), nan, astray).astype(dtype)

@@ -39,7 +39,8 @@ def segment_roc_auc(
       weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool; False leaves an item out.
       segments: `[n]` or `[..., n]`, the id of each item's segment, from 0, in any order.
-      num_segments: the number of segments; required where `segments` are traced.
+      num_segments: the number of segments; required where `segments` are traced. Without it,
+        ids of which one is n or more are numbered: segment i has the id `np.unique(segments)[i]`.
 
     Returns:
       `[..., num_segments]`, from 0 to 1.
@@ -48,8 +49,9 @@ def segment_roc_auc(
       TypeError, ValueError: as the conventions list under Errors; a label is not 0 or 1, or a
         segment is not in 0 to num_segments - 1.
 
-    NaN where a segment lacks a class or a valid score of it is NaN. Items of a traced segment out
-    of range are left out. Time O(n log n), memory O(n + num_segments).
+    NaN where a segment lacks a class or a valid score of it is NaN. The same for all segments
+    of a row if a traced id of a valid item is out of range. Time O(n log n), memory
+    O(n + num_segments).
 
     Example:
       >>> import jaxmetrics as jm
@@ -94,7 +96,8 @@ def segment_partial_auc(
       weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool; False leaves an item out.
       segments: `[n]` or `[..., n]`, the id of each item's segment, from 0, in any order.
-      num_segments: the number of segments; required where `segments` are traced.
+      num_segments: the number of segments; required where `segments` are traced. Without it,
+        ids of which one is n or more are numbered: segment i has the id `np.unique(segments)[i]`.
       max_fpr: where the area ends, in (0, 1]: one, or several, which add a last axis.
       min_fpr: where the area begins, in [0, max_fpr).
       min_tpr: the true positive rate above which the area counts, in [0, 1).
@@ -107,8 +110,9 @@ def segment_partial_auc(
       TypeError, ValueError: as the conventions list under Errors; min_fpr is not below max_fpr, or
         a segment is not in 0 to num_segments - 1.
 
-    NaN where a segment lacks a class or a valid score of it is NaN. Items of a traced segment out
-    of range are left out. Time O(n log n), memory O(n + num_segments).
+    NaN where a segment lacks a class or a valid score of it is NaN. The same for all segments
+    of a row if a traced id of a valid item is out of range. Time O(n log n), memory
+    O(n + num_segments).
 
     Example:
       >>> import jaxmetrics as jm
@@ -136,20 +140,22 @@ def _areas_of_batch(
 ) -> Any:
     items, segment = jax.tree.map(jnp.asarray, (items, segment))
     keys = descending_keys(items.scores)
-    positives, negatives = class_weights(items)
-    segment = in_a_segment(segment, positives + negatives > 0, count)
+    positives, negatives = numerics.near_one(*class_weights(items))
+    weighty = positives + negatives > 0
+    segment = in_a_segment(segment, weighty, count)
     valid = segment < count
+    astray = weighty & ~valid  # an eager call refuses ids out of range; traced, they give NaN
     by_score = order_of_items(keys, valid, segment)
     refused = jnp.expand_dims(not_allowed(items), -1)
     nan = valid & (refused | numerics.is_nan(items.scores))
 
-    def of_row(lists: Lists, negatives: Array, nan: Array) -> Array:
+    def of_row(lists: Lists, negatives: Array, nan: Array, astray: Array) -> Array:
         lists = lists._replace(num_segments=count)
         areas = _areas_of_row(lists, negatives, limits, scale)
-        undefined = lists.total(nan.astype(jnp.int32)) > 0
+        undefined = (lists.total(nan.astype(jnp.int32)) > 0) | jnp.any(astray)
         return jnp.where(undefined.reshape(-1, *(1,) * (areas.ndim - 1)), jnp.nan, areas)
 
-    row = (Lists(keys, positives, valid, segment, by_score, None), negatives, nan)
+    row = (Lists(keys, positives, valid, segment, by_score, None), negatives, nan, astray)
     shape = np.broadcast_shapes(*(x.shape for x in jax.tree.leaves(row)))
     row = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
     return numerics.over_batch(of_row, len(shape) - 1)(*row).astype(dtype)

@@ -46,9 +46,10 @@ def roc_auc(table: ScoreTable) -> Array:
     Reference: J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver
     operating characteristic (ROC) curve", Radiology 143, 1982.
     """
-    tps = numerics.running_sum(table.positives)
-    outranked = jnp.sum(table.negatives * (tps - table.positives / 2))
-    return outranked / (tps[-1] * jnp.sum(table.negatives))
+    (positives,), (negatives,) = map(numerics.near_one, table[1:])
+    tps = numerics.running_sum(positives)
+    outranked = jnp.sum(negatives * (tps - positives.astype(jnp.float64) / 2))
+    return outranked / (tps[-1] * jnp.sum(negatives))
 
 
 @partial(library_metric, smooth=True, of_roc_curve=True)
@@ -137,7 +138,7 @@ class _Steps(NamedTuple):
 
     @classmethod
     def of(cls, table: ScoreTable) -> _Steps:
-        widths, rises = table.negatives, table.positives
+        (rises,), (widths,) = map(numerics.near_one, table[1:])
         fps, tps = numerics.running_total(widths), numerics.running_total(rises)
         # Doubled, not divided by 2: JAX divides 32-bit integers in single precision.
         wide = jnp.float64 if numerics.is_inexact(widths) else jnp.int64

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.metric import evaluate_chosen
 
@@ -167,16 +168,16 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         n_classes = columns.shape[-2]
         every = np.arange(n_classes)
         member = classes[..., None, :] == every[:, None]
-        weights = weights if weights is None else weights[..., None, None, :]
+        by_pair = weights if weights is None else weights[..., None, None, :]
 
-        def against_all(positive: HostArray) -> tuple[Any, Array, int]:
-            """The metric and the weight `[..., positive, classes]` of these against each class,
-            and which axis is that of `positive`."""
+        def against_all(positive: HostArray) -> tuple[Any, int]:
+            """The metric `[..., positive, classes]` of these against each class, and which axis is
+            that of `positive`."""
             truth = member[..., positive, None, :]
             among = truth | member[..., None, :, :]
             among = among if where is None else among & where[..., None, None, :]
-            items = checks.check_items(columns[..., positive, None, :], truth, weights, among)
-            return evaluate_chosen(metric, items), _total(among, weights), _n_axes(items) - 3
+            items = checks.check_items(columns[..., positive, None, :], truth, by_pair, among)
+            return evaluate_chosen(metric, items), _n_axes(items) - 3
 
         def pairs(*parts: Array, axis: int) -> Array:
             matrix = jnp.moveaxis(jnp.concatenate(parts, axis), (axis, axis + 1), (0, 1))
@@ -185,13 +186,13 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         # All pairs at once would hold classes^2 * n weights: many classes are taken in turns.
         turns = max(1, -(-n_classes * member.size // _PAIR_WEIGHTS))
         parts = [against_all(positive) for positive in np.array_split(every, min(turns, n_classes))]
-        values, totals, (axis, *_) = zip(*parts, strict=True)
+        by_class, (axis, *_) = zip(*parts, strict=True)
         first, second = np.triu_indices(n_classes, 1)
-        by_pair = jax.tree.map(partial(pairs, axis=axis), *values)
-        if average is None:
-            return by_pair
-        shares = pairs(*totals, axis=totals[0].ndim - 2) if average == "weighted" else None
-        return _mean(by_pair, axis, shares)
+        values = jax.tree.map(partial(pairs, axis=axis), *by_class)
+        if average == "weighted":
+            rows = (x if x is None else x[..., None, :] for x in (weights, where))
+            return _mean_by_weight(values, axis, member, *rows, of_pairs=True)
+        return values if average is None else _mean(values, axis)
 
     return averaged
 
@@ -236,25 +237,55 @@ def _average_rows(
     values = evaluate_chosen(metric, items)
     if average is None:
         return values
-    members = (truth == 1) if where is None else (truth == 1) & where
-    shares = _total(members, weights) if average == "weighted" else None
-    return _mean(values, _n_axes(items) - 2, shares)
-
-
-def _total(members: Any, weights: Any) -> Array:
-    return jnp.sum(jnp.where(members, 1.0 if weights is None else weights, 0.0), axis=-1)
+    axis = _n_axes(items) - 2
+    if average == "weighted":
+        return _mean_by_weight(values, axis, truth == 1, weights, where)
+    return _mean(values, axis)
 
 
 def _mean(values: Any, axis: int, weights: Any = None, where: Any = None) -> Any:
     """The mean of `values` over `axis`, which is the last axis of weights and where."""
-    share = jnp.ones(()) if weights is None else jnp.asarray(weights, numerics.default_float())
-    share = share if where is None else jnp.where(where, share, 0)
+    return _mean_in_double(values, weights, where, axis, numerics.default_float())
 
+
+@double_program("axis", "dtype")
+def _mean_in_double(values: Any, weights: Any, where: Any, axis: int, dtype: Any) -> Any:
+    share = jnp.ones(()) if weights is None else weights.astype(jnp.float64)
+    return _mean_by_share(
+        values, share if where is None else jnp.where(where, share, 0), axis, dtype
+    )
+
+
+def _mean_by_weight(
+    values: Any, axis: int, members: Any, weights: Any, where: Any, *, of_pairs: bool = False
+) -> Any:
+    """The mean of `values` over `axis`, weighted by the items that are `members` `[..., rows, n]`.
+
+    `weights` and `where` broadcast with the members. A pair of rows has the items of both.
+    """
+    dtype = numerics.default_float()
+    return _mean_by_weight_in_double(values, members, weights, where, axis, of_pairs, dtype)
+
+
+@double_program("axis", "of_pairs", "dtype")
+def _mean_by_weight_in_double(
+    values: Any, members: Any, weights: Any, where: Any, axis: int, of_pairs: bool, dtype: Any
+) -> Any:
+    members = members if where is None else members & where
+    weights = jnp.float64(1) if weights is None else weights.astype(jnp.float64)
+    (share,) = numerics.near_one(jnp.sum(jnp.where(members, weights, 0), axis=-1))
+    if of_pairs:
+        first, second = np.triu_indices(share.shape[-1], 1)
+        share = share[..., first] + share[..., second]
+    return _mean_by_share(values, share, axis, dtype)
+
+
+def _mean_by_share(values: Any, share: Array, axis: int, dtype: Any) -> Any:
     def mean(x: Array) -> Array:
         row_share = jnp.broadcast_to(share, x.shape[: axis + 1])
         row_share = row_share.reshape(row_share.shape + (1,) * (x.ndim - axis - 1))
         # A row without weight does not count, although its value may be NaN.
-        weighted = jnp.where(row_share > 0, x, 0) * row_share
-        return jnp.sum(weighted, axis) / jnp.sum(row_share, axis)
+        weighted = jnp.where(row_share > 0, x.astype(jnp.float64), 0) * row_share
+        return (jnp.sum(weighted, axis) / jnp.sum(row_share, axis)).astype(dtype)
 
     return jax.tree.map(mean, values)

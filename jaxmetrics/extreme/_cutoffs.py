@@ -226,8 +226,9 @@ def mean_of_counted(values: Array) -> Array:
 
 
 def _hits(found: Matches, cutoff: Array) -> Array:
+    """In float64: JAX divides 32-bit integers in single precision."""
     hit = (found.positions < cutoff).astype(jnp.int32)
-    return by_group(hit, found.groups, len(found.listed))
+    return by_group(hit, found.groups, len(found.listed)).astype(jnp.float64)
 
 
 def _instance_precision(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:

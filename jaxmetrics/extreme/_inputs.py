@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks import as_array, check_count
+from jaxmetrics._base.checks import as_array, check_count, check_fits
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import in_threads, is_concrete, near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
@@ -137,6 +137,8 @@ def check_groups(
             f"{low if low < 0 else high}: write num_groups={high + 1}, or number the groups with "
             "numpy.unique(groups, return_inverse=True)[1]"
         )
+    instead = "number the groups with numpy.unique(groups, return_inverse=True)[1]"
+    check_fits("num_groups", count, 4 * count, instead)
     return array, count
 
 

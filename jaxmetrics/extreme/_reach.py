@@ -108,7 +108,7 @@ def _reached(
         if reduce == "median":
             value = _median(doubled)
         else:
-            value = jnp.where(doubled < NOWHERE, doubled / 2, jnp.nan)
+            value = jnp.where(doubled < NOWHERE, doubled.astype(jnp.float64) / 2, jnp.nan)
             value = mean_of_counted(value) if reduce == "mean" else value
         return jnp.where(jnp.isnan(limit), jnp.nan, value).astype(dtype)
 

@@ -234,7 +234,7 @@ def _compared(
     wide = jnp.quantile(largest, level) * error
     # Draws at least as extreme as z, with a tolerance because the two are rounded differently.
     within = jnp.searchsorted(jnp.sort(largest), jnp.abs(z).ravel() * (1 - 1e-9)).reshape(z.shape)
-    adjusted = (len(largest) - within + 1) / (len(largest) + 1)
+    adjusted = (len(largest) - within.astype(jnp.float64) + 1) / (len(largest) + 1)
     pairwise = {
         "difference": difference,
         "standard_error": error,

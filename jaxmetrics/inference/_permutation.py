@@ -119,7 +119,7 @@ def _of_pairs(values: list[Array], n_models: int) -> tuple[Array, Array]:
         swapped = of_pair[:, 0] - of_pair[:, 1]
         # A tolerance, as equal differences may be sums in another order, rounded differently.
         extreme = jnp.abs(swapped) >= jnp.abs(swapped[0]) * (1 - 1e-9)
-        p = jnp.where(jnp.isnan(swapped[0]), jnp.nan, jnp.mean(extreme))
+        p = jnp.where(jnp.isnan(swapped[0]), jnp.nan, jnp.mean(extreme, dtype=jnp.float64))
         difference = difference.at[a, b].set(swapped[0]).at[b, a].set(-swapped[0])
         p_value = p_value.at[a, b].set(p).at[b, a].set(p)
     return difference, p_value

@@ -40,7 +40,8 @@ def approx_ndcg_loss(
       labels: grades of relevance, not negative, of the same shape or one that broadcasts.
       where: `[..., n]` bool, False for documents to leave out.
       segments: `[n]` or `[..., n]`, the number of each document's list, from 0, in any order.
-      num_segments: the number of lists; needed if `segments` is traced.
+      num_segments: the number of lists; needed if `segments` is traced. Without it,
+        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
       gain: "linear" for the label, "exponential" for 2^label - 1.
       temperature: above 0, the width of the sigmoid, in units of the scores.
 
@@ -68,7 +69,7 @@ def approx_ndcg_loss(
     checks.check_choice("gain", gain, ("linear", "exponential"))
     checked = checks.check_loss_options({"temperature": temperature})
     items, segment, count = checks.check_lists(scores, labels, segments, num_segments, where)
-    checks.check_grades(items.labels, items.where, None)
+    checks.check_grades(items.labels, items.where, {"gain": gain})
     with ordinary_promotion():
         value: Array = _approx_ndcg_loss(
             gain, count, at_least_one(items), one_id_at_least(segment), checked["temperature"]
@@ -90,12 +91,14 @@ def _approx_ndcg_loss(
 ) -> Array:
     scores, labels, where = items.scores, items.labels, items.where
     dtype = jnp.promote_types(scores.dtype, jnp.float32)
+    n_lists = num_segments or 1
+    lists = in_a_segment(jnp.zeros(1, int) if segments is None else segments, where, n_lists)
+    if segments is not None:
+        where = lists < n_lists
     ideal = dcg(
         labels, labels, where=where, segments=segments, num_segments=num_segments, gain=gain
     ).astype(dtype)
     gains = GAINS[gain](jnp.asarray(labels, dtype))
-    n_lists = num_segments or 1
-    lists = in_a_segment(jnp.zeros(1, int) if segments is None else segments, where, n_lists)
     shape = jnp.broadcast_shapes(scores.shape, gains.shape, lists.shape)
     documents = _Documents(
         *(jnp.broadcast_to(x, shape) for x in (scores.astype(dtype), gains, lists))

@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes
-from jaxmetrics._base.checks.values import check_count, check_cutoffs, constant, one_of
+from jaxmetrics._base.checks.values import check_count, check_cutoffs, check_fits, constant, one_of
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
+
+HIGHEST_GRADE = 1023  # 2^1024 overflows
 
 
 @double_precision()  # keeps a 64-bit array of another library in 64 bits
@@ -31,7 +33,7 @@ def check_lists(
     items = Items(**arrays)
     _check_finite("labels", items.labels, items.where)
     if segment is not None:
-        return items, segment, _check_segments(segment, num_segments, items.where)
+        return items, *_check_segments(segment, num_segments, items.where)
     if num_segments is not None:
         raise TypeError(
             "num_segments goes with segments=: pass the index of each item's list as segments=, "
@@ -47,13 +49,16 @@ def check_segments(
     segment = as_array("segments", segments)
     given = {"scores": items.scores, "labels": items.labels, "segments": segment}
     check_shapes({name: array.shape for name, array in given.items()})
-    return segment, _check_segments(segment, num_segments, items.where)
+    return _check_segments(segment, num_segments, items.where)
 
 
 def _check_segments(
     segment: HostOrDeviceArray, num_segments: int | None, mask: HostOrDeviceArray | None
-) -> int:
-    """The number of segments; refuses ids out of range."""
+) -> tuple[HostOrDeviceArray, int]:
+    """The segments, and how many there are; refuses ids out of range.
+
+    Ids that are no index of an item, such as ids of users, become places among the distinct ids.
+    """
     if segment.dtype == bool or not jnp.issubdtype(segment.dtype, jnp.integer):
         raise TypeError(
             f"segments must be whole numbers from 0, got {segment.dtype}: write "
@@ -61,24 +66,34 @@ def _check_segments(
         )
     if num_segments is not None:
         check_count("num_segments", num_segments)
+        instead = "number the lists with numpy.unique(ids, return_inverse=True)[1]"
+        if num_segments >= 2**31:  # segments are 32-bit integers
+            raise ValueError(f"num_segments must be below 2^31, got {num_segments}: {instead}")
+        check_fits("num_segments", num_segments, num_segments, instead)
     if not all_concrete(segment, mask):
         if num_segments is None:
             raise TypeError(
                 "num_segments must be given where segments are traced: write num_segments=..., "
                 "the number of lists, which is the length of the result"
             )
-        return int(num_segments)
+        return segment, int(num_segments)
     ids = np.asarray(segment)
-    ids = ids if mask is None else ids[np.broadcast_to(np.asarray(mask), ids.shape)]
-    low, high = (int(ids.min()), int(ids.max())) if ids.size else (0, 0)
-    count = int(high + 1 if num_segments is None else num_segments)
-    if low < 0 or high >= count:
+    valid = ids if mask is None else ids[np.broadcast_to(np.asarray(mask), ids.shape)]
+    low, high = (int(valid.min()), int(valid.max())) if valid.size else (0, 0)
+    if low < 0 or (num_segments is not None and high >= num_segments):
+        wanted = "0 up" if num_segments is None else f"0 to num_segments - 1 = {num_segments - 1}"
+        hint = f"write num_segments={high + 1}, or " if 0 <= low <= high < ids.size + 2 else ""
         raise ValueError(
-            f"segments must be from 0 to num_segments - 1 = {count - 1}, got "
-            f"{low if low < 0 else high}: write num_segments={high + 1}, or number the lists with "
-            "numpy.unique(ids, return_inverse=True)[1]"
+            f"segments must be from {wanted}, got {low if low < 0 else high}: {hint}number the "
+            "lists with numpy.unique(ids, return_inverse=True)[1], or leave items out with where="
         )
-    return count
+    if num_segments is not None:
+        return segment, int(num_segments)
+    if high < max(ids.shape[-1], 1):
+        return segment, high + 1
+    distinct = np.unique(valid)
+    place = np.searchsorted(distinct, ids)
+    return np.minimum(place, len(distinct) - 1).astype(np.int32), len(distinct)
 
 
 def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
@@ -93,9 +108,9 @@ def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray 
 
 
 def check_grades(
-    labels: HostOrDeviceArray, mask: HostOrDeviceArray | None, max_grade: float | None
+    labels: HostOrDeviceArray, mask: HostOrDeviceArray | None, options: dict[str, Any]
 ) -> None:
-    """Refuse grades that are negative or above `max_grade`."""
+    """Refuse grades that are negative, above `max_grade`, or too high for the gain."""
     if labels.dtype == bool or not all_concrete(labels, mask):
         return
     with jax.ensure_compile_time_eval():
@@ -105,6 +120,12 @@ def check_grades(
                 "labels must not be negative, because their gain would be: write "
                 "numpy.maximum(labels, 0), or leave out unjudged items with where="
             )
+        if options.get("gain") == "exponential" and high > HIGHEST_GRADE:
+            raise ValueError(
+                f"labels must be at most {HIGHEST_GRADE} under exponential gain, as 2^label "
+                f"overflows, got {high:g}: write gain='linear', or pass grades such as 0 to 4"
+            )
+        max_grade = options.get("max_grade")
         if max_grade is not None and high > max_grade:
             raise ValueError(
                 f"labels must be at most max_grade = {max_grade:g}: pass the highest grade of the "
@@ -139,7 +160,7 @@ _LIST_OPTIONS: dict[str, Any] = {
     "ties": one_of(("average", "index")),
     "denominator": lambda name, value: value,  # among those that the metric declares
     "empty": constant(-math.inf, math.inf, nan=True),
-    "max_grade": constant(0, math.inf),
+    "max_grade": constant(0, HIGHEST_GRADE),  # 1 / 2^1023 vanishes
     "persistence": constant(0, 1),
 }
 

@@ -16,6 +16,8 @@ from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray
 
+_FEW_CLASSES = 1024  # that are counted even if there are fewer items
+
 
 @double_precision()  # keeps a 64-bit array of another library in 64 bits
 def check_predictions(
@@ -97,7 +99,15 @@ def check_n_classes(
             raise TypeError(
                 "the number of classes must be known when a program is traced: write n_classes=10"
             )
-        return max(highest, *classes or (0,)) + 1
+        count = max(highest, *classes or (0,)) + 1
+        n_items = max(array.size for array in ids.values())
+        if count > max(n_items, _FEW_CLASSES):
+            raise ValueError(
+                f"the highest class index is {count - 1}, with {n_items} items: number the classes "
+                "with numpy.unique(ids, return_inverse=True)[1], or write n_classes= if there are "
+                f"{count} classes"
+            )
+        return count
     check_count("n_classes", n_classes)
     if classes and max(classes) >= n_classes:
         raise ValueError(f"classes must be below n_classes={n_classes}, got {max(classes)}")

@@ -1,0 +1,123 @@
+"""Whole numbers are divided in double precision: JAX divides 32-bit ones in single precision."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from registry import CURVES, METRICS
+
+import jaxmetrics as jm
+
+SCORES = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+LABELS = np.array([0, 1, 0, 1])
+PREDICTED = np.array([[0, 1, 2], [2, 1, 0]])
+RELEVANT = np.array([[0, 1], [2, 3]])
+KEY = jax.random.key(0)
+
+
+def _of_lists(metric, **options):
+    in_segments = {"segments": np.array([0, 0, 1, 1]), "num_segments": 2}
+    return lambda s, y: (metric(s, y, **options), metric(s, y, **in_segments, **options))
+
+
+def _of_sets(metric, **options):
+    return lambda s, y: metric(PREDICTED + 0 * y[:1], RELEVANT + 0 * y[:1], **options)
+
+
+def _of_predictions(metric, **options):
+    return lambda s, y: metric(y, y, **options)
+
+
+def _of_models(test, **options):
+    return lambda s, y: jax.tree.leaves(test(jm.roc_auc, jnp.stack([s, s[::-1]]), y, **options))
+
+
+PROGRAMS = {entry.name: entry.metric for entry in METRICS} | CURVES
+PROGRAMS |= {
+    f"{name} {average}": _of_predictions(getattr(jm, name), average=average, n_classes=2)
+    for name in ("recall", "precision", "f_beta", "specificity")
+    for average in ("binary", "macro", "weighted", "micro", None)
+}
+PROGRAMS |= {
+    name: _of_predictions(getattr(jm, name), n_classes=2)
+    for name in ("balanced_accuracy", "matthews_corrcoef", "confusion_matrix")
+}
+PROGRAMS |= {
+    name: _of_lists(getattr(jm, name), **options)
+    for name, options in {
+        "dcg": {},
+        "ndcg": {},
+        "precision_at_k": {"k": 2},
+        "recall_at_k": {"k": 2},
+        "hit_rate_at_k": {"k": 2},
+        "average_precision_at_k": {},
+        "reciprocal_rank": {},
+        "expected_reciprocal_rank": {"max_grade": 1},
+        "rank_biased_precision": {},
+        "ordered_pair_accuracy": {},
+    }.items()
+}
+PROGRAMS |= {
+    f"extreme.{name} {reduce}": _of_sets(getattr(jm.extreme, name), reduce=reduce, **options)
+    for name, options in {
+        "precision_at_k": {"k": 2},
+        "normalized_recall_at_k": {"k": 2},
+        "ndcg_at_k": {"k": 2},
+        "k_for_recall": {"min_recall": 0.5, "n_labels": 4},
+        "propensity_scored_precision_at_k": {"k": 2, "propensities": np.ones(4)},
+        "propensity_scored_ndcg_at_k": {"k": 2, "propensities": np.ones(4)},
+    }.items()
+    for reduce in ("mean", None)
+}
+PROGRAMS |= {
+    "extreme.positive_coverage_at_k": _of_sets(jm.extreme.positive_coverage_at_k, k=2),
+    "extreme.prediction_proportions_at_k": _of_sets(
+        jm.extreme.prediction_proportions_at_k, k=2, groups=np.array([0, 0, 1, 1])
+    ),
+    "accuracy": _of_predictions(jm.accuracy),
+    "roc_auc_sampled": lambda s, y: jm.roc_auc_sampled(KEY, s, y, n_pairs=5),
+    "one_vs_rest": lambda s, y: jm.one_vs_rest(jm.roc_auc)(jnp.stack([s, s], -1), y),
+    "one_vs_one": lambda s, y: jm.one_vs_one(jm.roc_auc, "weighted")(jnp.stack([s, s], -1), y),
+    "permutation_test": _of_models(jm.permutation_test, key=KEY, n_resamples=20),
+    "compare": _of_models(jm.compare),
+}
+RANKS_IN_SINGLE = {"permutation_test": 1}  # ranks, which are compared and not divided
+
+
+def _single_from_whole(jaxpr):
+    """How often a program turns whole numbers or truth values into single precision."""
+    found = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "convert_element_type":
+            before, after = equation.invars[0].aval.dtype, equation.outvars[0].aval.dtype
+            found += after == np.float32 and not jnp.issubdtype(before, jnp.floating)
+        for inner in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")
+        ):
+            inner = getattr(inner, "jaxpr", inner)  # also those that `opaque` hides
+            inner = getattr(inner, "jaxpr", inner)
+            found += _single_from_whole(inner) if hasattr(inner, "eqns") else 0
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_whole_number_becomes_single_precision(name):
+    program = jax.make_jaxpr(PROGRAMS[name])(SCORES, LABELS if "." in name else LABELS > 0)
+    assert _single_from_whole(program.jaxpr) <= RANKS_IN_SINGLE.get(name, 0)
+
+
+def test_thirds_of_label_sets(x64):
+    """2 / 3 came out 2e-8 off."""
+    one = {"predicted": [[0, 1, 2]], "relevant": [[0, 1, 5]], "k": 3}
+    assert jm.extreme.precision_at_k(**one) == 2 / 3
+    assert jm.extreme.normalized_recall_at_k(**one) == 2 / 3
+    three = np.array([[0, 1, 2]] * 3), np.array([[0], [0], [1]])
+    assert jm.extreme.k_for_recall(*three, min_recall=1, n_labels=5, reduce="mean") == 4 / 3
+
+
+def test_averages_are_in_double_precision(rng):
+    scores, labels = rng.random((999, 3)), np.tile([1, 0, 0], (999, 1))
+    weights = rng.random(999) * 10.0 ** rng.integers(-6, 6, 999)
+    values = np.asarray(jm.roc_auc(scores, labels), float)
+    found = jm.multilabel(jm.roc_auc, "samples")(scores, labels, weights=weights)
+    assert found == np.float32(np.average(values, weights=weights))
