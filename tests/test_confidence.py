@@ -390,3 +390,46 @@ def test_a_metric_without_gradient_needs_a_key(data):
             jm.confidence_interval(RECALL, *data, method=method)
     with pytest.raises(ValueError, match="method must be one of 'percentile'"):
         jm.BootstrapResult(0.0, jnp.zeros(3), 0.0, 0).interval(method="logit")
+
+
+# ---- what counts as an observation
+
+
+def test_items_of_weight_zero_are_not_observations(data):
+    """An interval with weights, a mask or amounts of 0 is that of the items that are left."""
+    scores, labels = data
+    kept = ~labels | (np.cumsum(labels) <= 12)
+    scores = np.where(labels, scores + 9, scores).astype("float32")  # all are found
+    alone = jm.confidence_interval(RECALL, scores[kept], labels[kept], key=KEY)
+    assert alone.low[0] < 0.8
+    for how in ("weights", "amounts"):
+        found = jm.confidence_interval(RECALL, scores, labels, key=KEY, **{how: kept * 3.0})
+        close(limits(found), limits(alone))
+    with pytest.warns(UserWarning, match="only 12 positives"):
+        jm.confidence_interval(RECALL, scores, labels, key=KEY, weights=kept * 0.1)
+
+
+def test_unequal_weights_count_as_their_effective_size(data):
+    """(sum w)^2 / sum w^2, whatever the unit of the weights."""
+    scores, labels = np.where(data[1], data[0] + 9, data[0]), data[1]
+    weights = np.where(np.cumsum(labels) % 2, 5.0, 1.0)
+    of_positives = weights[labels]
+    n = of_positives.sum() ** 2 / np.sum(of_positives**2)
+    for unit in (1.0, 1e-200):
+        found = jm.confidence_interval(RECALL, scores, labels, key=KEY, weights=weights * unit)
+        close(found.low, [n / (n + Z**2)] * 2)
+    with pytest.warns(UserWarning, match=r"only 41\.5 positives by the effective size \(sum w\)"):
+        jm.confidence_interval(jm.roc_auc, *data, method="logit", weights=weights)
+
+
+def test_clusters_that_hold_no_valid_item_do_not_count(data, rng):
+    clusters = rng.integers(0, 40, 200)
+    where = clusters < 12
+    for metric, options in ((jm.roc_auc, {}), (RECALL, {"key": KEY})):
+        compute = partial(jm.confidence_interval, metric, **options)
+        alone = compute(data[0][where], data[1][where], clusters=clusters[where])
+        for how in ({"where": where}, {"weights": where * 1.0}):
+            found = compute(*data, clusters=clusters, **how)
+            close(limits(found), limits(alone), rtol=2e-5 if metric is jm.roc_auc else 0.2)
+    with pytest.warns(UserWarning, match="only 12 clusters"):
+        jm.confidence_interval(jm.roc_auc, *data, clusters=clusters, where=where)

@@ -18,9 +18,9 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._confidence import count_positives
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import rules
+from jaxmetrics.inference._sizes import sizes_of
 
 
 @functools.partial(
@@ -68,8 +68,9 @@ def roc_band(
 ) -> RocBand:
     """Pointwise and simultaneous confidence bands of the ROC curve.
 
-    n = min(TPR (1 - TPR) / SE^2, positives) at each FPR, with SE from the bootstrap; the limits are
-    Wilson's for a proportion TPR of n draws. The simultaneous band has the quantile of
+    n = min(TPR (1 - TPR) / SE^2, n_1) at each FPR, with SE from the bootstrap and n_1 the effective
+    size (sum w)^2 / sum w^2 of the positives; the limits are Wilson's for a proportion TPR of n
+    draws. The simultaneous band has the quantile of
     max |TPR* - TPR| / SE over the points in place of the normal quantile, if that is larger. The
     true curve never falls, and both limits are made not to fall either.
 
@@ -123,7 +124,7 @@ def roc_band(
     )
     metric = functools.partial(recall_at_fpr, max_fpr=grid, method="linear")
     found = resampled(metric, items, request)
-    positives = count_positives(items, ids, found.estimate.ndim - 1)[..., None]
+    positives = sizes_of(items, ids, found.estimate.ndim).positives
     limits = _limits(found.estimate, found.replicates, positives, level)
     low, high, joint_low, joint_high = map(as_default, limits)
     points = jnp.asarray(grid, numerics.default_float())
@@ -136,7 +137,7 @@ def _limits(
 ) -> tuple[Array, Array, Array, Array]:
     tpr, replicates = tpr.astype(jnp.float64), replicates.astype(jnp.float64)
     variance = jnp.nanvar(replicates, axis=0, ddof=1)
-    n = rules.effective_size(tpr, variance, positives.astype(jnp.float64))
+    n = rules.effective_size(tpr, variance, positives)
     # A point where all resamples agree has variance 0 and must not set the maximum.
     z = numerics.divide(jnp.abs(replicates - tpr), jnp.sqrt(variance), 0.0)
     critical = jnp.nanquantile(jnp.max(z, axis=-1), level, axis=0)

@@ -32,6 +32,7 @@ from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import Share, error_bars_of, share_of
 from jaxmetrics.inference._intervals.rules import Limits, Moments
+from jaxmetrics.inference._sizes import sizes_of, smallest_sizes
 
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
@@ -60,8 +61,8 @@ def confidence_interval(
       Found by simulation: the coverage is near nominal from ten items of each class.
     - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t.
     - wald: A -+ z SE.
-    - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the number
-      of positives, with SE from the bootstrap.
+    - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the
+      effective size (sum w)^2 / sum w^2 of the positives, with SE from the bootstrap.
     - percentile, basic, bca: from bootstrap replicates. The acceleration of bca is
       (1/6) S3 / S2^1.5, with S_k = sum_c sum phi^k / n_c^k of the influence values phi.
     - auto: "closed form" where there is one, "wilson" for `recall_at_fpr`, "logit" for
@@ -170,36 +171,35 @@ def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool =
 
 def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method: str) -> None:
     """Warn that a class is too small for the method, with the coverage that simulations found."""
-    if not all(is_concrete(x) for x in (items.labels, items.where) if x is not None):
+    sizes = smallest_sizes(items, ids)
+    if sizes is None:
         return
     fewest, name, coverage = _FEWEST[method]
-    labels = np.asarray(items.labels) == 1
-    valid = True if items.where is None else np.asarray(items.where)
-    counts = {
-        "positives": int(np.sum(labels & valid, axis=-1).min()),
-        "negatives": int(np.sum(~labels & valid, axis=-1).min()),
-    }
-    if ids is not None:
-        counts = {"clusters": ids[1]}
-    for what, count in counts.items():
-        if 0 < count < fewest:
-            some = f"is only 1 {what[:-1]}" if count == 1 else f"are only {count} {what}"
+    for what, size in sizes.items():
+        if 0 < size < fewest:
             warnings.warn(
-                f"there {some}: in simulations with fewer than {fewest}, 95 % {name} cover "
-                f"{coverage}",
+                f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
+                f"{name} cover {coverage}",
                 stacklevel=3,
             )
     chosen, arrays = choose(metric)
     window = error_bars_of(chosen.metric).slope_in
     if method != "closed form" or window is None or not is_concrete(arrays[window]):
         return
-    inside = float(np.min(np.asarray(arrays[window]))) * counts["negatives"]
+    inside = float(np.min(np.asarray(arrays[window]))) * sizes["negatives"]
     if 0 < inside < _FEWEST_INSIDE:
         warnings.warn(
             f"only {inside:.2g} negatives are within {window}: in simulations with fewer than "
             f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %",
             stacklevel=3,
         )
+
+
+def _so_many(size: float, what: str) -> str:
+    """In words; a size that is not a count of items says how it is made."""
+    if size != round(size):
+        return f"are only {size:.3g} {what} by the effective size (sum w)^2 / sum w^2"
+    return f"is only 1 {what[:-1]}" if size == 1 else f"are only {size:.0f} {what}"
 
 
 # For each method: the class size below which a warning is given, the method in words, and the
@@ -245,9 +245,8 @@ def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> In
     if ids is None:
         moments, slope = moments_of(form.share.metric, items, form.slope_in)
     else:
-        moments = _moments_of_clusters(
-            *estimate_and_error(form.share.metric, items, ids), float(ids[1])
-        )
+        found, error = estimate_and_error(form.share.metric, items, ids)
+        moments = _moments_of_clusters(found, error, sizes_of(items, ids, found.ndim).all)
     numbers = limits_of_form(form, moments, slope, level)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
@@ -286,37 +285,21 @@ def _limits(
 @double_program()
 def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
     """Moments of one class that holds all K clusters; the other class has variance 0."""
-    sizes = jnp.full_like(estimate, k)
+    sizes = jnp.broadcast_to(k, estimate.shape)
     return Moments(estimate, (jnp.zeros_like(error), error**2 * k), (sizes, sizes))
 
 
 def _by_wilson(
     result: BootstrapResult, items: Items, ids: Clusters | None, level: float
 ) -> Interval:
-    """Wilson's interval on the effective size of the bootstrap, at most the number of positives."""
-    positives = count_positives(items, ids, result.estimate.ndim)
+    """Wilson's interval on the effective size of the bootstrap, at most that of the positives."""
+    positives = sizes_of(items, ids, result.estimate.ndim).positives
     low, high = map(as_default, _wilson(result.estimate, result.standard_error, positives, level))
     return Interval(result.estimate, low, high, result.standard_error, "wilson", level)
-
-
-def count_positives(items: Items, ids: Clusters | None, ndim: int) -> Array:
-    """The number of independent positives: of positives, or of clusters that contain one.
-
-    Shaped to broadcast with values of `ndim` axes, the batch axes first.
-    """
-    where = jnp.ones(1, bool) if items.where is None else jnp.asarray(items.where)
-    positive = (jnp.asarray(items.labels) == 1) & where
-    if ids is not None:
-        index, n_clusters = ids
-        positive = jnp.zeros((*positive.shape[:-1], n_clusters), bool).at[..., index].max(positive)
-    count = jnp.sum(positive, axis=-1)
-    lacking = max(items.scores.ndim - 1 - count.ndim, 0)
-    count = count.reshape((1,) * lacking + count.shape)
-    return count.reshape(count.shape + (1,) * (ndim - count.ndim)) if ndim else count.reshape(())
 
 
 @double_program()
 def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> tuple[Array, Array]:
     estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
-    n = rules.effective_size(estimate, error**2, positives.astype(jnp.float64))
+    n = rules.effective_size(estimate, error**2, positives)
     return rules.wilson(estimate, n, level)
