@@ -30,7 +30,7 @@ from jaxmetrics.inference._influence.variance import (
 )
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._intervals.metrics import Share, error_bars_of, share_of
+from jaxmetrics.inference._intervals.metrics import Share, error_bars_of, share_of, under_one_name
 from jaxmetrics.inference._intervals.rules import Limits, Moments
 from jaxmetrics.inference._sizes import sizes_of, smallest_sizes
 
@@ -62,11 +62,13 @@ def confidence_interval(
     - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t.
     - wald: A -+ z SE.
     - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the
-      effective size (sum w)^2 / sum w^2 of the positives, with SE from the bootstrap.
+      effective size (sum w)^2 / sum w^2 of the positives, with SE from the bootstrap. Of a
+      specificity, of the negatives.
     - percentile, basic, bca: from bootstrap replicates. The acceleration of bca is
       (1/6) S3 / S2^1.5, with S_k = sum_c sum phi^k / n_c^k of the influence values phi.
-    - auto: "closed form" where there is one, "wilson" for `recall_at_fpr`, "logit" for
-      `average_precision` and for other cases of `roc_auc` and `partial_auc`, else "percentile".
+    - auto: "closed form" where there is one, "wilson" for `recall_at_fpr`,
+      `sensitivity_at_specificity` and `specificity_at_sensitivity`, "logit" for `average_precision`
+      and for other cases of `roc_auc` and `partial_auc`, else "percentile".
 
     Args:
       metric: any metric. It must have one value for each score table for "closed form", "logit",
@@ -117,6 +119,7 @@ def confidence_interval(
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
     ids = checks.check_clusters(clusters, items)
+    metric = under_one_name(metric)
     chosen = chosen_method(metric, method, clustered=ids is not None)
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
@@ -137,7 +140,7 @@ def confidence_interval(
     if resamples:
         result = resampled(metric, items, request)
         if chosen == "wilson":
-            return _by_wilson(result, items, ids, level)
+            return _by_wilson(metric, result, items, ids, level)
         skew = as_default(acceleration(metric, items, ids)) if chosen == "bca" else 0.0
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     if chosen != "wald":
@@ -160,7 +163,10 @@ def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool =
             "min_tpr=0, without clusters: write method='auto'"
         )
     if method == "wilson" and known.auto != "wilson":
-        raise ValueError("method='wilson' is for recall_at_fpr, a proportion: write method='auto'")
+        raise ValueError(
+            "method='wilson' is for recall_at_fpr, sensitivity_at_specificity and "
+            "specificity_at_sensitivity, which are proportions: write method='auto'"
+        )
     if method in ("bca", "logit") and not chosen.metric.smooth:
         raise TypeError(
             f"method={method!r} needs influence values, but {name} is not known to be smooth in "
@@ -290,16 +296,17 @@ def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
 
 
 def _by_wilson(
-    result: BootstrapResult, items: Items, ids: Clusters | None, level: float
+    metric: MetricLike, result: BootstrapResult, items: Items, ids: Clusters | None, level: float
 ) -> Interval:
-    """Wilson's interval on the effective size of the bootstrap, at most that of the positives."""
-    positives = sizes_of(items, ids, result.estimate.ndim).positives
-    low, high = map(as_default, _wilson(result.estimate, result.standard_error, positives, level))
+    """Wilson's interval on the effective size of the bootstrap, at most that of the class."""
+    sizes = sizes_of(items, ids, result.estimate.ndim)
+    most = sizes.negatives if error_bars_of(record_of(metric)).of_negatives else sizes.positives
+    low, high = map(as_default, _wilson(result.estimate, result.standard_error, most, level))
     return Interval(result.estimate, low, high, result.standard_error, "wilson", level)
 
 
 @double_program()
-def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> tuple[Array, Array]:
+def _wilson(estimate: Array, error: Array, most: Array, level: Array) -> tuple[Array, Array]:
     estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
-    n = rules.effective_size(estimate, error**2, positives)
+    n = rules.effective_size(estimate, error**2, most)
     return rules.wilson(estimate, n, level)
