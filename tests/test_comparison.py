@@ -346,9 +346,28 @@ def test_a_band_of_a_perfect_model(data):
     np.testing.assert_array_equal(band.high, 1)
     # Wilson's limit for 60 of 60.
     z = stats.norm.ppf(0.975)
-    close(band.low, np.full(20, 60 / (60 + z**2)))
+    close(band.low, [*np.full(19, 60 / (60 + z**2)), 1])
     assert (band.simultaneous_low <= band.low).all()
     assert (band.simultaneous_low > 0.8).all()
+
+
+def test_the_ends_of_a_band(data, band):
+    """The curve ends at (1, 1) by definition, and nothing shows that it rises at 0 itself."""
+    whole = jm.roc_band(data[0][0], data[1], fpr=[0, *GRID], key=KEY)
+    for name in ("low", "high", "simultaneous_low", "simultaneous_high"):
+        limit = getattr(whole, name)
+        np.testing.assert_array_equal(limit[1:], getattr(band, name))
+        assert limit[-1] == 1
+    scores, labels = data[0][0], data[1]
+    above = np.mean(scores[labels] > scores[~labels].max())
+    close(whole.tpr[0], above)
+    assert whole.low[0] == whole.simultaneous_low[0] == 0
+    assert above < whole.high[0] <= whole.simultaneous_high[0] < 1
+
+
+def test_the_points_of_a_band(data):
+    band = jm.roc_band(data[0][0], data[1], key=KEY, n_resamples=20)
+    close(band.fpr, np.arange(101) / 100)
 
 
 @pytest.mark.slow
@@ -362,8 +381,8 @@ def test_a_band_of_several_models(data):
 @pytest.mark.parametrize(
     ("fpr", "message"),
     [
-        ([0.0, 0.5], r"fpr must be \[points\] in \(0, 1\]"),
-        ([1, 5, 10], r"fpr must be \[points\] in \(0, 1\].*write 0\.01 for 1 %"),
+        ([-0.1, 0.5], r"fpr must be \[points\] in \[0, 1\]"),
+        ([1, 5, 10], r"fpr must be \[points\] in \[0, 1\].*write 0\.01 for 1 %"),
         ([0.5, 0.1], "fpr must increase"),
         (0.1, r"fpr must be \[points\]"),
     ],
