@@ -10,7 +10,9 @@ import pytest
 from scipy import integrate, optimize, stats
 
 import jaxmetrics as jm
-from jaxmetrics.inference import _comparison
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.types import Items
+from jaxmetrics.inference import _comparison, _permutation
 
 # With xdist's --dist loadgroup one worker compiles each program once.
 pytestmark = pytest.mark.xdist_group("comparison")
@@ -86,7 +88,7 @@ def test_models_that_are_equal(compared):
         for name in ("difference", "low", "high", "simultaneous_low", "simultaneous_high"):
             assert getattr(compared, name)[i, j] == 0
         assert compared.p_value[i, j] == 1
-        close(compared.simultaneous_p_value[i, j], 1)
+        assert compared.simultaneous_p_value[i, j] == 1
 
 
 def test_all_at_once_is_more_careful(compared):
@@ -221,13 +223,52 @@ def test_clusters(data, rng):
 def test_a_model_that_is_undefined(data):
     scores = data[0].copy()
     scores[2, 5] = np.nan
-    found = jm.compare(jm.roc_auc, scores, data[1])
+    with pytest.warns(UserWarning, match="of model 2 is undefined.*without"):
+        found = jm.compare(jm.roc_auc, scores, data[1])
     for name in ("difference", "standard_error", "low", "p_value"):
         value = np.asarray(getattr(found, name))
         others = np.array([0, 1, 3])
         assert np.isnan(value[2, others]).all()
         assert np.isnan(value[others, 2]).all()
         assert np.isfinite(value[np.ix_(others, others)]).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*undefined")
+@pytest.mark.parametrize("metric", [jm.roc_auc, RECALL])
+@pytest.mark.parametrize("lost", [0, 2])
+def test_models_are_compared_without_one_that_is_undefined(metric, lost, data):
+    """As if it were left out, but for the draws of max |Z|."""
+    scores = data[0][[1, 0, 2, 1]]
+    scores[lost, 5] = np.nan
+    left = np.flatnonzero(np.arange(4) != lost)
+    found = jm.compare(metric, scores, data[1], key=KEY)
+    alone = jm.compare(metric, scores[left], data[1], key=KEY)
+    for name in ("standard_error", "p_value"):
+        close(getattr(found, name)[np.ix_(left, left)], getattr(alone, name), rtol=1e-4)
+    for name in ("simultaneous_low", "simultaneous_p_value"):
+        value = np.asarray(getattr(found, name))[np.ix_(left, left)]
+        np.testing.assert_allclose(value, getattr(alone, name), atol=5e-3)
+    np.testing.assert_array_equal(found.best_set[left], alone.best_set)
+    if metric is jm.roc_auc and lost == 0:
+        assert not found.best_set[2]  # before, all stayed
+    assert found.best_set[lost]
+    close(found.chi2, alone.chi2, rtol=1e-4)
+    assert found.chi2_df == alone.chi2_df
+
+
+@pytest.mark.filterwarnings("ignore:.*undefined")
+def test_one_model_that_is_defined(data):
+    found = jm.compare(jm.roc_auc, np.stack([data[0][0], np.full(N, np.nan)]), data[1])
+    assert np.isnan(found.chi2)
+    assert found.best_set.all()
+
+
+def test_simultaneous_p_values_beyond_the_draws(from_moments):
+    """Bonferroni's, which no number of draws bounds from below."""
+    found = from_moments([0.0, 0.0, 1.0, 9.0])
+    np.testing.assert_array_equal(np.diagonal(found.simultaneous_p_value), 1)
+    close(found.simultaneous_p_value[0, 3], 6 * found.p_value[0, 3])
+    assert 0 < found.simultaneous_p_value[0, 3] < 1e-20
 
 
 @pytest.mark.parametrize(
@@ -292,6 +333,28 @@ def test_permutations_against_all_there_are():
     assert found.p_value[0, 2] == 1
     close(found.estimate, [area(first, labels), area(second, labels), area(first, labels)])
     close(found.difference, np.subtract.outer(*[np.asarray(found.estimate)] * 2))
+
+
+def test_ranks_of_many_items_stay_apart():
+    """float32 holds the integers up to 2^24, which are the ranks of half as many items."""
+    for n, dtype in ((2**23, "float32"), (2**23 + 2, "float64")):
+        items = Items(jax.ShapeDtypeStruct((2, n), "float32"), jax.ShapeDtypeStruct((n,), bool))
+        assert jax.eval_shape(_permutation._ranks, items).dtype == dtype
+
+
+def test_permutations_of_ranks_in_double_precision(data, monkeypatch):
+    expected = jm.permutation_test(jm.roc_auc, data[0][:2], data[1], key=KEY, n_resamples=50)
+    whole = _permutation._ranks
+    monkeypatch.setattr(_permutation, "_ranks", lambda items: in_double_precision(whole(items)))
+    found = jm.permutation_test(jm.roc_auc, data[0][:2], data[1], key=KEY, n_resamples=50)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@double_program()
+def in_double_precision(ranks):
+    """Ranks that float32 does not tell apart."""
+    return ranks.astype("float64") - 2.0**30
 
 
 # ---- bands

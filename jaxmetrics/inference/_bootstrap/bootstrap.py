@@ -13,12 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.metric import MetricLike, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
+from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.inference._intervals.interval import (
     Interval,
     limits_of_replicates,
@@ -89,10 +91,11 @@ class BootstrapResult:
         return Interval(self.estimate, low, high, self.standard_error, method, level)
 
 
-def wald_limits(estimate: Array, error: Array, level: float) -> tuple[Array, Array]:
+@double_program()
+def wald_limits(estimate: Array, error: Array, level: Array) -> tuple[Array, Array]:
     """estimate -+ z standard errors."""
-    margin = jax.scipy.special.ndtri((1 + level) / 2) * error
-    return estimate - margin, estimate + margin
+    margin = normal_quantile((1 + level) / 2) * error
+    return (estimate - margin).astype(estimate.dtype), (estimate + margin).astype(estimate.dtype)
 
 
 def bootstrap(
