@@ -170,6 +170,8 @@ def compare(
     level = checks.check_level(confidence_level)
     check_amounts(metric, items)
     n_models = checks.check_models(items)
+    numbers = 3 * N_AT_A_TIME * n_models**2
+    checks.check_fits("the number of models", n_models, numbers, "compare fewer at a time")
     if reference is not None:
         checks.check_index("reference", reference, n_models)
     ids = checks.check_clusters(clusters, items)
@@ -263,7 +265,7 @@ def _compared(
     wide = jnp.quantile(largest, level) * error
     # Draws at least as extreme as z, with a tolerance because the two are rounded differently.
     within = jnp.searchsorted(jnp.sort(largest), jnp.abs(z).ravel() * (1 - 1e-9)).reshape(z.shape)
-    adjusted = (len(largest) - within + 1).astype(jnp.float64) / (len(largest) + 1)
+    adjusted = (len(largest) - within.astype(jnp.float64) + 1) / (len(largest) + 1)
     p_value = 2 * ndtr(-jnp.abs(z))
     n_pairs = len(z) - 1 if reference is not None else len(z) * (len(z) - 1) // 2
     beyond = within == len(largest)

@@ -93,7 +93,7 @@ def permutation_test(
     items = checks.check_items(scores, labels, None, where)
     n_models = checks.check_models(items)
     request = Request(key, n_resamples, memory_budget=memory_budget)
-    request.check()
+    request.check(n_values=n_models * (n_models - 1))
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     flat = items._replace(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -141,3 +143,21 @@ def check_index(name: str, value: int, n: int) -> None:
         raise TypeError(f"{name} must be an int, got {value!r}")
     if not 0 <= value < n:
         raise ValueError(f"{name} must be from 0 to {n - 1}, got {value}")
+
+
+def check_fits(name: str, value: int, n_numbers: int, instead: str) -> None:
+    """Refuse a number of results that memory cannot hold: XLA would end the process."""
+    n_bytes = 8 * n_numbers
+    if n_bytes > _memory():
+        raise ValueError(
+            f"{name} = {value:,} needs {n_bytes / 1e9:,.0f} GB for the results, and this machine "
+            f"has {_memory() / 1e9:,.0f} GB: {instead}"
+        )
+
+
+@functools.cache
+def _memory() -> float:
+    """The bytes of this machine's memory."""
+    if not hasattr(os, "sysconf"):  # on Windows
+        return math.inf
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -17,7 +17,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
-from jaxmetrics._roc.metric import MetricLike, record_of
+from jaxmetrics._roc.metric import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
 from jaxmetrics.inference._intervals.distributions import normal_quantile
@@ -185,7 +185,10 @@ def check_amounts(metric: MetricLike, items: Items) -> None:
 
 def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapResult:
     """The bootstrap of checked items."""
-    request.check()
+    chosen, arrays = choose(metric)
+    batch, n = _shape_of(items)
+    n_values = int(np.prod(batch)) * chosen.size(arrays, n)
+    request.check(n_values=n_values, n_items=n)
     found = _over_batch(metric, items, request)
     result = result_of(found)
     if is_concrete(result.n_undefined):
@@ -243,8 +246,7 @@ def _over_batch(metric: MetricLike, items: Items, request: Request) -> Replicate
     """Replicates `[n_resamples, ..., *value]`."""
     items = at_least_one(items)
     given = {k: v for k, v in items._asdict().items() if v is not None}
-    n = items.scores.shape[-1]
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in given.values()))
+    batch, n = _shape_of(items)
     shared = all(x is None or x.size == n for x in (items.labels, items.where))
 
     def flat(x: Any, alone: bool) -> Any:
@@ -266,6 +268,12 @@ def _over_batch(metric: MetricLike, items: Items, request: Request) -> Replicate
         found = jax.tree.map(lambda *parts: library.concatenate(parts, axis=1), *each)
     shaped: Replicates = jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), found)
     return shaped
+
+
+def _shape_of(items: Items) -> tuple[tuple[int, ...], int]:
+    """The shape of the batch, and the number of items."""
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    return batch, items.scores.shape[-1]
 
 
 def _as_one(row: Items) -> Items:
@@ -330,5 +338,6 @@ def bootstrap_mean(
         batch=batch,
         memory_budget=memory_budget,
     )
-    request.check()
+    rows, n = _shape_of(items)
+    request.check(n_values=int(np.prod(rows)), n_items=n)
     return result_of(resample_means(items, request))
