@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import double_program, nan_as_value
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -197,6 +197,7 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
     return result
 
 
+@nan_as_value()
 def result_of(found: Replicates) -> BootstrapResult:
     """The result of replicates whose first is the metric of the data."""
     dtype = numerics.default_float()
