@@ -294,7 +294,7 @@ def resampled_limits(
         if method in CLOSED[name]:
             continue
         if method == "wilson":
-            interval = _confidence._by_wilson(result, items, None, LEVEL)
+            interval = _confidence._by_wilson(metric, result, items, None, LEVEL)
         else:
             skew = acceleration(metric, items, None) if method == "bca" else 0.0
             interval = result.interval(method=method, acceleration=skew)

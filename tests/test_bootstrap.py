@@ -12,6 +12,7 @@ import pytest
 from registry import sample, youden
 
 import jaxmetrics as jm
+from jaxmetrics._base.checks import values as _values
 from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
 
@@ -603,6 +604,45 @@ def test_errors(options, error, message):
     given = {"key": KEY, **options}
     with pytest.raises(error, match=message):
         jm.bootstrap(jm.roc_auc, [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], **given)
+
+
+@pytest.mark.parametrize("n", [10**14, 10**20, 2**31, np.int64(2**62)])
+def test_what_memory_cannot_hold_is_refused(n, monkeypatch):
+    """With the figure, and before any work."""
+    monkeypatch.setattr(_values, "_memory", lambda: 2.0**34)
+    data = np.zeros((2, 4)), [0, 1, 0, 1]
+    state = jm.streaming.init(jm.streaming.uniform_bins(4))
+    recall = partial(jm.recall_at_fpr, max_fpr=0.1)
+    calls = (
+        partial(jm.bootstrap, jm.roc_auc, *data),
+        partial(jm.confidence_interval, recall, *data),
+        partial(jm.standard_error, recall, *data),
+        partial(jm.compare, recall, *data),
+        partial(jm.roc_band, *data),
+        partial(jm.permutation_test, jm.roc_auc, *data),
+        partial(jm.bootstrap_mean, data[0]),
+        partial(jm.streaming.bootstrap, jm.roc_auc, state, bins=jm.streaming.uniform_bins(4)),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=r"n_resamples (= [\d,]+ needs .* GB|must be at most)"):
+            call(key=KEY, n_resamples=n)
+    with pytest.raises(
+        ValueError, match=r"n_resamples = 10,000,000 needs 32 GB .* has 17 GB: write"
+    ):
+        jm.roc_band(*data, key=KEY, n_resamples=10_000_000, fpr=np.arange(1, 51) / 50)
+    many = np.zeros(1000), np.arange(1000) % 2
+    with pytest.raises(ValueError, match=r"batch = 100,000,000 needs .* GB .*: leave batch out"):
+        jm.bootstrap(jm.roc_auc, *many, key=KEY, batch=10**8, n_resamples=10**8)
+
+
+def test_a_batch_is_at_most_what_is_drawn(data):
+    found, expected = (
+        jm.bootstrap(
+            jm.roc_auc, data.scores, data.labels, key=KEY, n_resamples=20, **options
+        ).replicates
+        for options in ({"batch": 10**12}, {})
+    )
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_replicates_that_are_nan_are_counted_and_said(rng):

@@ -10,7 +10,9 @@ import pytest
 from scipy import integrate, optimize, stats
 
 import jaxmetrics as jm
-from jaxmetrics.inference import _comparison
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.types import Items
+from jaxmetrics.inference import _comparison, _permutation
 
 # With xdist's --dist loadgroup one worker compiles each program once.
 pytestmark = pytest.mark.xdist_group("comparison")
@@ -86,7 +88,7 @@ def test_models_that_are_equal(compared):
         for name in ("difference", "low", "high", "simultaneous_low", "simultaneous_high"):
             assert getattr(compared, name)[i, j] == 0
         assert compared.p_value[i, j] == 1
-        close(compared.simultaneous_p_value[i, j], 1)
+        assert compared.simultaneous_p_value[i, j] == 1
 
 
 def test_all_at_once_is_more_careful(compared):
@@ -221,13 +223,52 @@ def test_clusters(data, rng):
 def test_a_model_that_is_undefined(data):
     scores = data[0].copy()
     scores[2, 5] = np.nan
-    found = jm.compare(jm.roc_auc, scores, data[1])
+    with pytest.warns(UserWarning, match="of model 2 is undefined.*without"):
+        found = jm.compare(jm.roc_auc, scores, data[1])
     for name in ("difference", "standard_error", "low", "p_value"):
         value = np.asarray(getattr(found, name))
         others = np.array([0, 1, 3])
         assert np.isnan(value[2, others]).all()
         assert np.isnan(value[others, 2]).all()
         assert np.isfinite(value[np.ix_(others, others)]).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*undefined")
+@pytest.mark.parametrize("metric", [jm.roc_auc, RECALL])
+@pytest.mark.parametrize("lost", [0, 2])
+def test_models_are_compared_without_one_that_is_undefined(metric, lost, data):
+    """As if it were left out, but for the draws of max |Z|."""
+    scores = data[0][[1, 0, 2, 1]]
+    scores[lost, 5] = np.nan
+    left = np.flatnonzero(np.arange(4) != lost)
+    found = jm.compare(metric, scores, data[1], key=KEY)
+    alone = jm.compare(metric, scores[left], data[1], key=KEY)
+    for name in ("standard_error", "p_value"):
+        close(getattr(found, name)[np.ix_(left, left)], getattr(alone, name), rtol=1e-4)
+    for name in ("simultaneous_low", "simultaneous_p_value"):
+        value = np.asarray(getattr(found, name))[np.ix_(left, left)]
+        np.testing.assert_allclose(value, getattr(alone, name), atol=5e-3)
+    np.testing.assert_array_equal(found.best_set[left], alone.best_set)
+    if metric is jm.roc_auc and lost == 0:
+        assert not found.best_set[2]  # before, all stayed
+    assert found.best_set[lost]
+    close(found.chi2, alone.chi2, rtol=1e-4)
+    assert found.chi2_df == alone.chi2_df
+
+
+@pytest.mark.filterwarnings("ignore:.*undefined")
+def test_one_model_that_is_defined(data):
+    found = jm.compare(jm.roc_auc, np.stack([data[0][0], np.full(N, np.nan)]), data[1])
+    assert np.isnan(found.chi2)
+    assert found.best_set.all()
+
+
+def test_simultaneous_p_values_beyond_the_draws(from_moments):
+    """Bonferroni's, which no number of draws bounds from below."""
+    found = from_moments([0.0, 0.0, 1.0, 9.0])
+    np.testing.assert_array_equal(np.diagonal(found.simultaneous_p_value), 1)
+    close(found.simultaneous_p_value[0, 3], 6 * found.p_value[0, 3])
+    assert 0 < found.simultaneous_p_value[0, 3] < 1e-20
 
 
 @pytest.mark.parametrize(
@@ -294,6 +335,28 @@ def test_permutations_against_all_there_are():
     close(found.difference, np.subtract.outer(*[np.asarray(found.estimate)] * 2))
 
 
+def test_ranks_of_many_items_stay_apart():
+    """float32 holds the integers up to 2^24, which are the ranks of half as many items."""
+    for n, dtype in ((2**23, "float32"), (2**23 + 2, "float64")):
+        items = Items(jax.ShapeDtypeStruct((2, n), "float32"), jax.ShapeDtypeStruct((n,), bool))
+        assert jax.eval_shape(_permutation._ranks, items).dtype == dtype
+
+
+def test_permutations_of_ranks_in_double_precision(data, monkeypatch):
+    expected = jm.permutation_test(jm.roc_auc, data[0][:2], data[1], key=KEY, n_resamples=50)
+    whole = _permutation._ranks
+    monkeypatch.setattr(_permutation, "_ranks", lambda items: in_double_precision(whole(items)))
+    found = jm.permutation_test(jm.roc_auc, data[0][:2], data[1], key=KEY, n_resamples=50)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@double_program()
+def in_double_precision(ranks):
+    """Ranks that float32 does not tell apart."""
+    return ranks.astype("float64") - 2.0**30
+
+
 # ---- bands
 
 GRID = np.arange(1, 21) / 20
@@ -346,9 +409,28 @@ def test_a_band_of_a_perfect_model(data):
     np.testing.assert_array_equal(band.high, 1)
     # Wilson's limit for 60 of 60.
     z = stats.norm.ppf(0.975)
-    close(band.low, np.full(20, 60 / (60 + z**2)))
+    close(band.low, [*np.full(19, 60 / (60 + z**2)), 1])
     assert (band.simultaneous_low <= band.low).all()
     assert (band.simultaneous_low > 0.8).all()
+
+
+def test_the_ends_of_a_band(data, band):
+    """The curve ends at (1, 1) by definition, and nothing shows that it rises at 0 itself."""
+    whole = jm.roc_band(data[0][0], data[1], fpr=[0, *GRID], key=KEY)
+    for name in ("low", "high", "simultaneous_low", "simultaneous_high"):
+        limit = getattr(whole, name)
+        np.testing.assert_array_equal(limit[1:], getattr(band, name))
+        assert limit[-1] == 1
+    scores, labels = data[0][0], data[1]
+    above = np.mean(scores[labels] > scores[~labels].max())
+    close(whole.tpr[0], above)
+    assert whole.low[0] == whole.simultaneous_low[0] == 0
+    assert above < whole.high[0] <= whole.simultaneous_high[0] < 1
+
+
+def test_the_points_of_a_band(data):
+    band = jm.roc_band(data[0][0], data[1], key=KEY, n_resamples=20)
+    close(band.fpr, np.arange(101) / 100)
 
 
 @pytest.mark.slow
@@ -362,8 +444,8 @@ def test_a_band_of_several_models(data):
 @pytest.mark.parametrize(
     ("fpr", "message"),
     [
-        ([0.0, 0.5], r"fpr must be \[points\] in \(0, 1\]"),
-        ([1, 5, 10], r"fpr must be \[points\] in \(0, 1\].*write 0\.01 for 1 %"),
+        ([-0.1, 0.5], r"fpr must be \[points\] in \[0, 1\]"),
+        ([1, 5, 10], r"fpr must be \[points\] in \[0, 1\].*write 0\.01 for 1 %"),
         ([0.5, 0.1], "fpr must increase"),
         (0.1, r"fpr must be \[points\]"),
     ],

@@ -390,3 +390,115 @@ def test_a_metric_without_gradient_needs_a_key(data):
             jm.confidence_interval(RECALL, *data, method=method)
     with pytest.raises(ValueError, match="method must be one of 'percentile'"):
         jm.BootstrapResult(0.0, jnp.zeros(3), 0.0, 0).interval(method="logit")
+
+
+# ---- what counts as an observation
+
+
+def test_items_of_weight_zero_are_not_observations(data):
+    """An interval with weights, a mask or amounts of 0 is that of the items that are left."""
+    scores, labels = data
+    kept = ~labels | (np.cumsum(labels) <= 12)
+    scores = np.where(labels, scores + 9, scores).astype("float32")  # all are found
+    alone = jm.confidence_interval(RECALL, scores[kept], labels[kept], key=KEY)
+    assert alone.low[0] < 0.8
+    for how in ("weights", "amounts"):
+        found = jm.confidence_interval(RECALL, scores, labels, key=KEY, **{how: kept * 3.0})
+        close(limits(found), limits(alone))
+    with pytest.warns(UserWarning, match="only 12 positives"):
+        jm.confidence_interval(RECALL, scores, labels, key=KEY, weights=kept * 0.1)
+
+
+def test_unequal_weights_count_as_their_effective_size(data):
+    """(sum w)^2 / sum w^2, whatever the unit of the weights."""
+    scores, labels = np.where(data[1], data[0] + 9, data[0]), data[1]
+    weights = np.where(np.cumsum(labels) % 2, 5.0, 1.0)
+    of_positives = weights[labels]
+    n = of_positives.sum() ** 2 / np.sum(of_positives**2)
+    for unit in (1.0, 1e-200):
+        found = jm.confidence_interval(RECALL, scores, labels, key=KEY, weights=weights * unit)
+        close(found.low, [n / (n + Z**2)] * 2)
+    with pytest.warns(UserWarning, match=r"only 41\.5 positives by the effective size \(sum w\)"):
+        jm.confidence_interval(jm.roc_auc, *data, method="logit", weights=weights)
+
+
+def test_clusters_that_hold_no_valid_item_do_not_count(data, rng):
+    clusters = rng.integers(0, 40, 200)
+    where = clusters < 12
+    for metric, options in ((jm.roc_auc, {}), (RECALL, {"key": KEY})):
+        compute = partial(jm.confidence_interval, metric, **options)
+        alone = compute(data[0][where], data[1][where], clusters=clusters[where])
+        for how in ({"where": where}, {"weights": where * 1.0}):
+            found = compute(*data, clusters=clusters, **how)
+            close(limits(found), limits(alone), rtol=2e-5 if metric is jm.roc_auc else 0.2)
+    with pytest.warns(UserWarning, match="only 12 clusters"):
+        jm.confidence_interval(jm.roc_auc, *data, clusters=clusters, where=where)
+
+
+# ---- one number, one interval
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            partial(jm.sensitivity_at_specificity, min_specificity=[0.9, 1 - LIMIT]),
+            RECALL,
+        ),
+        (partial(jm.partial_auc, max_fpr=1.0, scale="mcclish"), jm.roc_auc),
+    ],
+)
+def test_two_names_of_one_number_have_one_interval(one, other, data):
+    for options in ({}, {"weights": np.ones(200)}, {"clusters": np.arange(200) % 60}):
+        found, expected = (
+            jm.confidence_interval(metric, *data, key=KEY, **options) for metric in (one, other)
+        )
+        assert found.method == expected.method
+        close(found.estimate, one(*data))
+        close(limits(found), limits(expected))
+        close(found.standard_error, expected.standard_error)
+
+
+def test_limits_that_a_rate_equals():
+    """1 - k / n rounds either way: the interval is around the value of the metric all the same."""
+    scores, labels = np.arange(98.0), np.arange(98) % 2 == 0
+    metric = jm.sensitivity_at_specificity
+    for limits_of in (np.arange(1, 49) / 49, (np.arange(1, 49) / 49).astype("float32")):
+        some = partial(metric, min_specificity=limits_of)
+        values = jm.bootstrap(some, scores, labels, key=KEY, n_resamples=8).estimate
+        np.testing.assert_array_equal(values, some(scores, labels))
+
+
+def test_specificity_is_the_sensitivity_of_the_other_class(data):
+    """With the signs of the scores reversed; the resamples differ, as draws go by class."""
+    scores, labels = data
+    specificity = partial(jm.specificity_at_sensitivity, min_sensitivity=0.8)
+    mirrored = partial(jm.sensitivity_at_specificity, min_specificity=0.8)
+    found = jm.confidence_interval(specificity, scores, labels, key=KEY)
+    expected = jm.confidence_interval(mirrored, -scores, ~labels, key=KEY)
+    assert found.method == "wilson"
+    close(found.estimate, expected.estimate)
+    close(limits(found), limits(expected), rtol=0.03)
+    perfect = np.where(labels, 9.0, scores)
+    found = jm.confidence_interval(specificity, perfect, labels, key=KEY)
+    close(limits(found), [140 / (140 + Z**2), 1])  # as many as there are negatives
+
+
+def test_one_interval_from_a_stream_too(data):
+    scores, labels = data
+    bins = jm.streaming.uniform_bins(128, low=-4.0, high=4.0)
+    state = jm.streaming.update(jm.streaming.init(bins), scores, labels, bins=bins)
+    find = partial(jm.streaming.interval, state=state, bins=bins, key=KEY, n_resamples=500)
+    sensitivity = partial(jm.sensitivity_at_specificity, min_specificity=0.8)
+    specificity = partial(jm.specificity_at_sensitivity, min_sensitivity=0.8)
+    for metric, other in (
+        (sensitivity, partial(jm.recall_at_fpr, max_fpr=0.2)),
+        (specificity,) * 2,
+    ):
+        found = find(metric)
+        assert found.method == "wilson"
+        close(limits(found), limits(find(other)))
+        exact = jm.confidence_interval(metric, scores, labels, key=KEY)
+        assert found.low <= exact.low + 0.02
+        assert exact.high - 0.02 <= found.high
+        np.testing.assert_allclose(found.standard_error, exact.standard_error, rtol=0.3)

@@ -20,8 +20,8 @@ R = TypeVar("R")
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """64-bit types, and JAX's ordinary promotion, whatever the caller's modes are."""
-    with jax.enable_x64(True), ordinary_promotion():
+    """64-bit types, JAX's ordinary promotion and NaN as a value, whatever the caller's modes are."""
+    with jax.enable_x64(True), ordinary_promotion(), nan_as_value():
         yield
 
 
@@ -29,6 +29,19 @@ def double_precision() -> Iterator[None]:
 def ordinary_promotion() -> Iterator[None]:
     """JAX's ordinary promotion of dtypes and ranks, whatever the caller's modes are."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@contextlib.contextmanager
+def nan_as_value() -> Iterator[None]:
+    """No error at NaN where the caller has asked JAX for one: it is how an undefined value is said.
+
+    A resample that lacks a class has one, for example, although its interval is finite.
+    """
+    if not jax.config.jax_debug_nans:  # type: ignore[attr-defined]
+        yield  # the rule; a context of JAX's takes longer than this look
+        return
+    with jax.debug_nans(False):
         yield
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import double_program, nan_as_value, ordinary_promotion
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.metric import evaluate_chosen
 
@@ -157,6 +157,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     """
     checks.check_average(average, ("macro", "weighted", None))
 
+    @nan_as_value()  # of a class against itself
     def averaged(
         scores: ArrayLike,
         labels: ArrayLike,
@@ -221,6 +222,8 @@ def _n_axes(items: Items) -> int:
     return max(x.ndim for x in items if x is not None)
 
 
+@ordinary_promotion()
+@nan_as_value()
 def _average_rows(
     metric: ClassMetric, average: str | None, scores: Any, truth: Any, weights: Any, where: Any
 ) -> Any:

@@ -74,6 +74,10 @@ class Chosen(NamedTuple):
             "out, or write a function of a table that returns one of them"
         )
 
+    def size(self, arrays: Options, n_rows: int) -> int:
+        """How many numbers the value of one table holds."""
+        return sum(x.size for x in jax.tree.leaves(self._result(arrays, n_rows)))
+
     def refuse_several(self, arrays: Options, n_rows: int) -> None:
         """Refuse a metric with several values per table, before any work."""
         self.refuse_shapes(self._result(arrays, n_rows))

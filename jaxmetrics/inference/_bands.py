@@ -18,9 +18,9 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._confidence import count_positives
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import rules
+from jaxmetrics.inference._sizes import sizes_of
 
 
 @functools.partial(
@@ -68,16 +68,19 @@ def roc_band(
 ) -> RocBand:
     """Pointwise and simultaneous confidence bands of the ROC curve.
 
-    n = min(TPR (1 - TPR) / SE^2, positives) at each FPR, with SE from the bootstrap; the limits are
-    Wilson's for a proportion TPR of n draws. The simultaneous band has the quantile of
+    n = min(TPR (1 - TPR) / SE^2, n_1) at each FPR, with SE from the bootstrap and n_1 the effective
+    size (sum w)^2 / sum w^2 of the positives; the limits are Wilson's for a proportion TPR of n
+    draws. The simultaneous band has the quantile of
     max |TPR* - TPR| / SE over the points in place of the normal quantile, if that is larger. The
-    true curve never falls, and both limits are made not to fall either.
+    true curve never falls, and both limits are made not to fall either. By definition the TPR is 1
+    at an FPR of 1, without error. At an FPR of 0 the lower limit is 0, as the observed curve is
+    above the true one there.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
-      fpr: `[points]`, increasing, in (0, 1], the points of the band; 0.01, 0.02, ... 1 by default.
-        The simultaneous band depends on the choice of points.
+      fpr: `[points]`, increasing, in [0, 1], the points of the band; 0, 0.01, ... 1 by default. The
+        simultaneous band depends on the choice of points, but for 0 and 1.
       confidence_level: in (0, 1), the nominal coverage of each band.
       key: a JAX random key.
       n_resamples: the number of resamples, at least 1.
@@ -96,7 +99,7 @@ def roc_band(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; the key is missing, or `fpr` does
-        not increase or leaves (0, 1].
+        not increase or leaves [0, 1].
 
     NaN where a class is absent or a valid score is NaN. Time as `bootstrap` of a metric of the
     ROC curve, and O(n_resamples points log n); memory O(n + memory_budget + n_resamples points).
@@ -116,15 +119,17 @@ def roc_band(
     """
     items = checks.check_items(scores, labels, weights, where)
     level = checks.check_level(confidence_level)
-    grid = np.arange(1, 101) / 100 if fpr is None else checks.check_grid("fpr", fpr)
+    grid = np.arange(101) / 100 if fpr is None else checks.check_grid("fpr", fpr)
     ids = checks.check_clusters(clusters, items)
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
-    metric = functools.partial(recall_at_fpr, max_fpr=grid, method="linear")
+    # The limit of a rate is above 0; the lowest such limit has the height of the curve at 0.
+    limit = np.maximum(grid, np.finfo(np.float64).tiny)
+    metric = functools.partial(recall_at_fpr, max_fpr=limit, method="linear")
     found = resampled(metric, items, request)
-    positives = count_positives(items, ids, found.estimate.ndim - 1)[..., None]
-    limits = _limits(found.estimate, found.replicates, positives, level)
+    positives = sizes_of(items, ids, found.estimate.ndim).positives
+    limits = _limits(found.estimate, found.replicates, positives, grid, level)
     low, high, joint_low, joint_high = map(as_default, limits)
     points = jnp.asarray(grid, numerics.default_float())
     return RocBand(points, found.estimate, low, high, joint_low, joint_high, level)
@@ -132,18 +137,20 @@ def roc_band(
 
 @double_program()
 def _limits(
-    tpr: Array, replicates: Array, positives: Array, level: Array
+    tpr: Array, replicates: Array, positives: Array, fpr: Array, level: Array
 ) -> tuple[Array, Array, Array, Array]:
     tpr, replicates = tpr.astype(jnp.float64), replicates.astype(jnp.float64)
     variance = jnp.nanvar(replicates, axis=0, ddof=1)
-    n = rules.effective_size(tpr, variance, positives.astype(jnp.float64))
+    n = rules.effective_size(tpr, variance, positives)
     # A point where all resamples agree has variance 0 and must not set the maximum.
     z = numerics.divide(jnp.abs(replicates - tpr), jnp.sqrt(variance), 0.0)
+    z = jnp.where(fpr > 0, z, 0 * z)
     critical = jnp.nanquantile(jnp.max(z, axis=-1), level, axis=0)
     joint = jnp.maximum(2 * ndtr(critical) - 1, level)[..., None]
     axis = tpr.ndim - 1
 
     def rising(low: Array, high: Array) -> tuple[Array, Array]:
+        low = jnp.where(fpr == 0, 0.0, jnp.where(fpr == 1, 1.0, low))
         low, high = lax.cummax(low, axis=axis), lax.cummin(high, axis=axis, reverse=True)
         return jnp.where(jnp.isnan(tpr), jnp.nan, low), jnp.where(jnp.isnan(tpr), jnp.nan, high)
 

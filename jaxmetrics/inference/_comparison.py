@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, check_amounts, resampled
@@ -142,9 +145,12 @@ def compare(
         two models or more, labels differ between models, the metric has several values, or a metric
         that is resampled has no key.
 
-    NaN where the metric is NaN; then chi2 is NaN too and all models stay in the set. A p-value is
-    NaN, and the two models stay in the set, where they differ and the standard error is 0. Between
-    equal models the difference and its limits are 0 and the p-value is 1. Limits are not clipped to
+    NaN where the metric is NaN. A warning names such models: they stay in the set, and the best of
+    the others, their simultaneous limits and chi2 are found without them. A p-value is NaN, and the
+    two models stay in the set, where they differ and the standard error is 0. Between equal models
+    the difference and its limits are 0 and the p-value is 1. Simultaneous p-values below 1e-5, the
+    reach of the draws, are Bonferroni's: the p-value of the pair times the number of pairs, but at
+    most 1e-5. Limits are not clipped to
     the range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory
     O(models n).
 
@@ -164,6 +170,8 @@ def compare(
     level = checks.check_level(confidence_level)
     check_amounts(metric, items)
     n_models = checks.check_models(items)
+    numbers = 3 * N_AT_A_TIME * n_models**2
+    checks.check_fits("the number of models", n_models, numbers, "compare fewer at a time")
     if reference is not None:
         checks.check_index("reference", reference, n_models)
     ids = checks.check_clusters(clusters, items)
@@ -197,6 +205,7 @@ def _comparison(
     confidence_level: float,
     reference: int | None,
 ) -> Comparison:
+    _warn_of_undefined(estimate)
     key = jax.random.key(0) if key is None else key
     bits = jax.random.bits(key, (2,), jnp.uint32)
     best_set, values = _compared(estimate, covariance, bits, confidence_level, reference)
@@ -204,15 +213,34 @@ def _comparison(
     return Comparison(**numbers, best_set=best_set, confidence_level=confidence_level)
 
 
+def _warn_of_undefined(estimate: Array) -> None:
+    if not is_concrete(estimate):
+        return
+    lost = np.flatnonzero(np.isnan(np.asarray(estimate)))
+    if 0 < len(lost) < len(estimate):
+        models = "models " if len(lost) > 1 else "model "
+        warnings.warn(
+            f"the metric of {models}{', '.join(map(str, lost[:8]))}{', ...' * (len(lost) > 8)} is "
+            "undefined, as a class is absent or a score is NaN: the other models are compared "
+            "without",
+            stacklevel=4,
+        )
+
+
 @double_program()
 def _covariance_of(replicates: Array) -> Array:
-    """The covariance `[models, models]` of replicates `[n_resamples, models]`, without NaN rows."""
+    """The covariance `[models, models]` of replicates `[n_resamples, models]`, without NaN rows.
+
+    A model without any value does not cost the others their rows; its covariances are NaN.
+    """
     replicates = replicates.astype(jnp.float64)
-    defined = ~jnp.any(jnp.isnan(replicates), axis=1, keepdims=True)
+    lost = jnp.all(jnp.isnan(replicates), axis=0)
+    defined = ~jnp.any(jnp.isnan(replicates) & ~lost, axis=1, keepdims=True)
     count = jnp.sum(defined)
     kept = jnp.where(defined, replicates, 0)
     centred = jnp.where(defined, kept - jnp.sum(kept, axis=0) / count, 0)
-    return centred.T @ centred / (count - 1)
+    covariance = centred.T @ centred / (count - 1)
+    return jnp.where(lost | lost[:, None], jnp.nan, covariance)
 
 
 @double_program("reference")
@@ -221,6 +249,8 @@ def _compared(
 ) -> tuple[Array, dict[str, Array]]:
     """The best set, and the other arrays of a Comparison by name."""
     estimate = estimate.astype(jnp.float64)
+    lost = jnp.isnan(estimate) | jnp.isnan(jnp.diagonal(covariance))
+    without = lost[:, None] | lost
     difference = estimate[:, None] - estimate[None, :]
     variances = jnp.diagonal(covariance)
     variance = variances[:, None] + variances[None, :] - 2 * covariance
@@ -229,26 +259,31 @@ def _compared(
     scale = jnp.maximum(scale[:, None], scale[None, :])
     error = jnp.sqrt(jnp.where(variance > 1e-12 * scale, variance, 0 * variance))
     z = numerics.divide(difference, error, jnp.where(difference == 0, 0.0, jnp.nan))
-    largest, above = _largest(covariance, error, bits, reference)
+    of_others = jnp.where(without, 0, covariance), jnp.where(without, 0, error)
+    largest, above = _largest(*of_others, bits, reference)
     margin = normal_quantile((1 + level) / 2) * error
     wide = jnp.quantile(largest, level) * error
     # Draws at least as extreme as z, with a tolerance because the two are rounded differently.
     within = jnp.searchsorted(jnp.sort(largest), jnp.abs(z).ravel() * (1 - 1e-9)).reshape(z.shape)
     adjusted = (len(largest) - within.astype(jnp.float64) + 1) / (len(largest) + 1)
+    p_value = 2 * ndtr(-jnp.abs(z))
+    n_pairs = len(z) - 1 if reference is not None else len(z) * (len(z) - 1) // 2
+    beyond = within == len(largest)
+    adjusted = jnp.where(beyond, jnp.minimum(adjusted, n_pairs * p_value), adjusted)
     pairwise = {
         "difference": difference,
         "standard_error": error,
         "low": difference - margin,
         "high": difference + margin,
-        "p_value": 2 * ndtr(-jnp.abs(z)),
+        "p_value": p_value,
         "simultaneous_low": difference - wide,
         "simultaneous_high": difference + wide,
         "simultaneous_p_value": jnp.where(jnp.isnan(z), jnp.nan, adjusted),
     }
     if reference is not None:
         pairwise = {name: x[:, reference] for name, x in pairwise.items()}
-    behind = jnp.max(jnp.where(jnp.eye(len(z), dtype=bool), -jnp.inf, -z), axis=1)
-    chi2, df = _equality(estimate, covariance)
+    behind = jnp.max(jnp.where(jnp.eye(len(z), dtype=bool) | without, -jnp.inf, -z), axis=1)
+    chi2, df = _equality(estimate, covariance, lost)
     rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": chi2_survival(chi2, df)}
     best_set = ~(behind > jnp.quantile(above, level, axis=0))
     return best_set, {"estimate": estimate, **pairwise, **rest}
@@ -276,13 +311,19 @@ def _largest(
     return largest.ravel(), above.reshape(-1, len(error))
 
 
-def _equality(estimate: Array, covariance: Array) -> tuple[Array, Array]:
-    """The chi-squared statistic of equal models, and its degrees of freedom."""
+def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, Array]:
+    """The chi-squared statistic of equal models, and its degrees of freedom, of those not lost."""
+    order = jnp.argsort(lost, stable=True)
+    estimate, covariance, lost = estimate[order], covariance[order][:, order], lost[order]
+    none = jnp.isnan(estimate[0]) | lost[1]
+    estimate = jnp.where(lost, estimate[0], estimate)
+    covariance = jnp.where(lost[:, None] | lost, 0, covariance)
     differences = estimate[1:] - estimate[0]
     contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
+    contrast = jnp.where(lost[1:, None] | lost[1:], 0, contrast)
     values, vectors = jnp.linalg.eigh(contrast)
     # The pseudo-inverse: directions without variance have no degree of freedom.
     counted = values > 1e-10 * jnp.max(jnp.abs(jnp.diagonal(covariance)))
     along = vectors.T @ differences
     chi2 = jnp.sum(jnp.where(counted, along**2 / jnp.where(counted, values, 1), 0))
-    return chi2 + 0 * jnp.sum(differences), jnp.sum(counted).astype(jnp.float64)
+    return jnp.where(none, jnp.nan, chi2), jnp.sum(counted).astype(jnp.float64)

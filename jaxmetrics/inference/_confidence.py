@@ -30,8 +30,9 @@ from jaxmetrics.inference._influence.variance import (
 )
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._intervals.metrics import Share, error_bars_of, share_of
+from jaxmetrics.inference._intervals.metrics import Share, error_bars_of, share_of, under_one_name
 from jaxmetrics.inference._intervals.rules import Limits, Moments
+from jaxmetrics.inference._sizes import sizes_of, smallest_sizes
 
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
@@ -60,12 +61,14 @@ def confidence_interval(
       Found by simulation: the coverage is near nominal from ten items of each class.
     - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t.
     - wald: A -+ z SE.
-    - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the number
-      of positives, with SE from the bootstrap.
+    - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the
+      effective size (sum w)^2 / sum w^2 of the positives, with SE from the bootstrap. Of a
+      specificity, of the negatives.
     - percentile, basic, bca: from bootstrap replicates. The acceleration of bca is
       (1/6) S3 / S2^1.5, with S_k = sum_c sum phi^k / n_c^k of the influence values phi.
-    - auto: "closed form" where there is one, "wilson" for `recall_at_fpr`, "logit" for
-      `average_precision` and for other cases of `roc_auc` and `partial_auc`, else "percentile".
+    - auto: "closed form" where there is one, "wilson" for `recall_at_fpr`,
+      `sensitivity_at_specificity` and `specificity_at_sensitivity`, "logit" for `average_precision`
+      and for other cases of `roc_auc` and `partial_auc`, else "percentile".
 
     Args:
       metric: any metric. It must have one value for each score table for "closed form", "logit",
@@ -116,6 +119,7 @@ def confidence_interval(
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
     ids = checks.check_clusters(clusters, items)
+    metric = under_one_name(metric)
     chosen = chosen_method(metric, method, clustered=ids is not None)
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
@@ -136,7 +140,7 @@ def confidence_interval(
     if resamples:
         result = resampled(metric, items, request)
         if chosen == "wilson":
-            return _by_wilson(result, items, ids, level)
+            return _by_wilson(metric, result, items, ids, level)
         skew = as_default(acceleration(metric, items, ids)) if chosen == "bca" else 0.0
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     if chosen != "wald":
@@ -159,7 +163,10 @@ def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool =
             "min_tpr=0, without clusters: write method='auto'"
         )
     if method == "wilson" and known.auto != "wilson":
-        raise ValueError("method='wilson' is for recall_at_fpr, a proportion: write method='auto'")
+        raise ValueError(
+            "method='wilson' is for recall_at_fpr, sensitivity_at_specificity and "
+            "specificity_at_sensitivity, which are proportions: write method='auto'"
+        )
     if method in ("bca", "logit") and not chosen.metric.smooth:
         raise TypeError(
             f"method={method!r} needs influence values, but {name} is not known to be smooth in "
@@ -170,36 +177,35 @@ def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool =
 
 def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method: str) -> None:
     """Warn that a class is too small for the method, with the coverage that simulations found."""
-    if not all(is_concrete(x) for x in (items.labels, items.where) if x is not None):
+    sizes = smallest_sizes(items, ids)
+    if sizes is None:
         return
     fewest, name, coverage = _FEWEST[method]
-    labels = np.asarray(items.labels) == 1
-    valid = True if items.where is None else np.asarray(items.where)
-    counts = {
-        "positives": int(np.sum(labels & valid, axis=-1).min()),
-        "negatives": int(np.sum(~labels & valid, axis=-1).min()),
-    }
-    if ids is not None:
-        counts = {"clusters": ids[1]}
-    for what, count in counts.items():
-        if 0 < count < fewest:
-            some = f"is only 1 {what[:-1]}" if count == 1 else f"are only {count} {what}"
+    for what, size in sizes.items():
+        if 0 < size < fewest:
             warnings.warn(
-                f"there {some}: in simulations with fewer than {fewest}, 95 % {name} cover "
-                f"{coverage}",
+                f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
+                f"{name} cover {coverage}",
                 stacklevel=3,
             )
     chosen, arrays = choose(metric)
     window = error_bars_of(chosen.metric).slope_in
     if method != "closed form" or window is None or not is_concrete(arrays[window]):
         return
-    inside = float(np.min(np.asarray(arrays[window]))) * counts["negatives"]
+    inside = float(np.min(np.asarray(arrays[window]))) * sizes["negatives"]
     if 0 < inside < _FEWEST_INSIDE:
         warnings.warn(
             f"only {inside:.2g} negatives are within {window}: in simulations with fewer than "
             f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %",
             stacklevel=3,
         )
+
+
+def _so_many(size: float, what: str) -> str:
+    """In words; a size that is not a count of items says how it is made."""
+    if size != round(size):
+        return f"are only {size:.3g} {what} by the effective size (sum w)^2 / sum w^2"
+    return f"is only 1 {what[:-1]}" if size == 1 else f"are only {size:.0f} {what}"
 
 
 # For each method: the class size below which a warning is given, the method in words, and the
@@ -245,9 +251,8 @@ def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> In
     if ids is None:
         moments, slope = moments_of(form.share.metric, items, form.slope_in)
     else:
-        moments = _moments_of_clusters(
-            *estimate_and_error(form.share.metric, items, ids), float(ids[1])
-        )
+        found, error = estimate_and_error(form.share.metric, items, ids)
+        moments = _moments_of_clusters(found, error, sizes_of(items, ids, found.ndim).all)
     numbers = limits_of_form(form, moments, slope, level)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
@@ -286,37 +291,22 @@ def _limits(
 @double_program()
 def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
     """Moments of one class that holds all K clusters; the other class has variance 0."""
-    sizes = jnp.full_like(estimate, k)
+    sizes = jnp.broadcast_to(k, estimate.shape)
     return Moments(estimate, (jnp.zeros_like(error), error**2 * k), (sizes, sizes))
 
 
 def _by_wilson(
-    result: BootstrapResult, items: Items, ids: Clusters | None, level: float
+    metric: MetricLike, result: BootstrapResult, items: Items, ids: Clusters | None, level: float
 ) -> Interval:
-    """Wilson's interval on the effective size of the bootstrap, at most the number of positives."""
-    positives = count_positives(items, ids, result.estimate.ndim)
-    low, high = map(as_default, _wilson(result.estimate, result.standard_error, positives, level))
+    """Wilson's interval on the effective size of the bootstrap, at most that of the class."""
+    sizes = sizes_of(items, ids, result.estimate.ndim)
+    most = sizes.negatives if error_bars_of(record_of(metric)).of_negatives else sizes.positives
+    low, high = map(as_default, _wilson(result.estimate, result.standard_error, most, level))
     return Interval(result.estimate, low, high, result.standard_error, "wilson", level)
 
 
-def count_positives(items: Items, ids: Clusters | None, ndim: int) -> Array:
-    """The number of independent positives: of positives, or of clusters that contain one.
-
-    Shaped to broadcast with values of `ndim` axes, the batch axes first.
-    """
-    where = jnp.ones(1, bool) if items.where is None else jnp.asarray(items.where)
-    positive = (jnp.asarray(items.labels) == 1) & where
-    if ids is not None:
-        index, n_clusters = ids
-        positive = jnp.zeros((*positive.shape[:-1], n_clusters), bool).at[..., index].max(positive)
-    count = jnp.sum(positive, axis=-1)
-    lacking = max(items.scores.ndim - 1 - count.ndim, 0)
-    count = count.reshape((1,) * lacking + count.shape)
-    return count.reshape(count.shape + (1,) * (ndim - count.ndim)) if ndim else count.reshape(())
-
-
 @double_program()
-def _wilson(estimate: Array, error: Array, positives: Array, level: Array) -> tuple[Array, Array]:
+def _wilson(estimate: Array, error: Array, most: Array, level: Array) -> tuple[Array, Array]:
     estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
-    n = rules.effective_size(estimate, error**2, positives.astype(jnp.float64))
+    n = rules.effective_size(estimate, error**2, most)
     return rules.wilson(estimate, n, level)

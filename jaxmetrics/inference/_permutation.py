@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
@@ -92,7 +93,7 @@ def permutation_test(
     items = checks.check_items(scores, labels, None, where)
     n_models = checks.check_models(items)
     request = Request(key, n_resamples, memory_budget=memory_budget)
-    request.check()
+    request.check(n_values=n_models * (n_models - 1))
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     flat = items._replace(
@@ -104,9 +105,9 @@ def permutation_test(
     pairs = tuple(itertools.combinations(range(n_models), 2))
     values = [
         resample_swaps(
-            metric, flat._replace(scores=jnp.stack([ranks[a], ranks[b]])), request
+            metric, flat._replace(scores=_of_pair(ranks, np.array(pair))), request
         ).values
-        for a, b in pairs
+        for pair in pairs
     ]
     return PermutationTest(estimate, *map(as_default, _of_pairs(values, n_models)))
 
@@ -126,8 +127,16 @@ def _of_pairs(values: list[Array], n_models: int) -> tuple[Array, Array]:
 
 
 @double_program()
-def _ranks(items: Items) -> tuple[Array, ...]:
-    """Minus twice the rank from the top, ties averaged: integers, and higher is more positive."""
+def _of_pair(ranks: Array, pair: Array) -> Array:
+    return ranks[pair]
+
+
+@double_program()
+def _ranks(items: Items) -> Array:
+    """`[models, n]`: minus twice the rank from the top, ties averaged. Higher is more positive.
+
+    They are integers, in the narrowest float that tells them apart, as its sort is faster.
+    """
     items = jax.tree.map(jnp.asarray, items)
     order = in_order(items)
     place = jnp.arange(order.keys.shape[-1], dtype=jnp.int32)
@@ -138,5 +147,7 @@ def _ranks(items: Items) -> tuple[Array, ...]:
         last = jnp.zeros_like(place).at[rows].max(place)
         return jnp.zeros_like(place).at[item].set(-(first + last)[rows])
 
-    ranks = jax.vmap(of_model)(order.keys, order.item).astype(jnp.float32)
-    return tuple(jnp.where(items.scores == items.scores, ranks, jnp.nan))
+    exact = 2 * len(place) <= 2 ** (np.finfo(np.float32).nmant + 1)
+    ranks = jax.vmap(of_model)(order.keys, order.item)
+    ranks = ranks.astype(jnp.float32 if exact else jnp.float64)
+    return jnp.where(items.scores == items.scores, ranks, jnp.nan)

@@ -17,6 +17,7 @@ from jaxmetrics.inference._confidence import chosen_method, form_of, limits_of_f
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates
+from jaxmetrics.inference._intervals.metrics import complement, error_bars_of, under_one_name
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._bootstrap import resample_bins
@@ -40,9 +41,9 @@ def interval(
 
     low = the lower limit at the low end of `bounds`, high = the upper limit at the high end. The
     methods are the defaults of `jaxmetrics.confidence_interval`: closed forms and logit limits,
-    with variances from the gradient in the counts of the bins; Wilson's for `recall_at_fpr`, with
-    the standard error from resamples of the bins; for other metrics percentiles of both ends over
-    resamples of the bins. With few items in wide bins the interval need not contain that of
+    with variances from the gradient in the counts of the bins; Wilson's for recall and specificity,
+    with the standard error from resamples of the bins; for other metrics percentiles of both ends
+    over resamples of the bins. With few items in wide bins the interval need not contain that of
     `jaxmetrics.confidence_interval` for the data themselves.
 
     Args:
@@ -78,6 +79,7 @@ def interval(
 
     Reference: that of `jaxmetrics.confidence_interval`.
     """
+    metric = under_one_name(metric)
     asked = question(metric, state, bins, ignore_nan)
     level = checks.check_level(confidence_level)
     streamed(asked.chosen, asked.arrays)
@@ -85,7 +87,7 @@ def interval(
     asked.chosen.refuse_several(asked.arrays, bins.n)
     request, method = Request(key, n_resamples), chosen_method(metric)
     if method == "wilson":
-        return _of_recall(asked, request, level)
+        return _of_share(asked, request, level)
     if method == "percentile":
         return _of_replicates(asked, request, level)
     form = form_of(metric, method)
@@ -153,18 +155,18 @@ def _of_replicates(asked: Question, request: Request, level: float) -> Interval:
     return Interval(result.estimate[..., 1], low, high, error, "percentile", level)
 
 
-def _of_recall(asked: Question, request: Request, level: float) -> Interval:
+def _of_share(asked: Question, request: Request, level: float) -> Interval:
     """Wilson's limits of both ends; a bootstrap of the bins gives the effective size."""
     request.check()
     chosen, arrays, held, ignore_nan = asked
     words, n_resamples = words_of(request.key), request.n_resamples
-    numbers = _recall_at_fpr(arrays, held, words, level, chosen, n_resamples, ignore_nan)
+    numbers = _share_at_limit(arrays, held, words, level, chosen, n_resamples, ignore_nan)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, "wilson", level)
 
 
 @double_program("chosen", "n_resamples", "ignore_nan")
-def _recall_at_fpr(
+def _share_at_limit(
     arrays: Options,
     held: Held,
     words: Array,
@@ -174,13 +176,18 @@ def _recall_at_fpr(
     ignore_nan: bool,
 ) -> tuple[Array, ...]:
     key = jax.random.wrap_key_data(words, impl="threefry2x32")
-    limit = jnp.asarray(arrays["max_fpr"], jnp.float64)
+    mirrored = error_bars_of(chosen.metric).of_negatives
+    # A specificity is the recall of the reversed scores with the classes exchanged.
+    limit = complement(arrays["min_sensitivity"]) if mirrored else arrays["max_fpr"]
+    limit = jnp.asarray(limit, jnp.float64)
 
     def of_one(bins: Counted) -> tuple[Array, ...]:
         ends = ends_of(chosen, arrays, bins)
-        drawn = _drawn_recalls(key, bins.positives, bins.negatives, limit, n_resamples)
+        classes = bins.positives, bins.negatives
+        found, others = (x[::-1] for x in classes[::-1]) if mirrored else classes
+        drawn = _drawn_recalls(key, found, others, limit, n_resamples)
         variances = jnp.stack([jnp.var(x, ddof=1) for x in drawn])
-        sizes = rules.effective_size(ends[::2], variances, jnp.sum(bins.positives))
+        sizes = rules.effective_size(ends[::2], variances, jnp.sum(found))
         low, high = rules.wilson(ends[::2], sizes, level)
         numbers = ends[1], low[0], high[1], jnp.sqrt(jnp.max(variances))
         return tuple(jnp.where(bins.undefined, jnp.nan, x) for x in numbers)

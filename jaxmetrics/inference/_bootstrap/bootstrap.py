@@ -13,12 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program, nan_as_value
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
-from jaxmetrics._roc.metric import MetricLike, record_of
+from jaxmetrics._roc.metric import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
+from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.inference._intervals.interval import (
     Interval,
     limits_of_replicates,
@@ -89,10 +91,11 @@ class BootstrapResult:
         return Interval(self.estimate, low, high, self.standard_error, method, level)
 
 
-def wald_limits(estimate: Array, error: Array, level: float) -> tuple[Array, Array]:
+@double_program()
+def wald_limits(estimate: Array, error: Array, level: Array) -> tuple[Array, Array]:
     """estimate -+ z standard errors."""
-    margin = jax.scipy.special.ndtri((1 + level) / 2) * error
-    return estimate - margin, estimate + margin
+    margin = normal_quantile((1 + level) / 2) * error
+    return (estimate - margin).astype(estimate.dtype), (estimate + margin).astype(estimate.dtype)
 
 
 def bootstrap(
@@ -182,7 +185,10 @@ def check_amounts(metric: MetricLike, items: Items) -> None:
 
 def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapResult:
     """The bootstrap of checked items."""
-    request.check()
+    chosen, arrays = choose(metric)
+    batch, n = _shape_of(items)
+    n_values = int(np.prod(batch)) * chosen.size(arrays, n)
+    request.check(n_values=n_values, n_items=n)
     found = _over_batch(metric, items, request)
     result = result_of(found)
     if is_concrete(result.n_undefined):
@@ -191,6 +197,7 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
     return result
 
 
+@nan_as_value()
 def result_of(found: Replicates) -> BootstrapResult:
     """The result of replicates whose first is the metric of the data."""
     dtype = numerics.default_float()
@@ -240,8 +247,7 @@ def _over_batch(metric: MetricLike, items: Items, request: Request) -> Replicate
     """Replicates `[n_resamples, ..., *value]`."""
     items = at_least_one(items)
     given = {k: v for k, v in items._asdict().items() if v is not None}
-    n = items.scores.shape[-1]
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in given.values()))
+    batch, n = _shape_of(items)
     shared = all(x is None or x.size == n for x in (items.labels, items.where))
 
     def flat(x: Any, alone: bool) -> Any:
@@ -263,6 +269,12 @@ def _over_batch(metric: MetricLike, items: Items, request: Request) -> Replicate
         found = jax.tree.map(lambda *parts: library.concatenate(parts, axis=1), *each)
     shaped: Replicates = jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), found)
     return shaped
+
+
+def _shape_of(items: Items) -> tuple[tuple[int, ...], int]:
+    """The shape of the batch, and the number of items."""
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    return batch, items.scores.shape[-1]
 
 
 def _as_one(row: Items) -> Items:
@@ -327,5 +339,6 @@ def bootstrap_mean(
         batch=batch,
         memory_budget=memory_budget,
     )
-    request.check()
+    rows, n = _shape_of(items)
+    request.check(n_values=int(np.prod(rows)), n_items=n)
     return result_of(resample_means(items, request))

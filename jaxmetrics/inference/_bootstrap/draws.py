@@ -220,7 +220,8 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
         here, drawn = missing[state.stratum], units.drawn[state.stratum]
         gap = jnp.ones_like(down)
         if source.rest is not None:
-            gap = random.geometric(drawn / units.total[state.stratum], word[1][0])
+            chance = drawn.astype(jnp.float64) / units.total[state.stratum]
+            gap = random.geometric(chance, word[1][0])
         at = state.passed + jnp.cumsum(gap, axis=0, dtype=jnp.int32)
         added = at <= here
         item = state.stratum * units.drawn[0] + random.below(drawn, word[0])

@@ -21,7 +21,12 @@ from jaxmetrics._roc.metric import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.thresholds import most_within
 from jaxmetrics.inference._bootstrap.units import TILE, Cells
-from jaxmetrics.inference._intervals.metrics import Curves, Finish, error_bars_of
+from jaxmetrics.inference._intervals.metrics import (
+    Curves,
+    Finish,
+    error_bars_of,
+    under_one_name,
+)
 
 UNROLL = 16
 # Above the relative difference of two sums of the same weights in different orders.
@@ -30,7 +35,7 @@ _ROUNDING = 1e-9
 
 def finish_of(metric: MetricLike) -> tuple[Finish, Options]:
     """How to finish a metric, and its options that are arrays."""
-    chosen, arrays = choose(metric)
+    chosen, arrays = choose(under_one_name(metric))
     record, options = chosen.metric, chosen.options(arrays)
     default = Finish(chosen, merges=record.of_roc_curve)
     return error_bars_of(record).finish(default, options), arrays

@@ -114,7 +114,7 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
     if on_cpu():  # so that the counts stay in the cache
         most = 64 if len(prepared.sampler.units.size) > 1 << 14 else 128
     few = 1 << (request.n_resamples - 1).bit_length()  # all in one chunk, in few compiled sizes
-    lanes = request.batch or min(request.memory_budget // bytes_each, most, few)
+    lanes = min(request.batch or min(request.memory_budget // bytes_each, most), few)
     return max(lanes + lanes % 2, 2)
 
 

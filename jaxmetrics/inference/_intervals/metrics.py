@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base import numerics
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
 from jaxmetrics._roc.metric import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity, specificity_at_sensitivity
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.rules import Limits
 
@@ -77,6 +79,8 @@ class ErrorBars(NamedTuple):
       serves: from the options to whether the closed form holds.
       share: from the options to the Share that the rules are for; None if it is the metric.
       finish: from the default Finish and the options to a faster one.
+      same_as: from the options to another metric that has this very value, or None.
+      of_negatives: whether the metric is a share of the negatives, not of the positives.
     """
 
     auto: str = "percentile"
@@ -85,6 +89,15 @@ class ErrorBars(NamedTuple):
     serves: Callable[[Options], bool] = lambda options: True
     share: Callable[[Options], Share] | None = None
     finish: Callable[[Finish, Options], Finish] = lambda finish, options: finish
+    same_as: Callable[[Options], MetricLike | None] = lambda options: None
+    of_negatives: bool = False
+
+
+def under_one_name(metric: MetricLike) -> MetricLike:
+    """The metric by the name that has its rules, so that one number has one interval."""
+    chosen, arrays = choose(metric)
+    other = error_bars_of(chosen.metric).same_as(chosen.options(arrays))
+    return metric if other is None else other
 
 
 def share_of(metric: MetricLike) -> Share:
@@ -144,6 +157,12 @@ _AREAS_OF_SHARES = {
 }
 
 
+def _roc_auc_if_whole(options: Options) -> MetricLike | None:
+    limit = options["max_fpr"]
+    whole = _from_zero(options) and not np.ndim(limit) and is_concrete(limit) and limit == 1
+    return roc_auc if whole else None
+
+
 def _finish_partial_auc(finish: Finish, options: Options) -> Finish:
     if not _is_zero(options["min_tpr"]):
         return finish
@@ -183,6 +202,21 @@ def _recall_at_fpr(curves: Curves, options: Options) -> Array:
     return curves.caught / jnp.where(curves.negatives > 0, curves.positives, jnp.nan)
 
 
+def _recall_if_alone(options: Options) -> MetricLike | None:
+    if options["return_threshold"]:
+        return None
+    return functools.partial(recall_at_fpr, max_fpr=complement(options["min_specificity"]))
+
+
+def complement(limit: Any) -> Any:
+    """1 - limit, raised by the rounding of the limit: a rate that equals the limit is within it.
+
+    The raise is that of `slack`, below the difference of two rates of at most 2^30 items.
+    """
+    rounding = max(2.0**-40, float(np.finfo(limit.dtype).eps) / 2)
+    return numerics.namespace(limit).minimum(1 - limit + rounding, 1).astype(limit.dtype)
+
+
 _ERROR_BARS: dict[Metric, ErrorBars] = {
     roc_auc.record: ErrorBars("logit", rules.auc, finish=_finish_roc_auc),
     partial_auc.record: ErrorBars(
@@ -192,7 +226,10 @@ _ERROR_BARS: dict[Metric, ErrorBars] = {
         serves=_from_zero,
         share=_share_of_window,
         finish=_finish_partial_auc,
+        same_as=_roc_auc_if_whole,
     ),
     average_precision.record: ErrorBars("logit"),
     recall_at_fpr.record: ErrorBars("wilson", finish=_finish_recall),
+    sensitivity_at_specificity.record: ErrorBars("wilson", same_as=_recall_if_alone),
+    specificity_at_sensitivity.record: ErrorBars("wilson", of_negatives=True),
 }

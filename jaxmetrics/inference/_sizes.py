@@ -1,0 +1,69 @@
+"""How many observations the items of each class count as, under masks, weights and clusters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import all_concrete
+from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics.inference._influence.variance import Clusters
+
+
+class Sizes(NamedTuple):
+    """Effective sizes (sum w)^2 / sum w^2, each shaped to broadcast with values of a metric.
+
+    With clusters, the size of the clusters, each with the weight of its heaviest item. Items of
+    weight 0 and items that are masked count in none of them.
+    """
+
+    negatives: Array
+    positives: Array
+    all: Array
+
+
+def sizes_of(items: Items, ids: Clusters | None, ndim: int) -> Sizes:
+    """The sizes, with axes to broadcast with values of `ndim` axes, the batch's first."""
+    index, n_clusters = (None, 0) if ids is None else ids
+    return Sizes(*_sizes(items, index, n_clusters, ndim))
+
+
+@double_program("n_clusters", "ndim")
+def _sizes(items: Items, ids: Array | None, n_clusters: int, ndim: int) -> tuple[Array, ...]:
+    positives, negatives = class_weights(items)
+
+    def size(weights: Array) -> Array:
+        weights = weights.astype(jnp.float64)
+        if ids is not None:
+            rows = jnp.zeros((*weights.shape[:-1], n_clusters))
+            weights = rows.at[..., ids].max(weights)
+        # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
+        shares = numerics.divide(weights, jnp.max(weights, axis=-1, keepdims=True, initial=0), 0.0)
+        found = numerics.divide(jnp.sum(shares, axis=-1) ** 2, jnp.sum(shares**2, axis=-1), 0.0)
+        lacking = max(min(items.scores.ndim - 1, ndim) - found.ndim, 0)
+        found = found.reshape((1,) * lacking + found.shape)
+        return found.reshape(found.shape + (1,) * (ndim - found.ndim))
+
+    return size(negatives), size(positives), size(positives + negatives)
+
+
+def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | None:
+    """The smallest size in the batch of each class, or of the clusters, by name; None if traced."""
+    if not all_concrete(*(x for x in items[1:] if x is not None)):
+        return None
+    if ids is None and items.weights is None and items.amounts is None:
+        # Counts, by NumPy: a program takes longer than the sort of a small sample.
+        positive = np.asarray(items.labels) == 1
+        valid = True if items.where is None else np.asarray(items.where)
+        counts = {"positives": positive & valid, "negatives": ~positive & valid}
+        return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    negatives, positives, every = (
+        float(np.min(np.asarray(x), initial=np.inf)) for x in sizes_of(items, ids, len(batch))
+    )
+    return {"positives": positives, "negatives": negatives} if ids is None else {"clusters": every}
