@@ -210,5 +210,24 @@ def test_bad_input(name):
         apply(state, [0.1, 0.2], [0, 1], [0, 1], step_size=0.0)
     with pytest.raises(ValueError, match="n_slots must be at least 1"):
         INIT[name](0)
-    traced = jax.jit(lambda index: apply(state, [0.1, 0.2], [0, 1], index)[1])
-    assert (traced(jnp.array([0, 7]))[0] == -np.inf).all()
+    for other in (3, (state[0],), INIT["kl" if name == "cvar" else "cvar"](2)):
+        with pytest.raises(TypeError, match=rf"must be a {name}_partial_auc.State, got"):
+            apply(other, [0.1, 0.2], [0, 1], [0, 1])
+    with pytest.raises(TypeError, match=r"must be a kl_partial_auc.State, got int"):
+        KL.objective(3)
+
+
+@EVERY_LOSS
+def test_a_traced_index_without_a_slot_is_nan(name, rng):
+    """Also a negative one, which reads no other slot; that of a negative, or masked, is ignored."""
+    state = LOSSES[name](INIT[name](3), [0.1, 0.5, 0.2], [1, 1, 0], [0, 2, 1])[1]
+    scores, labels = np.array([0.3, 0.1, 0.2]), np.array([1, 1, 0])
+    of = jax.jit(lambda *given: LOSSES[name](state, scores, labels, given[0], where=given[1]))
+    where = np.array([True, False, True])
+    right = of(np.array([1, 1, 1]), where)[0]
+    for index in ([-1, 0, 0], [3, 0, 0], [-7, 0, 0]):
+        loss, after = of(np.array(index), where)
+        assert np.isnan(loss)
+        assert_allclose(after[0], state[0])
+    for index in ([1, -1, -1], [1, 9, 9]):
+        assert_allclose(of(np.array(index), where)[0], right)

@@ -119,11 +119,12 @@ def test_digits_are_exact(rng):
     weights = np.r_[rng.random(1000), rng.random(1000) * 1e6, 0, 1, 2.0**23, 2.0**-20]
     weights = weights.astype(np.float32)
     with jax.enable_x64(True):
-        digits = _counts.digits_of(jnp.asarray(weights))
-        found = _counts.total_of(digits)
-    assert (np.asarray(digits)[:, :-1] < 2**16).all()
+        digits, lost = _counts.split(jnp.asarray(weights))
+        found = _counts.total_of(jnp.stack(digits, axis=-1))
+    assert all((np.asarray(x) < 2**16).all() for x in digits[:-1])
     unit = 2.0**-32
     assert_array_equal(found, np.floor(weights.astype(np.float64) / unit) * unit)
+    assert_array_equal(lost, np.asarray(found) < weights)
 
 
 def test_counts_do_not_overflow():
@@ -554,7 +555,7 @@ def test_states_of_other_bins_are_refused(rng, monkeypatch):
     mixed = jax.tree.map(jnp.add, state, filled(other, scores, labels))
     with pytest.raises(ValueError, match="or one merged into it, is of other bins"):
         S.bounds(jm.roc_auc, mixed, bins=UNIFORM)
-    monkeypatch.setattr(S._state, "_is_ready", lambda array: False)
+    monkeypatch.setattr(S._state, "is_ready", lambda array: False)
     unseen = S.update(filled(UNIFORM, scores, labels), scores, labels, bins=other)
     for read in (S.table, partial(S.bounds, jm.roc_auc)):
         with pytest.raises(ValueError, match="or one merged into it, is of other bins"):
@@ -563,7 +564,7 @@ def test_states_of_other_bins_are_refused(rng, monkeypatch):
         S.merge(S.init(BINS["edges"]), state)
     with pytest.raises(ValueError, match=r"without weights and 20 bins, batch .*, with weights"):
         S.merge(state, S.init(UNIFORM, weighted=True))
-    assert S.merge(state, S.init(UNIFORM)).digits.shape == (2, 22, 2)
+    assert S.merge(state, S.init(UNIFORM)).digits.shape == (2, 24, 2)
 
 
 @pytest.mark.parametrize(
@@ -751,3 +752,184 @@ def test_exact_refuses_batches_that_change(rng):
         S.exact(jm.roc_auc, lambda: [(scores, labels), (scores.astype(float), labels)])
     with pytest.raises(ValueError, match="take one limit at a time"):
         S.exact(partial(jm.recall_at_fpr, max_fpr=[0.1, 0.2]), read(scores, labels))
+    with pytest.raises(TypeError, match="leave return_threshold out"):
+        precision = partial(METRICS["precision"], return_threshold=True)
+        S.exact(precision, read(scores, labels))
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_exact_refuses_what_can_be_read_once(again, rng):
+    """An iterator, and a function that returns the same one, whose first batch would be lost."""
+    once = read(*sample(rng))()
+    with pytest.raises((TypeError, ValueError), match="which can be read once"):
+        S.exact(jm.roc_auc, (lambda: once) if again else once)
+
+
+# Weights that are small or large, and sums that overflow.
+
+DISTINCT = np.linspace(0.001, 0.999, 300, dtype=np.float32)
+
+
+def small_weights(rng, scale):
+    labels = rng.random(300) < 0.3
+    weights = rng.random(300) ** 4 * scale
+    return rng.permuted(DISTINCT), labels, weights
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("scale", [1e-8, 3e-10])
+def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):
+    """Of weights near the unit of 2^-32 and below it; the right scale makes the bounds narrow."""
+    scores, labels, weights = small_weights(rng, scale)
+    value = METRICS[name](scores, labels, weights=weights)
+    widths = []
+    for weight_scale in (1.0, 2.0**-30):
+        bins = S.edges(DISTINCT, weight_scale=weight_scale)
+        low, high = S.bounds(
+            METRICS[name], filled(bins, scores, labels, weights=weights), bins=bins
+        )
+        assert low <= value <= high
+        widths.append(high - low)
+    assert widths[1] < 0.02 * widths[0] or name in ("threshold", "average precision")
+
+
+def test_weights_of_all_sizes(rng):
+    """NumPy's float64 as well: the exact value is within the bounds of 20 others' weights."""
+    for scale in (2.0**-64, 1e-9, 1e-6, 1.0, 1e9, 1e15):
+        scores, labels, weights = small_weights(rng, scale)
+        bins = S.edges(DISTINCT, weight_scale=2.0 ** round(np.log2(scale)))
+        state = filled(bins, scores, labels, weights=weights)
+        with jax.enable_x64(True):
+            low, high = S.bounds(jm.roc_auc, state, bins=bins)
+            value = jm.roc_auc(scores, labels, weights=weights)
+            tied = jm.roc_auc(S.table(state, bins=bins))
+            assert low <= value <= high < low + 1e-6
+            assert_allclose(tied, value, rtol=1e-6)
+            assert_allclose(S.table(state, bins=bins).positives.sum(), weights[labels].sum(), 1e-6)
+
+
+def test_weights_that_are_too_small_are_refused_or_nan(rng):
+    scores, labels, weights = small_weights(rng, 1e-9)
+    state = filled(UNIFORM, scores, labels, weights=weights)
+    with pytest.raises(ValueError, match="too small for weight_scale=1: rounding may have taken"):
+        S.table(state, bins=UNIFORM)
+    traced = jax.jit(lambda state: jm.roc_auc(S.table(state, bins=UNIFORM)))
+    assert np.isnan(traced(state))
+    assert (
+        S.bounds(jm.roc_auc, state, bins=UNIFORM).low
+        < S.bounds(jm.roc_auc, state, bins=UNIFORM).high
+    )
+
+
+def test_a_missing_score_of_a_small_weight_is_seen(rng):
+    state = S.init(UNIFORM, weighted=True)
+    scores, weights = np.array([0.1, 0.9, np.nan]), np.array([1.0, 1.0, 1e-30])
+    state = S.update(state, scores, [0, 1, 1], bins=UNIFORM, weights=weights)
+    assert np.isnan(jm.roc_auc(S.table(state, bins=UNIFORM)))
+
+
+def test_states_of_other_scales_are_refused(rng):
+    scores, labels, weights = small_weights(rng, 1.0)
+    other = S.uniform_bins(20, weight_scale=0.5)
+    assert other != UNIFORM
+    assert other == S.uniform_bins(20, weight_scale=0.5)
+    state, unlike = (
+        jax.block_until_ready(filled(bins, scores, labels, weights=weights))
+        for bins in (UNIFORM, other)
+    )
+    with pytest.raises(ValueError, match="is of other bins"):
+        S.table(state, bins=other)
+    with pytest.raises(ValueError, match="states are of different bins"):
+        S.merge(state, unlike)
+    for scale in (1e-6, 0.0, 2.0**65):
+        with pytest.raises(ValueError, match=r"power of two from 2\^-64 to 2\^64, got"):
+            S.float16_bins(weight_scale=scale)
+    with pytest.raises(TypeError, match="weight_scale must be a number"):
+        S.uniform_bins(20, weight_scale="1")
+
+
+READERS = {
+    "table": lambda s: S.table(s, bins=UNIFORM),
+    "bounds": lambda s: S.bounds(jm.roc_auc, s, bins=UNIFORM),
+    "items": S.n_items,
+    "merge": lambda s: S.merge(s, S.init(UNIFORM, weighted=s.digits.shape[-1] == 4)),
+    "update": lambda s: S.update(s, DISTINCT, DISTINCT > 0.5, bins=UNIFORM),
+}
+
+
+@pytest.mark.parametrize("weight", [None, 1e6, 1e15])
+def test_sums_that_overflow_are_refused(weight, rng):
+    """By merging a state with itself; until then counts are right, and after that NaN in jit."""
+    scores, labels, weights = small_weights(rng, 1.0)
+    weights = None if weight is None else np.full(300, weight)
+    traced = jax.jit(lambda s: (S.n_items(s), jm.roc_auc(S.table(s, bins=UNIFORM))))
+    state, n, right = filled(UNIFORM, scores, labels, weights=weights), 300, 0
+    for _ in range(60):
+        seen, area = traced(state)
+        if np.isnan(seen):
+            assert np.isnan(area)
+            break
+        assert float(seen) == n
+        assert not np.isnan(area)
+        state, n, right = S.State(S._state._merged(*[state.digits] * 2)), 2 * n, right + 1
+    assert right == {None: 39, 1e6: 19, 1e15: 0}[weight]
+    for read in READERS.values():
+        with pytest.raises(ValueError, match="the sums of the state have overflowed"):
+            read(jax.block_until_ready(S.State(jnp.copy(state.digits))))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sum_of_many_states(weighted, rng):
+    """Of 16,384 it is right, and of more it is refused, on whatever device they are added."""
+    scores, labels, weights = small_weights(rng, 1.0)
+    state = filled(UNIFORM, scores, labels, weights=weights if weighted else None)
+    for m in (16_384, 16_385, 1 << 20, 1 << 27):
+        summed = S.State(state.digits * m)
+        if m <= 16_384:
+            assert S.n_items(summed) == 300 * m
+            one, many = (S.table(x, bins=UNIFORM) for x in (state, summed))
+            assert_array_equal(one.positives * m, many.positives)
+            assert S.n_items(S.merge(summed, state)) == 300 * (m + 1)
+        else:
+            for read in READERS.values():
+                with pytest.raises(ValueError, match="at most 16,384 states are added by"):
+                    read(jax.block_until_ready(S.State(jnp.copy(summed.digits))))
+
+
+def test_a_state_that_update_has_taken(rng):
+    """The error says which state to use."""
+    state = S.init(UNIFORM)
+    S.update(state, DISTINCT, DISTINCT > 0.5, bins=UNIFORM)
+    for read in READERS.values():
+        with pytest.raises(ValueError, match="use the state that update returned"):
+            read(state)
+    mean = M.init()
+    M.update(mean, DISTINCT)
+    for read in (M.result, lambda s: M.update(s, DISTINCT), lambda s: M.merge(M.init(), s)):
+        with pytest.raises(ValueError, match="use the state that update returned"):
+            read(mean)
+
+
+@pytest.mark.parametrize(("mean", "spread"), [(1e4, 1.0), (6e4, 1e-2), (1e4, 0.0), (0.0, 1.0)])
+def test_a_standard_error_far_from_0(mean, spread, rng):
+    values = (mean + spread * rng.normal(size=1000)).astype(np.float32)
+    kept = values.astype(float)
+    with jax.enable_x64(True):
+        found = M.result(M.merge(M.update(M.init(), values), M.update(M.init(), -values[:0])))
+        assert_allclose(found.mean, kept.mean(), rtol=1e-9)
+        expected = np.sqrt(np.sum((kept - kept.mean()) ** 2) / 999 / 1000)
+        assert_allclose(found.standard_error, expected, rtol=1e-7, atol=0)
+
+
+def test_means_that_overflow():
+    state = M.update(M.init(), np.full(1000, 2.0**16, np.float32))
+    traced = jax.jit(M.result)
+    for _ in range(21):
+        assert M.result(state).mean == traced(state).mean == 2.0**16
+        assert M.result(state).standard_error == 0
+        state = M.merge(state, state)
+    full = M._merged(state.digits, state.digits)
+    assert np.isnan(traced(M.State(full))).all()
+    for read in (M.result, lambda s: M.merge(M.init(), s), lambda s: M.update(s, np.zeros(1000))):
+        with pytest.raises(ValueError, match="the sums of the state have overflowed"):
+            read(jax.block_until_ready(M.State(jnp.copy(full))))

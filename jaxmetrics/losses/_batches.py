@@ -61,6 +61,15 @@ def empty_slots(n_slots: int) -> Array:
     return jnp.full(n_slots, EMPTY, numerics.default_float())
 
 
+def check_state(state: Any, kind: type, module: str) -> None:
+    """Refuse anything but a state of the loss in this module."""
+    if not isinstance(state, kind):
+        raise TypeError(
+            f"state must be a {module}.State, got {type(state).__name__}: write "
+            f"{module}.init(n_slots)"
+        )
+
+
 def apply_step(
     step: Step,
     numbers: dict[str, Any],
@@ -93,7 +102,10 @@ def _apply(
     index: Array,
     slots: Array,
 ) -> tuple[Array, Array]:
-    undefined = refused(items, of_pairs | numbers)
+    there = (index >= 0) & (index < len(slots))
+    homeless = ~there & (items.labels == 1)
+    homeless = homeless if items.where is None else homeless & items.where
+    undefined = refused(items, of_pairs | numbers) | jnp.any(homeless)
     row = rows_of_items(items, undefined)
     dtype = row.scores.dtype
     of_pairs, numbers = jax.tree.map(lambda x: jnp.asarray(x, dtype), (of_pairs, numbers))
@@ -103,11 +115,11 @@ def _apply(
         numerics.divide(x, jnp.sum(x), 0.0) for x in (row.positives, row.negatives)
     )
     pairs = Pairs(losses, positives, negatives, row)
+    index = jnp.where(there, index, len(slots))  # a negative one would count from the end
     held = slots.at[index].get(mode="fill", fill_value=EMPTY).astype(dtype)
     values, now = step(pairs, held, **numbers)
     counts = (row.positives > 0) & jnp.any(row.negatives > 0)
     loss = jnp.sum(jnp.where(counts, pairs.positives * values, 0))
-    kept = counts & (index >= 0)
-    target = jnp.where(kept, index, len(slots))  # out of range, so dropped
+    target = jnp.where(counts, index, len(slots))  # out of range, so dropped
     now = lax.stop_gradient(now).astype(slots.dtype)
     return jnp.where(undefined, jnp.nan, loss), slots.at[target].set(now, mode="drop")

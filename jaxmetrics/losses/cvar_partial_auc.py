@@ -18,7 +18,7 @@ from jax import lax
 
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._areas import surrogate_numbers
-from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, empty_slots
+from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, check_state, empty_slots
 from jaxmetrics.losses._rows import order_of, permuted
 from jaxmetrics.losses._top_set import edge_set
 
@@ -98,12 +98,12 @@ def apply(
       The objective at the present thresholds, as a mean over the batch's positives, and the state.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; scores have leading axes (use
-        `vmap`), or the index of a positive has no slot.
+      TypeError, ValueError: as the conventions list under Errors; state is not a State of this
+        loss, scores have leading axes (use `vmap`), or the index of a positive has no slot.
 
-    If a class is absent, the loss and its gradient are 0. If a valid score is NaN, or a traced
-    label, weight or option is invalid, the loss is NaN. In both cases the state does not change.
-    Nothing is stored for a traced index that has no slot. The loss can be differentiated in
+    If a class is absent, the loss and its gradient are 0. If a valid score is NaN, a traced label,
+    weight or option is invalid, or the traced index of a positive has no slot, the loss is NaN. In
+    both cases the state does not change. The loss can be differentiated in
     forward and reverse mode, any number of times, with the thresholds held fixed. Time and memory
     O(n^2) for a batch of n items.
 
@@ -119,6 +119,7 @@ def apply(
     Reference: that of `jaxmetrics.losses.cvar_partial_auc`.
     """
     numbers = {"max_fpr": max_fpr, "step_size": step_size}
+    check_state(state, State, "cvar_partial_auc")
     batch = Batch(scores, labels, index, weights, where)
     pair = surrogate, surrogate_numbers(surrogate, margin, temperature)
     loss, thresholds = apply_step(_tail_mean, numbers, state.thresholds, batch, *pair)

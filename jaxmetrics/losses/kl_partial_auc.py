@@ -23,7 +23,7 @@ from jax import lax
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._areas import surrogate_numbers
-from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, empty_slots
+from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, check_state, empty_slots
 
 __all__ = ["State", "apply", "init", "objective"]
 
@@ -102,12 +102,12 @@ def apply(
       The loss, which estimates the objective over the batch's positives, and the state.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; scores have leading axes (use
-        `vmap`), or the index of a positive has no slot.
+      TypeError, ValueError: as the conventions list under Errors; state is not a State of this
+        loss, scores have leading axes (use `vmap`), or the index of a positive has no slot.
 
-    If a class is absent, the loss and its gradient are 0. If a valid score is NaN, or a traced
-    label, weight or option is invalid, the loss is NaN. In both cases the state does not change.
-    Nothing is stored for a traced index that has no slot. The loss can be differentiated in
+    If a class is absent, the loss and its gradient are 0. If a valid score is NaN, a traced label,
+    weight or option is invalid, or the traced index of a positive has no slot, the loss is NaN. In
+    both cases the state does not change. The loss can be differentiated in
     forward and reverse mode, any number of times, with u and the exponentials held fixed. Time and
     memory O(n^2) for a batch of n items.
 
@@ -124,6 +124,7 @@ def apply(
     Reference: that of `jaxmetrics.losses.kl_partial_auc`.
     """
     numbers = {"kl_weight": kl_weight, "step_size": step_size}
+    check_state(state, State, "kl_partial_auc")
     batch = Batch(scores, labels, index, weights, where)
     pair = surrogate, surrogate_numbers(surrogate, margin, temperature)
     loss, log_means = apply_step(_soft_maximum, numbers, state.log_means, batch, *pair)
@@ -143,7 +144,8 @@ def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
       `[]`, in units of the loss of a pair. NaN before the first batch with both classes.
 
     Raises:
-      TypeError, ValueError: kl_weight is not a number, or not above 0.
+      TypeError, ValueError: state is not a State of this loss, or kl_weight is not a number above
+        0.
 
     Time O(n_slots).
 
@@ -156,6 +158,7 @@ def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
 
     Reference: that of `jaxmetrics.losses.kl_partial_auc`.
     """
+    check_state(state, State, "kl_partial_auc")
     weight = jnp.asarray(checks.check_loss_options({"kl_weight": kl_weight})["kl_weight"])
     return weight * jnp.mean(state.log_means, where=state.log_means > EMPTY)
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import Array
+from jaxmetrics._roc.metric import choose
 from jaxmetrics.streaming._bins import Bins, float16_bins
 from jaxmetrics.streaming._state import State, init, merge, update
 from jaxmetrics.streaming._tables import table
@@ -48,6 +49,7 @@ def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
 
     Reference: J. Heek and others, "Flax: a neural network library and ecosystem for JAX", 2024.
     """
+    choose(metric)  # refuses what is no metric now, not when the stream has been read
     return _nnx_class()(metric, float16_bins() if bins is None else bins, weighted)
 
 
@@ -114,6 +116,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
     Reference: The CLU authors, "Common loop utils", 2024.
     """
     checks.check_flag("weighted", weighted)
+    choose(metric)  # refuses what is no metric now, not when the stream has been read
     import flax.struct
     from clu import metrics
 

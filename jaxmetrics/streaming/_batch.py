@@ -1,10 +1,12 @@
-"""The leading axes of a state: those of the arrays that update it."""
+"""The array of a state: its leading axes, and whether it is still there."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from jaxmetrics._base.host import is_concrete
 
 
 def check_batch_shape(batch_shape: tuple[int, ...]) -> None:
@@ -21,3 +23,17 @@ def check_batch(arrays: Any, batch: tuple[int, ...]) -> None:
             f"the leading axes must be those of the state, {list(batch)}, got {list(given)}: write "
             f"batch_shape={given} in init"
         )
+
+
+def check_not_used_up(digits: Any) -> None:
+    """Refuse a state whose buffer an `update` has taken."""
+    if is_concrete(digits) and getattr(digits, "is_deleted", bool)():
+        raise ValueError(
+            "an update has taken the memory of this state: use the state that update returned"
+        )
+
+
+def is_ready(digits: Any) -> bool:
+    """Whether a state can be looked at without waiting for a device."""
+    ready = getattr(digits, "is_ready", None)  # a NumPy array has none
+    return ready is None or bool(ready())

@@ -1,9 +1,10 @@
-"""The bins of a stream: which scores are counted together."""
+"""The bins of a stream: which scores are counted together, and in which unit weights are."""
 
 from __future__ import annotations
 
+import math
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,21 +16,24 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 
 _MOST = 1 << 24  # bins
+_LEAST_SCALE, _LARGEST_SCALE = 2.0**-64, 2.0**64
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of scores, in ascending order; hashable, and equal if kind and lower are.
+    """Bins of scores, in ascending order; hashable, and equal if kind, lower and scale are.
 
     Attributes:
       lower: `[n]` float32, the lowest score of each bin; -inf for the first.
       kind: the rule that finds the bin of a score: "float16", "uniform" or "edges".
-      fingerprint: a hash of kind and lower; states carry it.
+      fingerprint: a hash of the other attributes; states carry it.
+      weight_scale: a power of two. Weights are counted in units of weight_scale 2^-32.
     """
 
     lower: HostArray = field(repr=False)
     kind: str
     fingerprint: int
+    weight_scale: float = 1.0
 
     @property
     def n(self) -> int:
@@ -39,23 +43,33 @@ class Bins:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bins) and (
             self is other
-            or (self.fingerprint == other.fingerprint and np.array_equal(self.lower, other.lower))
+            or (
+                (self.fingerprint, self.weight_scale) == (other.fingerprint, other.weight_scale)
+                and np.array_equal(self.lower, other.lower)
+            )
         )
 
     def __hash__(self) -> int:
         return hash((self.kind, self.fingerprint))
 
 
-def float16_bins() -> Bins:
+def float16_bins(*, weight_scale: float = 1.0) -> Bins:
     """One bin for each number of float16: for scores whose range is not known.
 
     bin of s = the float16 nearest to s, ties to even. A bin is 2^-11 to 2^-10 of s wide, for
     probabilities at most 2^-11, and 2^-24 near 0.
 
+    Args:
+      weight_scale: a power of two near the largest weights, for states with weights. They count
+        weights in units of weight_scale 2^-32, and their sums stay below weight_scale 2^47.
+
     Returns:
       65,536 Bins. 2,047 of them stay empty: those of float16's NaN and of -0, which counts as 0.
 
-    A state of these bins takes 1 MB, or 2 MB with weights. Nothing is NaN, nothing is raised.
+    Raises:
+      TypeError, ValueError: weight_scale is not a power of two from 2^-64 to 2^64.
+
+    A state of these bins takes 1 MB, or 2 MB with weights. Nothing is NaN.
 
     Example:
       >>> import jaxmetrics as jm
@@ -64,10 +78,10 @@ def float16_bins() -> Bins:
 
     Reference: IEEE 754-2008, binary16.
     """
-    return _FLOAT16
+    return _scaled(_FLOAT16, weight_scale)
 
 
-def uniform_bins(n: int, low: float = 0.0, high: float = 1.0) -> Bins:
+def uniform_bins(n: int, low: float = 0.0, high: float = 1.0, *, weight_scale: float = 1.0) -> Bins:
     """Bins of equal width from low to high.
 
     bin of s = floor(n (s - low) / (high - low)). The first bin also holds the scores below low,
@@ -77,14 +91,15 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0) -> Bins:
       n: number of bins.
       low: lower end of the first bin.
       high: upper end of the last bin.
+      weight_scale: as in `float16_bins`.
 
     Returns:
       n Bins.
 
     Raises:
       TypeError: n is not an int.
-      ValueError: n is below 1 or above 2^24, low is not below high, or float32 has too few numbers
-        between them for n bins.
+      ValueError: n is below 1 or above 2^24, low is not below high, float32 has too few numbers
+        between them for n bins, or weight_scale is not a power of two.
 
     Time and memory O(n). Nothing is NaN.
 
@@ -100,14 +115,11 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0) -> Bins:
     if not -np.inf < low < high < np.inf:
         raise ValueError(f"low must be below high, and both finite, got {low} and {high}")
     ends = low + (high - low) * np.arange(1, n) / n
-    return _bins(
-        ends,
-        "uniform",
-        f"float32 has too few numbers from {low} to {high} for {n} bins: write a smaller n",
-    )
+    refusal = f"float32 has too few numbers from {low} to {high} for {n} bins: write a smaller n"
+    return _scaled(_bins(ends, "uniform", refusal), weight_scale)
 
 
-def edges(array: ArrayLike) -> Bins:
+def edges(array: ArrayLike, *, weight_scale: float = 1.0) -> Bins:
     """Bins that begin at the given scores.
 
     bin of s = number of edges <= s. The first bin holds the scores below the first edge.
@@ -115,13 +127,15 @@ def edges(array: ArrayLike) -> Bins:
     Args:
       array: `[m]`, finite and ascending. `jaxmetrics.streaming.quantile_bins` finds edges that
         suit a first batch.
+      weight_scale: as in `float16_bins`.
 
     Returns:
       m + 1 Bins.
 
     Raises:
       TypeError: array is traced, or does not hold real numbers.
-      ValueError: array is not `[m]`, is not finite, or does not ascend in float32.
+      ValueError: array is not `[m]`, is not finite, or does not ascend in float32, or weight_scale
+        is not a power of two.
 
     Time and memory O(m). Nothing is NaN.
 
@@ -137,10 +151,11 @@ def edges(array: ArrayLike) -> Bins:
         raise ValueError(f"edges must be [m] with m of at least 1, got {list(host.shape)}")
     if not np.isfinite(host).all():
         raise ValueError("edges must be finite: the first and the last bin have no end")
-    return _bins(host, "edges", "edges must ascend in float32: write np.unique(np.float32(array))")
+    refusal = "edges must ascend in float32: write np.unique(np.float32(array))"
+    return _scaled(_bins(host, "edges", refusal), weight_scale)
 
 
-def quantile_bins(scores: ArrayLike, n: int) -> Bins:
+def quantile_bins(scores: ArrayLike, n: int, *, weight_scale: float = 1.0) -> Bins:
     """Bins that each hold about the same number of these scores, such as of a first batch.
 
     edges = the quantiles of scores at 1 / n, 2 / n, ..., (n - 1) / n, without repetition.
@@ -148,13 +163,14 @@ def quantile_bins(scores: ArrayLike, n: int) -> Bins:
     Args:
       scores: of any shape; NaN and infinite scores are left out.
       n: largest number of bins.
+      weight_scale: as in `float16_bins`.
 
     Returns:
       Bins; fewer than n where scores tie.
 
     Raises:
       TypeError: scores are traced, or n is not an int.
-      ValueError: n is below 2, or no score is finite.
+      ValueError: n is below 2, no score is finite, or weight_scale is not a power of two.
 
     Time O(m log m) for m scores. Nothing is NaN.
 
@@ -173,7 +189,7 @@ def quantile_bins(scores: ArrayLike, n: int) -> Bins:
             f"n must be at least 2 and scores not empty, got n={n}, {host.size} finite scores"
         )
     found = np.unique(np.quantile(host, np.arange(1, n) / n, method="higher"))
-    return _bins(found, "edges", "")
+    return _scaled(_bins(found, "edges", ""), weight_scale)
 
 
 def _known(name: str, value: ArrayLike, dtype: Any) -> HostArray:
@@ -197,7 +213,26 @@ def _bins(ends: HostArray, kind: str, refusal: str) -> Bins:
 
 def _of_lower(lower: HostArray, kind: str) -> Bins:
     lower.flags.writeable = False
-    return Bins(lower, kind, zlib.crc32(lower.tobytes() + kind.encode()) & 0x7FFFFFFF)
+    return Bins(lower, kind, _hash(lower.tobytes() + kind.encode()))
+
+
+def _scaled(bins: Bins, weight_scale: float) -> Bins:
+    """The bins with another unit of weights."""
+    if weight_scale == 1.0:
+        return bins
+    scale = checks.check_nonnegative("weight_scale", weight_scale)
+    if not (_LEAST_SCALE <= scale <= _LARGEST_SCALE and math.frexp(scale)[0] == 0.5):
+        near = min(max(round(math.log2(scale or 1.0)), -64), 64)
+        raise ValueError(
+            f"weight_scale must be a power of two from 2^-64 to 2^64, got {weight_scale:g}: write "
+            f"weight_scale=2.0**{near}"
+        )
+    parts = f"{bins.fingerprint} {scale.hex()}"
+    return replace(bins, fingerprint=_hash(parts.encode()), weight_scale=scale)
+
+
+def _hash(content: bytes) -> int:
+    return zlib.crc32(content) & 0x7FFFFFFF
 
 
 def bin_of(bins: Bins, scores: Array) -> Array:

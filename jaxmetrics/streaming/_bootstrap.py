@@ -156,7 +156,7 @@ def _values(
     """Values of resamples `[n, bins]`, one after the other: each fits the cache."""
 
     def of_one(counts: tuple[Array, Array]) -> Any:
-        values = of_bins(chosen, arrays, Counted(*counts, *levels, undefined))
+        values = of_bins(chosen, arrays, Counted(*counts, *levels, undefined, jnp.zeros(2)))
         return jax.tree.map(
             lambda x: jnp.where(undefined, jnp.nan, jnp.asarray(x, jnp.float64)), values
         )

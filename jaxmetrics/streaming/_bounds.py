@@ -42,12 +42,15 @@ def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = F
 
     Returns:
       Bounds `[...]`, rounded outwards. They contain the metric of the scores in float32, for any
-      data, weights, ties and merges, without an error rate. They do not cover sampling error:
-      `interval` does.
+      data, weights, ties and merges, without an error rate. They allow for what rounding may have
+      taken from weights; with a fitting `weight_scale` of the bins that is next to nothing. Within
+      a program that is traced in 32 bits, JAX itself rounds weights to float32 before. They do not
+      cover sampling error: `interval` does.
 
     Raises:
       TypeError: state is not a State, or bins are not Bins.
-      ValueError: the state has other bins, or bounds of the metric are not known.
+      ValueError: the state has other bins, its sums have overflowed, or bounds of the metric are
+        not known.
 
     NaN where the metric is undefined, or an item has no score. Time and memory O(bins).
 

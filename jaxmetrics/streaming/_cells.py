@@ -205,6 +205,29 @@ class Cells:
         return ScoreTable(thresholds, positives, negatives)  # type: ignore[arg-type]
 
 
+def from_the_start(batches: Batches) -> Batches:
+    """`batches`, refused where it is no function, or returns an iterator a second time."""
+    if not callable(batches):
+        raise TypeError(
+            f"batches must be a function that returns all batches, got {type(batches).__name__}, "
+            "which can be read once: write def batches(): yield scores, labels"
+        )
+    before: list[Any] = []
+
+    def checked() -> Iterable[tuple[Any, ...]]:
+        found = batches()
+        if any(found is x for x in before):
+            raise ValueError(
+                "batches() must return all batches each time, got the same "
+                f"{type(found).__name__} twice, which can be read once: open the data in batches()"
+            )
+        if isinstance(found, Iterator):
+            before[:] = [found]
+        return found
+
+    return checked
+
+
 def check_same(before: int, after: int) -> None:
     """Refuse batches that differ between passes."""
     if before != after:

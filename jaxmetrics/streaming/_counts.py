@@ -1,16 +1,22 @@
 """Sums in 32-bit integers that merge by `+` and neither overflow nor lose an increment.
 
 A sum is a row of digits of base 2^16, the lowest first, each in an int32. Counts have two digits
-and the unit 1; sums of weights have four and the unit 2^-32. A digit has room for 2^15 times its
-base: as many states may be added, leaf by leaf, before the digits are carried. A sum of integers
-does not depend on the order.
+and the unit 1; sums of weights have four and the unit 2^-32, times a scale that is a power of two.
+A sum of integers does not depend on the order.
 
-The highest digit has 31 bits: counts are exact up to 2^47, 1.4e14 items, and sums of weights up to
-2^47 as well. The part of a weight below 2^-32 is dropped; float32 weights from 2^-8 to 2^24 have no
-such part. Sums of squares have a fifth digit, and reach 2^63.
+The highest digit has 31 bits: counts are exact up to 2^47, 1.4e14 items, and sums of weights reach
+2^47 as well. The part of a weight below the unit is dropped; float32 weights from 2^-8 to 2^24 have
+no such part. Both numbers are in units of the scale.
+
+Each state also counts the room that it uses: the 14 highest bits of its highest digit, plus 1.
+States are added leaf by leaf, and so are these counts. A total of at most 2^14 proves that no digit
+has overflowed: there are at most 2^14 states, whose lower digits add up to less than 2^31, and so
+do their highest ones.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,14 +27,18 @@ from jaxmetrics._base.types import Array, HostArray
 BITS = 16
 DIGITS_OF_COUNTS = 2
 DIGITS_OF_WEIGHTS = 4
-DIGITS_OF_SQUARES = 5
-_UNIT = 2.0**-32  # of weights
-_ROOM = 1 << (31 - BITS - 1)  # how many digits may be added to one before it is carried
+UNIT = 2.0**-32  # of weights
+LARGEST = 2.0**46  # of the weights of a batch
+ROOM = 1 << (31 - BITS - 1)  # how many digits may be added to one before it is carried
+_FULL = ROOM + 1  # the room used of a state that has overflowed
 
 
-def digits_of(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> Array:
-    """`[..., digits]` of weights that are not negative; each step is exact in float32."""
-    place = 2.0 ** (BITS * (n_digits - 1)) * _UNIT  # of the highest digit
+def split(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> tuple[list[Array], Array]:
+    """The digits of weights that are not negative, and which weights lost a part below 2^-32.
+
+    Each step is exact in float32.
+    """
+    place = 2.0 ** (BITS * (n_digits - 1)) * UNIT  # of the highest digit
     high = jnp.floor(weights / place)
     rest = (weights - high * place) / place * 2.0**BITS
     digits = [high]
@@ -36,7 +46,21 @@ def digits_of(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> Array:
         digit = jnp.floor(rest)
         digits.append(digit)
         rest = (rest - digit) * 2.0**BITS
-    return jnp.stack(digits[::-1], axis=-1).astype(jnp.int32)
+    return [x.astype(jnp.int32) for x in digits[::-1]], rest > 0
+
+
+def room_used(a: Array, b: Array, overflow: Array | bool) -> Array:
+    """The room that a state uses, from the highest digits of its sums.
+
+    A digit that overflows once, by a batch or by another state, is negative.
+    """
+    full = overflow | (jnp.minimum(a, b) < 0)
+    return jnp.where(full, _FULL, (jnp.maximum(a, b) >> (BITS + 1)) + 1)
+
+
+def is_full(used: Any) -> Any:
+    """Whether a digit may have overflowed, from the room that is used."""
+    return (used < 0) | (used >= _FULL)
 
 
 def carried(digits: Array) -> Array:
@@ -61,11 +85,11 @@ def added(sums: Array, slots: Array, digits: Array) -> Array:
     Digits are carried each time that they have no room for more items.
     """
     n = len(slots)
-    if n <= _ROOM:
+    if n <= ROOM:
         return carried(sums.at[slots].add(digits, mode="drop"))
-    fill = -n % _ROOM
-    slots = jnp.pad(slots, (0, fill), constant_values=len(sums)).reshape(-1, _ROOM)
-    parts = jnp.pad(digits, ((0, fill), (0, 0))).reshape(-1, _ROOM, digits.shape[-1])
+    fill = -n % ROOM
+    slots = jnp.pad(slots, (0, fill), constant_values=len(sums)).reshape(-1, ROOM)
+    parts = jnp.pad(digits, ((0, fill), (0, 0))).reshape(-1, ROOM, digits.shape[-1])
 
     def step(sums: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
         return carried(sums.at[part[0]].add(part[1], mode="drop")), None
@@ -74,9 +98,33 @@ def added(sums: Array, slots: Array, digits: Array) -> Array:
     return total
 
 
+def summed(digits: list[Array], n_digits: int) -> Array:
+    """`[..., n_digits]`, the sum over items of digits `[..., n]`, each below 2^20."""
+
+    def of_parts(x: Array) -> Array:
+        fill = -x.shape[-1] % _AT_ONCE
+        padded = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, fill)])
+        return jnp.sum(padded.reshape(*x.shape[:-1], -1, _AT_ONCE), axis=-1, dtype=jnp.int32)
+
+    while True:
+        digits = [of_parts(x) for x in digits]
+        digits += [jnp.zeros_like(digits[0])] * (n_digits - len(digits))
+        parts = carried(jnp.stack(digits, axis=-1))
+        if parts.shape[-2] <= 1:
+            return jnp.sum(parts, axis=-2, dtype=jnp.int32)
+        digits = [parts[..., i] for i in range(n_digits)]
+
+
+_AT_ONCE = 1 << 11
+
+
 def total_of(digits: Array) -> Array:
     """The sums in float64; callers trace it in double precision."""
+    return whole(digits) * (1.0 if digits.shape[-1] == DIGITS_OF_COUNTS else UNIT)
+
+
+def whole(digits: Array) -> Array:
+    """The sums in float64, in units of the lowest digit."""
     places = 2.0 ** (BITS * jnp.arange(digits.shape[-1], dtype=jnp.float64))
-    unit = 1.0 if digits.shape[-1] == DIGITS_OF_COUNTS else _UNIT
-    total: Array = jnp.sum(digits.astype(jnp.float64) * places, axis=-1) * unit
+    total: Array = jnp.sum(digits.astype(jnp.float64) * places, axis=-1)
     return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics.streaming._columns import lost_of
 from jaxmetrics.streaming._question import Held
 from jaxmetrics.streaming._tables import descending, in_bins, undefined_of
 
@@ -27,6 +28,8 @@ class Counted(NamedTuple):
       lowest: `[bins]`, the lower end of each.
       highest: `[bins]`, the upper end of each.
       undefined: `[]`, whether metrics are NaN.
+      lost: `[2]`, how much larger the weights of the negatives and of the positives may be than the
+        sums of the bins.
     """
 
     positives: Array
@@ -34,13 +37,15 @@ class Counted(NamedTuple):
     lowest: Array
     highest: Array
     undefined: Array
+    lost: Array
 
 
 def counted(held: Held, ignore_nan: bool) -> Counted:
     """What the bins `[..., bins]` of states hold."""
     positives, negatives = descending(held.digits)
     lowest, highest = (jnp.broadcast_to(x, positives.shape) for x in held.levels)
-    return Counted(positives, negatives, lowest, highest, undefined_of(held.digits, ignore_nan))
+    undefined = undefined_of(held.digits, ignore_nan)
+    return Counted(positives, negatives, lowest, highest, undefined, lost_of(held.digits))
 
 
 def of_each(function: Callable[[Counted], R], states: Counted) -> R:
@@ -48,22 +53,70 @@ def of_each(function: Callable[[Counted], R], states: Counted) -> R:
     return numerics.over_batch(function, states.undefined.ndim)(states)
 
 
+# With weights, rounding may have taken up to `lost` from the items of a class, wherever they are.
+# A metric of the ROC curve is lowest if negatives lost it above all bins and positives below all of
+# them: each point of the curve is then furthest from the corner. It is highest the other way round.
+
+
 def ends_by_order(value: Value, bins: Counted, weighted: bool) -> Array:
     """`[3, ...]`: negatives above positives in each bin, ties, and positives above negatives."""
-    return _of_tables(value, in_bins(*bins[:2], bins.lowest, bins.undefined))
-
-
-def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
-    """The same for a threshold: scores are at the lower, or upper, ends of their bins."""
-    _, even, best = in_bins(*bins[:2], bins.lowest, bins.undefined)
-    worst, _, _ = in_bins(*bins[:2], bins.highest, bins.undefined)
-    return _of_tables(value, (best, even, worst))
+    low, even, high = in_bins(*bins[:2], bins.lowest, bins.undefined)
+    if weighted:
+        negatives, positives = bins.lost
+        low = _with(low, above=(0, negatives), below=(positives, 0))
+        high = _with(high, above=(positives, 0), below=(0, negatives))
+    return _of_tables(value, (low, even, high))
 
 
 def ends_by_precision(value: Value, bins: Counted, weighted: bool) -> Array:
+    """The same for a metric of precision and recall.
+
+    At the low end lost positives lower the recall, but not the precision where all is flagged.
+    """
+    low, even, high = in_bins(*bins[:2], bins.lowest, bins.undefined)
+    if weighted:
+        negatives, positives = bins.lost
+        n_negative, n_positive = jnp.sum(bins.negatives) + negatives, jnp.sum(bins.positives)
+        beside = numerics.divide(n_negative * positives, n_positive, jnp.inf)
+        beside = jnp.where(positives > 0, beside, 0)
+        low = _with(low, above=(0, negatives), below=(positives, beside))
+        high = _with(high, above=(positives, 0), below=(0, negatives))
+    return _of_tables(value, (low, even, high))
+
+
+def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
+    """The same for a threshold: scores are at the lower, or upper, ends of their bins.
+
+    Where positives may be lost, one may be in any bin, and the threshold at its score.
+    """
+    positives, negatives = bins[:2]
+    _, even, best = in_bins(positives, negatives, bins.lowest, bins.undefined)
+    worst, _, _ = in_bins(positives, negatives, bins.highest, bins.undefined)
+    if weighted:
+        more, anywhere = bins.lost
+        _, _, best = in_bins(positives + anywhere, negatives, bins.lowest, bins.undefined)
+        best, worst = _with(best, below=(0, more)), _with(worst, above=(0, more))
+    return _of_tables(value, (best, even, worst))
+
+
+def ends_by_mean_precision(value: Value, bins: Counted, weighted: bool) -> Array:
     """The same for average precision, at whose low end the positives do not tie."""
-    low = _least_precision(bins.positives, bins.negatives, weighted)
-    return ends_by_order(value, bins, weighted).at[0].set(low)
+    more, lost = bins.lost
+    found = ends_by_order(value, bins, weighted)
+    if not weighted:
+        return found.at[0].set(_least_precision(bins.positives, bins.negatives, weighted))
+    low = _least_precision(bins.positives, bins.negatives.at[0].add(more), weighted)
+    total = jnp.sum(bins.positives)
+    return found.at[0].set(low * numerics.divide(total, total + lost, 0.0))
+
+
+def _with(
+    table: ScoreTable, *, above: tuple[Any, Any] = (0, 0), below: tuple[Any, Any] = (0, 0)
+) -> ScoreTable:
+    """The table with more positives and negatives in its first row, and in its last one."""
+    columns = (table.positives, table.negatives)
+    more = (x.at[0].add(a).at[-1].add(b) for x, a, b in zip(columns, above, below, strict=True))
+    return ScoreTable(table.thresholds, *more)
 
 
 def _of_tables(value: Value, tables: tuple[ScoreTable, ...]) -> Array:

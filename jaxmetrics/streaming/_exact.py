@@ -17,7 +17,7 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.metric import MetricLike, Options, choose
 from jaxmetrics._roc.table import evaluate
-from jaxmetrics.streaming._cells import Batches, Cells, Keep, Limits, check_same
+from jaxmetrics.streaming._cells import Batches, Cells, Keep, Limits, check_same, from_the_start
 from jaxmetrics.streaming._metrics import streamed
 
 
@@ -38,7 +38,7 @@ def exact(
       metric: as for `bounds`, with one value.
       batches: a function that returns all batches, each `(scores, labels)` or
         `(scores, labels, weights)` with arrays `[n]`. It is called once a pass, and once more to
-        see the dtype of the first batch.
+        see the dtype of the first batch; each time it must return the batches from the start.
       memory_items: number of items that may be in memory besides a batch; fewer make more passes.
       ignore_nan: leave out items without a score; by default they make the value NaN.
 
@@ -46,8 +46,9 @@ def exact(
       `[]`, in JAX's default float.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; a batch is not a tuple, scores
-        change their dtype, batches differ between passes, or bounds of the metric are not known.
+      TypeError, ValueError: as the conventions list under Errors; batches is not a function, or
+        returns an iterator that it has returned before; a batch is not a tuple, scores change their
+        dtype, batches differ between passes, or bounds of the metric are not known.
 
     NaN where the metric is undefined, or an item has no score. Time O(passes n log(cells)), with
     about 1 + (items of cells that matter) / memory_items passes.
@@ -65,10 +66,10 @@ def exact(
     """
     chosen, arrays = choose(metric)
     known = streamed(chosen, arrays)
-    chosen.refuse_tree(arrays, 1)
+    chosen.refuse_tree(arrays, 1)  # as a cell that is not sorted has no threshold of an item
     checks.check_count("memory_items", memory_items)
     checks.check_flag("ignore_nan", ignore_nan)
-    limits = _limits(arrays)
+    limits, batches = _limits(arrays), from_the_start(batches)
     cells = Cells.initial(batches)
     cells.count(batches)
     n_items, n_nan = cells.counts.sum(), cells.n_nan

@@ -31,6 +31,7 @@ from jaxmetrics.streaming._cells import (
 from jaxmetrics.streaming._ends import (
     Counted,
     Value,
+    ends_by_mean_precision,
     ends_by_order,
     ends_by_precision,
     ends_by_score,
@@ -86,10 +87,10 @@ _STREAMED: dict[Metric, Streamed] = {
     recall_at_fpr.record: Streamed(matters=order_matters_at_limit, methods=("step", "linear")),
     threshold_at_fpr.record: Streamed(ends_by_score, order_matters_to_threshold, methods=("step",)),
     average_precision.record: Streamed(
-        ends_by_precision, order_matters_to_precision, Keep.PRECISION
+        ends_by_mean_precision, order_matters_to_precision, Keep.PRECISION
     ),
-    precision_at_recall.record: Streamed(),
-    recall_at_precision.record: Streamed(),
+    precision_at_recall.record: Streamed(ends_by_precision),
+    recall_at_precision.record: Streamed(ends_by_precision),
     sensitivity_at_specificity.record: Streamed(),
     specificity_at_sensitivity.record: Streamed(),
 }

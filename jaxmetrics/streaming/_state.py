@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program, ordinary_promotion
-from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.double import double_precision, double_program, ordinary_promotion
+from jaxmetrics._base.host import all_concrete, is_compiling, is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import check_batch, check_batch_shape
+from jaxmetrics.streaming._batch import check_batch, check_batch_shape, check_not_used_up, is_ready
 from jaxmetrics.streaming._bins import Bins, bin_of
-
-# Two columns follow the bins of a class. UNDEFINED counts the items without a bin. ORIGIN reveals
-# states of other bins: it has the number of items, and, modulo 2^32, that number times the
-# fingerprint of the bins, in the highest digit, from which nothing is carried.
-UNDEFINED, ORIGIN = 0, 1
-_EXTRA = 2
+from jaxmetrics.streaming._columns import (
+    EXTRA,
+    LOST,
+    MODULO,
+    ORIGIN,
+    UNDEFINED,
+    USED,
+    has_overflowed,
+    one_of,
+    origin_of,
+    with_last,
+)
 
 
 class State(NamedTuple):
     """The counts of a stream so far; one array of integers, which `+` and `psum` merge.
 
     Attributes:
-      digits: `[..., 2, bins + 2, digits]` int32, for negatives and for positives.
+      digits: `[..., 2, bins + 4, digits]` int32, for negatives and for positives.
     """
 
     digits: Array
@@ -45,7 +52,8 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
 
     Returns:
       A State, a pytree of one array: 16 bytes a bin for each problem of the batch, 32 if weighted.
-      Counts are exact up to 1.4e14 items, and so are sums of weights, in units of 2^-32.
+      Counts are exact up to 2^47 = 1.4e14 items. Weights are counted in units of s 2^-32, where s
+      is the `weight_scale` of the bins, and their sums stay below s 2^47.
 
     Raises:
       TypeError: bins are not Bins, or batch_shape is not a tuple of ints.
@@ -55,7 +63,7 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
     Example:
       >>> import jaxmetrics as jm
       >>> print(jm.streaming.init(jm.streaming.uniform_bins(100)).digits.shape)
-      (2, 102, 2)
+      (2, 104, 2)
 
     Reference: Y. Ben-Haim and E. Tom-Tov, "A streaming parallel decision tree algorithm", JMLR 11,
     2010, for histograms of streams.
@@ -63,7 +71,7 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
     check_bins(bins)
     check_batch_shape(batch_shape)
     n_digits = _counts.DIGITS_OF_WEIGHTS if weighted else _counts.DIGITS_OF_COUNTS
-    return State(jnp.zeros((*batch_shape, 2, bins.n + _EXTRA, n_digits), jnp.int32))
+    return State(jnp.zeros((*batch_shape, 2, bins.n + EXTRA, n_digits), jnp.int32))
 
 
 def update(
@@ -84,7 +92,8 @@ def update(
       scores: `[..., n]`, higher is more positive, rounded to float32.
       labels: `[..., n]`, bool or 0 and 1.
       bins: the bins given to `init`.
-      weights: `[..., n]`, not negative, for a weighted state; 1 by default.
+      weights: `[..., n]`, not negative, for a weighted state; 1 by default. The part below the
+        unit, the bins' weight_scale 2^-32, is dropped; `bounds` allow for it.
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
@@ -92,10 +101,12 @@ def update(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; weights for a state without
-        them, leading axes other than those of the state, or a state of other bins.
+        them, leading axes other than those of the state, a state of other bins, one that an
+        `update` has used up, or one whose sums have overflowed.
 
     `update` does not wait for a device that still computes the state. If it is then given other
-    bins of the same number, a later function that takes the state refuses it.
+    bins of the same number, or sums overflow, a later function that takes the state refuses it. In
+    a traced program a state whose sums have overflowed makes all values NaN.
 
     Items whose score is NaN are counted separately. So are items with invalid labels or weights in
     traced arrays. Either makes `table` and `bounds` NaN unless ignore_nan=True. Compiled once for
@@ -117,59 +128,107 @@ def update(
     if weights is not None and not is_weighted(state):
         raise TypeError("the state has no weights: write init(bins, weighted=True)")
     check_batch(items, state.digits.shape[:-3])
-    with ordinary_promotion():
+    with _precision_for(items.weights, state.digits, *items):
         updated: State = _update(state, at_least_one(items), bins)
     return updated
+
+
+def _precision_for(weights: HostOrDeviceArray | None, *arrays: Any) -> AbstractContextManager[None]:
+    """Double where a program in single precision would be given rounded weights."""
+    wide = weights is not None and weights.dtype.itemsize >= 4 and weights.dtype != np.float32
+    if wide and all_concrete(*arrays) and not is_compiling():
+        return double_precision()
+    return ordinary_promotion()
 
 
 @functools.partial(jax.jit, static_argnames="bins", donate_argnames="state")
 def _update(state: State, items: Items, bins: Bins) -> State:
     scores, labels = jnp.asarray(items.scores), jnp.asarray(items.labels)
     n_digits = state.digits.shape[-1]
-    undefined = numerics.is_nan(scores)
+    undefined, positive = numerics.is_nan(scores), labels == 1
     if labels.dtype != bool:
-        undefined = undefined | ((labels != 0) & (labels != 1))
-    adds = None
-    if items.weights is not None:
-        weight = jnp.asarray(items.weights)
+        undefined = undefined | ((labels != 0) & ~positive)
+    valid = jnp.ones(1, bool) if items.where is None else jnp.asarray(items.where)
+    shape = jnp.broadcast_shapes(scores.shape, labels.shape, valid.shape)
+    adds: _Weights | None = None
+    if n_digits == _counts.DIGITS_OF_WEIGHTS:
+        weight = jnp.ones(1) if items.weights is None else jnp.asarray(items.weights)
         weight = weight.astype(jnp.promote_types(weight.dtype, jnp.float32))
         allowed = (weight >= 0) & (weight < jnp.inf)
         undefined = undefined | ~allowed
-        adds = _counts.digits_of(jnp.where(allowed, weight, 1))
-    elif n_digits == _counts.DIGITS_OF_WEIGHTS:
-        adds = _counts.digits_of(jnp.ones(()))
+        shape = jnp.broadcast_shapes(shape, weight.shape)
+        adds = _weights(weight, bins.weight_scale, undefined, positive, valid, shape)
     index = jnp.where(undefined, bins.n + UNDEFINED, bin_of(bins, scores.astype(jnp.float32)))
-    columns = bins.n + _EXTRA
-    slot = index + jnp.where(labels == 1, columns, 0)
-    valid = jnp.ones(1, bool) if items.where is None else items.where
+    columns = bins.n + EXTRA
+    slot = index + jnp.where(positive, columns, 0)
     slot = jnp.where(valid, slot, 2 * columns)  # out of range, which is dropped
 
-    def of_row(digits: Array, slot: Array, valid: Array, adds: Array | None) -> Array:
+    def of_row(digits: Array, slot: Array, valid: Array, adds: _Weights | None) -> Array:
         seen = jnp.sum(valid, dtype=jnp.int32)
-        stamp = seen * np.int32(bins.fingerprint)  # modulo 2^32
-        origin = np.array([0, 1]), bins.n + ORIGIN, np.array([_one(n_digits), n_digits - 1])
-        digits = digits.at[origin].add(jnp.stack([seen, stamp]))
-        flat = digits.reshape(-1, n_digits)
-        sums = _counts.counted(flat, slot) if adds is None else _counts.added(flat, slot, adds)
-        return sums.reshape(digits.shape)
+        last, overflow = digits[:, bins.n :], has_overflowed(digits)
+        last = last.at[0, ORIGIN, one_of(n_digits)].add(seen)
+        last = last.at[1, ORIGIN, -1].add(seen * np.int32(bins.fingerprint))  # modulo 2^32
+        if adds is None:
+            digits = with_last(digits, last, overflow)
+            return _counts.counted(digits.reshape(-1, n_digits), slot).reshape(digits.shape)
+        last = last.at[:, LOST, 0].add(adds.lost).at[1, USED].add(adds.total)
+        flat = with_last(digits, last, overflow | adds.overflow).reshape(-1, n_digits)
+        return _counts.added(flat, slot, adds.digits).reshape(digits.shape)
 
-    batch = slot.shape[:-1]
-    shape = (*batch, scores.shape[-1])
     slot, valid = (jnp.broadcast_to(x, shape) for x in (slot, valid))
-    adds = None if adds is None else jnp.broadcast_to(adds, (*shape, n_digits))
-    return State(numerics.over_batch(of_row, len(batch))(state.digits, slot, valid, adds))
+    return State(numerics.over_batch(of_row, len(shape) - 1)(state.digits, slot, valid, adds))
 
 
-def _one(n_digits: int) -> int:
-    """The digit whose unit is 1."""
-    return 0 if n_digits == _counts.DIGITS_OF_COUNTS else _counts.DIGITS_OF_WEIGHTS // 2
+class _Weights(NamedTuple):
+    """What the weights of a batch add.
+
+    Attributes:
+      digits: `[..., n, digits]`.
+      lost: `[..., 2]`, the items of each class whose weight has lost a part by rounding.
+      total: `[..., digits]`, their sum.
+      overflow: `[...]`, whether they are more than a batch may add.
+    """
+
+    digits: Array
+    lost: Array
+    total: Array
+    overflow: Array
+
+
+def _weights(
+    weight: Array,
+    scale: float,
+    undefined: Array,
+    positive: Array,
+    valid: Array,
+    shape: tuple[int, ...],
+) -> _Weights:
+    scaled, some, here = weight / scale, weight != 0, valid & ~undefined
+    digits, lost = _counts.split(scaled)
+    lost = (lost | (some & (scaled == 0))) & here
+    # An item without a bin is seen, however small its weight.
+    added = [jnp.where(undefined, some if i == 0 else 0, x) for i, x in enumerate(digits)]
+
+    def whole(x: Array) -> Array:
+        return jnp.broadcast_to(x, shape)
+
+    def number(which: Array) -> Array:
+        return jnp.sum(whole(which), axis=-1, dtype=jnp.int32)
+
+    return _Weights(
+        jnp.stack([whole(x) for x in added], axis=-1),
+        jnp.stack([number(lost & ~positive), number(lost & positive)], axis=-1),
+        _counts.summed([whole(jnp.where(here, x, 0)) for x in digits], len(digits)),
+        ~(jnp.sum(whole(jnp.where(here, scaled, 0)), axis=-1) < _counts.LARGEST),
+    )
 
 
 def merge(a: State, b: State) -> State:
     """The state of the items of both.
 
     merge = a + b, leaf by leaf. `jax.lax.psum`, a sum over stacked states and a tree of merges
-    return the same. Up to 16,384 states may be added by `+` before the next `update` or `merge`.
+    return the same. Up to 16,384 states may be added by `+` before the next `update` or `merge`;
+    a sum of more states is refused.
 
     Args:
       a: a State.
@@ -180,7 +239,8 @@ def merge(a: State, b: State) -> State:
 
     Raises:
       TypeError: a or b is not a State.
-      ValueError: they differ in bins or leading axes, or only one is weighted.
+      ValueError: they differ in bins or leading axes, only one is weighted, an `update` has used
+        one up, or the sums of one have overflowed.
 
     Nothing is NaN. Time O(bins).
 
@@ -204,8 +264,8 @@ def merge(a: State, b: State) -> State:
             f"and {_described(b)}"
         )
     if is_concrete(a.digits) and is_concrete(b.digits):
-        (seen_a, stamp_a), (seen_b, stamp_b) = _origin(a), _origin(b)
-        if np.any(seen_a * stamp_b != seen_b * stamp_a):
+        (seen_a, stamp_a), (seen_b, stamp_b) = origin_of(a.digits), origin_of(b.digits)
+        if np.any((seen_a * stamp_b - seen_b * stamp_a) & MODULO):
             raise ValueError(
                 "states are of different bins: use the same bins for all states to be merged"
             )
@@ -214,7 +274,8 @@ def merge(a: State, b: State) -> State:
 
 @jax.jit
 def _merged(a: Array, b: Array) -> Array:
-    return _counts.carried(a + b)
+    digits = _counts.carried(a + b)
+    return with_last(digits, digits[..., -EXTRA:, :], has_overflowed(a) | has_overflowed(b))
 
 
 def n_items(state: State) -> HostOrDeviceArray:
@@ -228,8 +289,9 @@ def n_items(state: State) -> HostOrDeviceArray:
 
     Raises:
       TypeError: state is not a State.
+      ValueError: an `update` has used the state up, or its sums have overflowed.
 
-    Nothing is NaN.
+    NaN where a traced state has overflowed.
 
     Example:
       >>> import jaxmetrics as jm
@@ -241,23 +303,18 @@ def n_items(state: State) -> HostOrDeviceArray:
     Reference: that of `jaxmetrics.streaming.init`.
     """
     _check_is_state(state)
-    found = _seen(state.digits)
-    if not is_concrete(found):
-        return found.astype(numerics.default_float())
-    on_host: HostArray = np.asarray(found, np.int64)
+    if not is_concrete(state.digits):
+        traced: Array = _seen(state.digits).astype(numerics.default_float())
+        return traced
+    seen, _ = origin_of(state.digits)
+    on_host: HostArray = seen.reshape(state.digits.shape[:-3]).astype(np.int64)
     return on_host
 
 
 @double_program()
 def _seen(digits: Array) -> Array:
-    return _counts.total_of(digits[..., 0, -_EXTRA + ORIGIN, :])
-
-
-def totals(digits: Array) -> tuple[Array, Array, Array]:
-    """Negatives and positives `[..., bins]`, and the items without a bin `[...]`, in float64."""
-    found = _counts.total_of(digits)
-    n = found.shape[-1] - _EXTRA
-    return found[..., 0, :n], found[..., 1, :n], jnp.sum(found[..., n + UNDEFINED], axis=-1)
+    seen = _counts.total_of(digits[..., 0, -EXTRA + ORIGIN, :])
+    return jnp.where(has_overflowed(digits), jnp.nan, seen)
 
 
 def is_weighted(state: State) -> bool:
@@ -284,48 +341,30 @@ def check_bins(bins: Bins) -> None:
 
 
 def check_state(state: State, bins: Bins, *, wait: bool = True) -> None:
-    """Refuse a state of other bins.
+    """Refuse a state of other bins, one that is used up, and one whose sums have overflowed.
 
     Without `wait`, a state that a device still computes is left to the next check.
     """
     check_bins(bins)
     _check_is_state(state)
-    found = state.digits.shape[-2] - _EXTRA
+    found = state.digits.shape[-2] - EXTRA
     if found != bins.n:
         raise ValueError(f"the state has {found} bins, and bins has {bins.n}: use the bins of init")
-    if is_concrete(state.digits) and (wait or _is_ready(state.digits)):
-        seen, stamp = _origin(state)
-        if np.any(seen * np.uint32(bins.fingerprint) != stamp):
+    if is_concrete(state.digits) and (wait or is_ready(state.digits)):
+        seen, stamp = origin_of(state.digits)
+        if np.any((seen * np.uint64(bins.fingerprint) - stamp) & MODULO):
             raise ValueError(
                 "the state, or one merged into it, is of other bins: use those of init"
             )
 
 
-def _is_ready(array: Array) -> bool:
-    ready = getattr(array, "is_ready", None)  # a NumPy array has none
-    return ready is None or bool(ready())
-
-
-def _origin(state: State) -> tuple[HostArray, HostArray]:
-    """The number of items, and that number times the fingerprint of the bins, modulo 2^32."""
-    columns = np.asarray(_origins(state.digits)).view(np.uint32)
-    columns = columns.reshape(-1, *columns.shape[-2:])
-    one = _one(columns.shape[-1])
-    seen = columns[..., 0, one] + (columns[..., 0, one + 1] << np.uint32(_counts.BITS))
-    return seen, columns[..., 1, -1]
-
-
-@jax.jit
-def _origins(digits: Array) -> Array:
-    return digits[..., -_EXTRA + ORIGIN, :].astype(jnp.int32)
-
-
 def _check_is_state(state: State) -> None:
     if not isinstance(state, State):
         raise TypeError(f"state must be a State, got {state!r}: write init(bins)")
+    check_not_used_up(state.digits)
 
 
 def _described(state: State) -> str:
     *batch, _, columns, n_digits = state.digits.shape
     kind = "with weights" if n_digits == _counts.DIGITS_OF_WEIGHTS else "without weights"
-    return f"{columns - _EXTRA} bins, batch {batch}, {kind}"
+    return f"{columns - EXTRA} bins, batch {batch}, {kind}"

@@ -12,7 +12,8 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable, settled
 from jaxmetrics.streaming._bins import Bins
-from jaxmetrics.streaming._state import State, check_state, totals
+from jaxmetrics.streaming._columns import has_overflowed, lost_of, totals
+from jaxmetrics.streaming._state import State, check_state
 
 
 def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
@@ -32,9 +33,11 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
 
     Raises:
       TypeError: state is not a State, or bins are not Bins.
-      ValueError: the state has other bins.
+      ValueError: the state has other bins, its sums have overflowed, or weights are so small that
+        rounding may have taken 0.1 % of a class.
 
-    Thresholds are NaN where an item has no score, or no item has weight. Time and memory O(bins).
+    Thresholds are NaN where an item has no score, or no item has weight; if traced, also where an
+    eager call raises for the sums. Time and memory O(bins).
 
     Example:
       >>> import jaxmetrics as jm
@@ -48,16 +51,31 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
     """
     check_state(state, bins)
     checks.check_flag("ignore_nan", ignore_nan)
-    found: ScoreTable = _table(state.digits, bins.lower, ignore_nan)
-    if is_concrete(state.digits):
-        on_host: ScoreTable = jax.tree.map(np.asarray, found)
-        return on_host
-    return ScoreTable(*(x.astype(numerics.default_float()) for x in found))
+    found, share_lost = _table(state.digits, bins.lower, bins.weight_scale, ignore_nan)
+    if not is_concrete(state.digits):
+        return ScoreTable(*(x.astype(numerics.default_float()) for x in found))
+    share = np.asarray(share_lost).max(initial=0.0)
+    if share > _MOST_LOST:
+        raise ValueError(
+            f"weights are too small for weight_scale={bins.weight_scale:g}: rounding may have "
+            f"taken {share:.1%} of the weight of a class; make the bins with weight_scale= a power "
+            "of two near the largest weights"
+        )
+    on_host: ScoreTable = jax.tree.map(np.asarray, found)
+    return on_host
+
+
+_MOST_LOST = 1e-3
 
 
 @double_program("ignore_nan")
-def _table(digits: Array, lower: Array, ignore_nan: bool) -> ScoreTable:
-    return tied(*descending(digits), jnp.flip(lower), undefined_of(digits, ignore_nan))
+def _table(digits: Array, lower: Array, scale: float, ignore_nan: bool) -> tuple[ScoreTable, Array]:
+    """The table, and the largest share of the weight of a class that rounding may have taken."""
+    positives, negatives = (x * scale for x in descending(digits))
+    lost, kept = lost_of(digits) * scale, jnp.stack([negatives, positives], -2).sum(-1)
+    share = jnp.max(numerics.divide(lost, kept + lost, 0.0), axis=-1)
+    undefined = undefined_of(digits, ignore_nan) | (share > _MOST_LOST)
+    return tied(positives, negatives, jnp.flip(lower), undefined), share
 
 
 def descending(digits: Array) -> tuple[Array, Array]:
@@ -67,10 +85,11 @@ def descending(digits: Array) -> tuple[Array, Array]:
 
 
 def undefined_of(digits: Array, ignore_nan: bool) -> Array:
-    """`[...]`, whether metrics are NaN: no item has weight, or one has no score."""
+    """`[...]`, whether metrics are NaN: no weight, an item without a score, sums that overflow."""
     negatives, positives, without = totals(digits)
-    empty = jnp.sum(negatives + positives, axis=-1) == 0
-    return empty if ignore_nan else empty | (without > 0)
+    weight = jnp.sum(negatives + positives, axis=-1) + jnp.sum(lost_of(digits), axis=-1)
+    undefined = (weight == 0) | has_overflowed(digits)
+    return undefined if ignore_nan else undefined | (without > 0)
 
 
 def tied(positives: Array, negatives: Array, thresholds: Array, undefined: Array) -> ScoreTable:

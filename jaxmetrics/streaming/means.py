@@ -1,7 +1,8 @@
 """Means of values that arrive one by one, such as the nDCG of each query, with confidence limits.
 
 A state is a sum of integers, as that of scores is. It merges by `+`, and any split and any order of
-the values lead to the same state. Values and their squares are kept to 2^-32.
+the values lead to the same state. Values are kept to 2^-32, and the squares of what is kept are
+exact: the standard error holds wherever the mean is.
 """
 
 from __future__ import annotations
@@ -11,18 +12,27 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, ordinary_promotion
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import check_batch, check_batch_shape
+from jaxmetrics.streaming._batch import (
+    check_batch,
+    check_batch_shape,
+    check_not_used_up,
+    is_ready,
+)
 
 __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 
-# Numbers of defined and of undefined values; sums of positive values, of negative ones, of squares.
-_VALUES, _UNDEFINED, _ABOVE, _BELOW, _SQUARES = range(5)
+# Numbers of defined and of undefined values; sums of positive values and of negative ones, in units
+# of 2^-32; of squares, in units of 2^-64; and the room that they use, in the highest digit.
+_VALUES, _UNDEFINED, _ABOVE, _BELOW, _SQUARES, _USED = range(6)
+_DIGITS, _DIGITS_OF_VALUES = 7, 4
 _LARGEST = 2.0**16  # a state has room for 2^31 squares of it
 
 
@@ -30,7 +40,7 @@ class State(NamedTuple):
     """The sums of the values so far; one array of integers.
 
     Attributes:
-      digits: `[..., 5, digits]` int32.
+      digits: `[..., 6, digits]` int32.
     """
 
     digits: Array
@@ -68,17 +78,17 @@ def init(batch_shape: tuple[int, ...] = ()) -> State:
     Raises:
       TypeError: batch_shape is not a tuple of ints.
 
-    Nothing is NaN. Memory 100 bytes for each mean of the batch.
+    Nothing is NaN. Memory 168 bytes for each mean of the batch.
 
     Example:
       >>> import jaxmetrics as jm
       >>> print(jm.streaming.means.init().digits.shape)
-      (5, 5)
+      (6, 7)
 
     Reference: that of `jaxmetrics.streaming.init`.
     """
     check_batch_shape(batch_shape)
-    return State(jnp.zeros((*batch_shape, 5, _counts.DIGITS_OF_SQUARES), jnp.int32))
+    return State(jnp.zeros((*batch_shape, 6, _DIGITS), jnp.int32))
 
 
 def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -> State:
@@ -94,11 +104,12 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
       The State.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; state is not a State of means,
-        or leading axes other than those of the state.
+      TypeError, ValueError: as the conventions list under Errors; state is not a State of means, an
+        `update` has used it up, its sums have overflowed, or leading axes other than its own.
 
-    NaN and values out of range are counted separately. Compiled once for each input shape. Time
-    O(n).
+    NaN and values out of range are counted separately. `update` does not wait for a device that
+    still computes the state; if sums overflow, a later function that takes the state refuses it,
+    and in a traced program the result is NaN. Compiled once for each input shape. Time O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -109,7 +120,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
 
     Reference: that of `jaxmetrics.streaming.init`.
     """
-    _check_means(state)
+    _check_means(state, wait=False)
     given = checks.as_arrays({"values": values}, {"where": where})
     check_batch(given.values(), state.digits.shape[:-2])
     with ordinary_promotion():
@@ -126,31 +137,46 @@ def _update(state: State, values: Array, where: Array | None) -> State:
     counted = defined & valid
     value = jnp.where(counted, values, 0)
 
-    def total(amounts: Array) -> Array:
-        return _sum(
-            _counts.digits_of(jnp.broadcast_to(amounts, counted.shape), _counts.DIGITS_OF_SQUARES)
-        )
+    def digits_of(amounts: Array) -> list[Array]:
+        return _counts.split(jnp.broadcast_to(amounts, counted.shape), _DIGITS_OF_VALUES)[0]
+
+    def number(which: Array) -> list[Array]:
+        return [jnp.broadcast_to(which, counted.shape).astype(jnp.int32)]
 
     columns = [
-        total(counted.astype(values.dtype)),
-        total((~defined & valid).astype(values.dtype)),
-        total(jnp.maximum(value, 0)),
-        total(jnp.maximum(-value, 0)),
-        total(value**2),
+        number(counted),
+        number(~defined & valid),
+        digits_of(jnp.maximum(value, 0)),
+        digits_of(jnp.maximum(-value, 0)),
+        _squared(digits_of(jnp.abs(value))),
+        number(jnp.zeros(1)),
     ]
-    return State(_counts.carried(state.digits + jnp.stack(columns, axis=-2)))
+    sums = jnp.stack([_counts.summed(x, _DIGITS) for x in columns], axis=-2)
+    return State(_closed(_counts.carried(state.digits + sums), _has_overflowed(state.digits)))
 
 
-def _sum(digits: Array) -> Array:
-    """The sum over items of digits `[..., n, digits]` below 2^16, carried before they overflow."""
-    room = 1 << (31 - _counts.BITS - 1)
-    while digits.shape[-2] > 1:
-        n = min(room, digits.shape[-2])
-        fill = -digits.shape[-2] % n
-        padded = jnp.pad(digits, [(0, 0)] * (digits.ndim - 2) + [(0, fill), (0, 0)])
-        parts = padded.reshape(*digits.shape[:-2], -1, n, digits.shape[-1])
-        digits = _counts.carried(jnp.sum(parts, axis=-2))
-    return digits[..., 0, :] if digits.shape[-2] else jnp.zeros_like(jnp.sum(digits, axis=-2))
+def _squared(digits: list[Array]) -> list[Array]:
+    """The digits of squares, not carried: each is below 2^20."""
+    found = [jnp.zeros_like(digits[0]) for _ in range(_DIGITS + 1)]
+    wide = [x.astype(jnp.uint32) for x in digits]
+    for i in range(len(wide)):
+        for j in range(i, len(wide)):
+            product, times = wide[i] * wide[j], 1 if i == j else 2
+            for k, half in enumerate((product & 0xFFFF, product >> _counts.BITS)):
+                found[i + j + k] += times * half.astype(jnp.int32)
+    return found[:_DIGITS]  # the square of _LARGEST is 1 at the last
+
+
+def _has_overflowed(digits: Any) -> Any:
+    return _counts.is_full(digits[..., _USED, -1])
+
+
+def _closed(digits: Array, overflow: Array) -> Array:
+    """Carried digits, with the room that they use counted anew."""
+    highest = digits[..., :_USED, -1]
+    least, most = jnp.min(highest, axis=-1), jnp.max(highest, axis=-1)
+    used = _counts.room_used(least, most, overflow)
+    return digits.at[..., _USED, -1].set(used)
 
 
 def merge(a: State, b: State) -> State:
@@ -165,7 +191,8 @@ def merge(a: State, b: State) -> State:
 
     Raises:
       TypeError: a or b is not a State of means.
-      ValueError: they differ in leading axes.
+      ValueError: they differ in leading axes, an `update` has used one up, or the sums of one have
+        overflowed.
 
     Nothing is NaN.
 
@@ -185,7 +212,12 @@ def merge(a: State, b: State) -> State:
             f"states must be of the same batch to be merged, got {list(a.digits.shape[:-2])} and "
             f"{list(b.digits.shape[:-2])}"
         )
-    return State(_counts.carried(a.digits + b.digits))
+    return State(_merged(a.digits, b.digits))
+
+
+@jax.jit
+def _merged(a: Array, b: Array) -> Array:
+    return _closed(_counts.carried(a + b), _has_overflowed(a) | _has_overflowed(b))
 
 
 def result(state: State, *, confidence_level: float = 0.95) -> Mean:
@@ -202,9 +234,11 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
 
     Raises:
       TypeError: state is not a State of means, or confidence_level is not a number.
-      ValueError: confidence_level is not in (0, 1).
+      ValueError: confidence_level is not in (0, 1), an `update` has used the state up, or its sums
+        have overflowed: it has room for 2^31 values of the largest size.
 
-    The mean is NaN without values, its standard error and limits with fewer than two. Time O(1).
+    The mean is NaN without values, its standard error and limits with fewer than two. All are NaN
+    where a traced state has overflowed. Time O(1).
 
     Example:
       >>> import jaxmetrics as jm
@@ -223,16 +257,41 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
 
 @double_program("dtype")
 def _result(digits: Array, level: Array, dtype: Any) -> Mean:
-    totals = jnp.moveaxis(_counts.total_of(digits), -1, 0)
-    n = totals[_VALUES]
-    mean = numerics.divide(totals[_ABOVE] - totals[_BELOW], n, jnp.nan)
-    about_mean = jnp.maximum(totals[_SQUARES] - n * mean**2, 0)
-    error = jnp.sqrt(numerics.divide(about_mean, n * jnp.maximum(n - 1, 0), jnp.nan))
+    digits = digits.astype(jnp.int64)
+    n, undefined = (_counts.whole(digits[..., i, :]) for i in (_VALUES, _UNDEFINED))
+    above, below = (_counts.total_of(digits[..., i, :]) for i in (_ABOVE, _BELOW))
+    mean = numerics.divide(above - below, n, jnp.nan)
+    # n sum x^2 - (sum x)^2 in integers: far from 0 the two agree in most of their digits.
+    exact = _counts.carried(jnp.pad(digits, [(0, 0)] * (digits.ndim - 1) + [(0, 1)]))
+    summed = exact[..., _ABOVE, :] - exact[..., _BELOW, :]
+    spread = _product(exact[..., _VALUES, :], exact[..., _SQUARES, :]) - _product(summed, summed)
+    spread = _counts.whole(_counts.carried(spread)) * _counts.UNIT**2
+    error = jnp.sqrt(numerics.divide(spread, n**2 * jnp.maximum(n - 1, 0), jnp.nan))
     margin = normal_quantile((1 + level) / 2) * error
-    found = mean, error, mean - margin, mean + margin, n, totals[_UNDEFINED]
-    return Mean(*(x.astype(dtype) for x in found))
+    found = mean, error, mean - margin, mean + margin, n, undefined
+    full = _has_overflowed(digits)
+    return Mean(*(jnp.where(full, jnp.nan, x).astype(dtype) for x in found))
 
 
-def _check_means(state: State) -> None:
+def _product(a: Array, b: Array) -> Array:
+    """`[..., 2 m]`, the digits of the product of two numbers of m digits, not carried."""
+    m = a.shape[-1]
+    products = a[..., :, None] * b[..., None, :]
+    # Rows of 2 m + 1 that are read as rows of 2 m: each is one place further to the right.
+    shifted = jnp.pad(products, [(0, 0)] * (a.ndim) + [(0, m + 1)])
+    flat = shifted.reshape(*a.shape[:-1], -1)[..., : 2 * m * m]
+    found: Array = jnp.sum(flat.reshape(*a.shape[:-1], m, 2 * m), axis=-2)
+    return found
+
+
+def _check_means(state: State, *, wait: bool = True) -> None:
     if not isinstance(state, State):
         raise TypeError(f"state must be a State of means, got {state!r}: write means.init()")
+    check_not_used_up(state.digits)
+    if not is_concrete(state.digits) or not (wait or is_ready(state.digits)):
+        return
+    if np.any(_has_overflowed(np.asarray(state.digits))):
+        raise ValueError(
+            "the sums of the state have overflowed: it has room for 2^31 values of the largest "
+            "size, and for 16,384 states added by +; add up states by merge"
+        )

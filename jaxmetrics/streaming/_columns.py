@@ -1,0 +1,81 @@
+"""What the columns of a state mean: bins, and what tells whether their sums can be trusted."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics.streaming import _counts
+
+# Four columns follow the bins of a class.
+#   UNDEFINED counts the items without a bin.
+#   ORIGIN reveals states of other bins: it has the number of items, and, modulo 2^32, that number
+#     times the fingerprint of the bins, in the highest digit, from which nothing is carried.
+#   USED reveals states that have overflowed: it has the room that they use, in the highest digit,
+#     and the sum of all weights.
+#   LOST bounds what rounding has taken from the weights of a class: one unit for each item that
+#     lost a part.
+UNDEFINED, ORIGIN, USED, LOST = range(4)
+EXTRA = 4
+
+
+def with_last(digits: Array, last: Array, overflow: Array) -> Array:
+    """Digits with these last columns `[..., 2, 4, digits]`, and the room used counted anew."""
+    items, weight = last[..., 0, ORIGIN, :], last[..., 1, USED, :]  # at least those of any bin
+    highest = [_counts.carried(x)[..., -1] for x in (items, weight)]
+    used = _counts.room_used(highest[0], highest[1], overflow)
+    last = last.at[..., 0, USED, -1].set(used)
+    # In place, which a scatter is not.
+    return lax.dynamic_update_slice_in_dim(digits, last, digits.shape[-2] - EXTRA, digits.ndim - 2)
+
+
+def one_of(n_digits: int) -> int:
+    """The digit whose unit is 1."""
+    return 0 if n_digits == _counts.DIGITS_OF_COUNTS else _counts.DIGITS_OF_WEIGHTS // 2
+
+
+def totals(digits: Array) -> tuple[Array, Array, Array]:
+    """Negatives and positives `[..., bins]`, and the items without a bin `[...]`, in float64."""
+    found = _counts.total_of(digits)
+    n = found.shape[-1] - EXTRA
+    return found[..., 0, :n], found[..., 1, :n], jnp.sum(found[..., n + UNDEFINED], axis=-1)
+
+
+def lost_of(digits: Array) -> Array:
+    """`[..., 2]`: how much larger the weights of each class may be than the sums of its bins."""
+    return _counts.total_of(digits[..., -EXTRA + LOST, :])
+
+
+def has_overflowed(digits: Array) -> Array:
+    """`[...]`: whether the sums may be wrong, as some have overflowed."""
+    overflowed: Array = _counts.is_full(digits[..., 0, -EXTRA + USED, -1])
+    return overflowed
+
+
+def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
+    """The number of items, and that number times the fingerprint of the bins, modulo 2^32.
+
+    Refuses a state whose sums have overflowed.
+    """
+    columns = np.asarray(_extra(digits)).astype(np.int64)
+    columns = columns.reshape(-1, *columns.shape[-3:])
+    if np.any(_counts.is_full(columns[:, 0, USED, -1])):
+        raise ValueError(
+            "the sums of the state have overflowed: it holds at most 1.4e14 items, and weights up "
+            "to weight_scale * 1.4e14, and at most 16,384 states are added by +; give the bins a "
+            "larger weight_scale, or add up states by merge"
+        )
+    one = one_of(columns.shape[-1])
+    seen = columns[:, 0, ORIGIN, one] + (columns[:, 0, ORIGIN, one + 1] << _counts.BITS)
+    return seen.astype(np.uint64), columns[:, 1, ORIGIN, -1].astype(np.uint64)
+
+
+MODULO = np.uint64(2**32 - 1)
+
+
+@jax.jit
+def _extra(digits: Array) -> Array:
+    return digits[..., -EXTRA:, :].astype(jnp.int32)
