@@ -87,6 +87,12 @@ def test_close_float64_scores_are_not_ties_without_x64():
         ((np.array(SCORES) + 1j, LABELS), {}, TypeError, "scores.real"),
         (([[0.1], [0.2, 0.3]], LABELS), {}, ValueError, "scores cannot be read"),
         ((SCORES,), {}, TypeError, "labels is missing"),
+        ((LABELS, SCORES), {}, ValueError, "may be swapped with them: scores come first"),
+        ((np.array(SCORES).astype("m8[s]"), LABELS), {}, TypeError, "numpy.timedelta64"),
+        ((list(np.array(SCORES).astype("m8[s]")), LABELS), {}, TypeError, "numpy.timedelta64"),
+        (({"a": pd.Series(SCORES)}, LABELS), {}, TypeError, r"stack\(list\(scores.values"),
+        ((SCORES, pd.Series(list("abaab"))), {}, TypeError, "labels == 'yes'"),
+        ((SCORES, pd.Series(list("abaab"), dtype="category")), {}, TypeError, "labels == 'yes'"),
         ((None, LABELS), {}, TypeError, "scores is missing"),
         ((SCORES, LABELS), {"weights": [1, 1, -1, 1, 1]}, ValueError, "weights must be finite"),
         ((SCORES, LABELS), {"weights": [1, 1, np.nan, 1, 1]}, ValueError, "weights must be"),
@@ -169,6 +175,102 @@ def test_roc_auc_sampled_checks_its_count():
         jm.roc_auc_sampled(jax.random.key(0), SCORES, LABELS, n_pairs=0)
     with pytest.raises(TypeError, match="n_pairs must be an int"):
         jm.roc_auc_sampled(jax.random.key(0), SCORES, LABELS, n_pairs=10.0)
+
+
+@pytest.mark.parametrize("key", [None, 0])
+def test_roc_auc_sampled_checks_its_key(key):
+    with pytest.raises(TypeError, match=r"write (key=)?jax.random.key\(0\)"):
+        jm.roc_auc_sampled(key, SCORES, LABELS, n_pairs=3)
+
+
+def test_pairs_that_memory_cannot_hold_are_refused():
+    with pytest.raises(ValueError, match="n_pairs = 1,000,000,000,000 needs 40,000 GB"):
+        jm.roc_auc_sampled(jax.random.key(0), SCORES, LABELS, n_pairs=10**12)
+
+
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", 3])
+@pytest.mark.parametrize(
+    "call",
+    [
+        jm.one_vs_rest,
+        jm.one_vs_one,
+        jm.multilabel,
+        lambda m: jm.bootstrap(m, SCORES, LABELS, key=KEY),
+        lambda m: jm.confidence_interval(m, SCORES, LABELS),
+        lambda m: jm.compare(m, [SCORES, SCORES], LABELS),
+        lambda m: jm.permutation_test(m, [SCORES, SCORES], LABELS, key=KEY),
+        lambda m: jm.influence(m, SCORES, LABELS),
+        lambda m: jm.standard_error(m, SCORES, LABELS),
+        lambda m: jm.covariance(m, [SCORES, SCORES], LABELS),
+        lambda m: jm.streaming.exact(m, [(SCORES, LABELS)]),
+    ],
+)
+def test_a_metric_is_a_function(call, metric):
+    with pytest.raises(TypeError, match=r"metric must be a function.*write jaxmetrics.roc_auc"):
+        call(metric)
+    with pytest.raises(TypeError, match="takes a function of a ScoreTable, got 3"):
+        jm.table_metric(3)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "error", "words"),
+    [
+        ([None, 1, 2, 3, 4], ValueError, "must not be None or NaN"),
+        (np.array(["a", None, "b", "b", "a"], object), ValueError, "must not be None or NaN"),
+        ([0.0, np.nan, 1, 2, 3], ValueError, "must not be None or NaN"),
+        ([1, "1", 2, 2, 3], TypeError, r"one type, got int, str: write .*map\(str"),
+        (np.array([1, "a", 2, 2, 3], object), TypeError, "one type, got int, str"),
+    ],
+)
+def test_clusters_have_ids_of_one_type(clusters, error, words):
+    with pytest.raises(error, match=words):
+        jm.bootstrap(jm.roc_auc, SCORES, LABELS, key=KEY, n_resamples=5, clusters=clusters)
+
+
+LONG = "x" * 500
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jm.roc_auc({"a": pd.Series(np.arange(500))}, LABELS),
+        lambda: jm.roc_auc(SCORES, [LONG] * 5),
+        lambda: jm.roc_auc(SCORES, [{LONG: LONG}] * 5),
+        lambda: jm.roc_auc(SCORES, LABELS, **{LONG: 1}),
+        lambda: jm.partial_auc(SCORES, LABELS, max_fpr=LONG),
+        lambda: jm.partial_auc(SCORES, LABELS, max_fpr={"a": pd.Series(np.arange(500))}),
+        lambda: jm.partial_auc(SCORES, LABELS, scale=LONG),
+        lambda: jm.ndcg(SCORES, LABELS, k=LONG),
+        lambda: jm.ndcg(SCORES, LABELS, discount=LONG),
+        lambda: jm.one_vs_rest(jm.roc_auc, LONG),
+        lambda: jm.recall(LABELS, LABELS, zero_division=LONG),
+        lambda: jm.recall(LABELS, LABELS, average=None, classes=LONG),
+        lambda: jm.confidence_interval(jm.roc_auc, SCORES, LABELS, confidence_level=LONG),
+        lambda: jm.bootstrap(jm.roc_auc, SCORES, LABELS, key=LONG),
+        lambda: jm.bootstrap(jm.roc_auc, SCORES, LABELS, key=KEY, n_resamples=LONG),
+        lambda: jm.table_metric(LONG),
+        lambda: jm.one_vs_rest(LONG),
+    ],
+)
+def test_an_error_quotes_at_most_80_characters_of_a_value(call):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert "x" * 81 not in str(caught.value)
+    assert len(str(caught.value)) < 330
+    assert "\n" not in str(caught.value)
+
+
+def test_items_that_are_left_out_are_not_named():
+    where = np.arange(5) > 0
+    with pytest.raises(ValueError, match="got 5"):
+        jm.roc_auc(SCORES, [9, 5, 1, 0, 0], where=where)
+    with pytest.raises(ValueError, match=r"got 0\.7"):
+        jm.accuracy([0.5, 0.7, 1, 0, 0], LABELS, where=where)
+    with pytest.raises(ValueError, match="got 5"):
+        jm.one_vs_rest(jm.roc_auc)(np.ones((5, 3)), [9, 5, 1, 0, 2], where=where)
 
 
 def test_drop_intermediate_takes_one_curve():

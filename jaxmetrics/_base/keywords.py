@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from jaxmetrics._base.checks.values import cut
+
 REQUIRED = inspect.Parameter.empty
 
 
@@ -28,7 +30,7 @@ class Keywords(NamedTuple):
         needed = {name for name, default in defaults.items() if default is REQUIRED}
         unknown, missing = given.keys() - defaults.keys(), needed - given.keys()
         if unknown or missing:
-            listed = ", ".join(sorted(unknown or missing))
+            listed = cut(", ".join(sorted(unknown or missing)))
             raise TypeError(
                 f"{self.name} {'has no option' if unknown else 'needs'} {listed}; "
                 f"it is called as {self.name}{self.signature}"

@@ -126,7 +126,7 @@ def segment_partial_auc(
     options = {"max_fpr": max_fpr, "min_fpr": min_fpr, "min_tpr": min_tpr, "scale": scale}
     limits = checks.check_options(options)
     scale = limits.pop("scale")
-    items = checks.check_items(scores, labels, weights, where)
+    items = checks.check_items(scores, labels, weights, where, along={"segments": segments})
     segment, count = checks.check_segments(segments, num_segments, items)
     items, segment = at_least_one(items), one_id_at_least(segment)
     dtype = np.dtype(numerics.default_float())

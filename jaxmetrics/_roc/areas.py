@@ -261,7 +261,10 @@ def roc_auc_sampled(
     Reference: J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver
     operating characteristic (ROC) curve", Radiology 143, 1982.
     """
+    checks.check_key(key)
     checks.check_count("n_pairs", n_pairs)
+    instead = f"draw fewer, as the error is at most 0.5 / sqrt(n_pairs): {0.5 / n_pairs**0.5:.1g}"
+    checks.check_fits("n_pairs", n_pairs, 5 * n_pairs, instead)  # draws, rows, and comparisons
     items = checks.check_items(scores, labels, weights, where)
     implementation = None
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, nan_as_value, ordinary_promotion
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
-from jaxmetrics._roc.metric import evaluate_chosen
+from jaxmetrics._roc.metric import check_metric, evaluate_chosen
 
 ClassMetric = Callable[..., Any]
 
@@ -51,6 +51,7 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
 
     Reference: F. Provost and P. Domingos, "Well-trained PETs", CeDER working paper, 2000.
     """
+    check_metric(metric)
     checks.check_average(average, ("macro", "micro", "weighted", None))
 
     def averaged(
@@ -101,6 +102,7 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     Reference: M. Sokolova and G. Lapalme, "A systematic analysis of performance measures for
     classification tasks", Information Processing and Management 45, 2009.
     """
+    check_metric(metric)
     checks.check_average(average, ("macro", "micro", "weighted", "samples", None))
 
     def averaged(
@@ -112,11 +114,12 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     ) -> Any:
         array, truth = checks.as_array("scores", scores), checks.as_array("labels", labels)
         checks.check_columns(array.shape, truth.shape, labels_have_columns=True)
+        _check_alignment(scores, labels, weights, where)
         per_item = checks.check_per_item(weights, where, array.shape[-2])
         if average == "samples":
             row_weights, row_where = per_item
             mask = None if row_where is None else _across(row_where[..., None], array.shape[-1:])
-            items = checks.check_items(array, truth, where=mask)
+            items = checks.check_items(array, truth, where=mask, rows_are_problems=True)
             return _mean(evaluate_chosen(metric, items), _n_axes(items) - 2, row_weights, row_where)
         return _average_rows(metric, average, _transposed(array), _transposed(truth), *per_item)
 
@@ -155,6 +158,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     Reference: D. J. Hand and R. J. Till, "A simple generalisation of the area under the ROC curve
     for multiple class classification problems", Machine Learning 45, 2001.
     """
+    check_metric(metric)
     checks.check_average(average, ("macro", "weighted", None))
 
     @nan_as_value()  # of a class against itself
@@ -177,7 +181,8 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
             truth = member[..., positive, None, :]
             among = truth | member[..., None, :, :]
             among = among if where is None else among & where[..., None, None, :]
-            items = checks.check_items(columns[..., positive, None, :], truth, by_pair, among)
+            given = (columns[..., positive, None, :], truth, by_pair, among)
+            items = checks.check_items(*given, rows_are_problems=True)
             return evaluate_chosen(metric, items), _n_axes(items) - 3
 
         def pairs(*parts: Array, axis: int) -> Array:
@@ -204,9 +209,15 @@ def _class_items(
     """Scores `[..., classes, n]`, labels `[..., n]`, and the weights and mask `[..., n]`."""
     array, classes = checks.as_array("scores", scores), checks.as_array("labels", labels)
     checks.check_columns(array.shape, classes.shape, labels_have_columns=False)
+    _check_alignment(scores, labels, weights, where)
     per_item = checks.check_per_item(weights, where, array.shape[-2])
     checks.check_classes(classes, array.shape[-1], per_item[1])
     return _transposed(array), classes, per_item
+
+
+def _check_alignment(*arrays: ArrayLike) -> None:
+    names = ("scores", "labels", "weights", "where")
+    checks.check_alignment(dict(zip(names, arrays, strict=True)), by_rows=True)
 
 
 def _transposed(array: Any) -> Any:
@@ -235,8 +246,8 @@ def _average_rows(
             x if x is None else _across(x, tail).reshape(*x.shape[:-2], -1)
             for x in (scores, truth, weights, where)
         ]
-        return evaluate_chosen(metric, checks.check_items(*pooled))
-    items = checks.check_items(scores, truth, weights, where)
+        return evaluate_chosen(metric, checks.check_items(*pooled, rows_are_problems=True))
+    items = checks.check_items(scores, truth, weights, where, rows_are_problems=True)
     values = evaluate_chosen(metric, items)
     if average is None:
         return values

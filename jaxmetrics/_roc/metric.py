@@ -239,6 +239,9 @@ def table_metric(
         return functools.partial(
             table_metric, check=check, amounts=amounts, smooth=smooth, of_roc_curve=of_roc_curve
         )
+    if not callable(function):
+        given = checks.brief(function)
+        raise TypeError(f"table_metric takes a function of a ScoreTable, got {given}")
     return _metric(
         function,
         _OfDoubles(function),
@@ -340,7 +343,22 @@ def _unwrapped(metric: MetricLike) -> tuple[Callable[..., Any], Options]:
             raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
         options = {**metric.keywords, **options}
         metric = metric.func
+    check_metric(metric)
     return metric, options
+
+
+def check_metric(metric: MetricLike) -> None:
+    """Refuse anything but a function."""
+    if isinstance(metric, str):
+        raise TypeError(
+            f"metric must be a function, got {checks.brief(metric)}: write jaxmetrics.{metric[:40]}"
+            " without quotes"
+        )
+    if not callable(metric):
+        raise TypeError(
+            f"metric must be a function of a ScoreTable, got {checks.brief(metric)}: write "
+            "jaxmetrics.roc_auc, or functools.partial(jaxmetrics.partial_auc, max_fpr=0.1)"
+        )
 
 
 def evaluate_chosen(metric: MetricLike, source: Any) -> Any:

@@ -212,7 +212,7 @@ def static_options(
     for name, option in static:
         if not isinstance(option, Hashable):
             raise TypeError(
-                f"option {name} must be an array or a constant, got {option!r}: "
+                f"option {name} must be an array or a constant, got {checks.brief(option)}: "
                 "write numpy.asarray(...) or a tuple"
             )
     return static, arrays

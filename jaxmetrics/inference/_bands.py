@@ -117,7 +117,7 @@ def roc_band(
     2014, for regions; J. L. Montiel Olea and M. Plagborg-Moller, "Simultaneous confidence bands:
     theory, implementation, and an application to SVARs", Journal of Applied Econometrics 34, 2019.
     """
-    items = checks.check_items(scores, labels, weights, where)
+    items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
     level = checks.check_level(confidence_level)
     grid = np.arange(101) / 100 if fpr is None else checks.check_grid("fpr", fpr)
     ids = checks.check_clusters(clusters, items)

@@ -166,7 +166,8 @@ def compare(
     "Simultaneous inference in general parametric models", Biometrical Journal 50, 2008; J. C. Hsu,
     "Multiple Comparisons: Theory and Methods", 1996, chapter 4.
     """
-    items = checks.check_items(scores, labels, weights, where, amounts)
+    given = (scores, labels, weights, where, amounts)
+    items = checks.check_items(*given, along={"clusters": clusters})
     level = checks.check_level(confidence_level)
     check_amounts(metric, items)
     n_models = checks.check_models(items)

@@ -114,7 +114,8 @@ def confidence_interval(
     JASA 82, 1987, for bca; E. B. Wilson, "Probable inference, the law of succession, and
     statistical inference", JASA 22, 1927.
     """
-    items = checks.check_items(scores, labels, weights, where, amounts)
+    given = (scores, labels, weights, where, amounts)
+    items = checks.check_items(*given, along={"clusters": clusters})
     level = checks.check_level(confidence_level)
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)

@@ -122,7 +122,8 @@ def standard_error(
     References: DeLong et al., Biometrics 44, 1988; N. A. Obuchowski, "Nonparametric analysis of
     clustered ROC curve data", Biometrics 53, 1997.
     """
-    items = checks.check_items(scores, labels, weights, where, amounts)
+    given = (scores, labels, weights, where, amounts)
+    items = checks.check_items(*given, along={"clusters": clusters})
     check_amounts(metric, items)
     ids = checks.check_clusters(clusters, items)
     request = Request(
@@ -184,7 +185,7 @@ def covariance(
     under correlated receiver operating characteristic curves", IEEE Signal Processing Letters 21,
     2014.
     """
-    items = checks.check_items(scores, labels, weights, where)
+    items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
     if items.scores.ndim < 2:
         raise ValueError(
             f"scores must be [..., models, n], got {list(items.scores.shape)}: write "

@@ -124,7 +124,7 @@ def update(
     Reference: that of `jaxmetrics.streaming.init`.
     """
     check_state(state, bins, wait=False)
-    items = checks.check_items(scores, labels, weights, where)
+    items = checks.check_items(scores, labels, weights, where, rows_are_problems=True)
     if weights is not None and not is_weighted(state):
         raise TypeError("the state has no weights: write init(bins, weighted=True)")
     check_batch(items, state.digits.shape[:-3])

@@ -7,7 +7,7 @@ Shapes, dtypes and options are always checked. Values are checked if they are co
 transformation they are unknown, and an undefined result is NaN.
 """
 
-from jaxmetrics._base.checks.arrays import as_array, as_arrays
+from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_alignment
 from jaxmetrics._base.checks.inference import (
     check_clusters,
     check_grid,
@@ -34,6 +34,7 @@ from jaxmetrics._base.checks.predictions import (
     check_zero_division,
 )
 from jaxmetrics._base.checks.values import (
+    brief,
     check_average,
     check_choice,
     check_count,
@@ -48,6 +49,8 @@ __all__ = [
     "QUANTILE_METHODS",
     "as_array",
     "as_arrays",
+    "brief",
+    "check_alignment",
     "check_average",
     "check_beta",
     "check_choice",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base.checks.values import brief
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
@@ -15,6 +17,12 @@ from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 def all_valid(valid: Any, mask: Any) -> bool:
     return bool((valid if mask is None else valid | ~mask).all())
+
+
+def first_invalid(values: Any, valid: Any, mask: Any) -> Any:
+    """The first of the values that is not valid, and not left out."""
+    bad = ~np.asarray(valid) if mask is None else ~np.asarray(valid) & np.asarray(mask)
+    return np.broadcast_to(np.asarray(values), bad.shape)[bad][0]
 
 
 def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
@@ -27,6 +35,7 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     if isinstance(value, jax.Array):
         array: HostOrDeviceArray = value
     elif isinstance(value, np.ndarray):
+        refuse_masked(name, value)
         array = _native(np.asarray(value))
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
         with double_precision():  # keeps a float64 tensor in float64
@@ -40,7 +49,17 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
             f"{name} must be real, got {array.dtype}: write {name}.real or abs({name}), "
             "whichever orders the items"
         )
+    if isinstance(array, np.ndarray) and array.dtype.kind in "mM":
+        raise TypeError(
+            f"{name} must hold numbers, got dtype {array.dtype}: for durations write {name} / "
+            f"numpy.timedelta64(1, 's'), for times subtract the first one before"
+        )
     if array.dtype != bool and not jnp.issubdtype(array.dtype, jnp.number):
+        if isinstance(value, dict):
+            raise TypeError(
+                f"{name} must be an array, got a dict of {len(value)}: write "
+                f"numpy.stack(list({name}.values()))"
+            )
         raise TypeError(
             f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: convert them; "
             "for two classes write labels == 'yes', where 'yes' is the positive class; for several "
@@ -54,11 +73,22 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
 def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
     try:
         array = np.asarray(value)
-        if array.dtype == object and hasattr(value, "to_numpy"):  # pandas' nullable columns
-            array = value.to_numpy(dtype=np.float64, na_value=np.nan)
     except (ValueError, TypeError) as error:
-        raise type(error)(f"{name} cannot be read as one array of numbers: {error}") from None
+        reason = str(error)[:200]
+        raise type(error)(f"{name} cannot be read as one array of numbers: {reason}") from None
+    if array.dtype == object and hasattr(value, "to_numpy"):  # pandas' nullable columns
+        with contextlib.suppress(ValueError, TypeError):  # of words, which stay as they are
+            array = value.to_numpy(dtype=np.float64, na_value=np.nan)
     return _native(array)
+
+
+def refuse_masked(name: str, value: ArrayLike) -> None:
+    """Refuse NumPy's masked arrays, whose mask would be lost."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError(
+            f"{name} is a masked array, and where= says which items count: write {name}.data with "
+            f"where=~numpy.ma.getmaskarray({name})"
+        )
 
 
 def _native(array: HostArray) -> HostArray:
@@ -69,7 +99,9 @@ def _native(array: HostArray) -> HostArray:
 
 
 def _example(array: HostOrDeviceArray) -> str:
-    return f" (such as {array.flat[0]!r})" if array.size and isinstance(array, np.ndarray) else ""
+    if not isinstance(array, np.ndarray) or not array.size:
+        return ""
+    return f" (such as {brief(array.flat[0])})"
 
 
 def as_arrays(
@@ -79,7 +111,30 @@ def as_arrays(
     given = needed | {name: value for name, value in others.items() if value is not None}
     arrays = {name: as_array(name, value) for name, value in given.items()}
     check_shapes({name: array.shape for name, array in arrays.items()})
+    check_alignment(given)
     return arrays
+
+
+def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
+    """Refuse columns of pandas whose indexes differ: items are paired by position.
+
+    Args:
+      given: by name, what the caller passed.
+      by_rows: items are the first axis of a DataFrame, and not the last.
+    """
+    first, like = "", None
+    for name, value in given.items():
+        axes = getattr(value, "axes", None)
+        if not isinstance(axes, list) or not hasattr(axes[0], "equals"):
+            continue
+        axes = axes[:1] if by_rows else axes[::-1]
+        if like is None:
+            first, like = name, axes
+        elif not all(a is b or len(a) != len(b) or a.equals(b) for a, b in zip(like, axes)):  # noqa: B905
+            raise ValueError(
+                f"{first} and {name} have different indexes, and items are paired by position: "
+                f"write {name}.reindex({first}.index), or {name}.to_numpy() if they are in order"
+            )
 
 
 def extremes(values: Any, mask: Any) -> tuple[Any, Any]:

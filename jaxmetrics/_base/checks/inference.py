@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base.checks.arrays import refuse_masked
+from jaxmetrics._base.checks.values import brief, cut
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import ArrayLike, HostArray, Items
 
@@ -15,11 +17,13 @@ from jaxmetrics._base.types import ArrayLike, HostArray, Items
 def check_level(confidence_level: float) -> float:
     """The confidence level as a float; refuses anything but a constant in (0, 1)."""
     if isinstance(confidence_level, bool) or not isinstance(confidence_level, (int, float)):
-        raise TypeError(f"confidence_level must be a number in (0, 1), got {confidence_level!r}")
+        given = brief(confidence_level)
+        raise TypeError(f"confidence_level must be a number in (0, 1), got {given}")
     if not 0 < confidence_level < 1:
         percent = 1 < confidence_level < 100
         hint = f": write {confidence_level / 100:g} for {confidence_level:g} %" if percent else ""
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level}{hint}")
+        given = cut(str(confidence_level))
+        raise ValueError(f"confidence_level must be in (0, 1), got {given}{hint}")
     return float(confidence_level)
 
 
@@ -30,7 +34,8 @@ def check_key(key: Any) -> None:
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     raw = isinstance(key, (jax.Array, np.ndarray)) and key.dtype == np.uint32 and key.ndim == 1
     if not (raw or (typed and not key.ndim)):
-        raise TypeError(f"key must be one JAX random key, got {key!r}: write jax.random.key(0)")
+        given = brief(key)
+        raise TypeError(f"key must be one JAX random key, got {given}: write jax.random.key(0)")
 
 
 def check_models(items: Items) -> int:
@@ -68,13 +73,32 @@ def check_clusters(clusters: ArrayLike | None, items: Items) -> tuple[HostArray,
         return None
     if not is_concrete(clusters):
         raise TypeError("clusters must be known when a program is traced: pass a NumPy array")
+    refuse_masked("clusters", clusters)
     ids = np.asarray(clusters)
     n = items.scores.shape[-1]
     if ids.shape != (n,):
         raise ValueError(
             f"clusters must be [n], one entry for each of the {n} items, got {list(ids.shape)}"
         )
-    if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise ValueError("clusters must not be NaN: give items without a cluster ids of their own")
-    distinct, index = np.unique(ids, return_inverse=True)
+    try:
+        if _is_missing(ids).any():
+            raise ValueError(
+                "clusters must not be None or NaN: give items without a cluster ids of their own"
+            )
+        if ids.dtype.kind == "U" and isinstance(clusters, (list, tuple)):
+            ids = np.asarray(clusters, object)  # so that 1 and '1' stay apart
+        distinct, index = np.unique(ids, return_inverse=True)
+    except TypeError:  # no order
+        kinds = ", ".join(sorted({type(x).__name__ for x in ids})[:4])
+        raise TypeError(
+            f"clusters must be of one type, got {kinds}: write clusters = list(map(str, clusters))"
+        ) from None
     return index.astype(np.int32), max(len(distinct), 1)
+
+
+def _is_missing(ids: HostArray) -> HostArray:
+    """Which ids are None, NaN or NaT."""
+    missing: HostArray = np.asarray(ids != ids)
+    if ids.dtype == object:
+        missing |= np.asarray(ids == None)  # noqa: E711, each entry
+    return missing

@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import all_valid, as_array, as_arrays
+from jaxmetrics._base.checks.arrays import (
+    all_valid,
+    as_array,
+    as_arrays,
+    check_alignment,
+    first_invalid,
+)
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
@@ -20,11 +27,23 @@ def check_items(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
     amounts: ArrayLike | None = None,
+    *,
+    along: dict[str, ArrayLike | None] | None = None,
+    rows_are_problems: bool = False,
 ) -> Items:
-    """The inputs of a metric, as checked arrays whose shapes fit."""
+    """The inputs of a metric, as checked arrays whose shapes fit.
+
+    Args:
+      along: other arrays of the items by name, whose pandas indexes must be the same.
+      rows_are_problems: rows of one or two items are meant, and not columns.
+    """
     per_item = {"weights": weights, "where": where, "amounts": amounts}
     items = Items(**weighted_arrays({"scores": scores, "labels": labels}, per_item))
-    _check_labels(items.labels, items.where)
+    if along:
+        check_alignment({"scores": scores, "labels": labels, **per_item, **along})
+    if not rows_are_problems:
+        check_axis("scores", items.scores, items.labels)
+    _check_labels(items)
     if items.amounts is not None:  # those of negatives do not count, and may be anything
         _check_weights("amounts", items.amounts, items.where, items.labels)
     return items
@@ -40,17 +59,46 @@ def weighted_arrays(
     return arrays
 
 
-def _check_labels(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
+def check_axis(name: str, values: HostOrDeviceArray, labels: HostOrDeviceArray) -> None:
+    """Refuse columns, one or one for each class, whose rows would be problems of their own."""
+    shape = labels.shape
+    columns = len(shape) == 2 and values.shape == shape and 0 < shape[1] < shape[0]
+    if not columns or (name == "scores" and shape[1] > 2) or not all_concrete(values, labels):
+        return
+    both, first = f"{name} and labels {list(shape)}", name == "scores"
+    way = f"{name}[:, 0] and labels[:, 0]"
+    if shape[1] > 1:
+        if not _is_one_hot(labels) or not (first or _is_one_hot(values)):
+            return
+        both += " with a single 1 in each row"
+        way = f"{name}.argmax(-1) and labels.argmax(-1)"
+    if shape[1] > 1 and first:
+        way = "one_vs_rest(metric)(scores, labels.argmax(-1)) or multilabel(metric)(scores, labels)"
+    raise ValueError(
+        f"{both} look like columns, but the last axis is the items: write {way}; if each row is a "
+        f"problem of its own, jax.jit(jax.vmap(metric))({name}, labels)"
+    )
+
+
+def _is_one_hot(labels: HostOrDeviceArray) -> bool:
+    host = np.asarray(labels)
+    ones = np.sum(host == 1, axis=1) == 1
+    return bool(ones.all()) and np.count_nonzero(host) == len(host)
+
+
+def _check_labels(items: Items) -> None:
+    scores, labels, _, mask, _ = items
     if labels.dtype == bool or not all_concrete(labels, mask):
         return
     with jax.ensure_compile_time_eval():  # checks concrete labels under a trace, too
         valid = (labels == 0) | (labels == 1)
         if not all_valid(valid, mask):
-            odd = np.asarray(labels)[~np.asarray(valid)]
-            raise ValueError(
-                f"labels must be bool or 0 and 1, got {odd.flat[0]}: write labels == "
-                "positive_class (for -1 and 1, labels > 0)"
-            )
+            odd = first_invalid(labels, valid, mask)
+            swapped = all_concrete(scores) and all_valid((scores == 0) | (scores == 1), None)
+            way = "write labels == positive_class (for -1 and 1, labels > 0)"
+            if swapped and jnp.issubdtype(labels.dtype, jnp.floating):
+                way = "scores hold 0 and 1 only, and may be swapped with them: scores come first"
+            raise ValueError(f"labels must be bool or 0 and 1, got {odd}: {way}")
 
 
 def _check_weights(
@@ -116,5 +164,5 @@ def check_classes(
     if not np.all(valid if mask is None else valid | ~np.asarray(mask)):
         raise ValueError(
             f"labels must be class indices from 0 to {n_classes - 1}, the columns of scores; "
-            f"got {host[~valid].flat[0]}: write np.searchsorted(classes, labels)"
+            f"got {first_invalid(labels, valid, mask)}: write np.searchsorted(classes, labels)"
         )

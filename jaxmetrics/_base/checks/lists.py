@@ -10,7 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes
-from jaxmetrics._base.checks.values import check_count, check_cutoffs, check_fits, constant, one_of
+from jaxmetrics._base.checks.values import (
+    brief,
+    check_count,
+    check_cutoffs,
+    check_fits,
+    constant,
+    one_of,
+)
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
@@ -149,7 +156,8 @@ def _word_or_function(words: tuple[str, ...]) -> Any:
 
 def _function_or_none(name: str, value: Any) -> Any:
     if value is not None and not callable(value):
-        raise TypeError(f"{name} must be a function of the rank from 1, or None, got {value!r}")
+        given = brief(value)
+        raise TypeError(f"{name} must be a function of the rank from 1, or None, got {given}")
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.values import flag, number, one_of
+from jaxmetrics._base.checks.values import cut, flag, number, one_of
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import HostOrDeviceArray
@@ -66,7 +66,8 @@ def _window(low: HostOrDeviceArray, high: HostOrDeviceArray) -> tuple[Any, Any]:
     """Both ends; where one is traced, it is NaN if they are not in order."""
     if all_concrete(low, high):
         if not np.all(np.asarray(low) < np.asarray(high)):
-            raise ValueError(f"min_fpr must be below max_fpr, got {low} and {high}")
+            given = cut(f"{low} and {high}")
+            raise ValueError(f"min_fpr must be below max_fpr, got {given}")
         return low, high
     with ordinary_promotion():
         # A copy of what is concrete, as JAX takes an array of NumPy's to have one dtype a program.

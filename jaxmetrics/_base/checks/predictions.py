@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import all_valid
-from jaxmetrics._base.checks.items import weighted_arrays
-from jaxmetrics._base.checks.values import check_count, check_index, number
+from jaxmetrics._base.checks.arrays import all_valid, first_invalid
+from jaxmetrics._base.checks.items import check_axis, weighted_arrays
+from jaxmetrics._base.checks.values import brief, check_count, check_index, number
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray
@@ -32,6 +32,7 @@ def check_predictions(
     ids = {"predictions": predictions, "labels": labels}
     arrays = weighted_arrays(ids, {"weights": weights, "where": where})
     mask = arrays.get("where")
+    check_axis("predictions", *(arrays[name] for name in ids))
     decided, truth = (_whole(name, arrays[name], mask) for name in ids)
     return decided, truth, arrays.get("weights"), mask
 
@@ -50,7 +51,9 @@ def _whole(
     host = np.asarray(array, np.float64)
     whole = (host == np.round(host)) & (np.abs(host) < 2**31)
     if not all_valid(whole, None if mask is None else np.asarray(mask)):
-        raise ValueError(f"{name} must be class indices, got {host[~whole].flat[0]}: {hint}")
+        raise ValueError(
+            f"{name} must be class indices, got {first_invalid(host, whole, mask)}: {hint}"
+        )
     return np.where(whole, host, 0).astype(np.int32)
 
 
@@ -127,12 +130,12 @@ def check_positive_class(
     Otherwise a problem of several classes would silently take class 1 as the positive one.
     """
     if isinstance(positive_class, bool) or not isinstance(positive_class, (int, np.integer)):
-        raise TypeError(f"positive_class must be an int, got {positive_class!r}")
+        raise TypeError(f"positive_class must be an int, got {brief(positive_class)}")
     if n_classes is not None:
         check_count("n_classes", n_classes)
         check_index("positive_class", positive_class, n_classes)
     elif positive_class < 0:
-        raise ValueError(f"positive_class must be a class index, got {positive_class}")
+        raise ValueError(f"positive_class must be a class index, got {brief(positive_class)}")
     limit = n_classes if n_classes is not None or positive_class > 1 else 2
     hint = (
         "for several classes write average='macro', 'micro', 'weighted' or None, or n_classes= "
@@ -150,9 +153,9 @@ def check_class_filter(classes: Any) -> tuple[int, ...] | None:
         raise TypeError("classes must be known when a program is traced: pass a tuple of ints")
     chosen = np.asarray(classes)
     if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
-        raise TypeError(f"classes must be a sequence of class indices, got {classes!r}")
+        raise TypeError(f"classes must be a sequence of class indices, got {brief(classes)}")
     if chosen.min() < 0 or len(np.unique(chosen)) < len(chosen):
-        raise ValueError(f"classes must be distinct and not negative, got {classes!r}")
+        raise ValueError(f"classes must be distinct and not negative, got {brief(classes)}")
     return tuple(chosen.tolist())
 
 
@@ -161,7 +164,8 @@ def check_zero_division(zero_division: float) -> HostOrDeviceArray:
     if isinstance(zero_division, (float, np.floating)) and math.isnan(zero_division):
         return np.asarray(math.nan)
     if isinstance(zero_division, (str, bool)):
-        raise TypeError(f"zero_division must be NaN or a number in [0, 1], got {zero_division!r}")
+        given = brief(zero_division)
+        raise TypeError(f"zero_division must be NaN or a number in [0, 1], got {given}")
     checked: HostOrDeviceArray = number(0, 1, several=False)("zero_division", zero_division)
     return checked
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import reprlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,23 @@ import numpy as np
 
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import HostOrDeviceArray
+
+_LONGEST = 80
+
+
+_SHORT = reprlib.Repr()  # does not write out what is long, only to cut it
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _LONGEST
+
+
+def brief(value: Any) -> str:
+    """A value as errors quote it: at most 80 characters, on one line."""
+    return cut(_SHORT.repr(value))
+
+
+def cut(text: str) -> str:
+    """At most 80 characters, on one line."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[:40]} ... {text[-35:]}"
 
 
 def number(
@@ -37,10 +55,10 @@ def number(
                 array = np.asarray(value)
                 array = array.astype(np.float64) if array.dtype.kind in "iu" else array
         except (TypeError, ValueError):
-            raise TypeError(f"{name} must be {wanted}, got {value!r}") from None
+            raise TypeError(f"{name} must be {wanted}, got {brief(value)}") from None
         numeric = jnp.issubdtype(array.dtype, jnp.floating)
         if not numeric or (array.ndim and not several):
-            raise TypeError(f"{name} must be {wanted}, got {value!r}")
+            raise TypeError(f"{name} must be {wanted}, got {brief(value)}")
         host = np.asarray(array) if is_concrete(array) else array
         above = host > low if open_low else host >= low
         below = host < high if open_high else host <= high
@@ -48,7 +66,7 @@ def number(
             return jnp.where(above & below, array, jnp.nan)  # a traced value cannot raise
         outside = host[~(above & below)]
         if outside.size:
-            given = f"{outside[0]:g} among {host.size} values" if host.ndim else f"{value}"
+            given = f"{outside[0]:g} among {host.size} values" if host.ndim else cut(f"{value}")
             percent = high == 1.0 and bool(np.any(outside > 1))
             hint = ": write fractions, 0.01 for 1 %" if percent else ""
             raise ValueError(f"{name} must be in {interval}, got {given}{hint}")
@@ -62,11 +80,12 @@ def constant(low: float, high: float, *, open_low: bool = True, nan: bool = Fals
 
     def check(name: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-            raise TypeError(f"{name} must be a number that is known when tracing, got {value!r}")
+            given = brief(value)
+            raise TypeError(f"{name} must be a number that is known when tracing, got {given}")
         if nan and math.isnan(value):
             return math.nan  # one object: each other NaN would be a new constant, and compile again
         if not ((low < value if open_low else low <= value) and value < high):
-            raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
+            raise ValueError(f"{name} must be between {low:g} and {high:g}, got {cut(str(value))}")
         return float(value)
 
     return check
@@ -79,7 +98,7 @@ def one_of(options: Iterable[str]) -> Any:
     def check(name: str, value: Any) -> str:
         if value not in allowed:
             raise ValueError(
-                f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
+                f"{name} must be one of {', '.join(map(repr, allowed))}, got {brief(value)}"
             )
         return str(value)
 
@@ -89,7 +108,7 @@ def one_of(options: Iterable[str]) -> Any:
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {brief(value)}")
     return value
 
 
@@ -106,15 +125,16 @@ def check_flag(name: str, value: bool) -> None:
 def check_average(average: str | None, allowed: tuple[str | None, ...]) -> None:
     """Refuse an average that the metric does not define."""
     if average not in allowed:
-        raise ValueError(f"average must be one of {', '.join(map(repr, allowed))}, got {average!r}")
+        listed = ", ".join(map(repr, allowed))
+        raise ValueError(f"average must be one of {listed}, got {brief(average)}")
 
 
 def check_count(name: str, value: int) -> None:
     """Refuse anything but a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int, got {value!r}")
+        raise TypeError(f"{name} must be an int, got {brief(value)}")
     if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
+        raise ValueError(f"{name} must be at least 1, got {brief(value)}")
 
 
 def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
@@ -123,9 +143,9 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):  # traced, or of lengths that differ
-        raise TypeError(f"{wanted}, got {value!r}") from None
+        raise TypeError(f"{wanted}, got {brief(value)}") from None
     if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
-        raise TypeError(f"{wanted}, got {value!r}")
+        raise TypeError(f"{wanted}, got {brief(value)}")
     if array.min() < 1:
         raise ValueError(f"{name} must be at least 1, got {array.min()}")
     return tuple(array.reshape(-1).tolist()), not array.ndim
@@ -140,9 +160,9 @@ def check_nonnegative(name: str, value: float) -> float:
 def check_index(name: str, value: int, n: int) -> None:
     """Refuse anything but a whole number from 0 to n - 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int, got {value!r}")
+        raise TypeError(f"{name} must be an int, got {brief(value)}")
     if not 0 <= value < n:
-        raise ValueError(f"{name} must be from 0 to {n - 1}, got {value}")
+        raise ValueError(f"{name} must be from 0 to {n - 1}, got {brief(value)}")
 
 
 def check_fits(name: str, value: int, n_numbers: int, instead: str) -> None:

@@ -168,7 +168,8 @@ def bootstrap(
     References: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993; D. B. Rubin,
     "The Bayesian bootstrap", Annals of Statistics 9, 1981.
     """
-    items = checks.check_items(scores, labels, weights, where, amounts)
+    given = (scores, labels, weights, where, amounts)
+    items = checks.check_items(*given, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)
     request = Request(key, n_resamples, stratify, ids, resampling, batch, memory_budget, progress)
     check_amounts(metric, items)
@@ -331,6 +332,7 @@ def bootstrap_mean(
     array = checks.as_array("values", values)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     items = checks.check_items(array, labels, weights, where)
+    checks.check_alignment({"values": values, "weights": weights, "where": where})
     request = Request(
         key,
         n_resamples,

@@ -1,0 +1,99 @@
+"""Arrays that would be paired wrongly, or whose items would be lost, are refused and named."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxmetrics as jm
+
+SCORES = np.array([0.1, 0.4, 0.35, 0.8, 0.6, 0.2])
+LABELS = np.array([0, 0, 1, 1, 0, 1])
+KEY = jax.random.key(0)
+BINS = jm.streaming.uniform_bins(4)
+RESAMPLED = {"key": KEY, "n_resamples": 5}
+
+# Each takes scores, labels, and one more array of the items by name.
+CALLS = {
+    "weights": partial(jm.roc_auc),
+    "where": partial(jm.average_precision),
+    "amounts": partial(jm.recall_at_fpr, max_fpr=0.5),
+    "segments": jm.ndcg,
+    "clusters": partial(jm.bootstrap, jm.roc_auc, **RESAMPLED),
+}
+VALUES = {"where": np.ones(6, bool), "segments": np.zeros(6, int), "clusters": np.arange(6)}
+TWO = {
+    "metric": jm.roc_auc,
+    "predictions": lambda s, y: jm.accuracy(y, pd.Series(LABELS, s.index)),
+    "classes": lambda s, y: jm.one_vs_rest(jm.roc_auc)(pd.DataFrame({"a": s, "b": -s}), y),
+    "labels": lambda s, y: jm.multilabel(jm.roc_auc)(pd.DataFrame(s), pd.DataFrame(y)),
+    "models": lambda s, y: jm.roc_auc(pd.DataFrame({"a": s, "b": -s}).T, y),
+    "list": jm.ndcg,
+    "loss": jm.losses.pairwise_auc_loss,
+    "stream": lambda s, y: jm.streaming.update(jm.streaming.init(BINS), s, y, bins=BINS),
+    "mean": lambda s, y: jm.bootstrap_mean(s, weights=y, **RESAMPLED),
+    "segment": partial(jm.segment_roc_auc, segments=np.zeros(6, int)),
+}
+CLUSTERED = {
+    "interval": partial(jm.confidence_interval, jm.roc_auc, SCORES),
+    "error": partial(jm.standard_error, jm.roc_auc, SCORES),
+    "compare": partial(jm.compare, jm.roc_auc, np.stack([SCORES, -SCORES])),
+    "covariance": partial(jm.covariance, jm.roc_auc, np.stack([SCORES, -SCORES])),
+    "band": partial(jm.roc_band, SCORES, key=KEY),
+}
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_columns_of_pandas_are_paired_by_equal_indexes(name):
+    scores, labels = pd.Series(SCORES), pd.Series(LABELS)
+    with pytest.raises(ValueError, match=r"different indexes.*\.to_numpy\(\)"):
+        TWO[name](scores, labels.sample(frac=1, random_state=1))
+    TWO[name](scores, labels)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_array_of_the_items_must_have_the_index(name):
+    column = pd.Series(VALUES.get(name, np.ones(6)))
+    with pytest.raises(ValueError, match=f"labels and {name} have different indexes"):
+        CALLS[name](SCORES, pd.Series(LABELS), **{name: column.iloc[::-1]})
+    CALLS[name](SCORES, pd.Series(LABELS), **{name: column})
+
+
+@pytest.mark.parametrize("name", CLUSTERED)
+def test_clusters_must_have_the_index(name):
+    with pytest.raises(ValueError, match="labels and clusters have different indexes"):
+        CLUSTERED[name](pd.Series(LABELS), clusters=pd.Series(range(6)).iloc[::-1])
+
+
+def test_an_index_alone_is_not_compared():
+    shuffled = pd.Series(SCORES).sample(frac=1, random_state=1)
+    assert jm.roc_auc(shuffled, LABELS) == jm.roc_auc(shuffled.to_numpy(), LABELS)
+    assert jm.roc_auc(shuffled, pd.Series(LABELS, shuffled.index)) == jm.roc_auc(shuffled, LABELS)
+
+
+@pytest.mark.parametrize("name", ["scores", "labels", *CALLS])
+def test_a_masked_array_is_refused(name):
+    arrays = {"scores": SCORES, "labels": LABELS}
+    call = CALLS.get(name, jm.roc_auc)
+    given = np.asarray(VALUES.get(name, arrays.get(name, np.ones(6))))
+    with pytest.raises(TypeError, match=f"{name} is a masked array.*getmaskarray"):
+        call(**arrays | {name: np.ma.array(given, mask=np.arange(6) == 2)})
+    call(**arrays | {name: np.ma.array(given)})  # nothing is masked
+
+
+def test_columns_in_place_of_items():
+    one_hot = np.eye(2, dtype=int)[LABELS]
+    scores = np.stack([1 - SCORES, SCORES], axis=1)
+    with pytest.raises(ValueError, match=r"\[6, 2\] with a single 1.*one_vs_rest.*multilabel"):
+        jm.roc_auc(scores, one_hot)
+    with pytest.raises(ValueError, match=r"\[6, 1\] look like columns.*scores\[:, 0\]"):
+        jm.roc_curve(scores[:, 1:], one_hot[:, 1:])
+    with pytest.raises(ValueError, match=r"predictions.argmax\(-1\)"):
+        jm.accuracy(one_hot, one_hot)
+    with pytest.raises(ValueError, match=r"\[6, 1\] look like columns"):
+        jm.losses.pairwise_auc_loss(scores[:, 1:], one_hot[:, 1:])
+    assert jax.jit(jax.vmap(jm.roc_auc))(scores, one_hot).shape == (6,)
+    assert jm.multilabel(jm.roc_auc, "samples")(scores, one_hot).shape == ()
+    assert np.isnan(jm.one_vs_rest(jm.roc_auc)(np.eye(3)[:1], [0]))  # one item, three classes
