@@ -33,13 +33,12 @@ EXTRA = (
     "sklearn",
 )
 
-PATIENCE = 1.0  # seconds until progress is shown
+PATIENCE = 0.5  # seconds until progress is shown
 
 # Defaults of options that are None if not given: some combinations are refused only if given.
 MAX_FPR, K, GAINS = 0.01, 10, ("linear", "exponential")
 
-# Columns of output that does not go to a terminal.
-WIDTH = 200
+WIDTH = 200  # columns of output that does not go to a terminal
 
 HELP = "Evaluate classifiers (AUC, partial AUC, recall at an FPR) and rankings (nDCG)."
 
@@ -61,8 +60,9 @@ scores for each model; higher scores are more positive. Every metric has a confi
 several models are compared. If items belong together, such as the visits of a patient, pass the
 column of their ids as --cluster: intervals then treat the items of an id as one unit.
 
-A file larger than a quarter of memory, or with --stream, is read in batches into bins of scores:
-metrics then also have guaranteed bounds of their exact values, and models are not compared.
+A file of more than 2,000,000 rows, one larger than a quarter of memory, or any with --stream, is
+read in batches into bins of scores: metrics then also have guaranteed bounds of their exact values,
+and models are not compared. Options that need all items at once, such as --amount, prevent it.
 
 Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
 is better). Metrics are means over queries: nDCG at each --k; precision, recall and average
@@ -92,13 +92,15 @@ def demo(
     as_json: bool,
 ) -> None:
     """Report on three classifiers of scikit-learn's digits."""
-    from jaxmetrics import _report
+    with _progress() as tell:
+        tell("Starting")
+        from jaxmetrics import _report
 
     settings = _report.Settings(
         max_fpr, n_resamples, confidence_level, seed, command=_command_line()
     )
     _report.check_settings(settings)
-    _report.make_directory(output)
+    _report.check_folder(output)
     with _progress() as tell:
         problem = _report.digits_problem(seed, tell)
     with _report.compiled_quickly():
@@ -130,7 +132,9 @@ def evaluate(
     stream: bool,
 ) -> None:
     """Report on the scores in a file."""
-    from jaxmetrics import _report
+    with _progress() as tell:
+        tell("Starting")
+        from jaxmetrics import _report
 
     _report.refuse_options(
         group,
@@ -159,14 +163,14 @@ def evaluate(
         max_grade,
     )
     _report.check_settings(settings)
+    if output is not None:
+        _report.check_folder(output)
     evaluate: Callable[..., Evaluation]
     whole = any((weight, amount, cluster, group, slices))  # options that need all items at once
     if stream or (not whole and _report.is_too_large(file)):
         _report.refuse_with_stream(
             amount=amount, weight=weight, cluster=cluster, group=group, slice=slices or None
         )
-        if output is not None:
-            _report.make_directory(output)
         evaluate = partial(
             _report.evaluate_stream, file, label=label, scores=score, positive=positive
         )
@@ -191,8 +195,6 @@ def evaluate(
                 file, tell, group=group, label=label, scores=score, gain=settings.gain
             )
             evaluate = partial(_report.evaluate_queries, queries)
-    if output is not None:
-        _report.make_directory(output)
     _show(evaluate, settings, as_json, output)
 
 
@@ -238,7 +240,7 @@ def _command_line() -> str:
 
 @contextmanager
 def _progress() -> Iterator[Tell]:
-    """A progress bar on stderr, if that is a terminal and the work takes more than a second.
+    """A progress bar on stderr, if that is a terminal and the work takes longer than `PATIENCE`.
 
     Yields a function that takes the work in progress and, if known, the share that is done.
     """
@@ -356,9 +358,7 @@ def commands() -> click.Group:
             option("--output", type=folder, help="Output folder; without it, only print."),
             option("--json", "as_json", **json_flag),
             option(
-                "--stream",
-                is_flag=True,
-                help="Read FILE in batches; automatic if it is larger than a quarter of memory.",
+                "--stream", is_flag=True, help="Read FILE in batches; automatic if it is large."
             ),
         ],
     )(evaluate)

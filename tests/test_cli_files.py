@@ -1,5 +1,6 @@
 """Generated files: what is read in memory, what is read in batches, and what pandas reads."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics import _report
-from jaxmetrics._report import _csv, _files, _settings, _stream
+from jaxmetrics._report import _csv, _files, _metrics, _settings, _stream
 
 pytestmark = pytest.mark.xdist_group("cli stream")
 BINS = jm.streaming.float16_bins()
@@ -216,6 +217,30 @@ def read_twice(path, scores):
         state, _ = in_batches(case, path, patch)
     jax.tree.map(np.testing.assert_array_equal, state, state_of(*memory))
     return "alike"
+
+
+def test_thresholds_of_bins_flag_what_they_count(monkeypatch):
+    """Also scores that are less than a float32 from the ends of bins."""
+    monkeypatch.setattr(_stream, "_ROWS", 32)
+    numbers = np.arange(40, 51, dtype=np.float16) / 64 + np.float16(2**-11)
+    ends = (numbers + np.nextafter(numbers, np.float16(1)).astype(float)) / 2
+    scores = np.concatenate([ends, np.nextafter(ends, 0)])[None]
+    table = jm.streaming.table(state_of(scores[0] > 0.7, scores), bins=BINS)
+    here = (table.positives + table.negatives)[0]
+    thresholds, counts = table.thresholds[0][here > 0], np.cumsum(here[here > 0])
+    assert counts.tolist() == [(scores >= threshold).sum() for threshold in thresholds]
+    assert len(counts) > 11
+
+
+def test_a_reported_threshold_costs_what_is_reported():
+    """Read from JSON, of scores that float32 cannot tell apart."""
+    scores, labels = 0.5 + np.arange(32)[None] * 1e-12, np.arange(32) % 3 > np.arange(32) % 2
+    settings = _report.Settings(fn_cost=3.0)
+    with jax.enable_x64(True):
+        found = _metrics.least_cost(jm.score_table(scores, labels), ("a",), settings)
+    best = json.loads(_report.json_of(found))["a"]
+    flagged = scores[0] >= best["threshold"]
+    assert best["cost"] == (flagged & ~labels).sum() + 3 * (labels & ~flagged).sum()
 
 
 @pytest.mark.slow

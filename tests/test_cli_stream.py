@@ -94,6 +94,16 @@ def test_large_files_are_streamed_by_themselves(folder, monkeypatch):
     assert evaluated(folder / "data.csv", *ALL[:-1])["streamed"]
 
 
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.parquet"])
+def test_many_rows_are_streamed_by_themselves(folder, monkeypatch, name):
+    """By their number, which is about known before a file is read."""
+    for most, large in ((0.9 * N, True), (1.1 * N, False)):
+        monkeypatch.setattr(_stream, "MOST_ROWS", most)
+        assert _report.is_too_large(folder / name) == large
+    (folder / "broken.parquet").write_bytes(b"PAR1")
+    assert not _report.is_too_large(folder / "broken.parquet")
+
+
 def test_interrupted_it_says_how_far_it_came(folder, monkeypatch):
     monkeypatch.setattr(_csv, "_BLOCK", 30_000)
     batches = []

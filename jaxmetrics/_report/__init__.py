@@ -6,6 +6,7 @@ Needs the packages of the `report` extra.
 from jaxmetrics._report._classification import evaluate_problem
 from jaxmetrics._report._demonstration import compiled_quickly, digits_problem
 from jaxmetrics._report._evaluation import Evaluation
+from jaxmetrics._report._folder import check_folder
 from jaxmetrics._report._output import json_of, report, save
 from jaxmetrics._report._problem import Problem, problem_of_file
 from jaxmetrics._report._queries import Queries, queries_of_file
@@ -15,7 +16,6 @@ from jaxmetrics._report._settings import (
     Settings,
     Tell,
     check_settings,
-    make_directory,
     refuse_options,
     refuse_with_stream,
 )
@@ -29,6 +29,7 @@ __all__ = [
     "Queries",
     "Settings",
     "Tell",
+    "check_folder",
     "check_settings",
     "compiled_quickly",
     "digits_problem",
@@ -37,7 +38,6 @@ __all__ = [
     "evaluate_stream",
     "is_too_large",
     "json_of",
-    "make_directory",
     "problem_of_file",
     "queries_of_file",
     "refuse_options",

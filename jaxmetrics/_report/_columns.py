@@ -52,8 +52,10 @@ def typed(column: Any) -> Any:
     texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
     numbers = _cast(texts, pyarrow.float64())
     if numbers is not None:
-        whole = _cast(texts, pyarrow.int64())
-        return (numbers if whole is None else whole).to_pandas()
+        numbers = numbers.to_pandas()
+        # A cast that fails is slow, because Arrow words an error for each text.
+        whole = _cast(texts, pyarrow.int64()) if (numbers == np.round(numbers)).all() else None
+        return numbers if whole is None else whole.to_pandas()
     flags = column.map(_FLAGS)
     return column if flags[column.notna()].isna().any() else flags.infer_objects()
 

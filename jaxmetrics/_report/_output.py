@@ -14,6 +14,7 @@ import pandas
 
 import jaxmetrics as jm
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
+from jaxmetrics._report._folder import replaced_files
 from jaxmetrics._report._page import page_colours, page_of
 from jaxmetrics._report._settings import Settings, Tell
 
@@ -170,7 +171,12 @@ def json_of(report: dict[str, Any]) -> str:
 
 
 def save(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
-    """Write the report, the numbers and the figures."""
+    """Write the report, the numbers and the figures: all of them, or nothing."""
+    with replaced_files(directory) as folder:
+        _write(settings, evaluation, folder, tell)
+
+
+def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
     figures = []
     for i, drawing in enumerate(evaluation.drawings):
         tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))

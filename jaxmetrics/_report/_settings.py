@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import click
 
+from jaxmetrics._report._texts import shortened
 from jaxmetrics.plots._names import visible
 
 # Called with the work in progress and, if known, the share that is done.
 Tell = Callable[..., None]
+
+# More resamples take hours, and no digit that a report shows depends on them.
+MOST_RESAMPLES = 1_000_000
 
 WITH_GROUP = {
     "positive": "--positive cannot be used with --group, where labels are grades: leave it out and "
@@ -89,8 +92,15 @@ def check_settings(settings: Settings) -> None:
             f"--n-resamples must be at least 1, got {n_resamples}: "
             "write 2000, or fewer to save time"
         )
+    if n_resamples > MOST_RESAMPLES:
+        raise InputError(
+            f"--n-resamples must be at most {MOST_RESAMPLES:,}, got {shortened(n_resamples)}, "
+            f"which take {shortened(n_resamples >> 27)} GiB a metric and model: write 2000"
+        )
     if not 0 <= seed < 2**32:
-        raise InputError(f"--seed must be from 0 to {2**32 - 1}, got {seed}: write 0 or 1")
+        raise InputError(
+            f"--seed must be from 0 to {2**32 - 1}, got {shortened(seed)}: write 0 or 1"
+        )
     for name, cost in (("fp", settings.fp_cost), ("fn", settings.fn_cost)):
         if not 0 <= cost < math.inf:
             raise InputError(
@@ -99,6 +109,8 @@ def check_settings(settings: Settings) -> None:
             )
     if min(k) < 1:
         raise InputError(f"--k must be at least 1, got {min(k)}: write 10 for the first 10")
+    if max(k) >= 2**31:
+        raise InputError(f"--k must be below 2^31, got {shortened(max(k))}: write 10")
 
 
 def refuse_options(group: str | None, **given: object) -> None:
@@ -114,13 +126,3 @@ def refuse_with_stream(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(WITH_STREAM[name])
-
-
-def make_directory(directory: Path) -> None:
-    """Create the folder, before any long work, or say why it cannot be."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot write to {directory} ({error.strerror}): pass another folder as --output"
-        ) from None

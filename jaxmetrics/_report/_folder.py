@@ -1,0 +1,93 @@
+"""The folder of a report: whether it can be written, and files that are replaced all at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jaxmetrics._report._settings import InputError
+
+
+def check_folder(directory: Path) -> None:
+    """Refuse a folder that cannot be written, before any long work, and leave nothing there."""
+    with _made(directory), tempfile.TemporaryFile(dir=directory) as file:
+        file.write(b" ")
+        file.flush()
+
+
+@contextmanager
+def replaced_files(directory: Path) -> Iterator[Path]:
+    """A temporary folder, whose files replace those of the folder when all are written.
+
+    If one cannot be written, or the process is told to stop, the folder stays as it was.
+    """
+    with _made(directory) as made, _stopped_by_exception():
+        with tempfile.TemporaryDirectory(prefix=".jaxmetrics-", dir=directory) as name:
+            yield Path(name)
+            files = sorted(Path(name).iterdir())
+            for file in files:
+                if (directory / file.name).is_dir():
+                    raise IsADirectoryError(f"{file.name} is a folder")
+            with _signals_held():
+                for file in files:
+                    file.replace(directory / file.name)
+        made.clear()
+
+
+@contextmanager
+def _made(directory: Path) -> Iterator[list[Path]]:
+    """The folder, with the parents it lacks; what remains in the list is removed again."""
+    made = [path for path in (directory, *directory.parents) if not os.path.exists(path)]
+    try:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            yield made
+        finally:
+            for path in made:
+                if path.exists() and not any(path.iterdir()):
+                    path.rmdir()
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {directory} ({error.strerror or error}): pass another folder as "
+            "--output"
+        ) from None
+
+
+@contextmanager
+def _stopped_by_exception() -> Iterator[None]:
+    """SIGTERM, which would end the process at once, ends it by an exception, which cleans up."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    with _handled(stop, signal.SIGTERM):
+        yield
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Signals to stop wait until the end."""
+    late: list[int] = []
+    with _handled(lambda number, frame: late.append(number), signal.SIGTERM, signal.SIGINT):
+        yield
+    for number in late:
+        signal.raise_signal(number)
+
+
+@contextmanager
+def _handled(handler: Callable[[int, Any], None], *numbers: int) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # where none can be handled
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
