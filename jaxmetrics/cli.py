@@ -5,6 +5,7 @@ The `report` extra installs its packages; a command imports them when it needs t
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 import threading
@@ -391,5 +392,6 @@ def main() -> None:
     if any(find_spec(name) is None for name in EXTRA):
         sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics-exact[report]'\n")
         sys.exit(2)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # such as that it looks for fonts
     _keep_programs()
     commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))

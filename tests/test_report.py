@@ -328,7 +328,6 @@ def test_control_characters_reach_no_terminal_and_no_page():
     for text in (_printed(evaluation), _page(evaluation)):
         assert r"esc\x1b[31m\x07" in text
         assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
-    assert _report.InputError("no \x1b").message == r"no \x1b"
 
 
 def test_findings_and_headings_shorten_names():
@@ -367,6 +366,7 @@ def test_figures_of_odd_names(drawings, name, tmp_path):
         figure = drawing.draw()
         figure.savefig(tmp_path / "x.svg", metadata={"Title": drawing.title})
         figure.draw_without_rendering()
+        texts = figure.findobj(Text)
     ElementTree.parse(tmp_path / "x.svg")
     drawn, whole = figure.get_tightbbox(), figure.bbox_inches
     assert min(drawn.x0, drawn.y0) > -0.02
@@ -375,7 +375,8 @@ def test_figures_of_odd_names(drawings, name, tmp_path):
     for ax in figure.axes:
         labels = [x.get_window_extent() for x in ax.get_yticklabels()]
         assert all(b.y1 <= a.y0 or a.y1 <= b.y0 for a, b in pairwise(labels))
-    shown = " ".join(text.get_text() for text in figure.findobj(Text))
+    assert not any(text.get_parse_math() for text in texts)
+    shown = " ".join(text.get_text() for text in texts)
     assert ("13 other models" if name in ("roc", "precision_recall") else "") in shown
     assert ("Not shown: 13 models" if name in ("scores", "cost", "slices") else "") in shown
     if name != "intervals":

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._report._evaluation import Measure
+from jaxmetrics._report._evaluation import NARROWEST, Measure
 
 
 class Cell(NamedTuple):
@@ -63,8 +63,9 @@ def difference_cells(measure: Measure) -> list[Cell]:
     digits, known = decimals_of(highs - lows), measure.has_intervals[:, best]
     cells = []
     for i, marked in enumerate(found.best_set):
-        mark = " +" if marked and (known[i] or (i == best and known.any())) else "  "
-        if i == best or (found.estimate[i] == found.estimate[best] and not known[i]):
+        first = i == best or (found.estimate[i] == found.estimate[best] and not known[i])
+        mark = " +" if marked and (known[i] or (first and known.any())) else "  "
+        if first:
             cells.append(Cell("best", best=True, mark=mark))
             continue
         difference = fixed(found.difference[i, best], digits)
@@ -100,7 +101,7 @@ def about_differences(measures: Sequence[Measure]) -> str:
 
 def decimals_of(widths: FloatArray) -> int:
     """The decimals, 3 to 6, that show two significant digits of the narrowest interval's width."""
-    widths = widths[widths > 1e-6]  # not NaN, nor 0 up to rounding
+    widths = widths[widths > NARROWEST]  # nor NaN
     return int(np.clip(1 - np.floor(np.log10(widths.min(initial=1))), 3, 6))
 
 

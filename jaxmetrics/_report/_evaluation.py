@@ -22,6 +22,8 @@ Found = TypeVar("Found")
 
 # Bands of more models would hide each other.
 MOST_BANDS = 7
+# The width of an interval that is not 0 up to rounding.
+NARROWEST = 1e-6
 
 
 class Measure(NamedTuple):
@@ -55,7 +57,7 @@ class Measure(NamedTuple):
         if self.comparison is None:
             return np.zeros((0, 0), bool)
         found: Any = self.comparison
-        return np.asarray(found.simultaneous_high - found.simultaneous_low > 0)
+        return np.asarray(found.simultaneous_high - found.simultaneous_low > NARROWEST)
 
     @property
     def lacks_intervals(self) -> bool:

@@ -60,7 +60,7 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     answer = _highest(measure, names, tops)
     if equal:
         answer += f"; not significantly worse: {_enumerated(equal)}"
-    elif worse and all(found.simultaneous_low[best, i] > 0 for i in worse):
+    elif worse and (found.simultaneous_low[np.ix_(tops, worse)] > 0).all():
         verb = "is" if len(tops) == 1 else "are"
         than = f" than {_enumerated([names[i] for i in worse])}" if unknown else " than all others"
         answer += f", and {verb} significantly better{than if len(names) > 2 else ''}"

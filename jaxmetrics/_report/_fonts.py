@@ -11,6 +11,7 @@ from jaxmetrics.plots._names import short_names, visible
 # Families that systems have for what Matplotlib's own font lacks. Matplotlib draws no colours of
 # emoji, so only fonts with outlines serve.
 FALLBACKS = (
+    "DejaVu Sans",
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC"),
     *("Microsoft YaHei", "PingFang SC", "Hiragino Sans GB", "WenQuanYi Zen Hei", "SimHei"),
     *("WenQuanYi Micro Hei", "Droid Sans Fallback", "Yu Gothic", "Hiragino Sans", "IPAGothic"),
@@ -21,12 +22,12 @@ FALLBACKS = (
 
 
 def families() -> list[str]:
-    """The user's families of fonts, and those of `FALLBACKS` that are installed."""
+    """The user's families of fonts, and those of `FALLBACKS`, as far as they are installed."""
     from matplotlib import rcParams
-    from matplotlib.font_manager import fontManager
+    from matplotlib.font_manager import font_family_aliases, fontManager
 
-    installed = {font.name for font in fontManager.ttflist}
-    return [*rcParams["font.family"], *(name for name in FALLBACKS if name in installed)]
+    known = {font.name for font in fontManager.ttflist} | font_family_aliases
+    return [name for name in (*rcParams["font.family"], *FALLBACKS) if name in known]
 
 
 def drawn_names(kind: str, names: Sequence[str]) -> tuple[list[str], str]:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import click
 
 from jaxmetrics._report._texts import shortened
-from jaxmetrics.plots._names import visible
 
 # Called with the work in progress and, if known, the share that is done.
 Tell = Callable[..., None]
@@ -53,9 +52,6 @@ class InputError(click.ClickException):
     """The input cannot be evaluated; the message is one sentence that says what to do."""
 
     exit_code = 2
-
-    def __init__(self, message: str) -> None:
-        super().__init__(visible(message))
 
 
 class Settings(NamedTuple):
