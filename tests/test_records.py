@@ -234,3 +234,21 @@ def test_a_closed_form_that_there_is_not(data):
     clusters = np.arange(200) // 2
     with pytest.raises(ValueError, match="without clusters"):
         jm.confidence_interval(jm.roc_auc, *data, method="closed form", clusters=clusters)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        jm.compare,
+        jm.influence,
+        jm.covariance,
+        jm.confidence_interval,
+        functools.partial(jm.bootstrap, key=KEY),
+    ],
+)
+@pytest.mark.parametrize(
+    "metric", [jm.ndcg, functools.partial(jm.precision_at_k, k=2), jm.accuracy, jm.segment_roc_auc]
+)
+def test_a_metric_of_lists_is_told_what_serves(call, metric):
+    with pytest.raises(TypeError, match=r"also needs labels: .*write bootstrap_mean\(values, key"):
+        call(metric, [[0.1, 0.2], [0.2, 0.1]], [0, 1])

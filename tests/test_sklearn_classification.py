@@ -143,7 +143,7 @@ def test_by_name():
         ("not a valid label", lambda: ours.recall_score([0, 1], [0, 1], pos_label=2)),
         ("outside of multilabel", lambda: ours.recall_score([0], [1], average="samples")),
         ("n labels", lambda: ours.f1_score(np.eye(3), np.eye(3), average=None, labels=[3])),
-        ("same type", lambda: ours.accuracy_score(["a", "b"], [0, 1])),
+        ("Mix of label input types", lambda: ours.accuracy_score(["a", "b"], [0, 1])),
         ("average has to be", lambda: ours.recall_score([0], [1], average="mean")),
         ("zero_division", lambda: ours.recall_score([0], [1], zero_division=2)),
         ("beta must be", lambda: ours.fbeta_score([0], [1], beta=-1)),

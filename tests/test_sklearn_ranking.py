@@ -1,5 +1,7 @@
 """Metrics of ranked labels and documents under scikit-learn's names, against scikit-learn's."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import sklearn.metrics as theirs
@@ -63,3 +65,35 @@ def test_k_that_is_none(k):
             function([[1, 0, 2]], [[0.1, 0.2, 0.3]], k=k)
     with pytest.raises(ValueError, match="k must be"):
         ours.top_k_accuracy_score([0, 1, 2], np.eye(3), k=k)
+
+
+_CLASSES = {"y_true": [0, 1, 1], "y_pred": [0, 0, 1]}
+_SCORED = {"y_true": [0, 1, 1], "y_score": [0.1, 0.4, 0.3]}
+_ROWS = {"y_true": [[0, 1, 1], [1, 0, 0], [1, 1, 0]], "y_score": np.arange(9).reshape(3, 3) % 4}
+
+
+@pytest.mark.parametrize("name", sorted(set(ours.__all__) - {"auc"}))
+def test_weights_that_are_all_zero(name):
+    """These were an IndexError, a ZeroDivisionError, 0 or NaN."""
+    function = getattr(ours, name)
+    function = partial(function, beta=2) if name == "fbeta_score" else function
+    inputs = next(given for given in (_CLASSES, _SCORED, _ROWS) if _is_accepted(function, given))
+    for weights in (np.zeros(3), np.zeros(3, int), [0.0, 0, 0]):
+        with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero"):
+            function(**inputs, sample_weight=weights)
+
+
+def _is_accepted(function, given):
+    try:
+        function(**given)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", ["roc_auc_score", "average_precision_score"])
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples", None])
+def test_weights_of_labels_that_are_all_zero(name, average):
+    rows = {"y_true": [[0, 1], [1, 0], [1, 0]], "y_score": np.arange(6).reshape(3, 2) % 4}
+    with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero"):
+        getattr(ours, name)(**rows, average=average, sample_weight=np.zeros(3))

@@ -1,30 +1,15 @@
 """The tests that ship inside the installed scikit-learn, run against jaxmetrics.sklearn."""
 
-import importlib
-import sys
 from types import CodeType, FunctionType
 
 import pytest
-import sklearn.metrics
+from scikit_tests import OURS, function_of, suite
 
 import jaxmetrics.sklearn as ours
 
 _SUITES = ("test_classification", "test_ranking")
-_OURS = {getattr(ours, name) for name in ours.__all__}
 # Tests of ours that are not passed, each with the reason.
 _REASONS: dict[str, str] = {}
-
-
-def _suite(file):
-    """One of scikit-learn's modules of tests, imported with our functions in place of its own."""
-    name = f"sklearn.metrics.tests.{file}"
-    with pytest.MonkeyPatch.context() as patch:
-        for function in ours.__all__:
-            patch.setattr(sklearn.metrics, function, getattr(ours, function))
-        patch.delitem(sys.modules, name, raising=False)
-        module = importlib.import_module(name)
-    sys.modules.pop(name, None)
-    return module
 
 
 def _calls_ours(function, seen):
@@ -34,9 +19,8 @@ def _calls_ours(function, seen):
     used = [known[name] for name in _names(function.__code__) if name in known]
     for mark in getattr(function, "pytestmark", ()):
         used += _leaves(mark.args) if mark.name == "parametrize" else ()
-    used = [getattr(value, "func", getattr(value, "_score_func", value)) for value in used]
-    helpers = [value for value in used if isinstance(value, FunctionType)]
-    return any(helper in _OURS for helper in helpers) or any(
+    helpers = [value for value in map(function_of, used) if isinstance(value, FunctionType)]
+    return any(helper in OURS for helper in helpers) or any(
         _calls_ours(helper, seen)
         for helper in helpers
         if helper.__module__ == function.__module__ and helper not in seen
@@ -59,7 +43,7 @@ def _global_random_seed():
     return 42
 
 
-_modules = [_suite(file) for file in _SUITES]
+_modules = [suite(file) for file in _SUITES]
 for _module in _modules:
     for _name, _test in vars(_module).items():
         if _name.startswith("test_") and _name not in _REASONS and _calls_ours(_test, set()):

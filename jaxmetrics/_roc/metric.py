@@ -318,11 +318,28 @@ def record_of(metric: MetricLike) -> Metric:
 
     Of the last nothing is claimed. Two records of one function are equal.
     """
-    function, _ = _unwrapped(metric)
+    function, options = _unwrapped(metric)
     found = getattr(function, "record", None)
     if isinstance(found, Metric):
         return found
-    return Metric(getattr(function, "__name__", repr(function)), _OfDoubles(function))
+    name = getattr(function, "__name__", repr(function))
+    _refuse_other_arguments(name, function, options)
+    return Metric(name, _OfDoubles(function))
+
+
+def _refuse_other_arguments(name: str, function: Callable[..., Any], options: Options) -> None:
+    """Refuse a function that needs more than a table, such as a metric of ranked lists."""
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__self__"):
+        return
+    n_needed = code.co_argcount - len(getattr(function, "__defaults__", None) or ())
+    others = [x for x in code.co_varnames[1:n_needed] if x not in options]
+    if others:
+        raise TypeError(
+            f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}: if it "
+            "has a value for each list or item, write bootstrap_mean(values, key=key), with values "
+            "[..., lists]; of values [models, lists], differences of replicates compare the models"
+        )
 
 
 def choose(metric: MetricLike) -> tuple[Chosen, Options]:

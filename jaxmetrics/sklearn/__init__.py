@@ -2,8 +2,8 @@
 
 `from jaxmetrics.sklearn import roc_auc_score` replaces `from sklearn.metrics import roc_auc_score`.
 Inputs and results are NumPy arrays; all computation is in float64. scikit-learn must be installed,
-because its own functions validate the inputs. Items are padded to a few sizes, so data of another
-length rarely need a new compilation.
+because its own functions validate the inputs. Weights that are all 0 are a ValueError. Items are
+padded to a few sizes, so data of another length rarely need a new compilation.
 """
 
 from jaxmetrics.sklearn._areas import auc, average_precision_score, roc_auc_score

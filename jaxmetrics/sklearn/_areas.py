@@ -15,6 +15,7 @@ from jaxmetrics.sklearn._inputs import (
     check_array,
     check_consistent_length,
     checked_scores,
+    checked_weights,
     classes_of_columns,
     column_or_1d,
     in_float64,
@@ -250,6 +251,8 @@ def _averaged_over_labels(
     if average not in (None, "micro", "macro", "weighted", "samples"):
         raise ValueError(f"average has to be one of {(None, 'micro', 'macro', 'weighted')}")
     check_consistent_length(truth, scores, sample_weight)
+    weights = None if sample_weight is None else column_or_1d(sample_weight)
+    weights = checked_weights(weights, len(truth))
     scores, truth = check_array(scores), np.asarray(truth) == 1
     if average == "weighted" and not truth.any():
         return 0.0
@@ -258,6 +261,5 @@ def _averaged_over_labels(
         (warn_one_class if needs_both else warn_no_positives)()
     elif needs_both and np.any(np.all(truth, axis=over)):
         warn_one_class()
-    weights = None if sample_weight is None else column_or_1d(sample_weight)
     value = in_float64(multilabel(metric, average), scores, truth, weights)
     return np.asarray(value) if average is None else float(value)

@@ -119,7 +119,7 @@ def accuracy_score(
 
     Raises:
       ValueError: targets are of different kinds or do not hold classes, or lengths differ.
-      ZeroDivisionError: weights sum to 0.
+      ZeroDivisionError: weights sum to 0 and some are negative.
 
     Never NaN. Time O(n log n), memory O(n); both O(n labels) for `[n, labels]`.
 

@@ -27,6 +27,7 @@ __all__ = [
     "check_array",
     "check_consistent_length",
     "checked_scores",
+    "checked_weights",
     "classes_of_columns",
     "column_or_1d",
     "in_float64",
@@ -45,7 +46,25 @@ def checked_scores(
     check_consistent_length(y_true, y_score, sample_weight)
     scores = column_or_1d(y_score)
     assert_all_finite(scores)
-    return scores, None if sample_weight is None else column_or_1d(sample_weight)
+    weights = None if sample_weight is None else column_or_1d(sample_weight)
+    return scores, checked_weights(weights, len(scores))
+
+
+def checked_weights(sample_weight: ArrayLike | None, n: int) -> HostArray | None:
+    """The weights `[n]`, of one or of a number for each item; scikit-learn's errors."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.ndim:
+        weights = check_array(
+            sample_weight, dtype=None, ensure_2d=False, allow_nd=True, input_name="sample_weight"
+        )
+    if weights.ndim > 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+    if not np.any(weights):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    weights = weights if weights.dtype.kind in "iub" else weights.astype(np.float64)
+    return np.broadcast_to(weights, n)
 
 
 def in_float64(

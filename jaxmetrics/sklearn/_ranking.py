@@ -20,6 +20,7 @@ from jaxmetrics.sklearn._inputs import (
     UndefinedMetricWarning,
     check_array,
     check_consistent_length,
+    checked_weights,
     classes_of_columns,
     column_or_1d,
     padding,
@@ -46,7 +47,7 @@ def label_ranking_average_precision_score(
 
     Raises:
       ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
-      ZeroDivisionError: weights sum to 0, where scikit-learn returns NaN.
+      ZeroDivisionError: weights sum to 0 and some are negative, where scikit-learn returns NaN.
 
     Never NaN. Time O(n labels log labels), memory O(n labels).
 
@@ -80,7 +81,7 @@ def label_ranking_loss(
 
     Raises:
       ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
-      ZeroDivisionError: weights sum to 0.
+      ZeroDivisionError: weights sum to 0 and some are negative.
 
     Never NaN. Time O(n labels log labels), memory O(n labels).
 
@@ -121,7 +122,7 @@ def coverage_error(
 
     Raises:
       ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
-      ZeroDivisionError: weights sum to 0.
+      ZeroDivisionError: weights sum to 0 and some are negative.
 
     Never NaN. Time and memory O(n labels).
 
@@ -167,7 +168,7 @@ def dcg_score(
 
     Raises:
       ValueError: shapes differ, a value is not finite, or k is below 1.
-      ZeroDivisionError: weights sum to 0.
+      ZeroDivisionError: weights sum to 0 and some are negative.
 
     Never NaN. Time O(n documents log documents), memory O(n documents).
 
@@ -210,7 +211,7 @@ def ndcg_score(
 
     Raises:
       ValueError: shapes differ, a gain is negative, a row has one document, or k is below 1.
-      ZeroDivisionError: weights sum to 0.
+      ZeroDivisionError: weights sum to 0 and some are negative.
 
     Never NaN. Time O(n documents log documents), memory O(n documents).
 
@@ -261,7 +262,7 @@ def top_k_accuracy_score(
     Raises:
       ValueError: `y_score` does not have a column for each class, a value is not finite, or k is
         below 1.
-      ZeroDivisionError: weights sum to 0, with `normalize`.
+      ZeroDivisionError: weights sum to 0 and some are negative, with `normalize`.
 
     Never NaN. Warns with an UndefinedMetricWarning if k leaves no class out. Time and memory
     O(n classes).
@@ -291,6 +292,7 @@ def top_k_accuracy_score(
         refuse_scores(scores)
     scores = column_or_1d(scores) if two else scores
     check_consistent_length(truth, scores, sample_weight)
+    checked_weights(sample_weight, len(truth))
     unequal = (
         "Number of classes in 'y_true' ({}) not equal to the number of classes in 'y_score' ({})."
         "You can provide a list of all known classes by assigning it to the `labels` parameter.",
@@ -322,6 +324,7 @@ def _relevant_and_scores(
 ) -> tuple[HostArray, FloatArray]:
     """Which labels are relevant, and scores, `[n, labels]`."""
     check_consistent_length(y_true, y_score, sample_weight)
+    checked_weights(sample_weight, len(y_score))
     y_true = check_array(y_true, ensure_2d=False, accept_sparse="csr")
     scores = check_array(y_score, ensure_2d=False)
     if y_true.shape != scores.shape:
@@ -339,6 +342,7 @@ def _graded(
     """Gains and scores `[n, documents]`, checked."""
     gains, scores = (check_array(x, ensure_2d=False) for x in (y_true, y_score))
     check_consistent_length(gains, scores, sample_weight)
+    checked_weights(sample_weight, len(gains))
     kind = type_of_target(gains)
     supported = ("multilabel-indicator", "continuous-multioutput", "multiclass-multioutput")
     if kind not in supported:

@@ -10,8 +10,8 @@ import numpy as np
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics._predictions.counting import Choice, Decisions, Outcomes, outcomes_of
 from jaxmetrics.sklearn._inputs import (
-    assert_all_finite,
     check_consistent_length,
+    checked_weights,
     column_or_1d,
     in_float64,
     type_of_target,
@@ -53,7 +53,7 @@ def checked_targets(
             "Found empty input array (e.g., `y_true` or `y_pred`) while a minimum of 1 sample is "
             "required."
         )
-    weights = None if sample_weight is None else _checked_weights(sample_weight, _length(y_true))
+    weights = checked_weights(sample_weight, _length(y_true))
     kinds = {true_kind, said_kind}
     kind = "multiclass" if kinds == {"binary", "multiclass"} else true_kind
     if len(kinds) > 1 and kinds != {"binary", "multiclass"}:
@@ -73,9 +73,8 @@ def checked_targets(
     present = np.unique(truth), np.unique(said)
     if _are_strings(present[0]) != _are_strings(present[1]):
         raise ValueError(
-            "Labels in y_true and y_pred should be of the same type. Got "
-            f"y_true={present[0]} and y_pred={present[1]}. Make sure that the predictions provided "
-            "by the classifier coincides with the true labels."
+            "Mix of label input types (string and number); Got "
+            f"{present[0]!s:.80} and {present[1]!s:.80}."
         )
     classes = np.union1d(*present)
     kind = "binary" if len(classes) <= 2 else "multiclass"
@@ -105,7 +104,7 @@ def _indexed(truth: HostArray, said: HostArray, sample_weight: ArrayLike | None)
     own = [_distinct(y) for y in (truth, said)]
     classes = np.union1d(*own)
     kind = "binary" if len(classes) <= 2 else "multiclass"
-    weights = None if sample_weight is None else _checked_weights(sample_weight, len(truth))
+    weights = checked_weights(sample_weight, len(truth))
     truth_index, said_index = _looked_up(truth, own[0], classes), _looked_up(said, own[1], classes)
     return Targets(kind, classes, truth_index, said_index, weights)
 
@@ -177,16 +176,6 @@ def _count_columns(said: Any, truth: Any, *, weights: Any, where: Any, choice: C
 
 def _count_rows(said: Any, truth: Any, *, weights: Any, where: Any, choice: Choice) -> Outcomes:
     return outcomes_of(Decisions(said, truth, None, None), choice)
-
-
-def _checked_weights(sample_weight: ArrayLike, n: int) -> HostArray:
-    weights = np.asarray(sample_weight)
-    if weights.dtype.kind not in "iub":
-        weights = weights.astype(np.float64)
-    if weights.ndim > 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
-    assert_all_finite(weights, input_name="sample_weight")
-    return np.broadcast_to(weights, n)
 
 
 def _indicators(y: Any) -> HostArray:
