@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """64-bit types, JAX's ordinary promotion and NaN as a value, whatever the caller's modes are."""
+    """64-bit types, ordinary promotion and NaN as a value, whatever the caller's modes are."""
     with jax.enable_x64(True), ordinary_promotion(), nan_as_value():
         yield
 
