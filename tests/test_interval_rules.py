@@ -79,6 +79,17 @@ def test_t_quantile_at_the_ends():
     np.testing.assert_array_equal(got, [[-np.inf] * 4, [np.inf] * 4])
 
 
+def test_derivatives_of_the_t_quantile():
+    """In the probability 1 / density, and in df a difference of SciPy's quantiles."""
+    p, df = map(np.ravel, np.meshgrid([0.1, 0.9, 0.975, 0.999], [1.0, 4.2, 30.0, 400.0, 3000.0]))
+    step = 1e-3 * df
+    with double_precision():
+        slopes = jax.jit(jax.vmap(jax.grad(distributions.t_quantile, (0, 1))))(p, df)
+    np.testing.assert_allclose(slopes[0], 1 / stats.t.pdf(stats.t.ppf(p, df), df), rtol=1e-8)
+    far, near = (stats.t.ppf(p, df + k * step) - stats.t.ppf(p, df - k * step) for k in (2, 1))
+    np.testing.assert_allclose(slopes[1], (8 * near - far) / (12 * step), rtol=1e-5)
+
+
 def test_other_tails():
     x, df = np.meshgrid([0, 0.1, 3, 40, 300], [1, 2, 7, 100])
     got = doubled(distributions.chi2_survival, x, df)

@@ -12,7 +12,7 @@ from jax import lax
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import on_cpu, threads
+from jaxmetrics._base.host import is_concrete, on_cpu, threads
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.metric import MetricLike
@@ -49,10 +49,33 @@ class Replicates(NamedTuple):
     defined: Any
 
 
+@jax.custom_jvp
+def _without_derivative(x: Array) -> Array:
+    return x
+
+
+@_without_derivative.defjvp
+def _(values: Any, tangents: Any) -> Any:
+    raise TypeError(
+        "resamples have no derivative: write jax.lax.stop_gradient(weights), or, for a metric that "
+        "is smooth in the weights, a method without resamples, such as method='wald'"
+    )
+
+
+def _constant(tree: Any) -> Any:
+    """The arrays, which refuse to be differentiated: a loop over draws has no gradient."""
+
+    def constant(x: Any) -> Any:
+        moving = not is_concrete(x) and numerics.is_inexact(x)
+        return _without_derivative(x) if moving else x
+
+    return jax.tree.map(constant, tree)
+
+
 def resample_items(metric: MetricLike, items: Items, request: Request) -> Replicates:
     """The metric of resamples of items with scores `[models, n]`, labels and where `[n]`."""
     how, arrays = finish_of(metric)
-    items = at_least_one(items)
+    items, arrays = _constant((at_least_one(items), arrays))
     resampling, clusters = request.resampling, request.clusters
     counted = clusters is None and items.weights is None and items.amounts is None
     runs = counted and len(items.scores) == 1 and resampling != "bayesian"
@@ -90,7 +113,7 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
 
 def resample_means(items: Items, request: Request) -> Replicates:
     """The mean of `items.scores` `[..., n]` in resamples of the items."""
-    items, words = at_least_one(items), words_of(request.key)
+    items, words = _constant(at_least_one(items)), words_of(request.key)
     traced = is_traced(items, words)
     plan = Plan(request.resampling, False, False, 1, None)
     units, values, weights = units_of_values(items)

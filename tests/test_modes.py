@@ -1,0 +1,141 @@
+"""Functions of every room under each mode of JAX: the same values, or an exception written here."""
+
+import contextlib
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics import extreme, losses, sklearn, streaming
+
+# With xdist's --dist loadgroup one worker compiles each program once.
+pytestmark = [
+    pytest.mark.xdist_group("modes"),
+    pytest.mark.filterwarnings("ignore:there are only"),
+]
+
+N = 24
+LABELS = jnp.arange(N) % 3 == 0
+SCORES = jnp.sin(jnp.arange(N) ** 2.0) + LABELS
+MODELS = jnp.stack([SCORES, jnp.roll(SCORES, 1)])
+CLASSES = jnp.arange(N) % 3
+COLUMNS = jnp.sin(jnp.arange(3 * N) ** 2.0).reshape(N, 3) + (CLASSES[:, None] == jnp.arange(3))
+WEIGHTS = jnp.ones(N)
+FEW = {"key": jax.random.key(0), "n_resamples": 20}
+RECALL = partial(jm.recall_at_fpr, max_fpr=0.2)
+BINS = streaming.uniform_bins(16, low=-3.0, high=3.0)
+
+
+def of_stream(function, **options):
+    state = streaming.update(streaming.init(BINS), SCORES, LABELS, bins=BINS)
+    return function(state=state, bins=BINS, **options)
+
+
+FUNCTIONS = {
+    "roc_auc": partial(jm.roc_auc, SCORES, LABELS, weights=WEIGHTS),
+    "roc_curve": partial(jm.roc_curve, SCORES, LABELS),
+    "threshold_at_fpr": partial(jm.threshold_at_fpr, SCORES, LABELS, max_fpr=0.2),
+    "one_vs_rest": partial(jm.one_vs_rest(jm.roc_auc), COLUMNS, CLASSES, weights=WEIGHTS),
+    "one_vs_rest, weighted": partial(jm.one_vs_rest(jm.roc_auc, "weighted"), COLUMNS, CLASSES),
+    "one_vs_one": partial(jm.one_vs_one(jm.roc_auc), COLUMNS, CLASSES),
+    "multilabel": partial(jm.multilabel(jm.roc_auc), COLUMNS, COLUMNS[::-1] > 0.5),
+    "matthews_corrcoef": partial(jm.matthews_corrcoef, CLASSES, CLASSES[::-1], weights=WEIGHTS),
+    "ndcg": partial(jm.ndcg, COLUMNS.T, LABELS.astype(float)),
+    "segment_roc_auc": partial(jm.segment_roc_auc, SCORES, LABELS, segments=jnp.arange(N) // 12),
+    "extreme": partial(extreme.precision_at_k, CLASSES[:, None], CLASSES[:, None], k=1),
+    "loss": partial(losses.pairwise_auc_loss, SCORES, LABELS, weights=WEIGHTS),
+    "sklearn": partial(sklearn.roc_auc_score, LABELS, SCORES),
+    "covariance": partial(jm.covariance, jm.roc_auc, MODELS, LABELS),
+    "closed form": partial(jm.confidence_interval, jm.roc_auc, SCORES, LABELS),
+    "wilson": partial(jm.confidence_interval, RECALL, SCORES, LABELS, **FEW),
+    "bootstrap": partial(jm.bootstrap, jm.roc_auc, SCORES, LABELS, **FEW, stratify=False),
+    "bootstrap_mean": partial(jm.bootstrap_mean, SCORES, **FEW),
+    "roc_band": partial(jm.roc_band, SCORES, LABELS, **FEW),
+    "compare": partial(jm.compare, jm.roc_auc, MODELS, LABELS),
+    "permutation_test": partial(jm.permutation_test, jm.roc_auc, MODELS, LABELS, **FEW),
+    "streaming.bounds": partial(of_stream, partial(streaming.bounds, jm.roc_auc)),
+    "streaming.interval": partial(of_stream, partial(streaming.interval, jm.roc_auc)),
+    "streaming.bootstrap": partial(of_stream, partial(streaming.bootstrap, jm.roc_auc), **FEW),
+}
+
+
+@contextlib.contextmanager
+def strict():
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        yield
+
+
+MODES = {
+    "strict": strict,
+    "debug_nans": partial(jax.debug_nans, True),
+    "x64": partial(jax.enable_x64, True),
+}
+# These compile anew, as JAX looks for leaks only while it traces.
+LEAKING = ("roc_auc", "one_vs_one", "loss", "closed form")
+# What a function refuses under a mode, and its words. None as yet.
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return {name: function() for name, function in FUNCTIONS.items()}
+
+
+def close(a, b):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(np.asarray(x, float), np.asarray(y, float), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_same_under_every_mode(name, mode, expected):
+    with MODES[mode]():
+        if (name, mode) in EXCEPTIONS:
+            with pytest.raises((TypeError, ValueError), match=EXCEPTIONS[name, mode]):
+                FUNCTIONS[name]()
+            return
+        found = FUNCTIONS[name]()
+    close(found, expected[name])
+
+
+@pytest.mark.parametrize("name", LEAKING)
+def test_no_tracer_leaks(name, expected):
+    with jax.checking_leaks():
+        close(FUNCTIONS[name](), expected[name])
+
+
+def test_an_undefined_value_is_nan_under_debug_nans():
+    """It is a value, and the next operation of the caller raises."""
+    with jax.debug_nans(True):
+        value = jm.roc_auc(SCORES, WEIGHTS > 0)
+        with pytest.raises(FloatingPointError):
+            value + 1
+    assert np.isnan(value)
+
+
+def test_resamples_have_no_derivative():
+    def low(weights):
+        return jm.confidence_interval(RECALL, SCORES, LABELS, weights=weights, **FEW).low
+
+    for function in (low, jax.jit(low)):
+        with pytest.raises(TypeError, match=r"no derivative: write jax\.lax\.stop_gradient"):
+            jax.grad(function)(WEIGHTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["low", "high"])
+@pytest.mark.parametrize("clusters", [None, np.arange(N) // 2], ids=["auto", "clusters"])
+def test_derivative_of_an_interval(end, clusters, x64):
+    def limit(weights):
+        found = jm.confidence_interval(
+            jm.roc_auc, SCORES, LABELS, weights=weights, clusters=clusters
+        )
+        return getattr(found, end)
+
+    at = jnp.asarray(np.linspace(0.5, 1.5, N))
+    step = jnp.zeros(N).at[3].set(1e-5)
+    slope = (limit(at + step) - limit(at - step)) / 2e-5
+    np.testing.assert_allclose(jax.grad(limit)(at)[3], slope, rtol=1e-6)
