@@ -752,9 +752,9 @@ def test_exact_refuses_batches_that_change(rng):
         S.exact(jm.roc_auc, lambda: [(scores, labels), (scores.astype(float), labels)])
     with pytest.raises(ValueError, match="take one limit at a time"):
         S.exact(partial(jm.recall_at_fpr, max_fpr=[0.1, 0.2]), read(scores, labels))
-    precision = partial(METRICS["precision"], return_threshold=True)
+    with_threshold = partial(METRICS["precision"], return_threshold=True)
     with pytest.raises(TypeError, match="leave return_threshold out"):
-        S.exact(precision, read(scores, labels))
+        S.exact(with_threshold, read(scores, labels))
 
 
 @pytest.mark.parametrize("again", [False, True])

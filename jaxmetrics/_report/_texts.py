@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxmetrics.plots._names import visible
+
 MOST = 80  # characters of a value
 
 
 def shortened(value: Any, most: int = MOST) -> str:
     """A value as printable text, with its middle left out if it is long."""
-    text = _cut(str(value), most)
-    return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
+    return visible(_cut(str(value), most))
 
 
 def quoted(value: Any) -> str:
