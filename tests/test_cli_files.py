@@ -219,6 +219,20 @@ def read_twice(path, scores):
     return "alike"
 
 
+def test_progress_is_told_from_the_start_in_memory_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(_csv, "_BLOCK", 300)
+    path, told = file_of(tmp_path, ROWS), []
+    options = {"label": "y", "scores": ["a"]}
+    _report.problem_of_file(path, lambda *what: told.append(what), **options)
+    _report.queries_of_file(
+        path, lambda *what: told.append(what), group="text", gain="linear", **options
+    )
+    assert told[: len(told) // 2] == told[len(told) // 2 :]
+    assert told[0] == ("Reading x.csv", 0.0)
+    assert told[-1] == ("Reading x.csv: 100 rows", 1.0)
+    assert len(told) > 6
+
+
 def test_thresholds_of_bins_flag_what_they_count(monkeypatch):
     """Also scores that are less than a float32 from the ends of bins."""
     monkeypatch.setattr(_stream, "_ROWS", 32)

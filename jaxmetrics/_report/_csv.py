@@ -83,8 +83,8 @@ def names_of(path: Path) -> list[str]:
         names: list[str] = next((row for row in rows if row), [])
     if not names:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
-    for name in names:
-        name.encode()  # fails if its bytes are not UTF-8
+    if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
+        raise ValueError("its header is not in UTF-8")
     return names
 
 
@@ -154,10 +154,12 @@ def _holds_rows(row: list[str], columns: Sequence[int]) -> bool:
         return False
     kinds = [_is_number(row[c]) for c in columns]
     for position, cell in enumerate(row):
+        if "\n" not in cell and "\r" not in cell:
+            continue
         first, *others = (next(csv.reader([line]), [""]) for line in _ENDS.split(cell))
         lines = [[*row[:position], *first], *others]
         lines[-1] = [*lines[-1], *row[position + 1 :]]
-        whole = bool(others) and all(len(line) == len(row) for line in lines)
+        whole = all(len(line) == len(row) for line in lines)
         if whole and all([_is_number(line[c]) for c in columns] == kinds for line in lines):
             return True
     return False
