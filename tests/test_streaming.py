@@ -798,7 +798,7 @@ def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):
 
 
 def test_weights_of_all_sizes(rng):
-    """A fitting scale of the bins leaves next to nothing of the rounding, also of NumPy's float64."""
+    """A fitting scale leaves next to nothing of the rounding, also of NumPy's float64."""
     for scale in (2.0**-64, 1e-9, 1e15):
         scores, labels, weights = small_weights(rng, scale)
         bins = S.edges(DISTINCT, weight_scale=2.0 ** round(np.log2(scale)))
