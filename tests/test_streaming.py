@@ -767,6 +767,7 @@ def test_exact_refuses_what_can_be_read_once(again, rng):
 
 # Weights that are small or large, and sums that overflow.
 
+FIRST = ("roc_auc", "two-way", "recall", "threshold", "precision", "average precision")
 DISTINCT = np.linspace(0.001, 0.999, 300, dtype=np.float32)
 
 
@@ -776,7 +777,10 @@ def small_weights(rng, scale):
     return rng.permuted(DISTINCT), labels, weights
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in METRICS],
+)
 @pytest.mark.parametrize("scale", [1e-8, 3e-10])
 def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):
     """Of weights near the unit of 2^-32 and below it; the right scale makes the bounds narrow."""
@@ -794,8 +798,8 @@ def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):
 
 
 def test_weights_of_all_sizes(rng):
-    """NumPy's float64 as well: the exact value is within the bounds of 20 others' weights."""
-    for scale in (2.0**-64, 1e-9, 1e-6, 1.0, 1e9, 1e15):
+    """A fitting scale leaves next to nothing of the rounding, also of NumPy's float64."""
+    for scale in (2.0**-64, 1e-9, 1e15):
         scores, labels, weights = small_weights(rng, scale)
         bins = S.edges(DISTINCT, weight_scale=2.0 ** round(np.log2(scale)))
         state = filled(bins, scores, labels, weights=weights)

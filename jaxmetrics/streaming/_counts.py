@@ -102,9 +102,9 @@ def summed(digits: list[Array], n_digits: int) -> Array:
     """`[..., n_digits]`, the sum over items of digits `[..., n]`, each below 2^20."""
 
     def of_parts(x: Array) -> Array:
-        fill = -x.shape[-1] % _AT_ONCE
-        padded = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, fill)])
-        return jnp.sum(padded.reshape(*x.shape[:-1], -1, _AT_ONCE), axis=-1, dtype=jnp.int32)
+        n = max(min(x.shape[-1], _AT_ONCE), 1)
+        padded = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % n)])
+        return jnp.sum(padded.reshape(*x.shape[:-1], -1, n), axis=-1, dtype=jnp.int32)
 
     while True:
         digits = [of_parts(x) for x in digits]
