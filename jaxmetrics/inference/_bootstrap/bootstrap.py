@@ -149,7 +149,7 @@ def bootstrap(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; the key is missing, n_resamples
-        is below 1, or clusters are not `[n]`.
+        is below 1, memory cannot hold the replicates or a batch, or clusters are not `[n]`.
 
     NaN where the metric is NaN, and in resamples that lack a class, which are counted. Time
     O(n log n) for the sort, then about 3 ns for each resample of each item. For one model without
