@@ -596,7 +596,7 @@ def test_mean_of_no_queries():
         ({"stratify": "yes"}, TypeError, "stratify must be True or False"),
         ({"resampling": "normal"}, ValueError, "resampling must be one of 'multinomial'"),
         ({"clusters": [0, 1]}, ValueError, r"clusters must be \[n\].* 4 items, got \[2\]"),
-        ({"clusters": [0, 1, np.nan, 1]}, ValueError, "clusters must not be NaN"),
+        ({"clusters": [0, 1, np.nan, 1]}, ValueError, "clusters must not be None or NaN"),
         ({"amounts": [1, 2, 3, 4]}, TypeError, "amounts are for metrics that take them"),
     ],
 )

@@ -227,7 +227,8 @@ def test_progress_is_told_from_the_start_in_memory_too(tmp_path, monkeypatch):
     _report.queries_of_file(
         path, lambda *what: told.append(what), group="text", gain="linear", **options
     )
-    assert told[: len(told) // 2] == told[len(told) // 2 :]
+    texts = [text for text, _ in told]  # the share is of what is read ahead, which varies
+    assert texts[: len(told) // 2] == texts[len(told) // 2 :]
     assert told[0] == ("Reading x.csv", 0.0)
     assert told[-1] == ("Reading x.csv: 100 rows", 1.0)
     assert len(told) > 6

@@ -343,7 +343,7 @@ def drawings():
     """Those of twenty models with all kinds of names, and of slices with such values."""
     names = [*ODD, *(f"model {i}" for i in range(13))]
     labels = np.arange(N) % 3 == 0
-    scores = np.round(np.random.default_rng(3).normal(size=(20, N)), 1) + labels * 1.0
+    scores = np.round(np.random.default_rng(3).normal(size=(20, N)) + labels, 1)
     value = np.linspace(0.5, 0.9, 20)
     interval = jm.Interval(value, value - 0.1, value + 0.1, value, "wald", 0.95)
     measures = [Measure(name, name, interval) for name in ("roc_auc", "partial_auc")]

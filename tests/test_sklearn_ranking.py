@@ -29,6 +29,14 @@ def test_of_labels(name, dtype, rng):
         assert value == pytest.approx(getattr(theirs, name)(relevant, scores), rel=1e-14)
 
 
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_of_two_labels(name):
+    """One of which is relevant to each item: these are rows, not the classes of items."""
+    relevant, scores = np.eye(2, dtype=int)[[0, 1, 1, 0]], np.arange(8).reshape(4, 2) % 3
+    expected = getattr(theirs, name)(relevant, scores)
+    assert getattr(ours, name)(relevant, scores) == pytest.approx(expected, rel=1e-14)
+
+
 @pytest.mark.parametrize("name", ["dcg_score", "ndcg_score"])
 def test_gains(name, rng):
     scores, gains = rng.integers(0, 4, (21, 5)), rng.integers(0, 3, (21, 5))

@@ -373,9 +373,11 @@ def _values_of_rows(
     """A metric of each row of `[n, columns]`, in NumPy float64, compiled for few sizes of n."""
     n = len(scores)
     rows = [(0, padding(n)), (0, 0)]
+    # One table of rows, which metrics of [n, columns] would take for columns of items.
+    tables = (np.pad(x, rows)[None] for x in (scores, labels))
     with jax.enable_x64(True):
-        values = metric(np.pad(scores, rows), np.pad(labels, rows), **options)
-    return np.asarray(values)[:n]
+        values = metric(*tables, **options)
+    return np.asarray(values)[0, :n]
 
 
 def _weighted_mean(values: HostArray, sample_weight: ArrayLike | None) -> float:
