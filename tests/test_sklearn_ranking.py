@@ -32,7 +32,7 @@ def test_of_labels(name, dtype, rng):
 @pytest.mark.parametrize("name", OF_LABELS)
 def test_of_two_labels(name):
     """One of which is relevant to each item: these are rows, not the classes of items."""
-    relevant, scores = np.eye(2, dtype=int)[[0, 1, 1, 0]], np.arange(8).reshape(4, 2) % 3
+    relevant, scores = np.eye(2, dtype=int)[np.arange(16) % 2], np.arange(32).reshape(16, 2) % 3
     expected = getattr(theirs, name)(relevant, scores)
     assert getattr(ours, name)(relevant, scores) == pytest.approx(expected, rel=1e-14)
 
