@@ -15,6 +15,7 @@ MOST_LINES = 400
 # names that its own begins with.
 ROOMS = (
     "jaxmetrics._base",
+    "jaxmetrics._base.checks",
     "jaxmetrics._roc",
     "jaxmetrics._ranking",
     "jaxmetrics._predictions",

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jaxmetrics._base.checks.values import cut
+from jaxmetrics._base.quoting import cut
 
 REQUIRED = inspect.Parameter.empty
 

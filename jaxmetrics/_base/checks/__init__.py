@@ -34,7 +34,6 @@ from jaxmetrics._base.checks.predictions import (
     check_zero_division,
 )
 from jaxmetrics._base.checks.values import (
-    brief,
     check_average,
     check_choice,
     check_count,
@@ -44,6 +43,7 @@ from jaxmetrics._base.checks.values import (
     check_index,
     check_nonnegative,
 )
+from jaxmetrics._base.quoting import brief
 
 __all__ = [
     "QUANTILE_METHODS",

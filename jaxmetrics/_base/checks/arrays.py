@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.values import brief
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import near
+from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.checks.arrays import refuse_masked
-from jaxmetrics._base.checks.values import brief, cut
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, Items
 
 

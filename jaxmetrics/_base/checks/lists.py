@@ -11,7 +11,6 @@ import numpy as np
 
 from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes
 from jaxmetrics._base.checks.values import (
-    brief,
     check_count,
     check_cutoffs,
     check_fits,
@@ -20,6 +19,7 @@ from jaxmetrics._base.checks.values import (
 )
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete
+from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 HIGHEST_GRADE = 1023  # 2^1024 overflows

@@ -8,9 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.values import cut, flag, number, one_of
+from jaxmetrics._base.checks.values import flag, number, one_of
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.quoting import cut
 from jaxmetrics._base.types import HostOrDeviceArray
 
 QUANTILE_METHODS = (

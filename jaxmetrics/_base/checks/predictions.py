@@ -11,9 +11,10 @@ import numpy as np
 
 from jaxmetrics._base.checks.arrays import all_valid, first_invalid
 from jaxmetrics._base.checks.items import check_axis, weighted_arrays
-from jaxmetrics._base.checks.values import brief, check_count, check_index, number
+from jaxmetrics._base.checks.values import check_count, check_index, number
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray
 
 _FEW_CLASSES = 1024  # that are counted even if there are fewer items

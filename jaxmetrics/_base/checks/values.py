@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import reprlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,24 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import HostOrDeviceArray
-
-_LONGEST = 80
-
-
-_SHORT = reprlib.Repr()  # does not write out what is long, only to cut it
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _LONGEST
-
-
-def brief(value: Any) -> str:
-    """A value as errors quote it: at most 80 characters, on one line."""
-    return cut(_SHORT.repr(value))
-
-
-def cut(text: str) -> str:
-    """At most 80 characters, on one line."""
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[:40]} ... {text[-35:]}"
 
 
 def number(
