@@ -22,18 +22,18 @@ from jaxmetrics._report._texts import listed, quoted, shortened
 ROWS = 1 << 18  # of a Parquet file at a time
 
 # A DataFrame of some rows, and the share of the file that is read.
-Batch = tuple[Any, float]
+Read = tuple[Any, float]
 
 
 class Format(NamedTuple):
     """How the files of a format are read."""
 
     names: Callable[[Path], list[str]]  # of the columns
-    batches: Callable[[Path, list[str]], Iterator[Batch]]
+    batches: Callable[[Path, list[str]], Iterator[Read]]
     n_rows: Callable[[Path], float]  # about
 
 
-def _parquet(path: Path, names: list[str]) -> Iterator[Batch]:
+def _parquet(path: Path, names: list[str]) -> Iterator[Read]:
     # Read-ahead would hold all columns of a row group in memory.
     with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
         done, total = 0, max(file.metadata.num_rows, 1)
@@ -43,7 +43,7 @@ def _parquet(path: Path, names: list[str]) -> Iterator[Batch]:
             yield batch.to_pandas(ignore_metadata=True), done / total
 
 
-def _npz(path: Path, names: list[str]) -> Iterator[Batch]:
+def _npz(path: Path, names: list[str]) -> Iterator[Read]:
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in names}
     if len({array.shape for array in arrays.values()}) > 1 or arrays[names[0]].ndim != 1:
@@ -72,7 +72,7 @@ FORMATS = {
 }
 
 
-def batches_of(path: Path, names: Sequence[str]) -> Iterator[Batch]:
+def batches_of(path: Path, names: Sequence[str]) -> Iterator[Read]:
     """The named columns in batches; the index counts the rows of the file from 0.
 
     All columns of a CSV file are text, because a type guessed from the first rows may not fit

@@ -24,8 +24,8 @@ from jaxmetrics._report._settings import InputError, Tell
 from jaxmetrics._report._texts import quoted
 
 
-class Items(NamedTuple):
-    """Items with their labels and the scores of several models."""
+class LabelledRows(NamedTuple):
+    """Rows of a file: items with their labels and the scores of several models."""
 
     labels: npt.NDArray[np.bool_]  # [n]
     scores: FloatArray  # [models, n]
@@ -44,7 +44,7 @@ def items_of(
     weight: str | None = None,
     amount: str | None = None,
     others: Sequence[str] = (),
-) -> Iterator[Items]:
+) -> Iterator[LabelledRows]:
     """The rows of a file in batches, checked so that every metric of all of them is defined."""
     refuse_twice([label, *scores])
     extra = [name for name in (weight, amount, *others) if name is not None]
@@ -70,5 +70,5 @@ def items_of(
                 )
         n_items += len(labels)
         tell(f"Reading {path.name}: {n_items:,} rows", share)
-        yield Items(labels, rows, weights, amounts, {name: frame[name] for name in others})
+        yield LabelledRows(labels, rows, weights, amounts, {name: frame[name] for name in others})
     positives_among(label, seen, positive, complete=True)

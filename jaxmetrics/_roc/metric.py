@@ -15,6 +15,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.types import ArrayLike, P, R_co
+from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.table import ScoreTable, evaluate, static_options
 
 R = TypeVar("R")
@@ -34,6 +35,7 @@ class Metric:
       smooth: whether the gradient with respect to weights is its influence function.
       of_roc_curve: whether it depends on the ROC curve alone, as a set of points.
       amounts: whether it takes `amounts`.
+      decision: returns, from the options, for which decision its value is the threshold.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Metric:
     smooth: bool = False
     of_roc_curve: bool = False
     amounts: bool = False
+    decision: Decision = no_decision
 
 
 class Chosen(NamedTuple):
@@ -62,6 +65,11 @@ class Chosen(NamedTuple):
     def value(self, table: ScoreTable, arrays: Options) -> Any:
         """The value of one table, in double precision."""
         return self.metric.function(table, **self.options(arrays))
+
+    def evaluated(self, source: Any, arrays: Options) -> Any:
+        """The value of each table of a batch, from Items or a ScoreTable."""
+        record = self.metric
+        return evaluate(record.function, source, self.options(arrays), record.decision)
 
     def refuse_tree(self, arrays: Options, n_rows: int) -> None:
         """Refuse a metric whose value is not one array, before any work."""
@@ -258,6 +266,7 @@ def library_metric(
     amounts: bool = False,
     smooth: bool = False,
     of_roc_curve: bool = False,
+    decision: Decision = no_decision,
 ) -> TableMetric[P, R]:
     """`table_metric` for the library's own: checks options by name, and keeps integer counts."""
     metric: TableMetric[P, R] = _metric(
@@ -267,6 +276,7 @@ def library_metric(
         amounts=amounts,
         smooth=smooth,
         of_roc_curve=of_roc_curve,
+        decision=decision,
     )
     return metric
 
@@ -279,6 +289,7 @@ def _metric(
     amounts: bool,
     smooth: bool,
     of_roc_curve: bool,
+    decision: Decision = no_decision,
 ) -> Any:
     per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
     options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item)
@@ -286,7 +297,7 @@ def _metric(
     def settings(given: Options) -> Options:
         return check(options.filled(given))
 
-    record = Metric(function.__name__, evaluated, settings, smooth, of_roc_curve, amounts)
+    record = Metric(function.__name__, evaluated, settings, smooth, of_roc_curve, amounts, decision)
 
     @functools.wraps(function)
     def metric(
@@ -300,13 +311,14 @@ def _metric(
         per_item = (weights, where, given.pop("amounts", None) if amounts else None)
         chosen = settings(given)
         if not isinstance(scores, ScoreTable):
-            return evaluate(evaluated, checks.check_items(scores, labels, *per_item), chosen)
+            items = checks.check_items(scores, labels, *per_item)
+            return evaluate(evaluated, items, chosen, decision)
         if any(x is not None for x in (labels, *per_item)):
             raise TypeError(
                 "a ScoreTable already holds labels and weights: pass it alone, "
                 "or build it with score_table(scores, labels, weights=..., where=...)"
             )
-        return evaluate(evaluated, scores, chosen)
+        return evaluate(evaluated, scores, chosen, decision)
 
     public: Any = metric
     public.record, public.__signature__ = record, options.signature
@@ -381,4 +393,4 @@ def check_metric(metric: MetricLike) -> None:
 def evaluate_chosen(metric: MetricLike, source: Any) -> Any:
     """The value of a metric, or of a partial of one, for Items or a ScoreTable."""
     chosen, arrays = choose(metric)
-    return evaluate(chosen.metric.function, source, chosen.options(arrays))
+    return chosen.evaluated(source, arrays)

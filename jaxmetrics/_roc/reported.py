@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,25 +14,14 @@ from jax import lax
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 
-F = TypeVar("F", bound=Callable[..., Any])
-
+# From the options of a metric: AT_LEAST, ABOVE or, where its value is no threshold, None.
+Decision = Callable[..., str | None]
 AT_LEAST, ABOVE = "score >= threshold", "score > threshold"
 _FIELDS = {"threshold", "thresholds"}  # of one row, and of all rows of a curve
 
 
-def is_threshold(decision: Callable[..., str | None]) -> Callable[[F], F]:
-    """A decorator of a function of a table whose value is a threshold.
-
-    Args:
-      decision: takes the options of the function and returns AT_LEAST, ABOVE or, where the value
-        decides nothing, None.
-    """
-
-    def decorate(function: F) -> F:
-        setattr(function, "decision", decision)  # noqa: B010, as mypy knows no such attribute
-        return function
-
-    return decorate
+def no_decision(**options: Any) -> None:
+    """The decision of a metric whose value is no threshold."""
 
 
 def holds(dtype: Any, other: Any) -> bool:

@@ -16,7 +16,14 @@ from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import at_hand, on_host
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.reported import as_reported, holds, rounded_down, warn_if
+from jaxmetrics._roc.reported import (
+    Decision,
+    as_reported,
+    holds,
+    no_decision,
+    rounded_down,
+    warn_if,
+)
 
 
 class ScoreTable(NamedTuple):
@@ -186,19 +193,23 @@ def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
 
 
 def evaluate(
-    function: Callable[..., Any], source: Items | ScoreTable, options: dict[str, Any]
+    function: Callable[..., Any],
+    source: Items | ScoreTable,
+    options: dict[str, Any],
+    decision: Decision = no_decision,
 ) -> Any:
     """`function(table, **options)` for each table of a batch, compiled, in double precision.
 
     `function` receives one ScoreTable `[rows]`, with integer counts where there are no weights.
     Results have JAX's default floating dtype, and are NaN where the table is undefined. Options
-    that are arrays are traced; others are compile-time constants.
+    that are arrays are traced; others are compile-time constants. Thresholds are rounded for the
+    `decision` that they are for.
     """
     static, arrays = static_options(options)
     dtype = numerics.default_float()
     prepared = _prepared(source) if isinstance(source, Items) else source
     with double_precision():
-        values, unlike = _evaluate((prepared, arrays), function, static, dtype)
+        values, unlike = _evaluate((prepared, arrays), function, static, decision, dtype)
     warn_if(unlike, dtype)
     return values
 
@@ -223,22 +234,23 @@ def _one_nan(option: Any) -> Any:
     return math.nan if isinstance(option, (float, np.floating)) and option != option else option
 
 
-@functools.partial(jax.jit, static_argnames=("function", "static", "dtype"))
+@functools.partial(jax.jit, static_argnames=("function", "static", "decision", "dtype"))
 def _evaluate(
     arrays: tuple[Prepared | ScoreTable, dict[str, Any]],
     function: Callable[..., Any],
     static: tuple[tuple[str, Any], ...],
+    decision: Decision,
     dtype: Any,
 ) -> Any:
     def compute(source: Prepared | ScoreTable, options: dict[str, Any]) -> Any:
         table, undefined = _build(source) if isinstance(source, Prepared) else _given(source)
         scores = source.items.scores.dtype if isinstance(source, Prepared) else None
-        decision = getattr(function, "decision", lambda **_: None)(**options, **dict(static))
+        decided = decision(**options, **dict(static))
 
         def of_one(table: ScoreTable, undefined: Array) -> Any:
             value = function(table, **options, **dict(static))
             value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
-            value, unlike = as_reported(value, table, decision, scores, dtype)
+            value, unlike = as_reported(value, table, decided, scores, dtype)
             return jax.tree.map(lambda x: jnp.where(undefined, jnp.nan, x), value), jax.tree.map(
                 lambda x: x & ~undefined, unlike
             )

@@ -12,7 +12,7 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.curves import OperatingPoints, operating_points
 from jaxmetrics._roc.metric import library_metric
 from jaxmetrics._roc.quantile import weighted_quantile
-from jaxmetrics._roc.reported import ABOVE, AT_LEAST, is_threshold
+from jaxmetrics._roc.reported import ABOVE, AT_LEAST
 from jaxmetrics._roc.table import ScoreTable
 
 
@@ -84,8 +84,7 @@ def _decision(*, method: str, **_: ArrayLike) -> str | None:
     return {"step": AT_LEAST, "quantile": ABOVE}.get(method)
 
 
-@library_metric
-@is_threshold(_decision)
+@partial(library_metric, decision=_decision)
 def threshold_at_fpr(
     table: ScoreTable,
     *,

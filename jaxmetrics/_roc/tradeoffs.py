@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol, overload
 
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from jaxmetrics._base.numerics import rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
 from jaxmetrics._roc.metric import Metric, library_metric
-from jaxmetrics._roc.reported import AT_LEAST, is_threshold
+from jaxmetrics._roc.reported import AT_LEAST
 from jaxmetrics._roc.table import ScoreTable
 
 
@@ -250,8 +251,7 @@ def _best(
     return AtThreshold(value, jnp.where(defined, points.thresholds[best], jnp.nan))
 
 
-@library_metric
-@is_threshold(lambda **_: AT_LEAST)
+@partial(library_metric, decision=lambda **_: AT_LEAST)
 def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> Array:
     """The threshold with the lowest total cost of errors.
 

@@ -53,7 +53,9 @@ def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
     if names is None:
         return [""] if n == 1 else [f"{kind} {i}" for i in range(n)]
     if isinstance(names, str) or len(names) != n:
-        raise ValueError(f"names must have one name a {kind}, {n} in all, got {names!r}")
+        raise ValueError(
+            f"names must have one name a {kind}, {n} in all, got {checks.brief(names)}"
+        )
     if rcParams["text.parse_math"] and any(name.count("$") > 1 for name in names):
         return names
     return short_names(names)

@@ -16,7 +16,6 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.metric import MetricLike, Options, choose
-from jaxmetrics._roc.table import evaluate
 from jaxmetrics.streaming._cells import Batches, Cells, Keep, Limits, check_same, from_the_start
 from jaxmetrics.streaming._metrics import streamed
 
@@ -92,7 +91,7 @@ def exact(
         total = np.sum(cells.positives)
         value = sums / total if total else 0.0
         return jnp.asarray(value, numerics.default_float())
-    found: Array = evaluate(chosen.metric.function, cells.table(), chosen.options(arrays))
+    found: Array = chosen.evaluated(cells.table(), arrays)
     return found
 
 

@@ -335,8 +335,8 @@ def check_bins(bins: Bins) -> None:
     """Refuse anything but Bins."""
     if not isinstance(bins, Bins):
         raise TypeError(
-            f"bins must be Bins, got {bins!r}: write float16_bins(), uniform_bins(n) or "
-            "edges(array)"
+            f"bins must be Bins, got {checks.brief(bins)}: write float16_bins(), "
+            "uniform_bins(n) or edges(array)"
         )
 
 
@@ -360,7 +360,7 @@ def check_state(state: State, bins: Bins, *, wait: bool = True) -> None:
 
 def _check_is_state(state: State) -> None:
     if not isinstance(state, State):
-        raise TypeError(f"state must be a State, got {state!r}: write init(bins)")
+        raise TypeError(f"state must be a State, got {checks.brief(state)}: write init(bins)")
     check_not_used_up(state.digits)
 
 

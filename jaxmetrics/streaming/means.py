@@ -286,7 +286,9 @@ def _product(a: Array, b: Array) -> Array:
 
 def _check_means(state: State, *, wait: bool = True) -> None:
     if not isinstance(state, State):
-        raise TypeError(f"state must be a State of means, got {state!r}: write means.init()")
+        raise TypeError(
+            f"state must be a State of means, got {checks.brief(state)}: write means.init()"
+        )
     check_not_used_up(state.digits)
     if not is_concrete(state.digits) or not (wait or is_ready(state.digits)):
         return

@@ -59,11 +59,13 @@ def check_grid(name: str, value: ArrayLike) -> HostArray:
     try:
         grid = np.asarray(value, np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be numbers in [0, 1], got {value!r}") from None
+        raise TypeError(f"{name} must be numbers in [0, 1], got {brief(value)}") from None
     if grid.ndim != 1 or not grid.size or not (np.all(grid >= 0) and np.all(grid <= 1)):
-        raise ValueError(f"{name} must be [points] in [0, 1], got {value}: write 0.01 for 1 %")
+        raise ValueError(
+            f"{name} must be [points] in [0, 1], got {brief(value)}: write 0.01 for 1 %"
+        )
     if np.any(np.diff(grid) <= 0):
-        raise ValueError(f"{name} must increase, got {value}: write numpy.unique({name})")
+        raise ValueError(f"{name} must increase, got {brief(value)}: write numpy.unique({name})")
     return grid
 
 

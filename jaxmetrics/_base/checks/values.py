@@ -145,7 +145,7 @@ def check_index(name: str, value: int, n: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an int, got {brief(value)}")
     if not 0 <= value < n:
-        raise ValueError(f"{name} must be from 0 to {n - 1}, got {value}")
+        raise ValueError(f"{name} must be from 0 to {n - 1}, got {brief(value)}")
 
 
 def check_fits(name: str, value: int, n_numbers: int, instead: str) -> None:
