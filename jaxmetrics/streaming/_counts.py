@@ -98,6 +98,19 @@ def added(sums: Array, slots: Array, digits: Array) -> Array:
     return total
 
 
+def total_of_items(digits: Array) -> Array:
+    """`[..., digits]`, the sum of digits `[..., n, digits]` below 2^16 that are in memory.
+
+    `summed` takes them as separate arrays, and XLA would compute all of these anew for each sum.
+    """
+    while digits.shape[-2] > 1:
+        n = min(digits.shape[-2], ROOM)
+        fill = [(0, 0)] * (digits.ndim - 2) + [(0, -digits.shape[-2] % n), (0, 0)]
+        parts = jnp.pad(digits, fill).reshape(*digits.shape[:-2], -1, n, digits.shape[-1])
+        digits = carried(jnp.sum(parts, axis=-2, dtype=jnp.int32))
+    return jnp.sum(digits, axis=-2, dtype=jnp.int32)
+
+
 def summed(digits: list[Array], n_digits: int) -> Array:
     """`[..., n_digits]`, the sum over items of digits `[..., n]`, each below 2^20."""
 

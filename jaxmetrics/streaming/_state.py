@@ -183,7 +183,7 @@ class _Weights(NamedTuple):
     """What the weights of a batch add.
 
     Attributes:
-      digits: `[..., n, digits]`.
+      digits: `[..., n, digits]`; 0 for items that are masked.
       lost: `[..., 2]`, the items of each class whose weight has lost a part by rounding.
       total: `[..., digits]`, their sum.
       overflow: `[...]`, whether they are more than a batch may add.
@@ -215,10 +215,11 @@ def _weights(
     def number(which: Array) -> Array:
         return jnp.sum(whole(which), axis=-1, dtype=jnp.int32)
 
+    of_items = jnp.stack([whole(jnp.where(valid, x, 0)) for x in added], axis=-1)
     return _Weights(
-        jnp.stack([whole(x) for x in added], axis=-1),
+        of_items,
         jnp.stack([number(lost & ~positive), number(lost & positive)], axis=-1),
-        _counts.summed([whole(jnp.where(here, x, 0)) for x in digits], len(digits)),
+        _counts.total_of_items(of_items),
         ~(jnp.sum(whole(jnp.where(here, scaled, 0)), axis=-1) < _counts.LARGEST),
     )
 
