@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -76,5 +76,7 @@ def threads(at_most: int | None = None) -> ThreadPoolExecutor:
 
 def in_threads(work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
     """`work` of each argument, in order, with one thread per processor; for NumPy's work."""
+    if len(arguments) == 1 and isinstance(arguments[0], Sequence) and len(arguments[0]) == 1:
+        return list(map(work, *arguments))
     with ThreadPoolExecutor(processors()) as workers:
         return list(workers.map(work, *arguments))

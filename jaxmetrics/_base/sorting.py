@@ -129,6 +129,8 @@ def sort(keys: Any) -> Any:
 
 def _sort_rows(words: HostArray) -> None:
     """Sort in place, the rows of a large batch in threads."""
+    if not words.size:
+        return
     rows = words.reshape(-1, words.shape[-1])
     if len(rows) > 1 and words.size > MANY:
         in_threads(lambda part: part.sort(axis=-1), np.array_split(rows, processors()))  # views

@@ -13,8 +13,8 @@ import numpy as np
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.metric import MetricLike, choose, evaluate_chosen
 from jaxmetrics._roc.order import in_order, starts
+from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
 from jaxmetrics.inference._influence.variance import as_default
