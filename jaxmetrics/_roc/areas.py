@@ -12,7 +12,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.numerics import as_constant, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
-from jaxmetrics._roc.placements import Placements, total
+from jaxmetrics._roc.placements import Placements
 from jaxmetrics._roc.table import ScoreTable, evaluate
 
 
@@ -48,7 +48,7 @@ def roc_auc(placed: Placements) -> Array:
     """
     placed = placed.near_one()
     twice = 2 * placed.total_negatives
-    outranked = total(placed, twice - placed.above - placed.not_below)
+    outranked = placed.total(twice - placed.above - placed.not_below)
     area: Array = outranked / (twice * placed.total_positives)
     return area
 
@@ -117,7 +117,7 @@ def partial_auc(
         share = divide(library.clip(top - floor, 0, rise), rise, top > floor)
         above = not_below - (not_below - above) * share
     widths = _area_left_of(high, above, not_below) - _area_left_of(low, above, not_below)
-    raw = total(head, share * widths) / (n_negative * n_positive)
+    raw = head.total(share * widths) / (n_negative * n_positive)
     return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
 
 
@@ -192,7 +192,7 @@ def average_precision(placed: Placements) -> Array:
     """
     tps = placed.positives_not_below
     precision = divide(tps, tps + placed.not_below, 0.0)
-    return divide(total(placed, precision), placed.total_positives, 0.0)
+    return divide(placed.total(precision), placed.total_positives, 0.0)
 
 
 def roc_auc_sampled(

@@ -43,15 +43,15 @@ class _Class(NamedTuple):
         scores, weights = self
         return _Class(scores.compress(mask), None if weights is None else weights.compress(mask))
 
-    def ascending(self) -> _Class:
-        """The items in order; without weights they are sorted in place."""
+    def ascending(self, by_key: bool) -> _Class:
+        """In order. The scores are sorted in place, or become keys, by which weights are sorted."""
         scores, weights = self
+        keys = ~sorting.descending_keys(scores) if by_key else scores
         if weights is None:
-            scores.sort()
-            return self
-        index = np.arange(len(scores), dtype=np.uint32)
-        _, order = sorting.sort_by_key(sorting.descending_keys(scores), index)
-        return _Class(*(x.take(order[::-1]) for x in (scores, weights)))
+            keys.sort()
+            return _Class(keys)
+        keys, order = sorting.sort_by_key(keys, np.arange(len(keys), dtype=np.uint32))
+        return _Class(keys, weights.take(order))
 
     def from_here(self) -> HostArray:
         """The weight of each entry and of all after it, and 0 at the end."""
@@ -85,14 +85,14 @@ class _OnHost:
 
     @cached_property
     def _ascending(self) -> _Class:
-        return self.positive.ascending()
+        return self.positive.ascending(self._by_key)
 
     @cached_property
     def _placed(self) -> tuple[HostArray, HostArray]:
         at = self._ascending.scores
 
         def among(part: _Class) -> list[HostArray]:
-            part = part.ascending()
+            part = part.ascending(self._by_key)
             below, not_above = below_and_not_above(part.scores, at)
             if part.weights is None:
                 return [len(part.scores) - x for x in (not_above, below)]
@@ -101,10 +101,9 @@ class _OnHost:
         above, not_below = zip(*in_threads(among, self.negative), strict=True)
         return sum(above), sum(not_below)
 
-    @property
-    def positives(self) -> Any:
+    def total(self, of_each: Any) -> Any:
         weights = self._ascending.weights
-        return np.int64(1) if weights is None else weights
+        return of_each.sum(axis=-1) if weights is None else of_each @ weights
 
     @property
     def above(self) -> HostArray:
@@ -124,15 +123,17 @@ class _OnHost:
 
     @cached_property
     def _of_ties(self) -> list[HostArray]:
-        """For each positive, the weight of those from the first on that ties with it, and after."""
+        """For each positive, the weight from the first that ties with it on, and of those above."""
         scores, sums = self._ascending.scores, self._ascending.from_here()
-        differs = np.flatnonzero(scores[1:] != scores[:-1]) + 1
-        ends = np.append(differs, len(scores))
+        differs = scores[1:] != scores[:-1]
+        if differs.all():
+            return [sums[:-1], sums[1:]]
+        ends = np.append(np.flatnonzero(differs) + 1, len(scores))
         lengths = np.diff(ends, prepend=0)
         return [sums.take(at).repeat(lengths) for at in (ends - lengths, ends)]
 
     def near_one(self) -> _OnHost:
-        if self.positive.weights is None and not self._weighted:
+        if not self._by_key:
             return self
         return _placements(self.positive.near_one(), (x.near_one() for x in self.negative))
 
@@ -153,7 +154,7 @@ class _OnHost:
             fpr: Any = self.not_below
             rates = numerics.rates(fpr, self.total_negatives).astype(limit.dtype)
             within = rates <= limit[..., None] * (1 + self.slack)
-            return (self.positives * within).sum(axis=-1)
+            return self.total(within)
         most = most_within(limit, self.total_negatives, 0.0)
         some_exceed = most < self.total_negatives
         one_too_many = self._from_top(np.where(some_exceed, most, 0).astype(int))
@@ -163,18 +164,22 @@ class _OnHost:
         from_top: Callable[[Any], Any] = self._from_top
         if self._weighted and self.total_negatives:
             scores, weights = (np.concatenate(x) for x in zip(*self.negative, strict=True))
-            whole = _Class(scores, weights).ascending()
-            copies = whole.weights[::-1].cumsum()
+            falling = scores.argsort()[::-1]
+            copies = weights.take(falling).cumsum()
 
             def from_top(place: Any) -> Any:
                 at = copies.searchsorted(place, side="right")
-                return whole.scores[::-1].take(at, mode="clip")
+                return scores.take(falling).take(at, mode="clip")
 
         return self._above(quantile(self.total_negatives, from_top, q, method))
 
     @property
     def _weighted(self) -> bool:
         return self.negative[0].weights is not None
+
+    @property
+    def _by_key(self) -> bool:
+        return self._weighted or self.positive.weights is not None
 
     def _above(self, thresholds: Any) -> HostArray:
         """The weight of the positives above each threshold."""
@@ -289,7 +294,8 @@ def _by_class(
         if not given:
             return _Class(scores.compress(mask))
         product: Any = math.prod(given)
-        return _Class(scores.compress(mask), product).only(product > 0)
+        weighty, items = product > 0, _Class(scores.compress(mask), product)
+        return items if weighty.all() else items.only(weighty)
 
     classes = of(positive, weights, amounts), of(negative, weights)
     nan = any(len(x.scores) and bool(np.isnan(x.scores.max())) for x in classes)

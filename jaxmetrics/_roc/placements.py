@@ -44,10 +44,6 @@ class Placements(Protocol):
         """The relative tolerance of a limit of the FPR, which sums of weights reach only nearly."""
 
     @property
-    def positives(self) -> Any:
-        """The weight of each group, or 1 if all groups are single items without weights."""
-
-    @property
     def above(self) -> Any:
         """The weight of the negatives above the group."""
 
@@ -63,6 +59,9 @@ class Placements(Protocol):
     def positives_not_below(self) -> Any:
         """The weight of the positives above the group, and of those that tie with it."""
 
+    def total(self, of_each: Any) -> Any:
+        """The sum over positives of `of_each` `[..., groups]`, times their weights."""
+
     def near_one(self) -> Placements:
         """The same with the weights of each class in a unit that keeps products in range."""
 
@@ -74,11 +73,6 @@ class Placements(Protocol):
 
     def caught_above_quantile(self, q: Any, method: str) -> Any:
         """The weight of the positives above the q-quantile of the negatives' scores."""
-
-
-def total(placed: Placements, of_group: Any) -> Any:
-    """The sum over positives of `of_group` `[..., groups]`."""
-    return (placed.positives * of_group).sum(axis=-1)
 
 
 @dataclass(frozen=True)
@@ -102,9 +96,8 @@ class _OfTable:
     def slack(self) -> float:
         return slack(self.table.negatives)
 
-    @property
-    def positives(self) -> Any:
-        return self.table.positives.astype(jnp.float64)
+    def total(self, of_each: Any) -> Any:
+        return jnp.sum(self.table.positives * of_each, axis=-1)
 
     @cached_property
     def _fps(self) -> Any:

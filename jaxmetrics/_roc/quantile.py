@@ -76,12 +76,11 @@ def quantile(total: Array, from_top: Callable[[Array], Array], q: Array, method:
     infinity, not NaN. NaN if the total is 0.
     """
     library = namespace(total, q)
-    position = library.clip(_POSITIONS[method](total, q), 0, total - 1)
+    copies = library.maximum(total, 1)  # weights may be less than one copy in all
+    last = copies - 1
+    position = library.clip(_POSITIONS[method](copies, q), 0, last)
     below = _floor(position)
-    low, high = (
-        from_top(library.clip(total - 1 - place, 0, None))
-        for place in (below, library.minimum(below + 1, total - 1))
-    )
+    low, high = (from_top(last - place) for place in (below, library.minimum(below + 1, last)))
     gap, fraction = high - low, position - below
     # Starts from the nearer end: the interpolation is monotone, and exact at both ends.
     between: Array = library.where(

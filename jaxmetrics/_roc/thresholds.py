@@ -10,7 +10,7 @@ from jaxmetrics._base.numerics import divide, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.curves import OperatingPoints, operating_points
 from jaxmetrics._roc.metric import library_metric, placement_metric
-from jaxmetrics._roc.placements import Placements, last_within, total
+from jaxmetrics._roc.placements import Placements, last_within
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.reported import ABOVE, AT_LEAST
 from jaxmetrics._roc.table import ScoreTable
@@ -82,7 +82,7 @@ def _caught_between(placed: Placements, max_fpr: Array) -> Array:
     limit = max_fpr[..., None]
     within = fpr.astype(limit.dtype) <= limit * (1 + placed.slack)
     share = placed.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
-    caught: Array = total(placed, placed.library.where(within, 1, share))
+    caught: Array = placed.total(placed.library.where(within, 1, share))
     return caught
 
 
