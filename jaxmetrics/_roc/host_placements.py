@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -62,11 +62,12 @@ class _Class(NamedTuple):
         sums[:-1] = weights[::-1].cumsum()[::-1]
         return sums
 
-    def near_one(self) -> _Class:
-        if self.weights is None or not len(self.weights):
-            return self
-        _, exponent = np.frexp(self.weights.max())
-        return self._replace(weights=self.weights * np.ldexp(1.0, -max(int(exponent), -1000)))
+
+def _near_one(parts: Sequence[_Class]) -> list[_Class]:
+    """The weights of a class divided by the power of two near the highest."""
+    highest = max((x.weights.max(initial=0.0) for x in parts if x.weights is not None), default=0)
+    unit = np.ldexp(1.0, -max(int(np.frexp(highest)[1]), -1000))
+    return [x if x.weights is None else x._replace(weights=x.weights * unit) for x in parts]
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,8 @@ class _OnHost:
     def near_one(self) -> _OnHost:
         if not self._by_key:
             return self
-        return _placements(self.positive.near_one(), (x.near_one() for x in self.negative))
+        (positive,) = _near_one([self.positive])
+        return _placements(positive, _near_one(self.negative))
 
     def head(self, max_fpr: Any) -> _OnHost:
         most = np.ceil(np.max(max_fpr) * self.total_negatives)
@@ -171,7 +173,8 @@ class _OnHost:
                 at = copies.searchsorted(place, side="right")
                 return scores.take(falling).take(at, mode="clip")
 
-        return self._above(quantile(self.total_negatives, from_top, q, method))
+        threshold: Any = quantile(self.total_negatives, from_top, q, method)
+        return np.where(np.isnan(threshold), np.nan, self._above(threshold))
 
     @property
     def _weighted(self) -> bool:

@@ -72,7 +72,7 @@ class Placements(Protocol):
         """The weight of the positives whose share of negatives not below is at most `max_fpr`."""
 
     def caught_above_quantile(self, q: Any, method: str) -> Any:
-        """The weight of the positives above the q-quantile of the negatives' scores."""
+        """The weight of the positives above the q-quantile of the negatives, NaN if it is NaN."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,8 @@ class _OfTable:
         threshold = weighted_quantile(self.table.thresholds, self.table.negatives, q, method)
         weighty = self.table.positives + self.table.negatives > 0
         falling = numerics.running_minimum(jnp.where(weighty, self.table.thresholds, jnp.inf))
-        return self._tps[jnp.searchsorted(-falling, -threshold, side="left")]
+        above = self._tps[jnp.searchsorted(-falling, -threshold, side="left")]
+        return jnp.where(jnp.isnan(threshold), jnp.nan, above)
 
 
 def _from_zero(sums: Any) -> Any:

@@ -72,8 +72,8 @@ def _nearest_odd_below(position: Array) -> Array:
 def quantile(total: Array, from_top: Callable[[Array], Array], q: Array, method: str) -> Array:
     """The quantiles `q` of `total` values, of which `from_top(place)` is one, from 0, the highest.
 
-    Agrees with `numpy.quantile`, except that a quantile between two equal infinities is that
-    infinity, not NaN. NaN if the total is 0.
+    Agrees with `numpy.quantile`, except that a value beside an infinity, and a quantile between two
+    equal infinities, are not NaN. NaN between an infinity and another value, or if the total is 0.
     """
     library = namespace(total, q)
     copies = library.maximum(total, 1)  # weights may be less than one copy in all
@@ -86,7 +86,7 @@ def quantile(total: Array, from_top: Callable[[Array], Array], q: Array, method:
     between: Array = library.where(
         fraction < 0.5, low + _product(gap, fraction), high - _product(gap, 1 - fraction)
     )
-    between = library.where(low == high, low, between)
+    between = library.where((low == high) | (fraction == 0), low, between)
     found: Array = library.where(total > 0, between, library.nan)
     return found
 
