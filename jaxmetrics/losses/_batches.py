@@ -83,8 +83,9 @@ def apply_step(
     `numbers` are the options of the step, `of_pairs` those of the surrogate.
     """
     of_pairs, numbers = (checks.check_loss_options(x) for x in (of_pairs, numbers))
-    items = checked_items(batch.scores, batch.labels, batch.weights, batch.where)
-    places = one_id_at_least(checks.check_slots(batch.index, items, len(slots)))
+    scores, labels, index, weights, where = batch
+    items = checked_items(scores, labels, weights, where, {"index": index})
+    places = one_id_at_least(checks.check_slots(index, items, len(slots)))
     with ordinary_promotion():
         result: tuple[Array, Array] = _apply(
             step, surrogate, at_least_one(items), of_pairs, numbers, places, slots

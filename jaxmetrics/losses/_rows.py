@@ -53,10 +53,15 @@ def loss_of_rows(
 
 
 def checked_items(
-    scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None, where: ArrayLike | None
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    where: ArrayLike | None,
+    along: dict[str, ArrayLike | None] | None = None,
 ) -> Items:
-    """The items of a loss, whose weights are rounded to JAX's default float."""
-    return checks.check_items(scores, labels, weights, where, dtype=numerics.default_float())
+    """`check_items` for a loss, whose weights are rounded to JAX's default float."""
+    dtype = numerics.default_float()
+    return checks.check_items(scores, labels, weights, where, along=along, dtype=dtype)
 
 
 @functools.partial(jax.jit, static_argnames=("loss", "constants"))
