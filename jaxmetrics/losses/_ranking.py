@@ -55,9 +55,9 @@ def approx_ndcg_loss(
         num_segments - 1.
 
     The loss and its gradient are 0 for a list without relevant documents. The loss is NaN where a
-    valid score is NaN, or a traced label or temperature is invalid. Documents of a traced segment
-    that is out of range are left out. The loss can be differentiated in forward and reverse mode,
-    any number of times. Time O(n log n), memory O(n): it builds no matrix of pairs.
+    valid score is NaN, or a traced label or temperature is invalid; for all lists of a row if a
+    traced id of a valid document is out of range. The loss can be differentiated in forward and
+    reverse mode, any number of times. Time O(n log n), memory O(n): it builds no matrix of pairs.
 
     Example:
       >>> import jaxmetrics as jm
@@ -71,6 +71,8 @@ def approx_ndcg_loss(
     checked = checks.check_loss_options({"temperature": temperature})
     items, segment, count = checks.check_lists(scores, labels, segments, num_segments, where)
     checks.check_grades(items.labels, items.where, {"gain": gain}, numerics.default_float())
+    scores, labels = (checks.unwrapped(x) for x in (items.scores, items.labels))
+    items = items._replace(scores=scores, labels=labels)
     with ordinary_promotion():
         value: Array = _approx_ndcg_loss(
             gain, count, at_least_one(items), one_id_at_least(segment), checked["temperature"]
@@ -94,8 +96,11 @@ def _approx_ndcg_loss(
     dtype = jnp.promote_types(scores.dtype, jnp.float32)
     n_lists = num_segments or 1
     lists = in_a_segment(jnp.zeros(1, int) if segments is None else segments, where, n_lists)
+    astray = jnp.zeros(1, bool)  # an eager call refuses ids out of range; traced, they give NaN
     if segments is not None:
-        where = lists < n_lists
+        inside = lists < n_lists
+        astray = ~inside if where is None else ~inside & where
+        where = inside
     gains = _gains_near_one(labels, lists, gain, n_lists, dtype)
     ideal = dcg(gains, gains, where=where, segments=segments, num_segments=num_segments)
     ideal = ideal.astype(dtype)
@@ -110,6 +115,8 @@ def _approx_ndcg_loss(
     found, undefined = numerics.over_batch(of_one, len(shape) - 1)(documents)
     if segments is None:
         found, undefined = found[..., 0], undefined[..., 0]
+    else:
+        undefined |= jnp.any(astray, axis=-1, keepdims=True)
     value = 1 - numerics.divide(found, ideal, 1.0)
     return jnp.where(undefined | jnp.isnan(temperature), jnp.nan, value)
 

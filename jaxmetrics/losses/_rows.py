@@ -61,7 +61,8 @@ def checked_items(
 ) -> Items:
     """`check_items` for a loss, whose weights are rounded to JAX's default float."""
     dtype = numerics.default_float()
-    return checks.check_items(scores, labels, weights, where, along=along, dtype=dtype)
+    items = checks.check_items(scores, labels, weights, where, along=along, dtype=dtype)
+    return items._replace(scores=checks.unwrapped(items.scores))
 
 
 @functools.partial(jax.jit, static_argnames=("loss", "constants"))

@@ -15,6 +15,7 @@ from jaxmetrics._base.checks.arrays import (
     as_arrays,
     check_alignment,
     first_invalid,
+    unwrapped,
 )
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete, is_concrete, near
@@ -62,7 +63,14 @@ def weighted_arrays(
     arrays = as_arrays(needed, others)
     if "weights" in arrays:
         _check_weights("weights", arrays["weights"], arrays.get("where"))
+        arrays["weights"] = _summable(arrays["weights"])
     return arrays
+
+
+def _summable(weights: HostOrDeviceArray) -> HostOrDeviceArray:
+    """Integers whose sums could exceed 64 bits become floats."""
+    array = unwrapped(weights)
+    return array if array is not weights and array.max(initial=0) >= 2**31 else weights
 
 
 def check_axis(name: str, values: HostOrDeviceArray, labels: HostOrDeviceArray) -> None:
@@ -164,6 +172,7 @@ def check_per_item(
     array, mask = checked
     if array is not None:
         _check_weights("weights", array, mask)
+        array = _summable(array)
     return array, mask
 
 
