@@ -14,6 +14,7 @@ from jaxmetrics._base.checks.inference import (
     check_key,
     check_level,
     check_models,
+    check_rows,
 )
 from jaxmetrics._base.checks.items import check_classes, check_columns, check_items, check_per_item
 from jaxmetrics._base.checks.lists import (
@@ -79,6 +80,7 @@ __all__ = [
     "check_per_item",
     "check_positive_class",
     "check_predictions",
+    "check_rows",
     "check_segments",
     "check_slots",
     "check_zero_division",

@@ -1,4 +1,4 @@
-"""Whole numbers beyond 32 bits, which JAX takes modulo 2^32 while x64 mode is off."""
+"""NumPy's 64-bit arrays while x64 mode is off: JAX takes whole numbers modulo 2^32."""
 
 import jax
 import jax.numpy as jnp
@@ -60,3 +60,13 @@ def test_a_traced_segment_out_of_range_makes_the_losses_of_its_row_nan():
     assert np.all(np.isfinite(loss(jnp.array([0, 0, 1, 7]))))
     for astray in (2, -1):
         assert np.all(np.isnan(loss(jnp.array([0, 0, astray, 0]))))
+
+
+@pytest.mark.parametrize("metric", [jm.roc_auc, jm.ndcg])
+def test_vmap_outside_of_jit_says_what_to_write(metric):
+    scores, labels = np.random.default_rng(0).random((2, 4)), np.array([LABELS, LABELS])
+    with pytest.raises(TypeError, match=r"vmap outside of jit.*jax\.jit\(jax\.vmap"):
+        jax.vmap(metric)(scores, labels)
+    expected = metric(scores, labels)
+    for found in (jax.jit(jax.vmap(metric)), jax.vmap(metric)):
+        np.testing.assert_allclose(found(jnp.asarray(scores), jnp.asarray(labels)), expected, 1e-6)
