@@ -123,3 +123,13 @@ def test_linear_gains_that_cannot_be_added_are_refused():
     with jax.enable_x64(True):
         assert np.isnan(jax.jit(jm.ndcg)(np.array([0.1, 0.3, 0.2]), 1.7e308 * labels))
     assert jm.ndcg([0.1, 0.3, 0.2], 1e280 * labels) == jm.ndcg([0.1, 0.3, 0.2], labels)
+
+
+@pytest.mark.parametrize("value", [1e-60, 1e60])
+def test_options_of_losses_that_single_precision_cannot_hold_are_refused(value):
+    for name, surrogate in (("margin", "hinge"), ("temperature", "logistic")):
+        with pytest.raises(ValueError, match=f"{name} is beyond the range of float32, got 1e"):
+            losses.pairwise_auc_loss(SCORES, LABELS, surrogate=surrogate, **{name: value})
+    if value < 1:
+        with pytest.raises(ValueError, match="max_fpr is beyond"):
+            losses.partial_auc_loss(SCORES, LABELS, max_fpr=value)
