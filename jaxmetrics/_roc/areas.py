@@ -190,6 +190,7 @@ def average_precision(placed: Placements) -> Array:
     Reference: J. Davis and M. Goadrich, "The relationship between precision-recall and ROC
     curves", ICML 2006.
     """
+    placed = placed.near_one(together=True)
     tps = placed.positives_not_below
     precision = divide(tps, tps + placed.not_below, 0.0)
     return divide(placed.total(precision), placed.total_positives, 0.0)

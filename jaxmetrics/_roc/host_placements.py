@@ -133,8 +133,8 @@ class _OnHost:
         lengths = np.diff(ends, prepend=0)
         return [sums.take(at).repeat(lengths) for at in (ends - lengths, ends)]
 
-    def near_one(self) -> _OnHost:
-        if not self._by_key:
+    def near_one(self, *, together: bool = False) -> _OnHost:
+        if together or not self._by_key:  # sums stay in range
             return self
         (positive,) = _near_one([self.positive])
         return _placements(positive, _near_one(self.negative))

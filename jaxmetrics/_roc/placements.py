@@ -62,8 +62,11 @@ class Placements(Protocol):
     def total(self, of_each: Any) -> Any:
         """The sum over positives of `of_each` `[..., groups]`, times their weights."""
 
-    def near_one(self) -> Placements:
-        """The same with the weights of each class in a unit that keeps products in range."""
+    def near_one(self, *, together: bool = False) -> Placements:
+        """The same in a unit that keeps products of weights in range, one for each class or both.
+
+        Derivatives have products, too.
+        """
 
     def head(self, max_fpr: Any) -> Placements:
         """At least the groups with fewer negatives above than this share of them."""
@@ -131,9 +134,12 @@ class _OfTable:
     def total_negatives(self) -> Any:
         return self._fps[-1]
 
-    def near_one(self) -> _OfTable:
-        thresholds, positives, negatives = self.table
-        (positives,), (negatives,) = map(numerics.near_one, (positives, negatives))
+    def near_one(self, *, together: bool = False) -> _OfTable:
+        thresholds, *counts = self.table
+        if together:
+            positives, negatives = numerics.near_one(*counts)
+        else:
+            (positives,), (negatives,) = map(numerics.near_one, counts)
         return _OfTable(ScoreTable(thresholds, positives, negatives))
 
     def head(self, max_fpr: Any) -> _OfTable:
