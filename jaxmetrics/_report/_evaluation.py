@@ -60,6 +60,13 @@ class Measure(NamedTuple):
         return np.asarray(found.simultaneous_high - found.simultaneous_low > NARROWEST)
 
     @property
+    def best_set(self) -> npt.NDArray[np.bool_] | None:
+        """Which models are not significantly worse than the best; None if nothing can be said."""
+        if self.comparison is None or not self.has_intervals.any():
+            return None
+        return np.asarray(self.comparison.best_set) & self.has_intervals.any(axis=1)
+
+    @property
     def lacks_intervals(self) -> bool:
         """Whether a difference of two models has no interval."""
         known = self.has_intervals

@@ -33,7 +33,7 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
         for i, name in enumerate(evaluation.names):
             _put(models[name], measure, _estimate(measure, i))
         if measure.comparison is not None:
-            _put(comparison, measure, _comparison_record(measure.comparison, evaluation.names))
+            _put(comparison, measure, _comparison_record(measure, evaluation.names))
     return {
         **evaluation.facts,
         "n_resamples": settings.n_resamples,
@@ -99,7 +99,10 @@ def _of_slice(interval: jm.Interval, i: int, j: int) -> dict[str, Any]:
     }
 
 
-def _comparison_record(comparison: jm.Comparison, names: Sequence[str]) -> dict[str, Any]:
+def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]:
+    """Differences, and what can be said of them: without an interval nothing can be."""
+    comparison: Any = measure.comparison
+    known, best_set = measure.has_intervals, measure.best_set
     chosen = ("low", "high", "standard_error", "p_value")
     simultaneous = ("simultaneous_low", "simultaneous_high", "simultaneous_p_value")
     differences = [
@@ -107,18 +110,23 @@ def _comparison_record(comparison: jm.Comparison, names: Sequence[str]) -> dict[
             "model": names[i],
             "minus": names[j],
             "value": _number(comparison.difference[i, j]),
-            **{key: _number(getattr(comparison, key)[i, j]) for key in (*chosen, *simultaneous)},
+            **{
+                key: _number(getattr(comparison, key)[i, j]) if known[i, j] else None
+                for key in (*chosen, *simultaneous)
+            },
             "method": "wald",
         }
         for i in range(len(names))
         for j in range(i + 1, len(names))
     ]
     return {
-        "best_set": [name for name, best in zip(names, comparison.best_set, strict=True) if best],
+        "best_set": None
+        if best_set is None
+        else [name for name, best in zip(names, best_set, strict=True) if best],
         "equality": {
-            "chi2": _number(comparison.chi2),
+            "chi2": None if best_set is None else _number(comparison.chi2),
             "df": _number(comparison.chi2_df),
-            "p_value": _number(comparison.chi2_p_value),
+            "p_value": None if best_set is None else _number(comparison.chi2_p_value),
         },
         "differences": differences,
     }
@@ -137,7 +145,7 @@ def frame_of(evaluation: Evaluation) -> Any:
         for i, name in enumerate(evaluation.names):
             values.append({**metric, "model": name, **_estimate(measure, i)})
         if measure.comparison is not None:
-            found = _comparison_record(measure.comparison, evaluation.names)["differences"]
+            found = _comparison_record(measure, evaluation.names)["differences"]
             differences += [{**metric, **difference} for difference in found]
     for part in evaluation.slices:
         for measure in part.measures:
