@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,12 @@ from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 from jaxmetrics._report._folder import replaced_files
 from jaxmetrics._report._page import page_colours, page_of
 from jaxmetrics._report._settings import Settings, Tell
+
+# The names of figures, and the mark in them: what a later report that lacks them removes.
+_FIGURE = re.compile(
+    r"(intervals|roc|precision_recall|scores|cost|slices(_\d+)?|ranking)\.(svg|png)"
+)
+_MARK = "A report of jaxmetrics evaluate or demo"
 
 COLUMNS = [
     *("slice", "model", "minus", "value", "low", "high", "standard_error", "method"),
@@ -180,8 +187,16 @@ def json_of(report: dict[str, Any]) -> str:
 
 def save(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
     """Write the report, the numbers and the figures: all of them, or nothing."""
-    with replaced_files(directory) as folder:
+    with replaced_files(directory, _is_figure_of_ours) as folder:
         _write(settings, evaluation, folder, tell)
+
+
+def _is_figure_of_ours(file: Path) -> bool:
+    """Whether a report wrote the file, by its name and by the mark that its figures have."""
+    if _FIGURE.fullmatch(file.name) is None or not file.is_file() or file.is_symlink():
+        return False
+    with file.open("rb") as opened:
+        return _MARK.encode() in opened.read(4096)
 
 
 def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
@@ -191,8 +206,9 @@ def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Te
         svg = directory / f"{drawing.name}.svg"
         with page_colours():
             figure = drawing.draw()
-            figure.savefig(svg, metadata={"Date": None, "Title": drawing.title})
-            figure.savefig(directory / f"{drawing.name}.png", dpi=150)
+            figure.savefig(svg, metadata={"Date": None, "Title": drawing.title, "Creator": _MARK})
+            png = directory / f"{drawing.name}.png"
+            figure.savefig(png, dpi=150, metadata={"Software": _MARK})
         figures.append(svg.read_text(encoding="utf-8"))
     numbers = report(settings, evaluation)
     texts = {
