@@ -242,6 +242,8 @@ def _progress() -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+    from jaxmetrics.plots._names import visible
+
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}", markup=False),
@@ -256,7 +258,7 @@ def _progress() -> Iterator[Tell]:
 
     def tell(what: str, done: float | None = None) -> None:
         total = None if done is None else 1
-        bar.update(task, description=what, completed=done, total=total)
+        bar.update(task, description=visible(what), completed=done, total=total)
 
     later = threading.Timer(PATIENCE, bar.start)
     later.daemon = True

@@ -1,16 +1,19 @@
 """The folder of a report: what it holds where writing fails or is interrupted."""
 
 import errno
+import io
 import os
 import resource
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from command import run
+from rich.console import Console
 
-from jaxmetrics import _report
+from jaxmetrics import _report, cli
 from jaxmetrics._report import _evaluation, _folder, _settings
 
 
@@ -66,6 +69,19 @@ def test_figures_of_an_older_report_are_removed(tmp_path):
     now = {x.name for x in (tmp_path / "r").iterdir()}
     numbers = {"report.html", "metrics.json", "metrics.csv"}
     assert now == {"ranking.svg", "ranking.png", *numbers, *users}
+
+
+def test_progress_obeys_no_name_of_a_file(monkeypatch):
+    """It is told the name as it is, and shows control characters as escapes."""
+    monkeypatch.setattr(cli, "PATIENCE", 0)
+    terminal = io.StringIO()
+    console = Console(file=terminal, force_terminal=True, width=200)
+    monkeypatch.setattr("rich.console.Console", lambda **_: console)
+    with cli._progress() as tell:
+        tell("Reading a\x1b[31mb\x07.csv", 0.5)
+        time.sleep(0.3)
+    assert r"Reading a\x1b[31mb\x07.csv" in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()
 
 
 def test_figures_of_many_items_have_no_bands(tmp_path, monkeypatch):
