@@ -154,6 +154,14 @@ def test_standard_output_that_is_full(tmp_path, options):
     assert (folder / "report.html").exists()
 
 
+@pytest.mark.parametrize("cost", [1e308, 1.1e200, float("inf"), float("nan"), -1.0])
+def test_costs_whose_sum_could_overflow_are_refused(cost):
+    """JSON has no infinity: the command ended in a traceback after all the computing."""
+    _report.check_settings(_settings.Settings(fn_cost=1e200))
+    with pytest.raises(_report.InputError, match=r"--fn-cost must be from 0 to 1e\+200, got"):
+        _report.check_settings(_settings.Settings(fn_cost=cost))
+
+
 @pytest.mark.parametrize("n", [10**6 + 1, 10**20, 10**400])
 def test_resamples_that_would_not_fit_are_refused(n):
     with pytest.raises(_report.InputError, match=r"at most 1,000,000, got 10.*GiB") as caught:
