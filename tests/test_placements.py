@@ -9,7 +9,6 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics._base import merging, sorting
-from jaxmetrics._roc import host_placements
 from jaxmetrics._roc.record import record_of
 from tests.registry import METRICS
 
@@ -23,7 +22,7 @@ def parts(request, monkeypatch):
     """Short rows are also cut into parts, and merged, as long ones are."""
     if request.param == "parts":
         monkeypatch.setattr(sorting, "MANY", 2)
-        monkeypatch.setattr(host_placements, "processors", lambda: 3)
+        monkeypatch.setattr(sorting, "processors", lambda: 3)
         for name, size in (("_SMALL", 0), ("_BLOCK", 3), ("_SPARSE", 4)):
             monkeypatch.setattr(merging, name, size)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -76,7 +76,8 @@ def threads(at_most: int | None = None) -> ThreadPoolExecutor:
 
 def in_threads(work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
     """`work` of each argument, in order, with one thread per processor; for NumPy's work."""
-    if len(arguments) == 1 and isinstance(arguments[0], Sequence) and len(arguments[0]) == 1:
-        return list(map(work, *arguments))
+    listed = [list(x) for x in arguments]
+    if len(listed[0]) < 2:
+        return list(map(work, *listed))
     with ThreadPoolExecutor(processors()) as workers:
-        return list(workers.map(work, *arguments))
+        return list(workers.map(work, *listed))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import HostArray
 
-# A binary search of a long array misses the cache at each step. Where fewer entries than this are
-# found between two neighbours, a merge is faster, which reads all of them in order.
-_SPARSE = 16
-_BLOCK = 1 << 16  # entries to place at a time, so that a merge needs little memory
+# A binary search of a long array misses the cache at each step. Where fewer entries than this lie
+# between two that are sought, a merge is faster, which reads all of them in order.
+_SPARSE = 8
 _SMALL = 1 << 12  # so few are in the cache
+_BLOCK = 1 << 16  # entries to place at a time, in threads; a merge needs little memory for so few
 
 
 def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, HostArray]:
@@ -18,9 +21,10 @@ def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, Ho
 
     Both are in ascending order, without NaN, and of one dtype.
     """
-    not_above = _not_above(values, at)
     if not len(values) or not len(at):
-        return not_above, not_above
+        none = np.zeros(len(at), np.int64)
+        return none, none
+    not_above = _not_above(values, at)
     ties = np.flatnonzero((values.take(not_above - 1, mode="clip") == at) & (not_above > 0))
     if not len(ties):
         return not_above, not_above
@@ -33,14 +37,20 @@ def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, Ho
 
 
 def _not_above(values: HostArray, at: HostArray) -> HostArray:
-    if len(values) > _SPARSE * len(at) or len(values) < _SMALL:
-        return np.searchsorted(values, at, side="right")
-    counts = np.empty(len(at), np.int64)
-    for begin in range(0, len(at), _BLOCK):
-        block = at[begin : begin + _BLOCK]
-        low = np.searchsorted(values, block[0], side="left")
-        high = np.searchsorted(values, block[-1], side="right")
-        counts[begin : begin + _BLOCK] = low + _merged(values[low:high], block)
+    blocks = [at[begin : begin + _BLOCK] for begin in range(0, len(at), _BLOCK)]
+    counts = in_threads(functools.partial(_not_above_in, values), blocks)
+    return np.concatenate(counts) if len(counts) > 1 else counts[0]
+
+
+def _not_above_in(values: HostArray, at: HostArray) -> HostArray:
+    low = np.searchsorted(values, at[0], side="left")
+    high = np.searchsorted(values, at[-1], side="right")
+    between = values[low:high]
+    if len(between) > _SPARSE * len(at) or len(between) < _SMALL:
+        counts = np.searchsorted(between, at, side="right")
+    else:
+        counts = _merged(between, at)
+    counts += low
     return counts
 
 

@@ -103,22 +103,27 @@ def partial_auc(
     """
     library, placed = placed.library, placed.near_one()
     n_negative, n_positive = placed.total_negatives, placed.total_positives
-    floor_is_zero = isinstance(min_tpr, (int, float)) and min_tpr == 0
+    from_left, from_floor = not _is_zero(min_fpr), not _is_zero(min_tpr)
     max_fpr, min_fpr, min_tpr = map(library.asarray, (max_fpr, min_fpr, min_tpr))
-    low, high, floor = (
-        in_counts(limit, total)[..., None]
-        for limit, total in ((min_fpr, n_negative), (max_fpr, n_negative), (min_tpr, n_positive))
-    )
     head = placed.head(max_fpr)
     above, not_below = head.above, head.not_below
-    share: Any = 1
-    if not floor_is_zero:  # a tie counts from where it rises above the floor
+    share: Any = 1.0
+    if from_floor:  # a tie counts from where it rises above the floor
+        floor = in_counts(min_tpr, n_positive)[..., None]
         rise, top = head.positives_not_below - head.positives_above, head.positives_not_below
         share = divide(library.clip(top - floor, 0, rise), rise, top > floor)
         above = not_below - (not_below - above) * share
-    widths = _area_left_of(high, above, not_below) - _area_left_of(low, above, not_below)
+    widths = _area_left_of(in_counts(max_fpr, n_negative)[..., None], above, not_below)
+    if from_left:
+        low = in_counts(min_fpr, n_negative)[..., None]
+        widths = widths - _area_left_of(low, above, not_below)
     raw = head.total(share * widths) / (n_negative * n_positive)
     return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
+
+
+def _is_zero(limit: ArrayLike) -> bool:
+    """Whether a limit is a constant 0, which costs nothing."""
+    return isinstance(limit, (int, float)) and limit == 0
 
 
 def _area_left_of(limit: Array, above: Array, not_below: Array) -> Array:

@@ -1,15 +1,14 @@
 """Placements by NumPy, of concrete data in the CPU's memory: a sorted search or a selection.
 
 NumPy's vectorised sort is several times faster than XLA's. The classes are sorted apart, or only
-the head of them that counts, and the items of a long row in as many parts as there are processors:
-placements among parts of the negatives add up.
+the head of them that counts.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.host import at_hand, in_threads, on_host, processors
+from jaxmetrics._base.host import at_hand, in_threads, on_host
 from jaxmetrics._base.merging import below_and_not_above
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.placements import most_within
@@ -48,7 +47,7 @@ class _Class(NamedTuple):
         scores, weights = self
         keys = ~sorting.descending_keys(scores) if by_key else scores
         if weights is None:
-            keys.sort()
+            sorting.sort_row(keys)
             return _Class(keys)
         keys, order = sorting.sort_by_key(keys, np.arange(len(keys), dtype=np.uint32))
         return _Class(keys, weights.take(order))
@@ -62,12 +61,12 @@ class _Class(NamedTuple):
         sums[:-1] = weights[::-1].cumsum()[::-1]
         return sums
 
-
-def _near_one(parts: Sequence[_Class]) -> list[_Class]:
-    """The weights of a class divided by the power of two near the highest."""
-    highest = max((x.weights.max(initial=0.0) for x in parts if x.weights is not None), default=0)
-    unit = np.ldexp(1.0, -max(int(np.frexp(highest)[1]), -1000))
-    return [x if x.weights is None else x._replace(weights=x.weights * unit) for x in parts]
+    def near_one(self) -> _Class:
+        """The weights divided by the power of two near the highest."""
+        if self.weights is None:
+            return self
+        _, exponent = np.frexp(self.weights.max(initial=0.0))
+        return self._replace(weights=self.weights * np.ldexp(1.0, -max(int(exponent), -1000)))
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class _OnHost:
     """Placements of single positives, in ascending order. It may reorder the scores it holds."""
 
     positive: _Class
-    negative: tuple[_Class, ...]  # in parts
+    negative: _Class
     total_positives: Any
     total_negatives: Any
     library = np
@@ -89,18 +88,13 @@ class _OnHost:
         return self.positive.ascending(self._by_key)
 
     @cached_property
-    def _placed(self) -> tuple[HostArray, HostArray]:
-        at = self._ascending.scores
-
-        def among(part: _Class) -> list[HostArray]:
-            part = part.ascending(self._by_key)
-            below, not_above = below_and_not_above(part.scores, at)
-            if part.weights is None:
-                return [len(part.scores) - x for x in (not_above, below)]
-            return [part.from_here().take(x) for x in (not_above, below)]
-
-        above, not_below = zip(*in_threads(among, self.negative), strict=True)
-        return sum(above), sum(not_below)
+    def _placed(self) -> list[HostArray]:
+        negative, at = self.negative.ascending(self._by_key), self._ascending.scores
+        below, not_above = below_and_not_above(negative.scores, at)
+        if negative.weights is None:
+            return [len(negative.scores) - x for x in (not_above, below)]
+        sums = negative.from_here()
+        return [sums.take(x) for x in (not_above, below)]
 
     def total(self, of_each: Any) -> Any:
         weights = self._ascending.weights
@@ -136,8 +130,7 @@ class _OnHost:
     def near_one(self, *, together: bool = False) -> _OnHost:
         if together or not self._by_key:  # sums stay in range
             return self
-        (positive,) = _near_one([self.positive])
-        return _placements(positive, _near_one(self.negative))
+        return _placements(self.positive.near_one(), self.negative.near_one())
 
     def head(self, max_fpr: Any) -> _OnHost:
         most = np.ceil(np.max(max_fpr) * self.total_negatives)
@@ -147,7 +140,7 @@ class _OnHost:
         return replace(
             self,
             positive=self.positive.only(self.positive.scores >= limit),
-            negative=tuple(x.only(x.scores >= limit) for x in self.negative),
+            negative=self.negative.only(self.negative.scores >= limit),
         )
 
     def caught(self, max_fpr: Any) -> Any:
@@ -165,7 +158,7 @@ class _OnHost:
     def caught_above_quantile(self, q: Any, method: str) -> Any:
         from_top: Callable[[Any], Any] = self._from_top
         if self._weighted and self.total_negatives:
-            scores, weights = (np.concatenate(x) for x in zip(*self.negative, strict=True))
+            scores, weights = self.negative
             falling = scores.argsort()[::-1]
             copies = weights.take(falling).cumsum()
 
@@ -178,7 +171,7 @@ class _OnHost:
 
     @property
     def _weighted(self) -> bool:
-        return self.negative[0].weights is not None
+        return self.negative.weights is not None
 
     @property
     def _by_key(self) -> bool:
@@ -195,26 +188,15 @@ class _OnHost:
         """The scores of negatives at these places from the top, from 0; anything for NaN."""
         if not self.total_negatives:
             return np.full(places.shape, np.nan)
-        places = np.nan_to_num(places).astype(int)
-        most = places.max(initial=0)
-
-        def top(part: _Class) -> HostArray:
-            begin = len(part.scores) - 1 - most
-            if begin > 0:
-                part.scores.partition(begin)
-            return part.scores[max(begin, 0) :]
-
-        tops = self.negative[0].scores
-        if len(self.negative) > 1:
-            tops = np.concatenate(in_threads(top, self.negative))
-        at = len(tops) - 1 - places
-        tops.partition(np.unique(at))
-        return tops[at]
+        places = np.where(places >= 0, places, 0).astype(int)
+        scores = self.negative.scores
+        at = len(scores) - 1 - places
+        scores.partition(at.ravel())
+        return scores[at]
 
 
-def _placements(positive: _Class, negative: Iterable[_Class]) -> _OnHost:
-    negative = tuple(negative)
-    return _OnHost(positive, negative, positive.weight, sum(x.weight for x in negative))
+def _placements(positive: _Class, negative: _Class) -> _OnHost:
+    return _OnHost(positive, negative, positive.weight, negative.weight)
 
 
 def evaluate_on_host(
@@ -232,10 +214,9 @@ def evaluate_on_host(
     options = {**options, **dict(zip(names, limits, strict=True))}
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
     n = items.scores.shape[-1]
-    parts = processors() if n > sorting.MANY else 1
 
     def of_row(row: Items) -> Any:
-        placed, undefined = _of_row(row, parts)
+        placed, undefined = _of_row(*row)
         with np.errstate(all="ignore"):
             value = function(placed, **options)
         return np.nan * value if undefined else value
@@ -246,7 +227,7 @@ def evaluate_on_host(
         return None
     else:
         rows = zip(*(_rows(x, batch) for x in items), strict=True)
-        by_rows = parts == 1 and n * math.prod(batch) > sorting.MANY
+        by_rows = n <= sorting.MANY < n * math.prod(batch)  # longer ones are sorted in threads
         each = list(itertools.starmap(Items, rows))
         values = np.stack(in_threads(of_row, each) if by_rows else list(map(of_row, each)))
         values = values.reshape((*batch, *values.shape[1:]))
@@ -261,45 +242,30 @@ def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
     return (whole[index] for index in np.ndindex(batch))
 
 
-def _of_row(items: Items, parts: int) -> tuple[_OnHost, bool]:
-    """The placements of items `[n]`, and whether they are undefined."""
-    n = len(items.scores)
-    slices = [slice(n * i // parts, n * (i + 1) // parts) for i in range(parts)]
-
-    def by_class(part: slice) -> tuple[_Class, _Class, bool]:
-        return _by_class(*(x if x is None else x[part] for x in items))
-
-    positives, negatives, nan = zip(*in_threads(by_class, slices), strict=True)
-    positive: _Class = positives[0]
-    if parts > 1:
-        scores, weights = zip(*positives, strict=True)
-        together = None if positive.weights is None else np.concatenate(weights)
-        positive = _Class(np.concatenate(scores), together)
-    some = len(positive.scores) or any(len(x.scores) for x in negatives)
-    return _placements(positive, negatives), any(nan) or not some
-
-
-def _by_class(
+def _of_row(
     scores: Any, labels: Any, weights: Any, where: Any, amounts: Any
-) -> tuple[_Class, _Class, bool]:
-    """The positives and the negatives with weight, and whether a score of theirs is NaN."""
-    positive = labels if labels.dtype == bool else labels == 1
-    negative = ~positive
-    if where is not None:
-        positive, negative = positive & where, negative & where
+) -> tuple[_OnHost, bool]:
+    """The placements of items `[n]`, and whether they are undefined."""
     if scores.dtype == bool:
         scores = scores.view(np.uint8)
     elif jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize < 4:
         scores = scores.astype(np.float32)  # which NumPy sorts faster
 
-    def of(mask: HostArray, *weights: Any) -> _Class:
+    def of(mask: HostArray, *weights: Any) -> tuple[_Class, bool]:
+        """The items of a class with weight, and whether a score of theirs is NaN."""
+        mask = mask if where is None else mask & where
+        items = _Class(scores.compress(mask))
         given = [x.compress(mask).astype(np.float64) for x in weights if x is not None]
-        if not given:
-            return _Class(scores.compress(mask))
-        product: Any = math.prod(given)
-        weighty, items = product > 0, _Class(scores.compress(mask), product)
-        return items if weighty.all() else items.only(weighty)
+        if given:
+            product: Any = math.prod(given)
+            items, weighty = items._replace(weights=product), product > 0
+            items = items if weighty.all() else items.only(weighty)
+        return items, len(items.scores) > 0 and bool(np.isnan(items.scores.max()))
 
-    classes = of(positive, weights, amounts), of(negative, weights)
-    nan = any(len(x.scores) and bool(np.isnan(x.scores.max())) for x in classes)
-    return *classes, nan
+    positive = labels if labels.dtype == bool else labels == 1
+    (positives, nan), (negatives, other_nan) = (
+        of(positive, weights, amounts),
+        of(~positive, weights),
+    )
+    some = len(positives.scores) or len(negatives.scores)
+    return _placements(positives, negatives), nan or other_nan or not some
