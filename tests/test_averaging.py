@@ -164,5 +164,5 @@ def test_weights_of_any_size(problem, kind):
     scores, labels, weights = problem
     metric = getattr(jm, kind)(jm.roc_auc, "weighted")
     expected = metric(scores, labels, weights=weights)
-    for scale in (2.0**1000, 2.0**-1000):
+    for scale in (2.0**900, 2.0**-900):
         assert metric(scores, labels, weights=weights * scale) == expected

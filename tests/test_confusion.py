@@ -379,7 +379,7 @@ def test_a_correlation_with_a_constant_is_undefined(rng, constant):
 
 def test_weights_of_any_size(rng, x64):
     predictions, labels, weights = problem(rng)
-    for scale in (2.0**1000, 2.0**-1000):
+    for scale in (2.0**900, 2.0**-900):
         for metric in (jm.matthews_corrcoef, jm.balanced_accuracy, jm.accuracy):
             expected = metric(predictions, labels, weights=weights)
             assert metric(predictions, labels, weights=weights * scale) == expected

@@ -163,3 +163,13 @@ def test_options_of_a_users_metric():
         weighted_sum(SCORES, LABELS, factors=[1.0, 2.0])
     with pytest.raises(TypeError, match=r"option of .* may not be named weights"):
         jm.table_metric(lambda table, *, weights: 0)
+
+
+def test_inference_refuses_a_batch_without_rows():
+    scores, labels = np.zeros((0, 4)), [0, 1, 0, 1]
+    for function in (jm.standard_error, jm.influence, partial(jm.bootstrap, key=jax.random.key(0))):
+        with pytest.raises(ValueError, match=r"at least one row, got scores \[0, 4\]"):
+            function(jm.roc_auc, scores, labels)
+    with pytest.raises(ValueError, match="at least one row"):
+        jm.bootstrap_mean(scores, key=jax.random.key(0))
+    assert jm.roc_auc(scores, labels).shape == (0,)

@@ -473,9 +473,9 @@ def test_approx_ndcg_against_all_pairs(rng, x64):
 
 
 def test_approx_ndcg_leaves_out_and_refuses_if_traced(rng):
-    """Items of no list, and lists with NaN or a negative grade, leave the others as they are."""
+    """Masked items, and lists with NaN or a negative grade, leave the others as they are."""
     scores, grades = rng.normal(size=60), rng.integers(0, 4, 60)
-    ids = rng.permutation(np.arange(60) % 4) - 1  # as if -1 were padding
+    ids = rng.permutation(np.arange(60) % 4) - 1  # -1 is padding
     loss = partial(jm.losses.approx_ndcg_loss, num_segments=4, temperature=0.3)
     kept = ids >= 0
     expected = loss(scores, grades, segments=np.where(kept, ids, 0), where=kept)
@@ -483,7 +483,7 @@ def test_approx_ndcg_leaves_out_and_refuses_if_traced(rng):
     grades[np.flatnonzero(ids == 2)[0]] = -1
 
     def traced(scores, grades, ids):
-        values = loss(scores, grades, segments=ids)
+        values = loss(scores, grades, segments=ids, where=ids >= 0)
         return values[0], values
 
     of = jax.jit(jax.value_and_grad(traced, has_aux=True))

@@ -8,12 +8,21 @@ import pandas as pd
 import pytest
 
 import jaxmetrics as jm
+from jaxmetrics import plots
 
 SCORES = np.array([0.1, 0.4, 0.35, 0.8, 0.6, 0.2])
 LABELS = np.array([0, 0, 1, 1, 0, 1])
 KEY = jax.random.key(0)
 BINS = jm.streaming.uniform_bins(4)
 RESAMPLED = {"key": KEY, "n_resamples": 5}
+
+KL = jm.losses.kl_partial_auc
+
+
+def ids(column):
+    """A list of one label for each instance."""
+    return pd.DataFrame({0: np.asarray(column) > 0.3}, column.index).astype(int)
+
 
 # Each takes scores, labels, and one more array of the items by name.
 CALLS = {
@@ -34,6 +43,23 @@ TWO = {
     "loss": jm.losses.pairwise_auc_loss,
     "stream": lambda s, y: jm.streaming.update(jm.streaming.init(BINS), s, y, bins=BINS),
     "mean": lambda s, y: jm.bootstrap_mean(s, weights=y, **RESAMPLED),
+    "slots": lambda s, y: KL.apply(KL.init(6), s, LABELS, pd.Series(range(6), y.index)),
+    "label sets": lambda s, y: jm.extreme.precision_at_k(ids(s), ids(y), k=1),
+    "propensities": lambda s, y: jm.extreme.propensity_scored_precision_at_k(
+        ids(s), ids(y), k=1, propensities=np.ones(2)
+    ),
+    "reach": lambda s, y: jm.extreme.k_for_recall(ids(s), ids(y), min_recall=0.5, n_labels=2),
+    "nnx": lambda s, y: jm.streaming.nnx_metric(jm.roc_auc, bins=BINS).update(scores=s, labels=y),
+    "clu": lambda s, y: jm.streaming.clu_metric(jm.roc_auc, bins=BINS).from_model_output(s, y),
+    "exact": lambda s, y: jm.streaming.exact(jm.roc_auc, lambda: [(s, y)]),
+    "roc": plots.roc,
+    "window": partial(plots.roc_with_window, max_fpr=0.5),
+    "precision-recall": plots.precision_recall,
+    "det": plots.det,
+    "costs": partial(plots.cost, fp_cost=1, fn_cost=2),
+    "calibration": plots.calibration,
+    "distributions": plots.score_distributions,
+    "queries": lambda s, y: plots.ndcg_at_k(s, y, segments=np.zeros(6, int), max_k=2),
     "segment": partial(jm.segment_roc_auc, segments=np.zeros(6, int)),
 }
 CLUSTERED = {
@@ -65,6 +91,24 @@ def test_every_array_of_the_items_must_have_the_index(name):
 def test_clusters_must_have_the_index(name):
     with pytest.raises(ValueError, match="labels and clusters have different indexes"):
         CLUSTERED[name](pd.Series(LABELS), clusters=pd.Series(range(6)).iloc[::-1])
+
+
+def test_entries_of_labels_must_be_in_the_order_of_the_labels():
+    """`value_counts` has the most frequent label first."""
+    counts = pd.Series([1, 2, 2, 0]).value_counts()
+    extreme = jm.extreme
+    calls = {
+        "label_counts": extreme.label_deciles,
+        "groups": lambda groups: extreme.precision_at_k([[0]], [[0]], k=1, groups=groups),
+        "propensities": lambda column: extreme.propensity_scored_precision_at_k(
+            [[0]], [[0]], k=1, propensities=1 / column
+        ),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=rf"{name} must have an entry.*reindex.*to_numpy\(\)"):
+            call(counts)
+        call(counts.sort_index())
+        call(counts.to_numpy() if name != "propensities" else counts.set_axis(list("abc")))
 
 
 def test_an_index_alone_is_not_compared():

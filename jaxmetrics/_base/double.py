@@ -21,8 +21,17 @@ R = TypeVar("R")
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
     """64-bit types, ordinary promotion and NaN as a value, whatever the caller's modes are."""
-    with jax.enable_x64(True), ordinary_promotion(), nan_as_value():
-        yield
+    try:
+        with jax.enable_x64(True), ordinary_promotion(), nan_as_value():
+            yield
+    except jax.errors.JaxRuntimeError as error:
+        # Outside of jit, vmap passes an array of NumPy's on in 64 bits, and says that it has 32.
+        if "InputMismatch" not in str(error):
+            raise
+        raise TypeError(
+            "vmap outside of jit cannot take NumPy's 64-bit arrays while x64 mode is off: write "
+            "jax.jit(jax.vmap(...)), or jax.numpy.asarray(...) around the arrays"
+        ) from None
 
 
 @contextlib.contextmanager

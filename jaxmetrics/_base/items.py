@@ -7,7 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.types import Array, Items
+from jaxmetrics._base.numerics import is_inexact, largest_weight
+from jaxmetrics._base.types import Array, HostOrDeviceArray, Items
 
 
 def at_least_one(items: Items) -> Items:
@@ -45,4 +46,15 @@ def not_allowed(items: Items) -> Array:
         refused = (items.labels != 0) & (items.labels != 1)
     if items.weights is not None:
         refused = refused | ~((items.weights >= 0) & (items.weights < jnp.inf))
-    return jnp.any(refused if items.where is None else refused & items.where, axis=-1)
+    refused = refused if items.where is None else refused & items.where
+    return jnp.any(refused, axis=-1) | beyond_scale(items.weights, items.where)
+
+
+def beyond_scale(weights: HostOrDeviceArray | None, where: HostOrDeviceArray | None) -> Array:
+    """`[...]`: whether the highest weight is too large or too small for sums and products."""
+    if weights is None or not is_inexact(weights):
+        return jnp.zeros((), bool)
+    largest = largest_weight(weights.dtype)
+    counted = weights if where is None else jnp.where(where, weights, 0)
+    highest = jnp.max(counted, axis=-1)
+    return (highest > largest) | ((highest > 0) & (highest < 1 / largest))

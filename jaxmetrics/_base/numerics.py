@@ -58,6 +58,20 @@ def running_sum(x: Array) -> Array:
     return running_total(x).astype(jnp.float64)
 
 
+def largest_weight(dtype: Any) -> float:
+    """What the highest weight of a row must not exceed, nor its reciprocal: sums and products of
+    such weights do not overflow, and none that matters is subnormal, which processors take for 0.
+    """
+    return 1e28 if np.dtype(dtype).itemsize < 8 else 1e288
+
+
+def power_near(highest: Array) -> Array:
+    """A power of two near a number, and 1 for 0; a constant to derivatives."""
+    half = lax.stop_gradient(highest) / 2
+    power = lax.reduce_precision(half, exponent_bits=11, mantissa_bits=0)
+    return jnp.where(power > 0, power, 1)
+
+
 def near_one(*counts: Array) -> tuple[Array, ...]:
     """Counts divided by the power of two near the highest of a row's; integers as they are.
 
@@ -67,9 +81,7 @@ def near_one(*counts: Array) -> tuple[Array, ...]:
     if not is_inexact(counts[0]):
         return counts
     highest = functools.reduce(jnp.maximum, (jnp.max(x, axis=-1, keepdims=True) for x in counts))
-    highest = lax.stop_gradient(highest)
-    power = lax.reduce_precision(highest / 2, exponent_bits=11, mantissa_bits=0)
-    return tuple(x * (1 / jnp.where(power > 0, power, 1)) for x in counts)
+    return tuple(x * (1 / power_near(highest)) for x in counts)
 
 
 def others(counts: Array) -> Array:

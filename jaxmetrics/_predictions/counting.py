@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.items import beyond_scale
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray
 
@@ -191,7 +192,8 @@ def counted_items(items: Decisions, n_classes: int | None) -> tuple[Array, Array
         amounts = jnp.where(counts, weights, 0)
         allowed &= (weights >= 0) & (weights < jnp.inf)
     wrong = ~allowed if items.where is None else ~allowed & items.where
-    return said, true, amounts, jnp.any(wrong, axis=-1)
+    undefined = jnp.any(wrong, axis=-1) | beyond_scale(items.weights, items.where)
+    return said, true, amounts, undefined
 
 
 def sum_where(cell: Array, amounts: Array) -> Array:

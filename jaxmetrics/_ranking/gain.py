@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
-from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.numerics import divide, largest_weight
 from jaxmetrics._base.sorting import scores_of_keys, take
 from jaxmetrics._base.types import Array
 from jaxmetrics._ranking.lists import Lists, Places, Ranking, falling_keys, running
@@ -115,12 +115,12 @@ def ndcg(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is
-        negative, NaN, infinite, or above 1,023 under exponential gain, or a segment is not in 0 to
-        num_segments - 1.
+        negative, NaN, or above 1,023 under exponential gain, the highest label of a list is beyond
+        the range of weights, or a segment is not in 0 to num_segments - 1.
 
-    NaN where a valid score or traced label is NaN, or a gain is negative or infinite; for all lists
-    of a row if a traced id of a valid item is out of range. Time O(n log n), memory O(n). Each new
-    function object given as `gain` or `discount` compiles the metric again.
+    NaN where a valid score or traced label is NaN, or a gain is negative or above 1e288; for all
+    lists of a row if a traced id of a valid item is out of range. Time O(n log n), memory O(n).
+    Each new function object given as `gain` or `discount` compiles the metric again.
 
     Example:
       >>> import jaxmetrics as jm
@@ -134,7 +134,7 @@ def ndcg(
     ACM TOIS 20, 2002.
     """
     # Sums of gains such as 2^1023 would overflow.
-    unit = 2.0**-64 if gain == "exponential" else 1.0
+    unit = 2.0**-128 if gain == "exponential" else 1.0
     gains = unit * _gains(lists.labels, gain)
     ranking = lists.ranking(k)
     if callable(gain):  # a function may give a lower label the higher gain
@@ -144,7 +144,8 @@ def ndcg(
         falling = unit * _gains(lists.falling_labels(ranking), gain)
     found = _dcg(lists, ranking, at_places(lists, ranking, gains, ties), discount, k)
     best = _dcg(lists, ranking, falling, discount, k)
-    return divide(found, best, empty), lists.total((gains < 0).astype(jnp.int32)) > 0
+    refused = (gains < 0) | (gains > largest_weight(gains.dtype))
+    return divide(found, best, empty), lists.total(refused.astype(jnp.int32)) > 0
 
 
 @list_metric(graded=True)

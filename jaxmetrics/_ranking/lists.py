@@ -6,6 +6,7 @@ The classes here hold one row: one list, or the segments of the row. Their calle
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -103,6 +104,15 @@ class Lists(NamedTuple):
             return of_lists
         found: Array = of_lists.at[self.segment].get(mode="clip")
         return found
+
+    def near_one(self, *counts: Array) -> tuple[Array, ...]:
+        """Weights `[n]`, made as `numerics.near_one` does, but for each list on its own."""
+        if not numerics.is_inexact(counts[0]):
+            return counts
+        highest = functools.reduce(jnp.maximum, counts)
+        highest = -self._least(jnp.where(self.valid, -highest, 0))
+        unit = self._each(numerics.power_near(highest))
+        return tuple(x / unit for x in counts)
 
     def falling_labels(self, ranking: Ranking) -> Array:
         """At the places of a ranking, the labels of each list in falling order."""

@@ -140,7 +140,7 @@ def _areas_of_batch(
 ) -> Any:
     items, segment = jax.tree.map(jnp.asarray, (items, segment))
     keys = descending_keys(items.scores)
-    positives, negatives = numerics.near_one(*class_weights(items))
+    positives, negatives = class_weights(items)
     weighty = positives + negatives > 0
     segment = in_a_segment(segment, weighty, count)
     valid = segment < count
@@ -172,7 +172,8 @@ class _TieSteps(NamedTuple):
 
 def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scale: str) -> Array:
     """`[num_segments, *limits]`; the labels of `lists` are the weights of the positives."""
-    ranking = lists.ranking()
+    positives, negatives = lists.near_one(lists.labels, negatives)
+    lists, ranking = lists._replace(labels=positives), lists.ranking()
     first, last = runs(~ranking.tied)
 
     def ends(weights: Array) -> tuple[Array, Array]:

@@ -214,10 +214,11 @@ def average_precision(table: ScoreTable) -> Array:
     Reference: J. Davis and M. Goadrich, "The relationship between precision-recall and ROC
     curves", ICML 2006.
     """
-    tps = numerics.running_sum(table.positives)
-    fps = numerics.running_sum(table.negatives)
+    # Near 1 for the sake of the derivative, which squares the counts.
+    positives, negatives = numerics.near_one(table.positives, table.negatives)
+    tps, fps = numerics.running_sum(positives), numerics.running_sum(negatives)
     precision = numerics.divide(tps, tps + fps, 0.0)
-    return numerics.divide(jnp.sum(table.positives * precision), tps[-1], 0.0)
+    return numerics.divide(jnp.sum(positives * precision), tps[-1], 0.0)
 
 
 def roc_auc_sampled(

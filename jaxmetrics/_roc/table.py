@@ -91,7 +91,9 @@ def score_table(
 
     Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
     """
-    source = _prepared(checks.check_items(scores, labels, weights, where))
+    source = _prepared(
+        checks.check_items(scores, labels, weights, where, dtype=numerics.default_float())
+    )
     dtype = numerics.default_float()
     with double_precision():
         table: ScoreTable = _score_table(source, dtype)

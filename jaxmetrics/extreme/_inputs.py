@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks import as_array, check_count, check_fits
+from jaxmetrics._base.checks import as_array, check_alignment, check_count, check_fits
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import in_threads, is_concrete, near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
@@ -56,6 +56,7 @@ def check_label_sets(
     """The ids and groups, checked to fit together."""
     with double_precision():
         ids = {"predicted": _ids("predicted", predicted), "relevant": _ids("relevant", relevant)}
+    check_alignment({"predicted": predicted, "relevant": relevant}, by_rows=True)
     described = ", ".join(f"{name} {list(array.shape)}" for name, array in ids.items())
     ranked, truth = ids["predicted"], ids["relevant"]
     if min(ranked.ndim, truth.ndim) < 2 or ranked.shape[-2] != truth.shape[-2]:
@@ -113,7 +114,7 @@ def check_groups(
                 "num_groups goes with groups=: pass the group of each label, or omit num_groups"
             )
         return None, 1
-    array = as_array("groups", groups)
+    array = _of_labels("groups", groups)
     if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(
             f"groups must be whole numbers from 0, got {array.dtype}: write groups.astype(int)"
@@ -140,6 +141,24 @@ def check_groups(
     instead = "number the groups with numpy.unique(groups, return_inverse=True)[1]"
     check_fits("num_groups", count, 4 * count, instead)
     return array, count
+
+
+def _of_labels(name: str, value: ArrayLike) -> HostOrDeviceArray:
+    """An array of the labels; refuses a column of pandas with other numbers as its index.
+
+    Such is `Series.value_counts()`, whose index has the labels in order of falling count.
+    """
+    index: Any = getattr(value, "index", None)
+    dtype = getattr(index, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        ids = np.asarray(index)
+        if not np.array_equal(ids, np.arange(len(ids))):
+            raise ValueError(
+                f"{name} must have an entry for each label from 0, and its index is not 0 to "
+                f"{len(ids) - 1}: write {name}.reindex(range(n_labels)), or {name}.to_numpy() if "
+                "entry i is that of label i"
+            )
+    return as_array(name, value)
 
 
 def _check_ids(name: str, ids: HostOrDeviceArray, limit: int | None, source: str) -> None:
@@ -196,7 +215,7 @@ def _repeated(rows: HostArray) -> str:
 def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
     """The counts `[n_labels]`, checked."""
     with double_precision():
-        counts = as_array("label_counts", label_counts)
+        counts = _of_labels("label_counts", label_counts)
     if counts.dtype == bool or not jnp.issubdtype(counts.dtype, jnp.integer):
         raise TypeError(
             f"label_counts must be whole numbers, got {counts.dtype}: write "
@@ -214,7 +233,7 @@ def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
 def check_propensities(propensities: ArrayLike) -> HostOrDeviceArray:
     """The propensities `[n_labels]`, checked to be in (0, 1]."""
     with double_precision():
-        array = as_array("propensities", propensities)
+        array = _of_labels("propensities", propensities)
     if array.ndim != 1 or not array.size:
         raise ValueError(
             f"propensities must be [n_labels], one for each label, got {list(array.shape)}"

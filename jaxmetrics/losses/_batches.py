@@ -20,7 +20,7 @@ from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._areas import kernel_of, placed
-from jaxmetrics.losses._rows import Row, refused, rows_of_items
+from jaxmetrics.losses._rows import Row, checked_items, refused, rows_of_items
 
 EMPTY = -np.inf  # a slot that no batch has visited
 
@@ -83,8 +83,9 @@ def apply_step(
     `numbers` are the options of the step, `of_pairs` those of the surrogate.
     """
     of_pairs, numbers = (checks.check_loss_options(x) for x in (of_pairs, numbers))
-    items = checks.check_items(batch.scores, batch.labels, batch.weights, batch.where)
-    places = one_id_at_least(checks.check_slots(batch.index, items, len(slots)))
+    scores, labels, index, weights, where = batch
+    items = checked_items(scores, labels, weights, where, {"index": index})
+    places = one_id_at_least(checks.check_slots(index, items, len(slots)))
     with ordinary_promotion():
         result: tuple[Array, Array] = _apply(
             step, surrogate, at_least_one(items), of_pairs, numbers, places, slots

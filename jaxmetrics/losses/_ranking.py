@@ -50,13 +50,14 @@ def approx_ndcg_loss(
       if no scores of a list tie.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; a label is negative, NaN or
-        infinite, or a segment is not in 0 to num_segments - 1.
+      TypeError, ValueError: as the conventions list under Errors; a label is negative, NaN,
+        infinite, or above 1,023 under exponential gain, or a segment is not in 0 to
+        num_segments - 1.
 
     The loss and its gradient are 0 for a list without relevant documents. The loss is NaN where a
-    valid score is NaN, or a traced label or temperature is invalid. Documents of a traced segment
-    that is out of range are left out. The loss can be differentiated in forward and reverse mode,
-    any number of times. Time O(n log n), memory O(n): it builds no matrix of pairs.
+    valid score is NaN, or a traced label or temperature is invalid; for all lists of a row if a
+    traced id of a valid document is out of range. The loss can be differentiated in forward and
+    reverse mode, any number of times. Time O(n log n), memory O(n): it builds no matrix of pairs.
 
     Example:
       >>> import jaxmetrics as jm
@@ -69,7 +70,9 @@ def approx_ndcg_loss(
     checks.check_choice("gain", gain, ("linear", "exponential"))
     checked = checks.check_loss_options({"temperature": temperature})
     items, segment, count = checks.check_lists(scores, labels, segments, num_segments, where)
-    checks.check_grades(items.labels, items.where, {"gain": gain})
+    checks.check_grades(items.labels, items.where, {"gain": gain}, numerics.default_float())
+    scores, labels = (checks.unwrapped(x) for x in (items.scores, items.labels))
+    items = items._replace(scores=scores, labels=labels)
     with ordinary_promotion():
         value: Array = _approx_ndcg_loss(
             gain, count, at_least_one(items), one_id_at_least(segment), checked["temperature"]
@@ -93,12 +96,14 @@ def _approx_ndcg_loss(
     dtype = jnp.promote_types(scores.dtype, jnp.float32)
     n_lists = num_segments or 1
     lists = in_a_segment(jnp.zeros(1, int) if segments is None else segments, where, n_lists)
+    astray = jnp.zeros(1, bool)  # an eager call refuses ids out of range; traced, they give NaN
     if segments is not None:
-        where = lists < n_lists
-    ideal = dcg(
-        labels, labels, where=where, segments=segments, num_segments=num_segments, gain=gain
-    ).astype(dtype)
-    gains = GAINS[gain](jnp.asarray(labels, dtype))
+        inside = lists < n_lists
+        astray = ~inside if where is None else ~inside & where
+        where = inside
+    gains = _gains_near_one(labels, lists, gain, n_lists, dtype)
+    ideal = dcg(gains, gains, where=where, segments=segments, num_segments=num_segments)
+    ideal = ideal.astype(dtype)
     shape = jnp.broadcast_shapes(scores.shape, gains.shape, lists.shape)
     documents = _Documents(
         *(jnp.broadcast_to(x, shape) for x in (scores.astype(dtype), gains, lists))
@@ -110,8 +115,28 @@ def _approx_ndcg_loss(
     found, undefined = numerics.over_batch(of_one, len(shape) - 1)(documents)
     if segments is None:
         found, undefined = found[..., 0], undefined[..., 0]
+    else:
+        undefined |= jnp.any(astray, axis=-1, keepdims=True)
     value = 1 - numerics.divide(found, ideal, 1.0)
     return jnp.where(undefined | jnp.isnan(temperature), jnp.nan, value)
+
+
+@double_program("gain", "n_lists", "dtype")
+def _gains_near_one(labels: Array, lists: Array, gain: str, n_lists: int, dtype: Any) -> Array:
+    """`[..., n]`, gains over the power of two near the highest of their list.
+
+    2^128 is beyond single precision. The loss is a quotient, and keeps its value to the last digit.
+    """
+    gains = GAINS[gain](jnp.asarray(labels, jnp.float64))
+
+    def of_row(gains: Array, lists: Array) -> Array:
+        highest = jax.ops.segment_max(gains, lists, n_lists + 1)
+        return gains / numerics.power_near(highest)[lists]
+
+    near_one: Array = jnp.vectorize(of_row, signature="(n),(n)->(n)")(
+        *jnp.broadcast_arrays(gains, lists)
+    )
+    return near_one.astype(dtype)
 
 
 def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tuple[Array, Array]:

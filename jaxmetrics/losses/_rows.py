@@ -45,11 +45,24 @@ def loss_of_rows(
     where: ArrayLike | None,
 ) -> Array:
     """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program."""
-    items = checks.check_items(scores, labels, weights, where)
+    items = checked_items(scores, labels, weights, where)
     checked = checks.check_loss_options(numbers)
     with ordinary_promotion():
         value: Array = _loss_of_rows(loss, constants, at_least_one(items), checked)
     return value
+
+
+def checked_items(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    where: ArrayLike | None,
+    along: dict[str, ArrayLike | None] | None = None,
+) -> Items:
+    """`check_items` for a loss, whose weights are rounded to JAX's default float."""
+    dtype = numerics.default_float()
+    items = checks.check_items(scores, labels, weights, where, along=along, dtype=dtype)
+    return items._replace(scores=checks.unwrapped(items.scores))
 
 
 @functools.partial(jax.jit, static_argnames=("loss", "constants"))
@@ -85,10 +98,13 @@ def rows_of_items(items: Items, undefined: Array) -> Row:
     dtype = jnp.promote_types(items.scores.dtype, jnp.float32)
     valid = ~jnp.expand_dims(undefined, -1)
     valid = valid if items.where is None else valid & items.where
-    weight = jnp.ones(1, dtype) if items.weights is None else items.weights.astype(dtype)
+    weight = jnp.ones(1, dtype) if items.weights is None else items.weights
+    weight = weight.astype(jnp.promote_types(weight.dtype, dtype))
     valid, positive, weight, scores = jnp.broadcast_arrays(
         valid, items.labels == 1, weight, items.scores
     )
+    (weight,) = numerics.near_one(jnp.where(valid, weight, 0))  # products do not overflow
+    weight = weight.astype(dtype)
     scores = jnp.where(valid, scores, 0).astype(dtype)
     # Differences do not depend on the shift, so neither does the gradient.
     count = jnp.maximum(jnp.sum(valid, -1, keepdims=True), 1).astype(dtype)

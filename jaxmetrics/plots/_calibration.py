@@ -97,7 +97,7 @@ def calibration(
     checks.check_count("n_bins", n_bins)
     checks.check_choice("strategy", strategy, ("quantile", "uniform"))
     level = checks.check_level(confidence_level)
-    scores, names = models(scores, names)
+    scores, names = models(scores, names, {"labels": labels, "weights": weights, "where": where})
     found = _calibrated_models(scores, labels, weights, where, n_bins, strategy)
     check_rows(len(found), names)
     shares, draws = (np.stack([getattr(x, field) for x in found]) for field in ("share", "draws"))

@@ -62,8 +62,8 @@ def cost(
       >>> print(ax.get_legend_handles_labels()[1])
       ['cheapest: 100 at 0.35']
     """
-    scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
+    scores, names = models_or_table(scores, names, items)
     curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items), names)
     ax = new_axes(height_for(names)) if ax is None else ax
     for i, (curve, style) in enumerate(zip(curves, lines(names, _cheapest(curves)), strict=True)):

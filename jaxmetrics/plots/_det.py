@@ -69,8 +69,9 @@ def det(
     Reference: A. Martin et al., "The DET curve in assessment of detection task performance",
     Eurospeech 1997.
     """
-    scores, names = models_or_table(scores, names)
-    curves = each(jm.det_curve(scores, labels, weights=weights, where=where), names)
+    items = {"labels": labels, "weights": weights, "where": where}
+    scores, names = models_or_table(scores, names, items)
+    curves = each(jm.det_curve(scores, **items), names)
     ax = new_axes(height_for(names)) if ax is None else ax
     ax.set_xscale("function", functions=(_deviate, _rate))
     ax.set_yscale("function", functions=(_deviate, _rate))

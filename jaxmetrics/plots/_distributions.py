@@ -63,13 +63,14 @@ def score_distributions(
 
     checks.check_count("n_bins", n_bins)
     names = names_of("class", names, 2)
-    source, models = models_or_table(scores, None)
+    items = {"labels": labels, "weights": weights, "where": where}
+    source, models = models_or_table(scores, None, items)
     if len(models) > 1:
         raise ValueError(
             f"scores must be of one model, got {len(models)}: draw each into an Axes of its own"
         )
     with double_precision():  # whose thresholds are the scores
-        found = _rows(source, labels, weights=weights, where=where)
+        found = _rows(source, **items)
     check_rows(max(len(x) for x in found), models)
     thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
     there = thresholds[positives + negatives > 0]

@@ -16,9 +16,16 @@ Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.C
 
 
 def models(
-    scores: ArrayLike, names: Sequence[str] | None, shape: str = "[n]"
+    scores: ArrayLike,
+    names: Sequence[str] | None,
+    items: dict[str, ArrayLike | None],
+    shape: str = "[n]",
 ) -> tuple[Any, Sequence[str]]:
-    """Scores `[models, *shape]`, and the models' names, which may be empty."""
+    """Scores `[models, *shape]`, and the models' names, which may be empty.
+
+    `items` are the other arrays of the items by name, whose pandas indexes must be the same.
+    """
+    checks.check_alignment({"scores": scores, **items})
     array = checks.as_array("scores", scores)
     axes = shape.count(",") + 1
     if array.ndim not in (axes, axes + 1):
@@ -31,11 +38,13 @@ def models(
 
 
 def models_or_table(
-    scores: ArrayLike | jm.ScoreTable, names: Sequence[str] | None
+    scores: ArrayLike | jm.ScoreTable,
+    names: Sequence[str] | None,
+    items: dict[str, ArrayLike | None],
 ) -> tuple[Any, Sequence[str]]:
     """Scores `[models, n]` or a table `[models, rows]`, and the models' names."""
     if not isinstance(scores, jm.ScoreTable):
-        return models(scores, names)
+        return models(scores, names, items)
     shape = np.broadcast_shapes(*(np.shape(x) for x in scores))
     if len(shape) not in (1, 2):
         raise ValueError(f"a ScoreTable must be [rows] or [models, rows], got {list(shape)}")

@@ -56,8 +56,8 @@ def precision_recall(
       >>> print(ax.get_legend_handles_labels()[1])
       ['model, AP 0.833', 'chance']
     """
-    scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
+    scores, names = models_or_table(scores, names, items)
     areas = np.asarray(jm.average_precision(scores, **items))
     curves = jm.precision_recall_curve(scores, **items)
     by_model = each(curves, names)

@@ -73,10 +73,11 @@ def ndcg_at_k(
     """
     checks.check_count("max_k", max_k)
     shape = "[queries, docs]" if segments is None else "[n]"
-    scores, names = models(scores, names, shape)
+    items = {"labels": labels, "where": where, "segments": segments}
+    scores, names = models(scores, names, items, shape)
     ks = np.arange(1, max_k + 1)
-    options: dict[str, Any] = {"where": where, "segments": segments, "gain": gain}
-    values = jm.ndcg(scores, labels, k=tuple(ks.tolist()), empty=np.nan, **options)
+    options: dict[str, Any] = {**items, "gain": gain}
+    values = jm.ndcg(scores, k=tuple(ks.tolist()), empty=np.nan, **options)
     means = np.nanmean(np.asarray(values), axis=1)
     texts = [f"{line[-1]:.3f}" for line in means]
     if interval is not None:

@@ -74,8 +74,8 @@ def roc(
       >>> print(ax.get_legend_handles_labels()[1])
       ['model, AUC 0.750', 'chance']
     """
-    scores, names = models_or_table(scores, names)
     items = {"labels": labels, "weights": weights, "where": where}
+    scores, names = models_or_table(scores, names, items)
     what, end = ("AUC", 1.0) if max_fpr is None else ("partial AUC", max_fpr)
     if interval is not None:
         limits = rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
@@ -149,21 +149,12 @@ def roc_with_window(
     """
     from matplotlib.figure import Figure
 
-    scores, names = models_or_table(scores, names)
+    items = {"labels": labels, "weights": weights, "where": where}
+    scores, names = models_or_table(scores, names, items)
     figure = Figure(figsize=(10, height_for(names, 5.6)), layout="constrained")
     whole, window = figure.subplots(1, 2)
     for ax, end, interval in ((whole, None, intervals[0]), (window, max_fpr, intervals[1])):
-        roc(
-            scores,
-            labels,
-            names=names,
-            max_fpr=end,
-            weights=weights,
-            where=where,
-            band=band,
-            interval=interval,
-            ax=ax,
-        )
+        roc(scores, **items, names=names, max_fpr=end, band=band, interval=interval, ax=ax)
     whole.axvspan(0, max_fpr, color=GREY, alpha=0.2, linewidth=0)
     whole.set_title("Whole curve")
     window.locator_params(axis="x", nbins=6)  # small rates have long tick labels

@@ -127,6 +127,7 @@ def update(
     items = checks.check_items(scores, labels, weights, where, rows_are_problems=True)
     if weights is not None and not is_weighted(state):
         raise TypeError("the state has no weights: write init(bins, weighted=True)")
+    items = items._replace(scores=checks.unwrapped(items.scores))
     check_batch(items, state.digits.shape[:-3])
     with _precision_for(items.weights, state.digits, *items):
         updated: State = _update(state, at_least_one(items), bins)

@@ -124,7 +124,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     given = checks.as_arrays({"values": values}, {"where": where})
     check_batch(given.values(), state.digits.shape[:-2])
     with ordinary_promotion():
-        updated: State = _update(state, given["values"], given.get("where"))
+        updated: State = _update(state, checks.unwrapped(given["values"]), given.get("where"))
     return updated
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.host import near
+from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
@@ -102,6 +102,15 @@ def _example(array: HostOrDeviceArray) -> str:
     if not isinstance(array, np.ndarray) or not array.size:
         return ""
     return f" (such as {brief(array.flat[0])})"
+
+
+def unwrapped(array: HostOrDeviceArray) -> HostOrDeviceArray:
+    """64-bit integers as floats, for programs that compute in JAX's default float.
+
+    While x64 mode is off, such a program would be given them modulo 2^32.
+    """
+    wide = array.dtype.itemsize == 8 and jnp.issubdtype(array.dtype, jnp.integer)
+    return np.asarray(array, np.float64) if wide and is_concrete(array) else array
 
 
 def as_arrays(

@@ -38,6 +38,14 @@ def check_key(key: Any) -> None:
         raise TypeError(f"key must be one JAX random key, got {given}: write jax.random.key(0)")
 
 
+def check_rows(items: Items) -> None:
+    """Refuse a batch without rows."""
+    shapes = {k: list(x.shape) for k, x in items._asdict().items() if x is not None}
+    if any(0 in shape[:-1] for shape in shapes.values()):
+        described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"a batch must have at least one row, got {described}")
+
+
 def check_models(items: Items) -> int:
     """The number of models; refuses anything but scores `[models, n]` with shared labels."""
     shape = items.scores.shape

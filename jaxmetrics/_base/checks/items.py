@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,11 @@ from jaxmetrics._base.checks.arrays import (
     as_arrays,
     check_alignment,
     first_invalid,
+    unwrapped,
 )
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.host import all_concrete, is_concrete, near
+from jaxmetrics._base.numerics import is_inexact, largest_weight, namespace
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 
@@ -30,12 +33,14 @@ def check_items(
     *,
     along: dict[str, ArrayLike | None] | None = None,
     rows_are_problems: bool = False,
+    dtype: Any = None,
 ) -> Items:
     """The inputs of a metric, as checked arrays whose shapes fit.
 
     Args:
       along: other arrays of the items by name, whose pandas indexes must be the same.
       rows_are_problems: rows of one or two items are meant, and not columns.
+      dtype: what weights are rounded to, if it is not their own dtype.
     """
     per_item = {"weights": weights, "where": where, "amounts": amounts}
     items = Items(**weighted_arrays({"scores": scores, "labels": labels}, per_item))
@@ -44,6 +49,8 @@ def check_items(
     if not rows_are_problems:
         check_axis("scores", items.scores, items.labels)
     _check_labels(items)
+    if items.weights is not None and dtype is not None:
+        check_scale("weights", items.weights, items.where, dtype)
     if items.amounts is not None:  # those of negatives do not count, and may be anything
         _check_weights("amounts", items.amounts, items.where, items.labels)
     return items
@@ -56,7 +63,14 @@ def weighted_arrays(
     arrays = as_arrays(needed, others)
     if "weights" in arrays:
         _check_weights("weights", arrays["weights"], arrays.get("where"))
+        arrays["weights"] = _summable(arrays["weights"])
     return arrays
+
+
+def _summable(weights: HostOrDeviceArray) -> HostOrDeviceArray:
+    """Integers whose sums could exceed 64 bits become floats."""
+    array = unwrapped(weights)
+    return array if array is not weights and array.max(initial=0) >= 2**31 else weights
 
 
 def check_axis(name: str, values: HostOrDeviceArray, labels: HostOrDeviceArray) -> None:
@@ -117,6 +131,29 @@ def _check_weights(
             raise ValueError(
                 f"{name} must be finite and not negative: write 0, or exclude the items with where="
             )
+    if labels is not None:
+        mask = (labels == 1) if mask is None else mask & (labels == 1)
+    check_scale(name, weights, mask, weights.dtype)
+
+
+def check_scale(
+    name: str, weights: HostOrDeviceArray, mask: HostOrDeviceArray | None, dtype: Any
+) -> None:
+    """Refuse rows of weights that are all too large, or too small, to be added and multiplied."""
+    if not (is_inexact(weights) and all_concrete(weights, mask)):
+        return
+    largest = largest_weight(dtype)
+    with jax.ensure_compile_time_eval():
+        weights, mask = near(weights), near(mask)
+        if mask is not None:
+            weights = namespace(weights).where(mask, weights, 0)
+        highest = np.asarray(weights.max(axis=-1, initial=0), np.float64)
+        wrong = highest[(highest > largest) | (highest > 0) & (highest < 1 / largest)]
+        if wrong.size:
+            raise ValueError(
+                f"the highest of {name} must be from {1 / largest:g} to {largest:g}, got "
+                f"{wrong[0]:g}: only their ratios count, write {name} / numpy.max({name})"
+            )
 
 
 def check_per_item(
@@ -135,6 +172,7 @@ def check_per_item(
     array, mask = checked
     if array is not None:
         _check_weights("weights", array, mask)
+        array = _summable(array)
     return array, mask
 
 

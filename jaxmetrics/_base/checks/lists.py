@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes
+from jaxmetrics._base.checks.items import check_scale
 from jaxmetrics._base.checks.values import (
     check_count,
     check_cutoffs,
@@ -115,9 +116,15 @@ def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray 
 
 
 def check_grades(
-    labels: HostOrDeviceArray, mask: HostOrDeviceArray | None, options: dict[str, Any]
+    labels: HostOrDeviceArray,
+    mask: HostOrDeviceArray | None,
+    options: dict[str, Any],
+    dtype: Any = None,
 ) -> None:
-    """Refuse grades that are negative, above `max_grade`, or too high for the gain."""
+    """Refuse grades that are negative, above `max_grade`, or too high or too low for the gain.
+
+    `dtype` is what they are rounded to, if it is not their own dtype.
+    """
     if labels.dtype == bool or not all_concrete(labels, mask):
         return
     with jax.ensure_compile_time_eval():
@@ -132,6 +139,8 @@ def check_grades(
                 f"labels must be at most {HIGHEST_GRADE} under exponential gain, as 2^label "
                 f"overflows, got {high:g}: write gain='linear', or pass grades such as 0 to 4"
             )
+        if options.get("gain") == "linear":
+            check_scale("labels", labels, mask, labels.dtype if dtype is None else dtype)
         max_grade = options.get("max_grade")
         if max_grade is not None and high > max_grade:
             raise ValueError(

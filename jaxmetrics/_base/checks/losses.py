@@ -11,7 +11,8 @@ import numpy as np
 
 from jaxmetrics._base.checks.arrays import all_valid, as_array
 from jaxmetrics._base.checks.values import number
-from jaxmetrics._base.host import all_concrete
+from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.numerics import default_float
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 _LOSS_OPTIONS: dict[str, Any] = {
@@ -27,7 +28,23 @@ _LOSS_OPTIONS: dict[str, Any] = {
 
 def check_loss_options(options: dict[str, Any]) -> dict[str, Any]:
     """The numeric options of a loss, each checked by its name, as arrays that may be traced."""
-    return {name: _LOSS_OPTIONS[name](name, value) for name, value in options.items()}
+    checked = {name: _LOSS_OPTIONS[name](name, value) for name, value in options.items()}
+    for name, value in checked.items():
+        _refuse_rounded_away(name, value)
+    return checked
+
+
+def _refuse_rounded_away(name: str, value: HostOrDeviceArray) -> None:
+    """Refuse a number that JAX's default float rounds to 0 or to infinity."""
+    if not is_concrete(value):
+        return
+    dtype = default_float()
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = np.asarray(value).astype(dtype)
+    if (rounded < np.finfo(dtype).tiny) != (np.asarray(value) == 0) or np.isinf(rounded):
+        raise ValueError(
+            f"{name} is beyond the range of {dtype}, got {value}: write a number nearer to 1"
+        )
 
 
 def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArray:

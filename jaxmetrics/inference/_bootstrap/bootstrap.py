@@ -274,6 +274,7 @@ def _over_batch(metric: MetricLike, items: Items, request: Request) -> Replicate
 
 def _shape_of(items: Items) -> tuple[tuple[int, ...], int]:
     """The shape of the batch, and the number of items."""
+    checks.check_rows(items)
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
     return batch, items.scores.shape[-1]
 

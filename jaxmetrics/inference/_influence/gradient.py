@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.checks import check_rows
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import at_hand, is_concrete, on_cpu, on_host
 from jaxmetrics._base.items import at_least_one, class_weights
@@ -76,6 +77,7 @@ def order_now(items: Items) -> Ordered | None:
 
 def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
     """Items in order, and the length of their score table, rounded up to few compiled sizes."""
+    check_rows(items)
     items = at_least_one(items)
     problems, most = _problems(items, order_now(items), metric.of_roc_curve)
     n = items.scores.shape[-1]

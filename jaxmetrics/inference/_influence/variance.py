@@ -120,11 +120,13 @@ def _moments(
         weights = in_order_weights(problem.items, problem.order)[::-1]
 
         def of_class(kind: int) -> tuple[Array, Array]:
-            n, weight = counts_of(problem)[kind], weights[kind]
+            n, weight = counts_of(problem)[kind], weights[kind].astype(jnp.float64)
+            unit = numerics.power_near(jnp.max(weight))  # of squares that do not overflow
+            weight, slope = weight / unit, slopes.centred[kind] * unit
             squares = by_row(weight**2, problem.rows, n_rows)
             size = numerics.divide(jnp.sum(weight) ** 2, jnp.sum(squares), 0.0)
             unbiased = numerics.divide(n, n - 1, jnp.nan)
-            return size * unbiased * jnp.sum(squares * slopes.centred[kind] ** 2), size
+            return size * unbiased * jnp.sum(squares * slope**2), size
 
         variances, sizes = zip(of_class(NEGATIVE), of_class(POSITIVE), strict=True)
         slope = None
