@@ -24,14 +24,8 @@ if TYPE_CHECKING:
     from jaxmetrics._report import Evaluation, Settings, Tell
 
 EXTRA = (
-    "click",
-    "jinja2",
-    "matplotlib",
-    "pandas",
-    "platformdirs",
-    "pyarrow",
-    "rich",
-    "sklearn",
+    *("click", "jinja2", "matplotlib", "pandas"),
+    *("platformdirs", "pyarrow", "rich", "sklearn"),
 )
 
 PATIENCE = 0.5  # seconds until progress is shown
@@ -210,26 +204,26 @@ def _show(
 
     with _progress() as tell:
         evaluation = evaluate(settings, tell, with_figures=output is not None)
-    if as_json:
-        click.echo(_report.json_of(_report.report(settings, evaluation)))
-    else:
-        console = Console()
-        if not console.is_terminal:
-            console.width = WIDTH
-        for table in _report.tables_of(evaluation, console):
-            console.print(table)
-            console.print()
-        for note in evaluation.warnings:
-            click.echo(f"Note: {note}.")
-    if output is not None:
-        with _progress() as tell:
-            tell("Drawing")
-            _report.save(settings, evaluation, output, tell)
-        figures = ", ".join(drawing.name for drawing in evaluation.drawings)
-        click.echo(
-            f"Wrote report.html, metrics.json, metrics.csv and figures ({figures}) to {output}",
-            err=as_json,
-        )
+    try:
+        if as_json:
+            click.echo(_report.json_of(_report.report(settings, evaluation)))
+        else:
+            console = Console()
+            if not console.is_terminal:
+                console.width = WIDTH
+            for table in _report.tables_of(evaluation, console):
+                console.print(table)
+                console.print()
+            for note in evaluation.warnings:
+                click.echo(f"Note: {note}.")
+    finally:  # the report is written even where its tables cannot be, as into `head`
+        if output is not None:
+            with _progress() as tell:
+                tell("Drawing")
+                _report.save(settings, evaluation, output, tell)
+            figures = ", ".join(drawing.name for drawing in evaluation.drawings)
+            what = f"report.html, metrics.json, metrics.csv and figures ({figures})"
+            click.echo(f"Wrote {what} to {output}", err=as_json)
 
 
 def _command_line() -> str:
@@ -248,6 +242,8 @@ def _progress() -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+    from jaxmetrics.plots._names import visible
+
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}", markup=False),
@@ -262,7 +258,7 @@ def _progress() -> Iterator[Tell]:
 
     def tell(what: str, done: float | None = None) -> None:
         total = None if done is None else 1
-        bar.update(task, description=what, completed=done, total=total)
+        bar.update(task, description=visible(what), completed=done, total=total)
 
     later = threading.Timer(PATIENCE, bar.start)
     later.daemon = True
@@ -394,4 +390,11 @@ def main() -> None:
         sys.exit(2)
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # such as that it looks for fonts
     _keep_programs()
-    commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))
+    try:
+        commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        # Not of a file, so of standard output; click ends quietly where its reader is gone.
+        sys.stderr.write(f"Error: cannot write to standard output: {error.strerror}\n")
+        sys.exit(2)

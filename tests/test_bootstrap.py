@@ -437,6 +437,46 @@ def test_a_head_that_is_long_enough_is_used(data, monkeypatch):
     assert units.drawn[0] < units.total[0] == (~data.labels).sum()
 
 
+@pytest.mark.parametrize("by_amount", [False, True])
+def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount):
+    """Which does not change the distribution; a head that is too short is drawn again."""
+    found = []
+    collect = _run._collect
+
+    def watched(prepared, *rest):
+        result = collect(prepared, *rest)
+        found.append((int(prepared.sampler.units.drawn[0]), result[1]))
+        return result
+
+    monkeypatch.setattr(_run, "_collect", watched)
+    rng = np.random.default_rng(11)
+    labels, where = rng.random(4000) < 0.2, rng.random(4000) < 0.9
+    scores = np.round(20 * (rng.normal(size=(2, 4000)) + rng.normal(size=4000) + labels))
+    scores[:, ~where] = np.nan
+    amounts = np.exp(rng.normal(size=4000)) if by_amount else None
+    draw = partial(
+        replicates,
+        partial(jm.recall_at_fpr, max_fpr=0.05),
+        scores,
+        labels,
+        n_resamples=4000,
+        where=where,
+        amounts=amounts,
+    )
+    whole = draw()
+    monkeypatch.setattr(_run, "FEW_NEGATIVES", 0)
+    head = draw()
+    n_negatives = (where & ~labels).sum()
+    assert found[0] == (n_negatives, True)
+    assert found[1][0] < n_negatives / 4
+    assert found[1][1]
+    np.testing.assert_allclose(head.mean(0), whole.mean(0), atol=5e-3 * whole.mean())
+    np.testing.assert_allclose(np.cov(head.T), np.cov(whole.T), rtol=0.1)
+    monkeypatch.setattr(_units, "SPARE", 0.0)
+    np.testing.assert_array_equal(draw(), whole)
+    assert [sufficient for _, sufficient in found[2:]] == [False, True]
+
+
 # ---- what is undefined
 
 

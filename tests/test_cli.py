@@ -356,8 +356,8 @@ def test_perfect_models_have_intervals_and_cannot_be_told_apart(perfect):
         assert estimate["high"] == pytest.approx(1, abs=1e-12)
         assert 0.3 < estimate["low"] < 1
     comparison = report["comparison"]["roc_auc"]
-    assert comparison["best_set"] == list(NAMES)
-    assert comparison["differences"][0]["simultaneous_p_value"] == pytest.approx(1)
+    assert comparison["best_set"] is None
+    assert comparison["differences"][0]["simultaneous_p_value"] is None
     values = run("evaluate", *perfect).stdout.split("Difference")[0]
     assert rows_of(values)["a"][0][0] == "1.000*"
 

@@ -1,14 +1,20 @@
 """The folder of a report: what it holds where writing fails or is interrupted."""
 
 import errno
+import io
+import os
 import resource
 import signal
+import subprocess
+import sys
+import time
 
 import pytest
 from command import run
+from rich.console import Console
 
-from jaxmetrics import _report
-from jaxmetrics._report import _folder, _settings
+from jaxmetrics import _report, cli
+from jaxmetrics._report import _evaluation, _folder, _settings
 
 
 def contents(folder):
@@ -43,6 +49,49 @@ def test_a_report_is_replaced_as_a_whole_or_not_at_all(tmp_path, old, stop):
     with pytest.raises(expected):
         write(folder, {"a": "new"}, stop)
     assert contents(folder) == old if old else not any(tmp_path.iterdir())
+
+
+def test_figures_of_an_older_report_are_removed(tmp_path):
+    """And no file of the user, not even one with the name of a figure."""
+    file = tmp_path / "x.csv"
+    file.write_text("y,a,g\n0,1,q\n1,2,q\n0,3,r\n1,4,r\n")
+    options = ("--label", "y", "--score", "a", "--n-resamples", 10, "--output", tmp_path / "r")
+    assert run("evaluate", file, *options, "--slice", "g").exit_code == 0
+    older = {x.name for x in (tmp_path / "r").iterdir()}
+    assert {"slices.svg", "slices.png", "cost.svg"} <= older
+    users = {"slices_1.png": "mine", "roc_copy.svg": (tmp_path / "r" / "roc.svg").read_text()}
+    for name, text in users.items():
+        (tmp_path / "r" / name).write_text(text)
+    assert run("evaluate", file, *options).exit_code == 0
+    now = {x.name for x in (tmp_path / "r").iterdir()}
+    assert now == older - {"slices.svg", "slices.png"} | set(users)
+    assert run("evaluate", file, *options, "--group", "g").exit_code == 0
+    now = {x.name for x in (tmp_path / "r").iterdir()}
+    numbers = {"report.html", "metrics.json", "metrics.csv"}
+    assert now == {"ranking.svg", "ranking.png", *numbers, *users}
+
+
+def test_progress_obeys_no_name_of_a_file(monkeypatch):
+    """It is told the name as it is, and shows control characters as escapes."""
+    monkeypatch.setattr(cli, "PATIENCE", 0)
+    terminal = io.StringIO()
+    console = Console(file=terminal, force_terminal=True, width=200)
+    monkeypatch.setattr("rich.console.Console", lambda **_: console)
+    with cli._progress() as tell:
+        tell("Reading a\x1b[31mb\x07.csv", 0.5)
+        time.sleep(0.3)
+    assert r"Reading a\x1b[31mb\x07.csv" in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()
+
+
+def test_figures_of_many_items_have_no_bands(tmp_path, monkeypatch):
+    monkeypatch.setattr(_evaluation, "MOST_BANDED", 3)
+    file = tmp_path / "x.csv"
+    file.write_text("y,a\n0,1\n1,2\n0,3\n1,4\n")
+    options = ("--label", "y", "--score", "a", "--n-resamples", 10, "--output", tmp_path / "r")
+    result = run("evaluate", file, *options)
+    assert "roc.png has no bands, because those of more than 3 items are as thin" in result.stdout
+    assert "Shaded" not in (tmp_path / "r" / "report.html").read_text()
 
 
 def test_signals_wait_until_all_files_are_replaced(tmp_path, monkeypatch):
@@ -80,6 +129,37 @@ def test_a_full_disk(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
+@pytest.mark.parametrize("options", [("--json",), ()])
+def test_standard_output_that_is_full(tmp_path, options):
+    """The report is written all the same."""
+    file, folder = tmp_path / "x.csv", tmp_path / "report"
+    file.write_text("y,a\n0,1\n1,2\n0,3\n1,4\n")
+    code = "from jaxmetrics import cli; cli.main()"
+    arguments = ("evaluate", file, "--label", "y", "--score", "a", "--n-resamples", "10")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", code, *map(str, (*arguments, "--output", folder, *options))],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    *_, last = result.stderr.splitlines()
+    assert last == "Error: cannot write to standard output: No space left on device"
+    assert "Traceback" not in result.stderr
+    assert result.returncode == 2
+    assert (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("cost", [1e308, 1.1e200, float("inf"), float("nan"), -1.0])
+def test_costs_whose_sum_could_overflow_are_refused(cost):
+    """JSON has no infinity: the command ended in a traceback after all the computing."""
+    _report.check_settings(_settings.Settings(fn_cost=1e200))
+    with pytest.raises(_report.InputError, match=r"--fn-cost must be from 0 to 1e\+200, got"):
+        _report.check_settings(_settings.Settings(fn_cost=cost))
 
 
 @pytest.mark.parametrize("n", [10**6 + 1, 10**20, 10**400])

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
@@ -272,6 +272,23 @@ def test_the_legend_is_below_where_there_is_room_for_it(problem):
         assert (axes.y0 <= box.y0) == (layout is None)
         assert 0 <= box.x0 < box.x1 <= figure.bbox.width
         assert axes.height > 0.4 * figure.bbox.height
+
+
+def test_bars_and_marks_of_many_are_grey_past_the_first(ax):
+    """No colour stands for two models of bars, or for two metrics."""
+    rng = np.random.default_rng(0)
+    plots.deciles(rng.random((10, 10)), names=list("abcdefghij"), ax=ax)
+    bars = [bar[0].get_facecolor() for bar in ax.containers]
+    assert len(set(bars[:7])) == 7
+    assert set(bars[7:]) == {to_rgba(plots._style.GREY)}
+    assert [x.get_text() for x in ax.get_legend().get_texts()] == [*"abcdefg", "3 other models"]
+    value = np.full(2, 0.5)
+    intervals = [jm.Interval(value, value, value, value, "wald", 0.95)] * 9
+    ax = plots.forest(intervals, metrics=list("abcdefghi"))
+    labels = [x.get_text() for x in ax.get_legend().get_texts()]
+    assert labels == [*"abcdefg", "2 other metrics", "95 % interval"]
+    greys = [x for x in ax.lines if x.get_marker() == "o" and x.get_color() == plots._style.GREY]
+    assert sum(len(x.get_xdata()) > 0 for x in greys) == 2
 
 
 def test_lines_differ_in_colour_or_style(ax):

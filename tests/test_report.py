@@ -23,7 +23,7 @@ from rich.console import Console
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
-from jaxmetrics._report import _figures, _findings, _fonts, _slices
+from jaxmetrics._report import _figures, _findings, _fonts, _output, _slices
 from jaxmetrics._report import _page as pages
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 
@@ -285,7 +285,7 @@ def _page(evaluation):
 @pytest.mark.parametrize(("low", "high", "p"), [(np.nan, np.nan, np.nan), (0, 0, 1)])
 def test_what_cannot_be_said_is_not_said(low, high, p):
     """As with one positive, where no resample tells models apart."""
-    evaluation = _evaluation_of("xyz", low, high, p=p)
+    evaluation = _evaluation_of("xyz", low, high, p=p, chi2=p)
     found = _findings.findings_of(evaluation)[0]
     assert found.answer == "all models have the value 0.000"
     assert "nothing can be said of which is better" in found.detail
@@ -294,6 +294,26 @@ def test_what_cannot_be_said_is_not_said(low, high, p):
         assert "p = " not in text
         assert "without brackets has no interval" in " ".join(text.split())
         assert not re.search(r"\+($|<)", text)
+    found = _report.report(_report.Settings(), evaluation)["comparison"]["roc_auc"]
+    assert found["best_set"] is None
+    assert found["equality"] == {"chi2": None, "df": 1.0, "p_value": None}
+    unknown = ("low", "high", "standard_error", "p_value", "simultaneous_low", "simultaneous_high")
+    frame = _output.frame_of(evaluation).query("minus == minus")
+    for difference in found["differences"]:
+        assert difference["value"] == 0
+        assert {difference[key] for key in (*unknown, "simultaneous_p_value")} == {None}
+    assert (frame["value"] == 0).all()
+    assert frame[[*unknown, "simultaneous_p_value"]].isna().all(axis=None)
+
+
+def test_of_some_differences_nothing_can_be_said():
+    """The others are reported, and models without any are in no best set."""
+    known = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    evaluation = _evaluation_of("xyz", -known / 10, known / 10, p=0.5 * known, chi2=0.5)
+    found = _report.report(_report.Settings(), evaluation)["comparison"]["roc_auc"]
+    assert found["best_set"] == ["x", "y"]
+    assert [x["simultaneous_high"] for x in found["differences"]] == [0.1, None, None]
+    assert found["equality"]["p_value"] == 0.5
 
 
 def test_models_of_the_same_value_are_all_the_best():

@@ -55,7 +55,7 @@ def evaluate_problem(
         recalls = [x for x in metrics if x.name == "recall_at_fpr"]
         by_amount = [x._replace(name=BY_AMOUNT, compared=False) for x in recalls]
         work[BY_AMOUNT] = partial(measured, by_amount, amounts=problem.amounts)
-    banded = with_figures and has_bands(names)
+    banded = with_figures and has_bands(names, len(problem.labels))
     if banded:
         grid = _figures.fpr_grid(settings.max_fpr)
         work["band of ROC curves"] = partial(jm.roc_band, *given, fpr=grid, **by_metric)
@@ -68,7 +68,7 @@ def evaluate_problem(
         part, more = carry_out({f"slices by {x.name}": call}, settings, tell)
         found, notes = {**found, **part}, [*notes, *more]
     if with_figures and not banded:
-        notes.append(note_of_bands("roc.png"))
+        notes.append(note_of_bands("roc.png", names))
     measures = [measure for name in work if not name.startswith("band") for measure in found[name]]
     slices = tuple(
         slices_of(x, problem.labels, settings, found[f"slices by {x.name}"]) for x in problem.slices

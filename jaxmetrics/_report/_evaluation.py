@@ -22,6 +22,8 @@ Found = TypeVar("Found")
 
 # Bands of more models would hide each other.
 MOST_BANDS = 7
+# Bands of more items take minutes.
+MOST_BANDED = 1_000_000
 # The width of an interval that is not 0 up to rounding.
 NARROWEST = 1e-6
 
@@ -58,6 +60,13 @@ class Measure(NamedTuple):
             return np.zeros((0, 0), bool)
         found: Any = self.comparison
         return np.asarray(found.simultaneous_high - found.simultaneous_low > NARROWEST)
+
+    @property
+    def best_set(self) -> npt.NDArray[np.bool_] | None:
+        """Which models are not significantly worse than the best; None if nothing can be said."""
+        if self.comparison is None or not self.has_intervals.any():
+            return None
+        return np.asarray(self.comparison.best_set) & self.has_intervals.any(axis=1)
 
     @property
     def lacks_intervals(self) -> bool:
@@ -129,14 +138,16 @@ def carry_out(
     return found, sorted(notes)  # threads warn in any order
 
 
-def has_bands(names: Sequence[str]) -> bool:
-    """Whether readers could distinguish the bands."""
-    return len(names) <= MOST_BANDS
+def has_bands(names: Sequence[str], n_items: int = 0) -> bool:
+    """Whether readers could see the bands, and distinguish them."""
+    return len(names) <= MOST_BANDS and n_items <= MOST_BANDED
 
 
-def note_of_bands(figure: str) -> str:
+def note_of_bands(figure: str, names: Sequence[str]) -> str:
     """Why a figure has no bands."""
-    return f"{figure} has no bands, because those of more than {MOST_BANDS} models hide each other"
+    why = "models hide each other" if len(names) > MOST_BANDS else "items are as thin as lines"
+    most = MOST_BANDS if len(names) > MOST_BANDS else MOST_BANDED
+    return f"{figure} has no bands, because those of more than {most:,} {why}"
 
 
 def percent(share: float) -> str:

@@ -154,9 +154,13 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure
     figure = _figure(10, rows * (1.4 + 0.3 * len(names)))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for i, (ax, measure) in enumerate(zip(panels, chosen, strict=False)):
-        found = measure.comparison
-        best = None if found is None or not measure.has_intervals.any() else found.best_set
-        plots.forest(measure.interval, names=names, metrics=[measure.title], best_set=best, ax=ax)
+        plots.forest(
+            measure.interval,
+            names=names,
+            metrics=[measure.title],
+            best_set=measure.best_set,
+            ax=ax,
+        )
         ax.tick_params(labelleft=i % columns == 0)
     for ax in panels[len(chosen) :]:
         ax.set_axis_off()

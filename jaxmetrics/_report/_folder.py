@@ -22,10 +22,13 @@ def check_folder(directory: Path) -> None:
 
 
 @contextmanager
-def replaced_files(directory: Path) -> Iterator[Path]:
+def replaced_files(
+    directory: Path, is_ours: Callable[[Path], bool] = lambda file: False
+) -> Iterator[Path]:
     """A temporary folder, whose files replace those of the folder when all are written.
 
-    If one cannot be written, or the process is told to stop, the folder stays as it was.
+    Other files of the folder are removed if they are ours. If a file cannot be written, or the
+    process is told to stop, the folder stays as it was.
     """
     with _made(directory) as made, _stopped_by_exception():
         with tempfile.TemporaryDirectory(prefix=".jaxmetrics-", dir=directory) as name:
@@ -37,6 +40,10 @@ def replaced_files(directory: Path) -> Iterator[Path]:
             with _signals_held():
                 for file in files:
                     file.replace(directory / file.name)
+                written = {file.name for file in files}
+                for other in list(directory.iterdir()):
+                    if other.name not in written and is_ours(other):
+                        other.unlink()
         made.clear()
 
 

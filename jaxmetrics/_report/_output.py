@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,12 @@ from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 from jaxmetrics._report._folder import replaced_files
 from jaxmetrics._report._page import page_colours, page_of
 from jaxmetrics._report._settings import Settings, Tell
+
+# The names of figures, and the mark in them: what a later report that lacks them removes.
+_FIGURE = re.compile(
+    r"(intervals|roc|precision_recall|scores|cost|slices(_\d+)?|ranking)\.(svg|png)"
+)
+_MARK = "A report of jaxmetrics evaluate or demo"
 
 COLUMNS = [
     *("slice", "model", "minus", "value", "low", "high", "standard_error", "method"),
@@ -33,7 +40,7 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
         for i, name in enumerate(evaluation.names):
             _put(models[name], measure, _estimate(measure, i))
         if measure.comparison is not None:
-            _put(comparison, measure, _comparison_record(measure.comparison, evaluation.names))
+            _put(comparison, measure, _comparison_record(measure, evaluation.names))
     return {
         **evaluation.facts,
         "n_resamples": settings.n_resamples,
@@ -99,7 +106,10 @@ def _of_slice(interval: jm.Interval, i: int, j: int) -> dict[str, Any]:
     }
 
 
-def _comparison_record(comparison: jm.Comparison, names: Sequence[str]) -> dict[str, Any]:
+def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]:
+    """Differences, and what can be said of them: without an interval nothing can be."""
+    comparison: Any = measure.comparison
+    known, best_set = measure.has_intervals, measure.best_set
     chosen = ("low", "high", "standard_error", "p_value")
     simultaneous = ("simultaneous_low", "simultaneous_high", "simultaneous_p_value")
     differences = [
@@ -107,18 +117,23 @@ def _comparison_record(comparison: jm.Comparison, names: Sequence[str]) -> dict[
             "model": names[i],
             "minus": names[j],
             "value": _number(comparison.difference[i, j]),
-            **{key: _number(getattr(comparison, key)[i, j]) for key in (*chosen, *simultaneous)},
+            **{
+                key: _number(getattr(comparison, key)[i, j]) if known[i, j] else None
+                for key in (*chosen, *simultaneous)
+            },
             "method": "wald",
         }
         for i in range(len(names))
         for j in range(i + 1, len(names))
     ]
     return {
-        "best_set": [name for name, best in zip(names, comparison.best_set, strict=True) if best],
+        "best_set": None
+        if best_set is None
+        else [name for name, best in zip(names, best_set, strict=True) if best],
         "equality": {
-            "chi2": _number(comparison.chi2),
+            "chi2": None if best_set is None else _number(comparison.chi2),
             "df": _number(comparison.chi2_df),
-            "p_value": _number(comparison.chi2_p_value),
+            "p_value": None if best_set is None else _number(comparison.chi2_p_value),
         },
         "differences": differences,
     }
@@ -137,7 +152,7 @@ def frame_of(evaluation: Evaluation) -> Any:
         for i, name in enumerate(evaluation.names):
             values.append({**metric, "model": name, **_estimate(measure, i)})
         if measure.comparison is not None:
-            found = _comparison_record(measure.comparison, evaluation.names)["differences"]
+            found = _comparison_record(measure, evaluation.names)["differences"]
             differences += [{**metric, **difference} for difference in found]
     for part in evaluation.slices:
         for measure in part.measures:
@@ -172,8 +187,16 @@ def json_of(report: dict[str, Any]) -> str:
 
 def save(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
     """Write the report, the numbers and the figures: all of them, or nothing."""
-    with replaced_files(directory) as folder:
+    with replaced_files(directory, _is_figure_of_ours) as folder:
         _write(settings, evaluation, folder, tell)
+
+
+def _is_figure_of_ours(file: Path) -> bool:
+    """Whether a report wrote the file, by its name and by the mark that its figures have."""
+    if _FIGURE.fullmatch(file.name) is None or not file.is_file() or file.is_symlink():
+        return False
+    with file.open("rb") as opened:
+        return _MARK.encode() in opened.read(4096)
 
 
 def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
@@ -183,8 +206,9 @@ def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Te
         svg = directory / f"{drawing.name}.svg"
         with page_colours():
             figure = drawing.draw()
-            figure.savefig(svg, metadata={"Date": None, "Title": drawing.title})
-            figure.savefig(directory / f"{drawing.name}.png", dpi=150)
+            figure.savefig(svg, metadata={"Date": None, "Title": drawing.title, "Creator": _MARK})
+            png = directory / f"{drawing.name}.png"
+            figure.savefig(png, dpi=150, metadata={"Software": _MARK})
         figures.append(svg.read_text(encoding="utf-8"))
     numbers = report(settings, evaluation)
     texts = {

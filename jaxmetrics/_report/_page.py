@@ -120,7 +120,7 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     """Row minus column, for all pairs; `+` marks the best set."""
     found: Any = measure.comparison
     digits = decimals_of(found.simultaneous_high - found.simultaneous_low)
-    known = measure.has_intervals
+    known, best_set = measure.has_intervals, measure.best_set
 
     def cell(i: int, j: int) -> Cell:
         if i == j or np.isnan(found.difference[i, j]):
@@ -136,7 +136,7 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     n = len(names)
     rows = tuple(
         (
-            f"{name} +" if found.best_set[i] and known[i].any() else name,
+            f"{name} +" if best_set is not None and best_set[i] else name,
             tuple(cell(i, j) for j in range(n)),
         )
         for i, name in enumerate(names)
@@ -144,7 +144,7 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     about = "Bold: the interval excludes 0."
     if unknown := about_differences([measure]):
         about += f" {unknown.capitalize()}."
-    if n > 2 and not np.isnan(found.chi2_p_value):
+    if n > 2 and best_set is not None and not np.isnan(found.chi2_p_value):
         about += f" Test that all models are equal: {p_value(float(found.chi2_p_value))}."
     return _Table(
         measure.title,

@@ -84,7 +84,7 @@ def evaluate_queries(
         band = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *intervals)
     notes += _notes(queries)
     if with_figures and not drawn:
-        notes.append(note_of_bands("ranking.png"))
+        notes.append(note_of_bands("ranking.png", queries.names))
     names, unknown = drawn_names("model no.", queries.names)
     deep = next(x.interval.estimate for x in found["ndcg_at_k"] if x.k == ks[-1])
     order = best_first(deep)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,6 +14,8 @@ Tell = Callable[..., None]
 
 # More resamples take hours, and no digit that a report shows depends on them.
 MOST_RESAMPLES = 1_000_000
+# The sum of more could be infinite.
+MOST_COST = 1e200
 
 WITH_GROUP = {
     "positive": "--positive cannot be used with --group, where labels are grades: leave it out and "
@@ -98,9 +99,9 @@ def check_settings(settings: Settings) -> None:
             f"--seed must be from 0 to {2**32 - 1}, got {shortened(seed)}: write 0 or 1"
         )
     for name, cost in (("fp", settings.fp_cost), ("fn", settings.fn_cost)):
-        if not 0 <= cost < math.inf:
+        if not 0 <= cost <= MOST_COST:
             raise InputError(
-                f"--{name}-cost must be finite and not negative, got {cost:g}: write the cost "
+                f"--{name}-cost must be from 0 to {MOST_COST:g}, got {cost:g}: write the cost "
                 "of one, as in 100"
             )
     if min(k) < 1:

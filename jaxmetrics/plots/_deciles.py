@@ -12,14 +12,14 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.types import ArrayLike, FloatArray
 from jaxmetrics.plots._inputs import names_of
 from jaxmetrics.plots._style import (
-    COLOURS,
+    GREY,
     HATCHES,
     bars,
+    coloured,
     finish_axes,
     level_text,
     mark_missing,
     new_axes,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def deciles(
 ) -> Axes:
     """Bars of a metric by decile of label frequency, the most frequent labels on the left.
 
-    Draws a bar for each model and decile, and its interval if there is one. A cross stands for a
+    Draws a bar for each model and decile, and its interval if there is one. Of more than 8 models,
+    all but the first 7 are grey. A cross stands for a
     decile without a value. Groups 0 to 9 are shown as deciles 1 to 10.
 
     Args:
@@ -75,15 +76,15 @@ def deciles(
     # The axis is inverted: decile 10 is on the left, and so is the first model of each decile.
     at = np.arange(1, 11) + (ROOM - width) / 2 - width * np.arange(len(height))[:, None]
     there = np.isfinite(height)
-    for i, name in enumerate(names):
+    for i, (colour, name) in enumerate(coloured(names)):
         defined = there[i]
         style: dict[str, Any] = {
-            "color": COLOURS[i % len(COLOURS)],
-            "hatch": HATCHES[i % len(HATCHES)],
+            "color": colour,
+            "hatch": "" if colour == GREY else HATCHES[i % len(HATCHES)],
             "edgecolor": "white",
             "linewidth": 0.5,
         }
-        ax.bar(at[i, defined], height[i, defined], width, label=shown(name) or "_unnamed", **style)
+        ax.bar(at[i, defined], height[i, defined], width, label=name or "_unnamed", **style)
         if isinstance(values, jm.Interval):
             x = np.stack([at[i, defined]] * 2)
             bars(ax, x, np.stack([low[i, defined], high[i, defined]]), "black")

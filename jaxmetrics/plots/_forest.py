@@ -15,11 +15,11 @@ from jaxmetrics.plots._style import (
     GREY,
     MARKERS,
     bars,
+    coloured,
     finish_axes,
     level_text,
     mark_missing,
     new_axes,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def forest(
 ) -> Axes:
     """Forest plot: the estimate and the interval of each model, one row a model.
 
-    Each of several metrics has its own marker and colour. With `best_set`, models that are not
+    Each of several metrics has its own marker and colour; of more than 8, all but the first 7 are
+    grey. With `best_set`, models that are not
     significantly worse than the best have filled markers, others empty ones. A cross at the left
     stands for an undefined estimate.
 
@@ -78,12 +79,18 @@ def forest(
     members = None if best_set is None else _members(best_set, values.shape[1:])
     ax = new_axes(1.2 + 0.24 * n_models * (1 + n_metrics) / 2) if ax is None else ax
     steps = ROOM * ((np.arange(n_metrics) + 0.5) / n_metrics - 0.5)
-    for j in range(n_metrics):
-        marker = MARKERS[(j + j // len(COLOURS)) % len(MARKERS)]  # the first 49 pairs differ
-        style = {"color": COLOURS[j % len(COLOURS)], "marker": marker}
-        label = shown(called[j]) if n_metrics > 1 else None
+    for j, (colour, label) in enumerate(coloured(called, "metrics")):
+        marker = MARKERS[(j + j // len(COLOURS)) % len(MARKERS)]
+        style = {"color": colour, "marker": "o" if colour == GREY else marker}
         member = None if members is None else members[j]
-        _draw_models(ax, values[:, j], np.arange(n_models) + steps[j], member, style, label)
+        _draw_models(
+            ax,
+            values[:, j],
+            np.arange(n_models) + steps[j],
+            member,
+            style,
+            label if n_metrics > 1 else None,
+        )
     at = np.arange(n_models) + steps[:, None]
     _finish_rows(ax, names, at[np.isnan(values[0])], marked=best_set is not None)
     ax.plot([], [], color=GREY, linewidth=1.2, label=f"{level_text(several[0])} interval")

@@ -44,16 +44,23 @@ def n_distinct(n: int) -> int:
     return n if n <= MOST_MODELS else len(COLOURS)
 
 
+def coloured(names: Sequence[str], kind: str = "models") -> list[tuple[str, str]]:
+    """The colour and the label of each; of many, all but the first are grey and share a label."""
+    n, most = len(names), n_distinct(len(names))
+    first = [(COLOURS[i % len(COLOURS)], shown(name)) for i, name in enumerate(names[:most])]
+    labels = [f"{n - most} other {kind}", *["_other"] * (n - most - 1)]
+    return [*first, *((GREY, label) for label in labels[: n - most])]
+
+
 def lines(names: Sequence[str], values: Sequence[str]) -> list[dict[str, Any]]:
     """The line style and the label of each model; of many models, all but the first are grey."""
-    n, most = len(names), n_distinct(len(names))
+    most = n_distinct(len(names))
     first = [
         look(i) | {"label": legend_text(name, value)}
         for i, (name, value) in enumerate(zip(names[:most], values, strict=False))
     ]
     grey = {"color": GREY, "linewidth": 0.8, "alpha": 0.5, "zorder": 1.5}  # lines have 2
-    labels = [f"{n - most} other models", *["_other"] * (n - most - 1)]
-    return [*first, *(grey | {"label": label} for label in labels[: n - most])]
+    return [*first, *(grey | {"label": label} for _, label in coloured(names)[most:])]
 
 
 def height_for(names: Sequence[str], height: float = 4.8) -> float:

@@ -155,7 +155,8 @@ def bootstrap(
     O(n log n) for the sort, then about 3 ns for each resample of each item. For one model without
     weights, amounts and clusters, areas under the ROC curve and recall at a false positive rate
     take this time only for each run of neighbouring items of one class, and, stratified and outside
-    of `jit`, only for runs up to `max_fpr`. Memory O(n + memory_budget).
+    of `jit`, only for runs up to `max_fpr`; so it is for several models and amounts, by item, where
+    there are more than 131,072 negatives. Memory O(n + memory_budget).
 
     Example:
       >>> import jax

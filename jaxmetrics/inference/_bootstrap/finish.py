@@ -64,7 +64,8 @@ def finish(
       how: the Finish of `finish_of`.
       counts: `[units, resamples]`, how often each unit is drawn.
       cells: the model's places of the units.
-      totals: `[2, resamples]`, all negatives and positives drawn; None if unknown.
+      totals: `[1 or 2, resamples]`, all negatives drawn, and all positives if they are not those of
+        the cells; None if unknown.
       arrays: the options that are arrays.
     """
     if how.of_curves is None:
@@ -135,7 +136,8 @@ def _curves(
     zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
     tiles = (cells.used + TILE - 1) // TILE
     fps, tps, _, area, caught = lax.fori_loop(0, tiles, tile, (zero, zero, zero, zeros, zeros))
-    negatives, positives = (fps, tps) if totals is None else totals
+    negatives = fps if totals is None else totals[0]
+    positives = tps if totals is None or len(totals) == 1 else totals[1]
     return Curves(negatives, positives, area, caught), fps
 
 

@@ -34,8 +34,10 @@ from jaxmetrics.inference._bootstrap.units import (
     Units,
     cells_of_items,
     head_of,
+    items_of_head,
     padded,
     padded_units,
+    places,
     runs_of,
     units_of_items,
     units_of_runs,
@@ -52,6 +54,7 @@ class Plan(NamedTuple):
       resampling: "multinomial", "poisson", "bayesian", or "swap" for permutations.
       stratified: whether each class is drawn separately.
       by_class: whether the totals of the draws are the numbers of items of each class.
+      amounts: whether positives count by amounts.
       max_size: the largest number of items in a unit.
       finish: how the metric is computed; None for a mean.
     """
@@ -59,6 +62,7 @@ class Plan(NamedTuple):
     resampling: str
     stratified: bool
     by_class: bool
+    amounts: bool
     max_size: int
     finish: Finish | None
 
@@ -90,7 +94,7 @@ def is_traced(*trees: Any) -> bool:
 
 
 def prepare_runs(
-    items: Items, plan: Plan, limit: float, _: Any, *, merges: bool
+    items: Items, plan: Plan, depth: int, _: Any, *, merges: bool
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of one model whose items are drawn in runs."""
     items = items._replace(scores=items.scores[0])
@@ -99,11 +103,11 @@ def prepare_runs(
     traced = is_traced(order)
     if not traced:
         with double_precision():
-            order = _padded(order, int(head_of(order, limit)))
+            order = _padded(order, int(head_of(order, depth)))
     runs = _runs(order, merges)
     n = len(order.keys)
     # Under a trace the number of runs is unknown, but at most that of items.
-    capacity = n if traced else min(_places(int(runs.used)), n)
+    capacity = n if traced else min(places(int(runs.used)), n)
     like = np.zeros(0, items.scores.dtype)
     return *_units_of_runs(order, runs, total, like, plan.stratified, capacity), bad
 
@@ -129,15 +133,10 @@ def _by_kind(order: Ordered) -> Any:
     return library.stack(counts).astype(np.int32)
 
 
-def _places(n: int) -> int:
-    """A power of two of at least n, so that data of similar size share a compiled program."""
-    return max(1 << (n - 1).bit_length(), TILE) if n else TILE
-
-
 def _padded(order: Ordered, n: int) -> Ordered:
     """The first n items, padded with items that are left out."""
     library = numerics.namespace(order.keys)
-    widths = (0, _places(n) - n)
+    widths = (0, places(n) - n)
     last = ~order.keys.dtype.type(0)
     return Ordered(
         library.pad(order.keys[:n], widths, constant_values=last),
@@ -161,11 +160,25 @@ def _units_of_runs(
 
 
 def prepare_items(
-    items: Items, plan: Plan, limit: Any, clusters: Clusters | None
+    items: Items, plan: Plan, depth: int, clusters: Clusters | None
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of any models, weights and clusters: each item or cluster is a unit."""
     ids, n_clusters = (None, 0) if clusters is None else clusters
-    return _units_of_items(items, order_now(items), ids, plan.stratified, limit, n_clusters)
+    return _units_of_items(items, order_now(items), ids, plan.stratified, depth, n_clusters)
+
+
+def prepare_head(items: Items, plan: Plan, depth: int, _: Any) -> tuple[Units, Cells, Any]:
+    """Units and cells of any models, where each item that can change the metric is a unit."""
+    bad = np.broadcast_to(undefined(Items(*at_hand(*items))), items.scores.shape[:1])
+    units, cells, _ = prepare_items(items_of_head(items, depth), plan, depth, None)
+    return units._replace(total=numbers_of_classes(items)), cells, bad
+
+
+def numbers_of_classes(items: Items) -> Any:
+    """The number of valid negatives and positives, `[2]`."""
+    labels, where = np.asarray(items.labels) == 1, items.where
+    valid = np.ones_like(labels) if where is None else np.asarray(where)
+    return np.array([np.sum(valid & ~labels), np.sum(valid & labels)], np.int32)
 
 
 @double_program("n_clusters")
@@ -174,7 +187,7 @@ def _units_of_items(
     order: Ordered | None,
     ids: Array | None,
     stratified: Array,
-    limit: Array,
+    depth: Array,
     n_clusters: int,
 ) -> tuple[Units, Cells, Array]:
     items = jax.tree.map(jnp.asarray, items)
@@ -189,7 +202,7 @@ def _units_of_items(
 
     def of_model(scores: Any, order: Ordered, weights: Any, amounts: Any) -> Cells:
         one = items._replace(scores=scores, weights=weights, amounts=amounts)
-        return cells_of_items(one, order, ids, limit)
+        return cells_of_items(one, order, ids, depth)
 
     per_item = (items.weights, items.amounts)
     axes = [0 if x is not None and x.ndim == 2 else None for x in per_item]

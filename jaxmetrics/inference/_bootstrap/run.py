@@ -22,7 +22,9 @@ from jaxmetrics.inference._bootstrap.plan import (
     Plan,
     Prepared,
     is_traced,
+    numbers_of_classes,
     pairs_of,
+    prepare_head,
     prepare_items,
     prepare_runs,
     sampler_of,
@@ -34,9 +36,15 @@ from jaxmetrics.inference._bootstrap.random import (
 )
 from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.inference._bootstrap.units import (
+    ALL,
     TILE,
     Cells,
+    depth_of,
 )
+
+# Of so many negatives all are drawn, which takes a second: a model's replicates then are the same
+# whichever models are beside it.
+FEW_NEGATIVES = 1 << 17
 
 
 class Replicates(NamedTuple):
@@ -80,16 +88,24 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     counted = clusters is None and items.weights is None and items.amounts is None
     runs = counted and len(items.scores) == 1 and resampling != "bayesian"
     stratified = request.stratify and clusters is None
-    by_class = counted and stratified and resampling != "bayesian"
-    plan = Plan(resampling, stratified, by_class, MAX_SIZE if runs else 1, how)
-    prepare = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
+    by_class = stratified and items.weights is None and resampling != "bayesian"
+    by_amount = items.amounts is not None
+    plan = Plan(resampling, stratified, by_class, by_amount, MAX_SIZE if runs else 1, how)
+    whole = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
     words = words_of(request.key)
     traced = is_traced(items, words, arrays)
     has_head = by_class and bool(how.limits) and not traced
-    deepest = max(float(np.max(arrays[name])) for name in how.limits) if has_head else 1.0
-    for limit in (deepest, 1.0) if deepest < 1 else (1.0,):
-        units, cells, bad = prepare(items, plan, limit, clusters)
-        source = sampler_of(units, words, plan, limit < 1 and runs)
+    depths = [ALL]
+    if has_head:
+        n_negatives = int(numbers_of_classes(items)[0])
+        deepest = max(float(np.max(arrays[name])) for name in how.limits)
+        depth = depth_of(deepest, n_negatives)
+        if deepest < 1 and (runs or FEW_NEGATIVES < n_negatives > depth):
+            depths = [depth, ALL]
+    for depth in depths:
+        prepare = whole if runs or depth == ALL else prepare_head
+        units, cells, bad = prepare(items, plan, depth, clusters)
+        source = sampler_of(units, words, plan, depth < ALL)
         prepared = Prepared(source, cells, arrays, bad)
         found, sufficient = _collect(prepared, plan, request, traced)
         if sufficient:
@@ -104,9 +120,9 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
     """
     how, arrays = finish_of(metric)
     words = words_of(request.key)
-    plan = Plan("swap", False, False, 1, how)
+    plan = Plan("swap", False, False, False, 1, how)
     units, twice = pairs_of(items)
-    _, cells, bad = prepare_items(twice, plan, 1.0, None)
+    _, cells, bad = prepare_items(twice, plan, ALL, None)
     prepared = Prepared(sampler_of(units, words, plan, False), cells, arrays, bad)
     return _collect(prepared, plan, request, is_traced(items, words, arrays))[0]
 
@@ -115,7 +131,7 @@ def resample_means(items: Items, request: Request) -> Replicates:
     """The mean of `items.scores` `[..., n]` in resamples of the items."""
     items, words = _constant(at_least_one(items)), words_of(request.key)
     traced = is_traced(items, words)
-    plan = Plan(request.resampling, False, False, 1, None)
+    plan = Plan(request.resampling, False, False, False, 1, None)
     units, values, weights = units_of_values(items)
     source = sampler_of(units, words, plan, False)
     prepared = Prepared(source, (values, weights), {}, jnp.zeros(1, bool))
@@ -170,6 +186,7 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
         sums, totals = values @ counts, weights @ counts
         return Finished(numerics.divide(sums, totals, jnp.nan), totals > 0, totals >= 0)
     how, totals = plan.finish, draws.totals if plan.by_class else None
+    totals = totals[:1] if totals is not None and plan.amounts else totals
 
     def of_model(cells: Cells) -> Finished:
         return finish(how, draws.counts, cells, totals, prepared.arrays)

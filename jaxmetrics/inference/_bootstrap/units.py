@@ -7,6 +7,7 @@ cells are the units. All counts are integers unless there are weights.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -29,6 +30,8 @@ from jaxmetrics.inference._influence.gradient import in_order_weights
 SPARE = 1.0
 # The loops over units and cells take this many at a time.
 TILE = 128
+# A depth that no number of negatives reaches.
+ALL = 2**31 - 1
 
 
 class Units(NamedTuple):
@@ -85,22 +88,52 @@ class Runs(NamedTuple):
     used: Array
 
 
-def head_of(order: Ordered, limit: Any) -> Any:
-    """Number of top items that suffices, up to a false positive rate, for nearly every resample.
+def depth_of(limit: float, n_negatives: int) -> int:
+    """Number of top negatives that suffices up to a false positive rate.
 
-    A binomial or Poisson count of mean m + 7.7 sqrt(m) + 20 is m or less with probability below
-    1e-8. A limit of 1 needs all valid items.
+    It does for nearly every resample: a binomial or Poisson count of mean m + 7.7 sqrt(m) + 20 is
+    m or less with probability below 1e-8.
     """
+    mean = limit * n_negatives
+    return math.ceil(mean + SPARE * (7.7 * math.sqrt(mean) + 20))
+
+
+def head_of(order: Ordered, depth: Any) -> Any:
+    """Number of top items with so many negatives, or of all valid items if these have no more."""
     library = numerics.namespace(order.keys)
     valid = library.sum(order.kinds != LEFT_OUT)
     negatives = library.cumsum(order.kinds == NEGATIVE, dtype=np.int32)
-    mean = limit * negatives[-1]
-    depth = library.ceil(mean + SPARE * (7.7 * library.sqrt(mean) + 20)).astype(np.int32)
     last = library.searchsorted(negatives, library.clip(depth, 1, negatives[-1]))
     last = library.minimum(last, len(negatives) - 1)
     # A tie is either all in the head or all beyond it.
     end = library.searchsorted(order.keys, order.keys[last], side="right")
-    return library.where((limit < 1) & (depth < negatives[-1]), end, valid)
+    return library.where(depth < negatives[-1], end, valid)
+
+
+def items_of_head(items: Items, depth: int) -> Items:
+    """The items with so many top negatives of any model, and all positives with amounts.
+
+    No other item changes the metric of a resample, except by the number of negatives drawn. The
+    items are padded, so that data of similar size share a compiled program.
+    """
+    scores, labels = np.asarray(items.scores), np.asarray(items.labels)
+    where = np.ones(labels.shape, bool) if items.where is None else np.asarray(items.where)
+    amounts = None if items.amounts is None else np.asarray(items.amounts)
+    positives = where & (labels == 1)
+    negatives = where & ~positives
+    kept = positives if amounts is not None else np.zeros_like(where)
+    for row in scores:
+        kept = kept | (where & (row >= np.partition(row[negatives], -depth)[-depth]))
+    at = np.flatnonzero(kept)
+    n = places(len(at))
+    valid, at = np.arange(n) < len(at), np.pad(at, (0, n - len(at)))
+    amounts = None if amounts is None else amounts[..., at]
+    return Items(scores[:, at], labels[at], None, valid, amounts)
+
+
+def places(n: int) -> int:
+    """A power of two of at least n, so that data of similar size share a compiled program."""
+    return max(1 << (n - 1).bit_length(), TILE) if n else TILE
 
 
 def runs_of(order: Ordered, merge: Array) -> Runs:
@@ -192,16 +225,18 @@ def units_of_items(strata: Array) -> Units:
     )
 
 
-def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, limit: Array) -> Cells:
-    """A cell for each item `[n]`; those of the head for a limit are used."""
+def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, depth: Array) -> Cells:
+    """A cell for each item `[n]`; those of the head are used, and all positives with amounts."""
     positives, negatives = in_order_weights(items, order)
+    head = head_of(order, depth)
+    used = head if items.amounts is None else jnp.sum(order.kinds != LEFT_OUT)
     return Cells(
         unit=order.item if unit_of_item is None else sorting.take(unit_of_item, order.item),
         positives=positives,
-        negatives=negatives,
+        negatives=jnp.where(jnp.arange(len(negatives)) < head, negatives, 0),
         joined=~starts(order.keys),
         thresholds=sorting.scores_of_keys(order.keys, items.scores),
-        used=head_of(order, limit).astype(jnp.int32),
+        used=used.astype(jnp.int32),
     )
 
 
