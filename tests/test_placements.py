@@ -1,4 +1,4 @@
-"""Sources of placements agree: items that NumPy sorts or selects from, and tables in `jit`."""
+"""Sources of placements agree: what NumPy sorts or selects from, selections in `jit`, tables."""
 
 from functools import partial
 
@@ -57,6 +57,9 @@ def test_host_and_table_agree(entry, given, parts):
             table = compiled(scores, labels, {k: jnp.asarray(v) for k, v in options.items()})
             assert (host.dtype, host.shape) == (table.dtype, table.shape)
             np.testing.assert_array_equal(host, table, err_msg=f"{scores} {labels} {options}")
+            if "amounts" not in given:  # of a table nothing is selected
+                of_table = entry.metric(jm.score_table(scores, labels, **options))
+                np.testing.assert_array_equal(host, of_table)
 
 
 def test_doubles_are_not_rounded(parts):

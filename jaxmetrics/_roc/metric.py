@@ -10,7 +10,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.types import ArrayLike, P, R_co
 from jaxmetrics._roc.placements import OfPlacements, Placements
-from jaxmetrics._roc.record import Metric, OfDoubles, Options
+from jaxmetrics._roc.record import Metric, OfDoubles, Options, never
 from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.table import ScoreTable
 
@@ -176,6 +176,7 @@ def placement_metric(
     amounts: bool = False,
     smooth: bool = False,
     of_roc_curve: bool = False,
+    selects: Callable[..., bool] = never,
 ) -> TableMetric[P, R]:
     """`library_metric` of a function of placements."""
     metric: TableMetric[P, R] = _metric(
@@ -186,6 +187,7 @@ def placement_metric(
         smooth=smooth,
         of_roc_curve=of_roc_curve,
         of_placements=function,
+        selects=selects,
     )
     return metric
 
@@ -200,6 +202,7 @@ def _metric(
     of_roc_curve: bool,
     decision: Decision = no_decision,
     of_placements: Callable[..., Any] | None = None,
+    selects: Callable[..., bool] = never,
 ) -> Any:
     per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
     options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item)
@@ -216,6 +219,7 @@ def _metric(
         amounts=amounts,
         decision=decision,
         of_placements=of_placements,
+        selects=selects,
     )
 
     @functools.wraps(function)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import jax.numpy as jnp
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.numerics import namespace, rates, running_sum, slack
+from jaxmetrics._base.numerics import is_inexact, namespace, rates, running_total, slack
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.table import ScoreTable
@@ -103,36 +103,36 @@ class _OfTable:
         return jnp.sum(self.table.positives * of_each, axis=-1)
 
     @cached_property
-    def _fps(self) -> Any:
-        return _from_zero(running_sum(self.table.negatives))
+    def _tps(self) -> Any:
+        return running_total(self.table.positives)
 
     @cached_property
-    def _tps(self) -> Any:
-        return _from_zero(running_sum(self.table.positives))
-
-    @property
-    def positives_above(self) -> Any:
-        return self._tps[:-1]
-
-    @property
-    def positives_not_below(self) -> Any:
-        return self._tps[1:]
+    def _fps(self) -> Any:
+        return running_total(self.table.negatives)
 
     @property
     def above(self) -> Any:
-        return self._fps[:-1]
+        return _before(self._fps, self.table.negatives)
 
     @property
     def not_below(self) -> Any:
-        return self._fps[1:]
+        return self._fps.astype(jnp.float64)
+
+    @property
+    def positives_above(self) -> Any:
+        return _before(self._tps, self.table.positives)
+
+    @property
+    def positives_not_below(self) -> Any:
+        return self._tps.astype(jnp.float64)
 
     @property
     def total_positives(self) -> Any:
-        return self._tps[-1]
+        return self._tps[-1].astype(jnp.float64)
 
     @property
     def total_negatives(self) -> Any:
-        return self._fps[-1]
+        return self._fps[-1].astype(jnp.float64)
 
     def near_one(self, *, together: bool = False) -> _OfTable:
         thresholds, *counts = self.table
@@ -147,19 +147,24 @@ class _OfTable:
         return self
 
     def caught(self, max_fpr: Any) -> Any:
-        last = last_within(self._fps, max_fpr, self.slack)
-        return self._tps[last]
+        last = last_within(_from_zero(self._fps), max_fpr, self.slack)
+        return _from_zero(self._tps)[last]
 
     def caught_above_quantile(self, q: Any, method: str) -> Any:
         threshold = weighted_quantile(self.table.thresholds, self.table.negatives, q, method)
         weighty = self.table.positives + self.table.negatives > 0
         falling = numerics.running_minimum(jnp.where(weighty, self.table.thresholds, jnp.inf))
-        above = self._tps[jnp.searchsorted(-falling, -threshold, side="left")]
+        above = _from_zero(self._tps)[jnp.searchsorted(-falling, -threshold, side="left")]
         return jnp.where(jnp.isnan(threshold), jnp.nan, above)
 
 
 def _from_zero(sums: Any) -> Any:
-    return jnp.concatenate([jnp.zeros(1, sums.dtype), sums])
+    return jnp.concatenate([jnp.zeros(1), sums.astype(jnp.float64)])
+
+
+def _before(sums: Any, counts: Any) -> Any:
+    """The sums before each row. A difference of weights would be rounded."""
+    return _from_zero(sums)[:-1] if is_inexact(counts) else (sums - counts).astype(jnp.float64)
 
 
 def last_within(fps: Any, max_fpr: Any, slack: float) -> Any:

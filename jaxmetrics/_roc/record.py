@@ -16,11 +16,17 @@ from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_placements import evaluate_on_host
 from jaxmetrics._roc.reported import Decision, no_decision
+from jaxmetrics._roc.selection import evaluate_by_selection
 from jaxmetrics._roc.table import ScoreTable, evaluate, static_options
 
 Options: TypeAlias = dict[str, Any]
 # A metric, a functools.partial of one, or a plain function of a ScoreTable.
 MetricLike: TypeAlias = Callable[..., Any]
+
+
+def never(**options: Any) -> bool:
+    """Of a metric that needs the order of all items."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class Metric:
       amounts: whether it takes `amounts`.
       decision: returns, from the options, for which decision its value is the threshold.
       of_placements: returns its value from `Placements` and options, if it is such a function.
+      selects: returns, from the options, whether that function needs no order of the items.
     """
 
     name: str
@@ -46,13 +53,20 @@ class Metric:
     amounts: bool = False
     decision: Decision = no_decision
     of_placements: Callable[..., Any] | None = None
+    selects: Callable[..., bool] = never
 
     def evaluated(self, source: Items | ScoreTable, options: Options) -> Any:
-        """The value of each table of a batch, of items by NumPy where it can compute it now."""
+        """The value of each table of a batch.
+
+        Of items, NumPy computes it where it can now; else it is by selection where that serves, and
+        of their table otherwise.
+        """
         if self.of_placements is not None and isinstance(source, Items):
             value = evaluate_on_host(self.of_placements, source, options)
             if value is not None:
                 return value
+            if source.weights is None and self.selects(**options):
+                return evaluate_by_selection(self.of_placements, source, options)
         return evaluate(self.function, source, options, self.decision)
 
 

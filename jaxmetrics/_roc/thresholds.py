@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base.numerics import divide, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike
@@ -15,8 +16,15 @@ from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.reported import ABOVE, AT_LEAST
 from jaxmetrics._roc.table import ScoreTable
 
+_FEW = 4  # limits for which selections within a program take less time than the sort
 
-@partial(placement_metric, amounts=True)
+
+def _selects(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> bool:
+    """Whether one threshold for each of few limits decides; many limits share one sort."""
+    return method != "linear" and np.size(max_fpr) <= _FEW
+
+
+@partial(placement_metric, amounts=True, selects=_selects)
 def recall_at_fpr(
     placed: Placements,
     *,
