@@ -129,10 +129,15 @@ def sort(keys: Any) -> Any:
 
 def _sort_rows(words: HostArray) -> None:
     """Sort in place, large batches and long rows in threads."""
-    if words.size > MANY and len(rows := words.reshape(-1, words.shape[-1])) > 1:
+    if not words.size:
+        return
+    rows = words.reshape(-1, words.shape[-1])
+    if len(rows) == 1:
+        sort_row(rows[0])
+    elif words.size > MANY:
         in_threads(lambda part: part.sort(axis=-1), np.array_split(rows, processors()))  # views
-    elif words.size:
-        sort_row(words.reshape(-1))
+    else:
+        rows.sort(axis=-1)
 
 
 def sort_row(values: HostArray) -> None:
