@@ -9,6 +9,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics._base import merging, sorting
+from jaxmetrics._roc import host_placements
 from jaxmetrics._roc.record import record_of
 from tests.registry import METRICS
 
@@ -103,8 +104,9 @@ def test_inputs_are_not_reordered(parts):
     np.testing.assert_array_equal(scores, kept)
 
 
-def test_batches_are_rows(parts):
+def test_batches_are_rows(parts, monkeypatch):
     """Leading axes broadcast, and batches may be empty."""
+    monkeypatch.setattr(host_placements, "_SHORT", 0)
     rng = np.random.default_rng(4)
     scores = rng.normal(size=(3, 1, N)).astype(np.float32)
     labels, where = rng.random((2, N)) < 0.5, rng.random((1, 1, N)) < 0.8

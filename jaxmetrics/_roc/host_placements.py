@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import at_hand, in_threads, on_host
 from jaxmetrics._base.merging import below_and_not_above
 from jaxmetrics._base.types import Array, HostArray, Items
@@ -25,6 +26,8 @@ from jaxmetrics._roc.placements import most_within
 from jaxmetrics._roc.quantile import quantile
 
 _SLACK = 2.0**-40  # weights reach a limit only up to rounding
+# Rows of a batch with fewer items take less time in one program than one by one.
+_SHORT = 1 << 12
 
 
 class _Class(NamedTuple):
@@ -206,14 +209,14 @@ def evaluate_on_host(
 
     The result is NaN where a valid score is NaN or no item is valid.
     """
+    n = items.scores.shape[-1]
     names = [k for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))]
     found = at_hand(*items, *(options[name] for name in names))
-    if not on_host(*found):
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    if 0 in batch or (batch and n < _SHORT) or not on_host(*found):
         return None
     items, limits = Items(*found[: len(items)]), found[len(items) :]
     options = {**options, **dict(zip(names, limits, strict=True))}
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    n = items.scores.shape[-1]
 
     def of_row(row: Items) -> Any:
         placed, undefined = _of_row(*row)
@@ -223,15 +226,14 @@ def evaluate_on_host(
 
     if not batch:
         values = of_row(items)
-    elif 0 in batch:
-        return None
     else:
         rows = zip(*(_rows(x, batch) for x in items), strict=True)
         by_rows = n <= sorting.MANY < n * math.prod(batch)  # longer ones are sorted in threads
         each = list(itertools.starmap(Items, rows))
         values = np.stack(in_threads(of_row, each) if by_rows else list(map(of_row, each)))
         values = values.reshape((*batch, *values.shape[1:]))
-    return jnp.asarray(np.asarray(values, numerics.default_float()))
+    with nan_as_value():
+        return jnp.asarray(np.asarray(values, numerics.default_float()))
 
 
 def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
@@ -263,9 +265,7 @@ def _of_row(
         return items, len(items.scores) > 0 and bool(np.isnan(items.scores.max()))
 
     positive = labels if labels.dtype == bool else labels == 1
-    (positives, nan), (negatives, other_nan) = (
-        of(positive, weights, amounts),
-        of(~positive, weights),
-    )
+    positives, nan = of(positive, weights, amounts)
+    negatives, nan_too = of(~positive, weights)
     some = len(positives.scores) or len(negatives.scores)
-    return _placements(positives, negatives), nan or other_nan or not some
+    return _placements(positives, negatives), nan or nan_too or not some
