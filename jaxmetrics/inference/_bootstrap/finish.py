@@ -70,8 +70,9 @@ def finish(
     """
     if how.of_curves is None:
         return _of_tables(how, counts, cells, arrays)
-    (positives,), (negatives,) = map(numerics.near_one, (cells.positives, cells.negatives))
-    cells = cells._replace(positives=positives, negatives=negatives)
+    if totals is None:  # they would need the same unit, and are of negatives without weights
+        (positives,), (negatives,) = map(numerics.near_one, (cells.positives, cells.negatives))
+        cells = cells._replace(positives=positives, negatives=negatives)
     options = how.chosen.options(arrays)
     limits = [jnp.asarray(options[name]) for name in how.limits]
     shape = jnp.broadcast_shapes(*(x.shape for x in limits))
