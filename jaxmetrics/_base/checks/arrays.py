@@ -67,7 +67,16 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
         )
     if name == "where" and array.dtype != bool:
         raise TypeError(f"where must be bool, got {array.dtype}: write where=mask != 0")
-    return array
+    return own(array)
+
+
+def own(array: HostOrDeviceArray) -> HostOrDeviceArray:
+    """A NumPy array as another object with the same memory.
+
+    While a program lives that has an array as a constant, JAX keeps what it made of that object, in
+    32 bits or in 64, and passes it to programs in the other mode, which fail.
+    """
+    return array.view() if isinstance(array, np.ndarray) else array
 
 
 def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base.checks.arrays import own
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import HostOrDeviceArray
@@ -35,7 +36,7 @@ def number(
                 floating = jnp.issubdtype(value.dtype, jnp.floating)
                 array: HostOrDeviceArray = value if floating else value.astype(float)
             else:
-                array = np.asarray(value)
+                array = own(np.asarray(value))
                 array = array.astype(np.float64) if array.dtype.kind in "iu" else array
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be {wanted}, got {brief(value)}") from None
