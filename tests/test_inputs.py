@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
+from jaxmetrics import sklearn
 
 SCORES = [0.1, 0.4, 0.35, 0.8, 0.6]
 LABELS = [0, 0, 1, 1, 0]
@@ -301,3 +302,16 @@ def test_texts_as_ids_of_lists(ids):
     ):
         jm.ndcg(SCORES, LABELS, segments=ids)
     jm.ndcg(SCORES, LABELS, segments=np.unique(ids, return_inverse=True)[1])
+
+
+def test_errors_of_odd_arguments_are_short_and_say_what_is_wrong():
+    with pytest.raises(ValueError, match=r"k must be at least 1 and below 2\^63, got 1000"):
+        jm.ndcg(SCORES, LABELS, k=10**20)
+    with pytest.raises(ValueError, match=r"scores \[1, 1, .* \.\.\. .*, labels \[5\]") as error:
+        jm.roc_auc(np.zeros((1,) * 60), LABELS)
+    assert len(str(error.value)) < 160
+    with pytest.raises(ValueError, match="is not a valid label") as error:
+        sklearn.average_precision_score(LABELS, SCORES, pos_label="p" * 600)
+    assert len(str(error.value)) < 160
+    with pytest.raises(TypeError, match=r"metric must return a number.*write return"):
+        jm.bootstrap(lambda table: None, SCORES, LABELS, key=jax.random.key(0), n_resamples=5)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import is_concrete, near
-from jaxmetrics._base.quoting import brief
+from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 
@@ -195,7 +195,7 @@ def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
     for name, shape in shapes.items():
         if not shape:
             raise ValueError(f"{name} is a single number: pass an array [..., n] of n items")
-    described = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+    described = ", ".join(f"{name} {cut(str(list(x)))}" for name, x in shapes.items())
     if len({shape[-1] for shape in shapes.values()}) > 1:
         hint = ""
         (first, scores), (_, labels), *_ = shapes.items()

@@ -128,6 +128,8 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
         array = np.asarray(value)
     except (TypeError, ValueError):  # traced, or of lengths that differ
         raise TypeError(f"{wanted}, got {brief(value)}") from None
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError(f"{name} must be at least 1 and below 2^63, got {brief(value)}")
     if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
         raise TypeError(f"{wanted}, got {brief(value)}")
     if array.min() < 1:
