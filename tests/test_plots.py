@@ -691,3 +691,10 @@ def test_scores_that_are_one_but_for_rounding_are_drawn():
 def test_names_may_begin_with_an_underscore():  # which Matplotlib leaves out of legends
     ax = plots.roc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], names=["_new"])
     assert ax.get_legend_handles_labels()[1][0] == " _new, AUC 0.750"
+
+
+def test_names_and_axes_that_are_none():
+    with pytest.raises(ValueError, match="names must have one name a model, 1 in all, got 3"):
+        plots.roc([0.1, 0.9], [0, 1], names=3)
+    with pytest.raises(TypeError, match=r"ax must be matplotlib's Axes, got 'z': write ax=pyplot"):
+        plots.roc([0.1, 0.9], [0, 1], ax="z")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -17,7 +18,10 @@ Discount = Callable[[Array], Array] | None
 
 GAINS: dict[str, Callable[[Array], Array]] = {
     "linear": lambda label: label,
-    "exponential": lambda label: jnp.exp2(label) - 1,
+    # 2^label - 1 is exact for whole grades, but loses the digits of low ones.
+    "exponential": lambda label: jnp.where(
+        label < 1, jnp.expm1(label * math.log(2)), jnp.exp2(label) - 1
+    ),
 }
 
 

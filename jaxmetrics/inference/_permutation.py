@@ -97,8 +97,8 @@ def permutation_test(
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     flat = items._replace(
-        labels=jnp.asarray(items.labels).reshape(-1),
-        where=None if items.where is None else jnp.asarray(items.where).reshape(-1),
+        labels=items.labels.reshape(-1),
+        where=None if items.where is None else items.where.reshape(-1),
     )
     ranks = _ranks(flat)
     estimate = evaluate_chosen(metric, items)

@@ -7,7 +7,7 @@ Shapes, dtypes and options are always checked. Values are checked if they are co
 transformation they are unknown, and an undefined result is NaN.
 """
 
-from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_alignment, unwrapped
+from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_alignment, own, unwrapped
 from jaxmetrics._base.checks.inference import (
     check_clusters,
     check_grid,
@@ -84,5 +84,6 @@ __all__ = [
     "check_segments",
     "check_slots",
     "check_zero_division",
+    "own",
     "unwrapped",
 ]

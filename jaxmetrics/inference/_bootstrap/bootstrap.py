@@ -192,6 +192,10 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
     n_values = int(np.prod(batch)) * chosen.size(arrays, n)
     request.check(n_values=n_values, n_items=n)
     found = _over_batch(metric, items, request)
+    if not jax.tree.leaves(found.values):
+        raise TypeError(
+            "metric must return a number or a pytree of numbers, got none: write return"
+        )
     result = result_of(found)
     if is_concrete(result.n_undefined):
         lacking = np.sum(~np.asarray(found.defined)[1:], axis=0)
