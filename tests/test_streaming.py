@@ -1,5 +1,6 @@
 """States of streams: what is counted, merged and certain, whatever the data and their order."""
 
+import operator
 from functools import partial
 from itertools import pairwise
 
@@ -174,6 +175,35 @@ def test_sums_of_leaves_are_merges(rng):
     for state in (by_numpy, summed):
         again = S.update(state, scores, labels, bins=UNIFORM, weights=weights)
         assert_array_equal(again.digits, twice.digits)
+
+
+def test_states_are_added_by_plus(rng):
+    """As merge adds them, with its checks, in and out of jit; a state remains a pytree."""
+    scores, labels = sample(rng, 300)
+    parts = [filled(UNIFORM, scores[i::3], labels[i::3]) for i in range(3)]
+    whole = filled(UNIFORM, scores, labels)
+    total = parts[0]
+    total += parts[1]
+    total += parts[2]
+    folded, _ = jax.lax.scan(
+        lambda sofar, part: (sofar + part, None), S.init(UNIFORM), jax.tree.map(stack, *parts)
+    )
+    for state in (total, sum(parts, S.init(UNIFORM)), jax.jit(lambda a, b: a + b)(*parts[:2])):
+        assert isinstance(state, S.State)
+    for state in (total, sum(parts, S.init(UNIFORM)), folded):
+        assert_array_equal(state.digits, whole.digits)
+    with pytest.raises(ValueError, match="same bins, batch and kind to be merged"):
+        total + S.init(jm.streaming.uniform_bins(7))
+    with pytest.raises(TypeError, match="state must be a State"):
+        operator.add(total, (1,))
+    means = [M.update(M.init(), x) for x in ([1.0, 0.0], [1.0])]
+    assert M.result(means[0] + means[1]).n == M.result(sum(means, M.init())).n == 3
+    with pytest.raises(ValueError, match="same batch to be merged"):
+        means[0] + M.init((2,))
+
+
+def stack(*arrays):
+    return jnp.stack(arrays)
 
 
 @EVERY_BINS
@@ -896,7 +926,7 @@ def test_a_sum_of_many_states(weighted, rng):
             assert S.n_items(S.merge(summed, state)) == 300 * (m + 1)
         else:
             for read in READERS.values():
-                with pytest.raises(ValueError, match="at most 16,384 states are added by"):
+                with pytest.raises(ValueError, match="at most 16,384 states are added leaf"):
                     read(jax.block_until_ready(S.State(jnp.copy(summed.digits))))
 
 

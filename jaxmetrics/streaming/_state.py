@@ -33,13 +33,16 @@ from jaxmetrics.streaming._columns import (
 
 
 class State(NamedTuple):
-    """The counts of a stream so far; one array of integers, which `+` and `psum` merge.
+    """The counts of a stream so far; one array of integers. a + b is merge(a, b).
 
     Attributes:
       digits: `[..., 2, bins + 4, digits]` int32, for negatives and for positives.
     """
 
     digits: Array
+
+    def __add__(self, other: State) -> State:  # type: ignore[override]  # not a longer tuple
+        return merge(self, other)
 
 
 def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = False) -> State:
@@ -228,9 +231,9 @@ def _weights(
 def merge(a: State, b: State) -> State:
     """The state of the items of both.
 
-    merge = a + b, leaf by leaf. `jax.lax.psum`, a sum over stacked states and a tree of merges
-    return the same. Up to 16,384 states may be added by `+` before the next `update` or `merge`;
-    a sum of more states is refused.
+    a + b is the same. So are `jax.lax.psum` and other sums leaf by leaf, of up to 16,384 states
+    before the next `update` or `merge`. A sum of more states is refused, up to 2^18; then the
+    integers wrap round, and 2^32 equal states add up to an empty one.
 
     Args:
       a: a State.
@@ -282,6 +285,9 @@ def _merged(a: Array, b: Array) -> Array:
 
 def n_items(state: State) -> HostOrDeviceArray:
     """Number of items that a state has seen, with those of weight 0 and those without a score.
+
+    It needs no bins, and so also counts the items of a sum, leaf by leaf, of states of other bins;
+    `table` refuses such a sum.
 
     Args:
       state: from `update` or `merge`.

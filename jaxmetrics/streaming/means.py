@@ -37,13 +37,16 @@ _LARGEST = 2.0**16  # a state has room for 2^31 squares of it
 
 
 class State(NamedTuple):
-    """The sums of the values so far; one array of integers.
+    """The sums of the values so far; one array of integers. a + b is merge(a, b).
 
     Attributes:
       digits: `[..., 6, digits]` int32.
     """
 
     digits: Array
+
+    def __add__(self, other: State) -> State:  # type: ignore[override]  # not a longer tuple
+        return merge(self, other)
 
 
 class Mean(NamedTuple):
@@ -180,7 +183,7 @@ def _closed(digits: Array, overflow: Array) -> Array:
 
 
 def merge(a: State, b: State) -> State:
-    """The state of the values of both: a + b, as `jax.lax.psum` adds them.
+    """The state of the values of both, as a + b and `jax.lax.psum` return it.
 
     Args:
       a: a State.
@@ -188,6 +191,8 @@ def merge(a: State, b: State) -> State:
 
     Returns:
       The State, as if one state had seen all values.
+
+    Sums leaf by leaf have the limits that `jaxmetrics.streaming.merge` names.
 
     Raises:
       TypeError: a or b is not a State of means.
@@ -295,5 +300,5 @@ def _check_means(state: State, *, wait: bool = True) -> None:
     if np.any(_has_overflowed(np.asarray(state.digits))):
         raise ValueError(
             "the sums of the state have overflowed: it has room for 2^31 values of the largest "
-            "size, and for 16,384 states added by +; add up states by merge"
+            "size, and for 16,384 states added leaf by leaf; add up states by merge"
         )
