@@ -177,6 +177,37 @@ def test_both_readers_refuse(tmp_path, header, rows, options, words):
     assert len(sentence) < 300
 
 
+def test_only_an_empty_cell_of_texts_is_missing(tmp_path):
+    """NA is also a country; among numbers, labels and scores it is missing."""
+    texts = ["NA", "null", "nan", "None", "n/a", "", '""', "DE"]
+    ages = ["1", "2", "NA", "1", "3", "nan", "", "3"]
+    cells = enumerate(zip(texts, ages, strict=True))
+    rows = [f"{i % 2},{i / 10},{text},{age}" for i, (text, age) in cells]
+    path = file_of(tmp_path, rows, "y,a,country,age")
+    for block in (40, 1 << 22):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_csv, "_BLOCK", block)
+            problem = _report.problem_of_file(
+                path, label="y", scores=["a"], slices=["country", "age"]
+            )
+        country, age = problem.slices
+        assert country.values == ("DE", "NA", "None", "n/a", "nan", "null", "missing")
+        assert np.bincount(country.codes).tolist() == [1, 1, 1, 1, 1, 1, 2]
+        assert age.values == ("1.0", "2.0", "3.0", "missing")
+        assert np.bincount(age.codes).tolist() == [2, 1, 2, 3]
+
+
+def test_ids_may_be_called_na(tmp_path):
+    """A query or a cluster of that name is one; among ids that are numbers it is missing."""
+    options = {"label": "y", "scores": ["a"], "group": "q", "gain": "linear"}
+    path = file_of(tmp_path, ["1,.1,NA", "0,.2,NA", "1,.3,None", "0,.4,x"], "y,a,q")
+    assert _report.queries_of_file(path, **options).segments.tolist() == [0, 0, 1, 2]
+    for cell in ("", "NA"):
+        path = file_of(tmp_path, ["1,.1,1", f"0,.2,{cell}", "1,.3,2"], "y,a,q")
+        with pytest.raises(_report.InputError, match="group 'q' is missing"):
+            _report.queries_of_file(path, **options)
+
+
 def test_files_that_are_none(tmp_path):
     assert "is a folder: pass one file" in refusal(tmp_path)
     assert "standard input cannot be read" in refusal(Path("-"))

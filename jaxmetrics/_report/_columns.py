@@ -21,6 +21,7 @@ from pandas.api.types import (
 )
 
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._report._csv import without_missing
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._texts import listed, quoted, shortened
 
@@ -46,18 +47,24 @@ def joined(columns: Sequence[Any]) -> Any:
 
 
 def typed(column: Any) -> Any:
-    """A column of texts as the numbers, or the true and false, that all of them are."""
+    """A column of texts as the numbers, or the true and false, that all of them are.
+
+    "NA" and its like are missing among numbers. Alone or among other texts, they are texts.
+    """
     if not _is_text(column):
         return column
-    texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
+    known = without_missing(column)
+    if known.isna().all():
+        return column
+    texts = pyarrow.array(known, pyarrow.string(), from_pandas=True)
     numbers = _cast(texts, pyarrow.float64())
     if numbers is not None:
         numbers = numbers.to_pandas()
         # A cast that fails is slow, because Arrow words an error for each text.
         whole = _cast(texts, pyarrow.int64()) if (numbers == np.round(numbers)).all() else None
         return numbers if whole is None else whole.to_pandas()
-    flags = column.map(_FLAGS)
-    return column if flags[column.notna()].isna().any() else flags.infer_objects()
+    flags = known.map(_FLAGS)
+    return column if flags[known.notna()].isna().any() else flags.infer_objects()
 
 
 def _is_text(column: Any) -> bool:

@@ -6,11 +6,12 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow.compute
 import pyarrow.csv
 
 from jaxmetrics._report._settings import InputError
@@ -18,7 +19,8 @@ from jaxmetrics._report._settings import InputError
 _BLOCK = 1 << 22  # bytes at a time; more takes memory, not less time
 _SAMPLE = 1 << 20  # bytes whose rows are counted
 
-# Cells that are missing: those of pyarrow, and two more of pandas.
+# Cells that are missing among numbers and labels: those of pyarrow, and two more of pandas. Among
+# other texts only the empty one is: "NA" is also a country, and "None" an answer.
 MISSING = (*pyarrow.csv.ConvertOptions().null_values, "<NA>", "None")
 
 _ENDS = re.compile(r"\r\n|\r|\n")
@@ -68,7 +70,7 @@ def _reader(source: Any, names: Sequence[str]) -> Any:
         convert_options=pyarrow.csv.ConvertOptions(
             include_columns=names,
             column_types=dict.fromkeys(names, pyarrow.string()),
-            null_values=MISSING,
+            null_values=[""],
             strings_can_be_null=True,
         ),
     )
@@ -105,7 +107,7 @@ def n_rows_of(path: Path) -> float:
         return n_lines * path.stat().st_size / max(raw.tell(), 1)
 
 
-def batches_of(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
+def batches_of(path: Path, names: list[str], texts: Collection[str]) -> Iterator[tuple[Any, float]]:
     """The named columns as text."""
     size, n_rows = path.stat().st_size, 0
     with _opened(path) as (source, raw):
@@ -113,13 +115,24 @@ def batches_of(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
         try:
             for batch in _reader(lines, names):
                 n_rows += len(batch)
-                yield batch.to_pandas(), min(raw.tell() / size, 1.0)
+                frame = batch.to_pandas()
+                for name in set(names).difference(texts):
+                    frame[name] = without_missing(frame[name])
+                yield frame, min(raw.tell() / size, 1.0)
         except pyarrow.ArrowInvalid:
             if lines.has_quotes:
                 _check_quotes(path, names)  # which may be the cause
             raise
         if lines.has_quotes and not lines.are_rows(n_rows):
             _check_quotes(path, names)
+
+
+def without_missing(column: Any) -> Any:
+    """A column of texts in which all of MISSING are missing."""
+    texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
+    absent = pyarrow.compute.is_in(texts, pyarrow.array(MISSING))
+    found = absent.to_numpy(zero_copy_only=False)
+    return column.mask(found) if found.any() else column
 
 
 def _check_quotes(path: Path, names: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,11 +29,11 @@ class Format(NamedTuple):
     """How the files of a format are read."""
 
     names: Callable[[Path], list[str]]  # of the columns
-    batches: Callable[[Path, list[str]], Iterator[Read]]
+    batches: Callable[[Path, list[str], Collection[str]], Iterator[Read]]  # as batches_of
     n_rows: Callable[[Path], float]  # about
 
 
-def _parquet(path: Path, names: list[str]) -> Iterator[Read]:
+def _parquet(path: Path, names: list[str], _texts: Collection[str]) -> Iterator[Read]:
     # Read-ahead would hold all columns of a row group in memory.
     with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
         done, total = 0, max(file.metadata.num_rows, 1)
@@ -43,7 +43,7 @@ def _parquet(path: Path, names: list[str]) -> Iterator[Read]:
             yield batch.to_pandas(ignore_metadata=True), done / total
 
 
-def _npz(path: Path, names: list[str]) -> Iterator[Read]:
+def _npz(path: Path, names: list[str], _texts: Collection[str]) -> Iterator[Read]:
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in names}
     if len({array.shape for array in arrays.values()}) > 1 or arrays[names[0]].ndim != 1:
@@ -72,13 +72,13 @@ FORMATS = {
 }
 
 
-def batches_of(path: Path, names: Sequence[str]) -> Iterator[Read]:
+def batches_of(path: Path, names: Sequence[str], texts: Collection[str] = ()) -> Iterator[Read]:
     """The named columns in batches; the index counts the rows of the file from 0.
 
     All columns of a CSV file are text, because a type guessed from the first rows may not fit
-    those that follow.
+    those that follow. In `texts`, only its empty cells are missing; in the others "NA" is, too.
     """
-    batches = check_has_columns(path, names).batches(path, list(dict.fromkeys(names)))
+    batches = check_has_columns(path, names).batches(path, list(dict.fromkeys(names)), texts)
     n_rows = 0
     while True:
         where = f"cannot be read further, after row {n_rows:,}" if n_rows else "cannot be read"
