@@ -23,7 +23,7 @@ from rich.console import Console
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
-from jaxmetrics._report import _figures, _findings, _fonts, _output, _slices
+from jaxmetrics._report import _cells, _figures, _findings, _fonts, _output, _slices
 from jaxmetrics._report import _page as pages
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 
@@ -289,6 +289,11 @@ def test_what_cannot_be_said_is_not_said(low, high, p):
     found = _findings.findings_of(evaluation)[0]
     assert found.answer == "all models have the value 0.000"
     assert "nothing can be said of which is better" in found.detail
+    (measure,) = evaluation.measures
+    assert [cell[:4] for cell in _cells.value_cells(measure)] == [
+        ("0.000", ("-0.100", "0.100"), False, " ")
+    ] * 3
+    assert _cells.difference_cells(measure) == [_cells.Cell("0.000", mark="  ")] * 3
     for text in (_printed(evaluation), _page(evaluation)):
         assert "-, -" not in text
         assert "p = " not in text

@@ -69,6 +69,14 @@ class Measure(NamedTuple):
         return np.asarray(self.comparison.best_set) & self.has_intervals.any(axis=1)
 
     @property
+    def has_a_best(self) -> bool:
+        """Whether a model can be called the best: not where all are equal, as far as is known."""
+        estimate: Any = self.interval.estimate
+        return len(estimate) > 1 and bool(
+            self.has_intervals.any() or (estimate != estimate[0]).any()
+        )
+
+    @property
     def lacks_intervals(self) -> bool:
         """Whether a difference of two models has no interval."""
         known = self.has_intervals
