@@ -157,6 +157,19 @@ def test_the_numbers_of_slices_are_in_the_csv(output):
         assert row["simultaneous_low"] == pytest.approx(found["simultaneous_low"])
 
 
+def test_the_scale_of_a_partial_auc_is_named(output):
+    """It is not the default of jm.partial_auc."""
+    report = json.loads((output / "metrics.json").read_text())
+    of_slice = report["slices"]["country"]["north"]["models"]["a"]
+    for found in (report["models"]["a"], report["comparison"], of_slice):
+        assert found["partial_auc"]["scale"] == "mcclish"
+        assert "scale" not in found["roc_auc"]
+    frame = pd.read_csv(output / "metrics.csv")
+    partial_areas = frame["metric"] == "partial_auc"
+    assert (frame["scale"][partial_areas] == "mcclish").all()
+    assert frame["scale"][~partial_areas].isna().all()
+
+
 def test_facts_of_the_data(data, output, page):
     report = json.loads((output / "metrics.json").read_text())
     for name in NAMES:

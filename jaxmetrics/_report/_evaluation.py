@@ -39,6 +39,7 @@ class Measure(NamedTuple):
     k: int | None = None
     n_queries: int | None = None  # over which the mean is
     bounds: jm.streaming.Bounds | None = None  # [models], of the exact value
+    scale: str | None = None  # of a partial area
 
     @property
     def by_amount(self) -> bool:
