@@ -106,6 +106,10 @@ def test_float16_bins_are_the_nearest_float16(rng):
         (lambda: S.quantile_bins([np.nan], 4), "scores not empty"),
         (lambda: S.init(20), "bins must be Bins"),
         (lambda: S.init(UNIFORM, 3), "batch_shape must be a tuple"),
+        (lambda: S.uniform_bins(10**14), "at most 16,777,216 bins, got 100,000,000,000,000"),
+        (lambda: S.quantile_bins([0.1, 0.2], 10**14), "n = 100,000,000,000,000 needs 3,200,000 GB"),
+        (lambda: S.init(UNIFORM, (10**7, 10**7)), "size of batch_shape = 1.* GB: count fewer"),
+        (lambda: M.init((10**14,)), "size of batch_shape = 1.* GB: count fewer"),
     ],
 )
 def test_bad_bins(make, words):

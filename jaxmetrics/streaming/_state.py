@@ -16,7 +16,7 @@ from jaxmetrics._base.host import all_concrete, is_compiling, is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import check_batch, check_batch_shape, check_not_used_up, is_ready
+from jaxmetrics.streaming._batch import check_batch, check_not_used_up, is_ready, zeros
 from jaxmetrics.streaming._bins import Bins, bin_of
 from jaxmetrics.streaming._columns import (
     EXTRA,
@@ -60,6 +60,7 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
 
     Raises:
       TypeError: bins are not Bins, or batch_shape is not a tuple of ints.
+      ValueError: the state does not fit into memory.
 
     Nothing is NaN.
 
@@ -72,9 +73,8 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
     2010, for histograms of streams.
     """
     check_bins(bins)
-    check_batch_shape(batch_shape)
     n_digits = _counts.DIGITS_OF_WEIGHTS if weighted else _counts.DIGITS_OF_COUNTS
-    return State(jnp.zeros((*batch_shape, 2, bins.n + EXTRA, n_digits), jnp.int32))
+    return State(zeros(batch_shape, 2, bins.n + EXTRA, n_digits))
 
 
 def update(

@@ -20,12 +20,7 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import (
-    check_batch,
-    check_batch_shape,
-    check_not_used_up,
-    is_ready,
-)
+from jaxmetrics.streaming._batch import check_batch, check_not_used_up, is_ready, zeros
 
 __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 
@@ -80,6 +75,7 @@ def init(batch_shape: tuple[int, ...] = ()) -> State:
 
     Raises:
       TypeError: batch_shape is not a tuple of ints.
+      ValueError: the state does not fit into memory.
 
     Nothing is NaN. Memory 168 bytes for each mean of the batch.
 
@@ -90,8 +86,7 @@ def init(batch_shape: tuple[int, ...] = ()) -> State:
 
     Reference: that of `jaxmetrics.streaming.init`.
     """
-    check_batch_shape(batch_shape)
-    return State(jnp.zeros((*batch_shape, 6, _DIGITS), jnp.int32))
+    return State(zeros(batch_shape, 6, _DIGITS))
 
 
 def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -> State:
