@@ -79,15 +79,20 @@ def _reader(source: Any, names: Sequence[str]) -> Any:
 def names_of(path: Path) -> list[str]:
     """The names of the columns."""
     with _opened(path) as (source, _):
-        if source.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{path.name} is encoded in UTF-16: save it in UTF-8")
+        is_utf16 = source.read(2) in (b"\xff\xfe", b"\xfe\xff")
     with _rows(path) as rows:
         names: list[str] = next((row for row in rows if row), [])
+    if is_utf16 or any("\0" in name for name in names):  # without a mark at its beginning
+        raise InputError(f"{path.name} is encoded in UTF-16: save it in UTF-8")
     if not names:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
     if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
-        raise ValueError("its header is not in UTF-8")
+        raise _not_utf8(path, "its header")
     return names
+
+
+def _not_utf8(path: Path, where: str) -> InputError:
+    return InputError(f"{path.name} is not encoded in UTF-8, in {where}: save it in UTF-8")
 
 
 @contextmanager
@@ -119,7 +124,10 @@ def batches_of(path: Path, names: list[str], texts: Collection[str]) -> Iterator
                 for name in set(names).difference(texts):
                     frame[name] = without_missing(frame[name])
                 yield frame, min(raw.tell() / size, 1.0)
-        except pyarrow.ArrowInvalid:
+        except pyarrow.ArrowInvalid as error:
+            if "invalid UTF8" in str(error):
+                row = re.search(r"Row #\d+", str(error))
+                raise _not_utf8(path, row.group().lower() if row else "a row") from None
             if lines.has_quotes:
                 _check_quotes(path, names)  # which may be the cause
             raise

@@ -6,6 +6,7 @@ Whether a file is held in memory or not, it is read by the same functions.
 from __future__ import annotations
 
 import difflib
+import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._texts import listed, quoted, shortened
 
 ROWS = 1 << 18  # of a Parquet file at a time
+
+# What a parser says, and the row that it quotes.
+_ROW = re.compile(r"(.*Expected \d+ columns, got \d+: |.*)(.*)")
 
 # A DataFrame of some rows, and the share of the file that is read.
 Read = tuple[Any, float]
@@ -151,4 +155,5 @@ def _parsed(path: Path, parse: Callable[[Path], Any], where: str = "cannot be re
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         if "Empty CSV file" in reason:
             raise InputError(f"{path.name} is empty: write columns of labels and scores") from None
-        raise InputError(f"{path.name} {where}: {shortened(reason, 120)}") from None
+        said, row = _ROW.fullmatch(reason).groups()  # type: ignore[union-attr]  # matches all
+        raise InputError(f"{path.name} {where}: {shortened(said, 120)}{shortened(row)}") from None
