@@ -959,6 +959,28 @@ def test_a_standard_error_far_from_0(mean, spread, rng):
         assert_allclose(found.standard_error, expected, rtol=1e-7, atol=0)
 
 
+@pytest.mark.parametrize("size", [1e-3, 1e-8, 1e-12])
+def test_means_of_small_values(size, rng, x64):
+    values = (size * (1 + 0.1 * rng.normal(size=1000))).astype(np.float32)
+    kept = values.astype(float)
+    found = M.result(M.update(M.init(), values))
+    assert_allclose(found.mean, kept.mean(), rtol=2e-7)
+    assert_allclose(found.standard_error, kept.std(ddof=1) / np.sqrt(1000), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-18, 1e-30, 1e-37])
+def test_means_that_rounding_takes_are_refused_or_nan(size):
+    """However their states were added; zeros are exact."""
+    parts = [M.update(M.init(), np.float32([[size, 0.0]] * 2)[i]) for i in range(2)]
+    for state in (parts[0] + parts[1], jax.tree.map(lambda a, b: a + b, *parts)):
+        with pytest.raises(ValueError, match=r"keeps them to 2\^-64.*pass multiples of them"):
+            M.result(state)
+        assert np.isnan(jax.jit(M.result)(state)).all()
+    assert M.result(M.update(M.init(), np.zeros(9))).mean == 0
+    larger = M.update(parts[0], np.full(9, 1.0))
+    assert_allclose(M.result(larger).mean, 9 / 11, rtol=1e-6)
+
+
 def test_means_that_overflow():
     state = M.update(M.init(), np.full(1000, 2.0**16, np.float32))
     traced = jax.jit(M.result)
