@@ -495,6 +495,9 @@ def test_what_calibration_refuses(probabilities):
         plots.calibration([0.5, 0.5], [0, 1], strategy="even")
     with pytest.raises(ValueError, match="n_bins must be at least 1"):
         plots.calibration([0.5, 0.5], [0, 1], n_bins=0)
+    for draw in (plots.calibration, plots.score_distributions):
+        with pytest.raises(ValueError, match="n_bins = 100,000,000,000,000 needs 3,200,000 GB"):
+            draw([0.5, 0.5], [0, 1], n_bins=10**14)
 
 
 def test_score_distributions_are_densities_of_each_class(problem, ax):

@@ -95,6 +95,7 @@ def calibration(
     learning", ICML 2005.
     """
     checks.check_count("n_bins", n_bins)
+    checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=10")  # ends, and three sums
     checks.check_choice("strategy", strategy, ("quantile", "uniform"))
     level = checks.check_level(confidence_level)
     scores, names = models(scores, names, {"labels": labels, "weights": weights, "where": where})

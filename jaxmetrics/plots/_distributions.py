@@ -62,6 +62,7 @@ def score_distributions(
     from matplotlib.colors import to_rgba
 
     checks.check_count("n_bins", n_bins)
+    checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=40")  # ends, and two counts
     names = names_of("class", names, 2)
     items = {"labels": labels, "weights": weights, "where": where}
     source, models = models_or_table(scores, None, items)
