@@ -20,7 +20,6 @@ from jaxmetrics.plots._style import (
     finish_axes,
     level_text,
     mark_missing,
-    shown,
 )
 
 if TYPE_CHECKING:
