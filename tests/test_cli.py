@@ -141,7 +141,9 @@ def test_every_estimate_has_an_interval(report):
         found = estimates(metrics)
         assert len(found) == 3 + 2 * len(LIMITS)
         for estimate in found:
-            assert list(estimate) == ["value", "low", "high", "standard_error", "method"]
+            scaled = ["scale"] if estimate is metrics["partial_auc"] else []
+            wanted = ["value", "low", "high", "standard_error", "method", *scaled]
+            assert list(estimate) == wanted
             assert 0 <= estimate["low"] <= estimate["value"] <= estimate["high"] <= 1
             assert estimate["low"] < estimate["high"]
             assert estimate["standard_error"] >= 0
