@@ -31,6 +31,14 @@ def write(folder, files, stop=None):
             signal.raise_signal(stop)
 
 
+@pytest.fixture(autouse=True)
+def interrupts_are_heeded():
+    """Also where the tests run in the background of a shell, which ignores interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("old", [{}, {"a": "old", "notes": "mine"}])
 @pytest.mark.parametrize("stop", [None, signal.SIGTERM, signal.SIGINT, errno.ENOSPC])
 def test_a_report_is_replaced_as_a_whole_or_not_at_all(tmp_path, old, stop):
