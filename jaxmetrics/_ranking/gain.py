@@ -62,6 +62,7 @@ def dcg(
 
     NaN where a valid score or traced label is NaN, or a traced label is negative or above 1,023
     under exponential gain; for all lists of a row if a traced id of a valid item is out of range.
+    Infinite where the sum exceeds the range of the result's dtype, as gains of 3e38 in float32.
     Time O(n log n), memory O(n). Each new function object given as `gain` or `discount` compiles
     the metric again.
 

@@ -122,8 +122,8 @@ def partial_auc(
 
 
 def _is_zero(limit: ArrayLike) -> bool:
-    """Whether a limit is a constant 0, which costs nothing."""
-    return isinstance(limit, (int, float)) and limit == 0
+    """Whether a limit is a constant 0, and need not be computed with."""
+    return isinstance(limit, float) and limit == 0
 
 
 def _area_left_of(limit: Array, above: Array, not_below: Array) -> Array:

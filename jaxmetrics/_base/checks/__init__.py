@@ -16,7 +16,13 @@ from jaxmetrics._base.checks.inference import (
     check_models,
     check_rows,
 )
-from jaxmetrics._base.checks.items import check_classes, check_columns, check_items, check_per_item
+from jaxmetrics._base.checks.items import (
+    check_classes,
+    check_columns,
+    check_items,
+    check_per_item,
+    check_range,
+)
 from jaxmetrics._base.checks.lists import (
     check_grades,
     check_list_options,
@@ -80,6 +86,7 @@ __all__ = [
     "check_per_item",
     "check_positive_class",
     "check_predictions",
+    "check_range",
     "check_rows",
     "check_segments",
     "check_slots",

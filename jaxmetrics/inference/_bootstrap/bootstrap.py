@@ -336,6 +336,7 @@ def bootstrap_mean(
     tests for information retrieval evaluation", CIKM 2007.
     """
     array = checks.as_array("values", values)
+    checks.check_range("values", array, where)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     items = checks.check_items(array, labels, weights, where)
     checks.check_alignment({"values": values, "weights": weights, "where": where})
