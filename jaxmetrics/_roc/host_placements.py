@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import nan_as_value
-from jaxmetrics._base.host import at_hand, in_threads, on_host
+from jaxmetrics._base.host import at_hand, on_host
 from jaxmetrics._base.merging import below_and_not_above
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.placements import most_within
@@ -224,14 +224,12 @@ def evaluate_on_host(
             value = function(placed, **options)
         return np.nan * value if undefined else value
 
-    if not batch:
-        values = of_row(items)
-    else:
+    if batch:  # one by one: threads wait for each other between NumPy's short operations
         rows = zip(*(_rows(x, batch) for x in items), strict=True)
-        by_rows = n <= sorting.MANY < n * math.prod(batch)  # longer ones are sorted in threads
-        each = list(itertools.starmap(Items, rows))
-        values = np.stack(in_threads(of_row, each) if by_rows else list(map(of_row, each)))
+        values = np.stack([of_row(Items(*row)) for row in rows])
         values = values.reshape((*batch, *values.shape[1:]))
+    else:
+        values = of_row(items)
     with nan_as_value():
         return jnp.asarray(np.asarray(values, numerics.default_float()))
 
