@@ -21,14 +21,17 @@ def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Ar
 
     JAX divides 32-bit integers in single precision; here they become float64.
     """
+    defined = denominator != 0
+    if namespace(numerator, denominator) is np:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotient: Any = numerator / denominator
+        filled: Any = quotient if defined.all() else np.where(defined, quotient, otherwise)
+        return filled  # type: ignore[no-any-return]
     numerator, denominator = (
         x if is_inexact(x) else x.astype(jnp.float64) for x in (numerator, denominator)
     )
-    library, defined = namespace(numerator, denominator), denominator != 0
     # The inner where keeps a division by 0 out of the gradient, where NaN times 0 would be NaN.
-    quotient = numerator / library.where(defined, denominator, 1)
-    result: Array = library.where(defined, quotient, otherwise)
-    return result
+    return jnp.where(defined, numerator / jnp.where(defined, denominator, 1), otherwise)
 
 
 def rates(counts: Array, total: Array) -> Array:

@@ -61,15 +61,16 @@ class _Class(NamedTuple):
         if weights is None:
             return np.arange(len(scores), -1, -1)
         sums = np.zeros(len(scores) + 1)
-        sums[:-1] = weights[::-1].cumsum()[::-1]
+        np.cumsum(weights[::-1], out=sums[-2::-1])
         return sums
 
     def near_one(self) -> _Class:
-        """The weights divided by the power of two near the highest."""
-        if self.weights is None:
+        """The weights divided by the power of two near the highest, if it is far from 1."""
+        highest = 1.0 if self.weights is None else self.weights.max(initial=0.0)
+        if 1e-100 < highest < 1e100:
             return self
-        _, exponent = np.frexp(self.weights.max(initial=0.0))
-        return self._replace(weights=self.weights * np.ldexp(1.0, -max(int(exponent), -1000)))
+        _, exponent = np.frexp(highest)
+        return self._replace(weights=self.weights * np.ldexp(1.0, -int(exponent)))
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,15 @@ class _OnHost:
     def _of_ties(self) -> list[HostArray]:
         """For each positive, the weight from the first that ties with it on, and of those above."""
         scores, sums = self._ascending.scores, self._ascending.from_here()
-        differs = scores[1:] != scores[:-1]
-        if differs.all():
-            return [sums[:-1], sums[1:]]
-        ends = np.append(np.flatnonzero(differs) + 1, len(scores))
-        lengths = np.diff(ends, prepend=0)
-        return [sums.take(at).repeat(lengths) for at in (ends - lengths, ends)]
+        tied = np.flatnonzero(scores[1:] == scores[:-1]) + 1  # with the one before
+        not_below, above = sums[:-1].copy(), sums[1:].copy()
+        if len(tied):
+            ends = np.append(np.flatnonzero(np.diff(tied) > 1), len(tied) - 1)  # of the ties
+            lengths = np.diff(ends, prepend=-1)
+            last = tied.take(ends)
+            not_below[tied] = sums.take(last - lengths).repeat(lengths)
+            above[tied - 1] = sums.take(last + 1).repeat(lengths)
+        return [not_below, above]
 
     def near_one(self, *, together: bool = False) -> _OnHost:
         if together or not self._by_key:  # sums stay in range
