@@ -11,6 +11,7 @@ from benchmarks import (
     exact,
     hard_predictions,
     label_sets,
+    limits,
     losses,
     ranking,
     resampling,
@@ -37,6 +38,12 @@ def _sizes(options: Options) -> Iterator[Table]:
     if options.quick:
         settings = by_size.Settings([1000, 10_000], runs, limit=1, budget=1, of_memory=("roc_auc",))
     yield from by_size.tables(settings, options.figure)
+
+
+def _limits(options: Options) -> Iterator[Table]:
+    sizes = [10**power for power in range(3, 5 if options.quick else 8)]
+    batches = [(8, 1000)] if options.quick else [(8, 100_000), (100, 10_000), (1000, 1000)]
+    yield from limits.tables(sizes, batches, options.runs)
 
 
 def _exact(options: Options) -> Iterator[Table]:
@@ -125,6 +132,7 @@ def _abilities(options: Options) -> Iterator[Table]:
 
 
 SECTIONS: dict[str, Callable[[Options], Iterator[Table]]] = {
+    "limits": _limits,
     "sizes": _sizes,
     "abilities": _abilities,
     "exact": _exact,

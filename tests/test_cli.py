@@ -141,7 +141,9 @@ def test_every_estimate_has_an_interval(report):
         found = estimates(metrics)
         assert len(found) == 3 + 2 * len(LIMITS)
         for estimate in found:
-            assert list(estimate) == ["value", "low", "high", "standard_error", "method"]
+            scaled = ["scale"] if estimate is metrics["partial_auc"] else []
+            wanted = ["value", "low", "high", "standard_error", "method", *scaled]
+            assert list(estimate) == wanted
             assert 0 <= estimate["low"] <= estimate["value"] <= estimate["high"] <= 1
             assert estimate["low"] < estimate["high"]
             assert estimate["standard_error"] >= 0
@@ -359,7 +361,7 @@ def test_perfect_models_have_intervals_and_cannot_be_told_apart(perfect):
     assert comparison["best_set"] is None
     assert comparison["differences"][0]["simultaneous_p_value"] is None
     values = run("evaluate", *perfect).stdout.split("Difference")[0]
-    assert rows_of(values)["a"][0][0] == "1.000*"
+    assert rows_of(values)["a"][0][0] == "1.000"  # no star where none is better
 
 
 def check_csv(frame, report):
@@ -484,7 +486,7 @@ GOOD = ("--label", "y", "--score", "a")
         ("x.npz", "", GOOD, ["empty"]),
         ("x.csv", "y,a\n", GOOD, ["no rows"]),
         ("x.csv", "y,a\n1,2\n0,1,5\n", GOOD, ["cannot be read", "Expected 2 columns"]),
-        ("x.csv", b"\x80\xff\n\x00", GOOD, ["cannot be read"]),
+        ("x.csv", b"\x80\xff\n\x00", GOOD, ["save it in UTF-8"]),
         ("x.csv.gz", "not gzip", GOOD, ["cannot be read"]),
         ("x.parquet", "not parquet", GOOD, ["cannot be read"]),
         ("x.npz", "not an archive", GOOD, ["cannot be read", "savez"]),
@@ -501,12 +503,12 @@ GOOD = ("--label", "y", "--score", "a")
             GOOD,
             ["binary", "more than 2 distinct values", "1, 2, 3"],
         ),
-        ("x.csv", "y,a\nyes,2\nno,3\n", GOOD, ["no and yes", "--positive yes"]),
+        ("x.csv", "y,a\nyes,2\nno,3\n", GOOD, ["'no' and 'yes'", "--positive yes"]),
         (
             "x.csv",
             "y,a\nyes,2\nno,3\n",
             (*GOOD, "--positive", "si"),
-            ["no value 'si'", "no or yes"],
+            ["no value 'si'", "'no' or 'yes'"],
         ),
         ("x.csv", "y,a\n1,2\n1,3\n", GOOD, ["only one class"]),
         ("x.csv", "y,a\n1,2\n,3\n0,1\n", GOOD, ["label 'y'", "missing", "1 of 3 rows"]),
@@ -531,7 +533,7 @@ GOOD = ("--label", "y", "--score", "a")
             (*GOOD, "--cluster", "c"),
             ["cluster 'c'", "missing", "1 of 2 rows"],
         ),
-        ("x.csv", "y,a,c\n1,2,p\n0,1,p\n", (*GOOD, "--cluster", "c"), ["p in all rows", "group"]),
+        ("x.csv", "y,a,c\n1,2,p\n0,1,p\n", (*GOOD, "--cluster", "c"), ["'p' in all rows", "group"]),
         ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--score", "a"), ["'a'", "twice"]),
         ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--score", "y"), ["'y'", "twice"]),
         ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--output", __file__), ["cannot write", "--output"]),

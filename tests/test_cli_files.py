@@ -169,12 +169,72 @@ def test_texts_may_hold_newlines(tmp_path):
         ("y,a", ["1," + "x" * 999, "0,0.5"], {}, "xxx...xxx"),
         ("y,a", ["1,0x10", "0,0.5"], {}, "'0x10'"),
         ("y,a", ["1,2", "1.0,0.5"], {}, "only one class, 1"),
+        ("y,a", ["yes ,2", "no,1"], {"positive": "yes"}, "--positive, 'no' or 'yes '"),
+        ("y,a", ["yes ,2", "no,1"], {}, "has the values 'no' and 'yes ': say which"),
+        ("y,a", ["yes ,2", "no,1", "so,1"], {}, "distinct values, 'no', 'so', 'yes ': pass"),
+        ("y,a", ["yes ,2"], {"positive": "yes"}, "only one class, 'yes ': pass"),
     ],
 )
 def test_both_readers_refuse(tmp_path, header, rows, options, words):
     sentence = refusal(file_of(tmp_path, rows, header), **options)
     assert words in sentence
     assert len(sentence) < 300
+
+
+def test_only_an_empty_cell_of_texts_is_missing(tmp_path):
+    """NA is also a country; among numbers, labels and scores it is missing."""
+    texts = ["NA", "null", "nan", "None", "n/a", "", '""', "DE"]
+    ages = ["1", "2", "NA", "1", "3", "nan", "", "3"]
+    cells = enumerate(zip(texts, ages, strict=True))
+    rows = [f"{i % 2},{i / 10},{text},{age}" for i, (text, age) in cells]
+    path = file_of(tmp_path, rows, "y,a,country,age")
+    for block in (40, 1 << 22):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_csv, "_BLOCK", block)
+            problem = _report.problem_of_file(
+                path, label="y", scores=["a"], slices=["country", "age"]
+            )
+        country, age = problem.slices
+        assert country.values == ("DE", "NA", "None", "n/a", "nan", "null", "missing")
+        assert np.bincount(country.codes).tolist() == [1, 1, 1, 1, 1, 1, 2]
+        assert age.values == ("1.0", "2.0", "3.0", "missing")
+        assert np.bincount(age.codes).tolist() == [2, 1, 2, 3]
+
+
+def test_ids_may_be_called_na(tmp_path):
+    """A query or a cluster of that name is one; among ids that are numbers it is missing."""
+    options = {"label": "y", "scores": ["a"], "group": "q", "gain": "linear"}
+    path = file_of(tmp_path, ["1,.1,NA", "0,.2,NA", "1,.3,None", "0,.4,x"], "y,a,q")
+    assert _report.queries_of_file(path, **options).segments.tolist() == [0, 0, 1, 2]
+    for cell in ("", "NA"):
+        path = file_of(tmp_path, ["1,.1,1", f"0,.2,{cell}", "1,.3,2"], "y,a,q")
+        with pytest.raises(_report.InputError, match="group 'q' is missing"):
+            _report.queries_of_file(path, **options)
+
+
+def test_an_error_quotes_little_of_a_row(tmp_path):
+    """Whole, if it is short."""
+    rows = ["1,.3,x", "0,.2,x", "1,2," + "secret " * 40 + ",9"]
+    sentence = refusal(file_of(tmp_path, rows))
+    (quote,) = re.findall(r"Row #4: Expected 3 columns, got 4: (.*)", sentence)
+    assert len(quote) <= 80
+    assert quote.startswith("1,2,secret secret")
+    assert refusal(file_of(tmp_path, ["1,.3,x", "0,.2,x,y"])).endswith("got 4: 0,.2,x,y")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "words"),
+    [
+        ("y,a\n1,2\n0,3\n", "utf-16-le", "is encoded in UTF-16: save it in UTF-8"),
+        ("y\ta\n1\t2\n0\t3\n", "utf-16-be", "is encoded in UTF-16: save it in UTF-8"),
+        ("y,a,é\n1,2,x\n", "latin-1", "is not encoded in UTF-8, in its header: save it in UTF-8"),
+        ("y,a\n1,2\né,3\n", "latin-1", "is not encoded in UTF-8, in row #3: save it in UTF-8"),
+    ],
+)
+def test_other_encodings_are_named(tmp_path, text, encoding, words):
+    path = tmp_path / "scores.csv"
+    path.write_bytes(text.encode(encoding))
+    assert words in refusal(path)
 
 
 def test_files_that_are_none(tmp_path):

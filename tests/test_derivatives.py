@@ -12,7 +12,7 @@ from registry import METRICS
 
 import jaxmetrics as jm
 from jaxmetrics._base.double import in_double
-from jaxmetrics._roc.metric import record_of
+from jaxmetrics._roc.record import record_of
 
 pytestmark = pytest.mark.xdist_group("derivatives")  # what is compiled once serves all
 

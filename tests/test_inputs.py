@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
+from jaxmetrics import sklearn
 
 SCORES = [0.1, 0.4, 0.35, 0.8, 0.6]
 LABELS = [0, 0, 1, 1, 0]
@@ -99,6 +100,13 @@ def test_close_float64_scores_are_not_ties_without_x64():
         ((SCORES, LABELS), {"weights": jnp.full(5, jnp.inf)}, ValueError, "weights must be"),
         ((SCORES, LABELS), {"weights": [1, 1]}, ValueError, r"weights \[2\]"),
         ((SCORES, LABELS), {"where": [1, 1, 0, 1, 1]}, TypeError, "where=mask != 0"),
+        ((["0,1", "0,2", "0", "0", "1"], LABELS), {}, TypeError, "decimals follow a point"),
+        (
+            (SCORES, LABELS),
+            {"where": pd.array([True, None, True, True, True], dtype="boolean")},
+            TypeError,
+            r"where\.fillna\(False\)\.astype\(bool\)",
+        ),
         ((SCORES, LABELS), {"max_fpr": 0.1}, TypeError, "has no option max_fpr"),
         ((SCORES, LABELS), {"sample_weight": [1] * 5}, TypeError, r"roc_auc\(scores, labels"),
         ((jm.ScoreTable(*np.ones((3, 4))), LABELS), {}, TypeError, "pass it alone"),
@@ -285,3 +293,25 @@ def test_drop_intermediate_takes_one_curve():
         jm.drop_intermediate(curves)
     undefined = jm.drop_intermediate(jm.roc_curve(SCORES, [0] * 5))
     assert np.isnan(undefined.tpr).all()
+
+
+@pytest.mark.parametrize("ids", [list("abaab"), pd.Series(list("abaab"), dtype="category")])
+def test_texts_as_ids_of_lists(ids):
+    with pytest.raises(
+        TypeError, match=r"write numpy.unique\(segments, return_inverse=True\)\[1\]"
+    ):
+        jm.ndcg(SCORES, LABELS, segments=ids)
+    jm.ndcg(SCORES, LABELS, segments=np.unique(ids, return_inverse=True)[1])
+
+
+def test_errors_of_odd_arguments_are_short_and_say_what_is_wrong():
+    with pytest.raises(ValueError, match=r"k must be at least 1 and below 2\^63, got 1000"):
+        jm.ndcg(SCORES, LABELS, k=10**20)
+    with pytest.raises(ValueError, match=r"scores \[1, 1, .* \.\.\. .*, labels \[5\]") as error:
+        jm.roc_auc(np.zeros((1,) * 60), LABELS)
+    assert len(str(error.value)) < 160
+    with pytest.raises(ValueError, match="is not a valid label") as error:
+        sklearn.average_precision_score(LABELS, SCORES, pos_label="p" * 600)
+    assert len(str(error.value)) < 160
+    with pytest.raises(TypeError, match=r"metric must return a number.*write return"):
+        jm.bootstrap(lambda table: None, SCORES, LABELS, key=jax.random.key(0), n_resamples=5)

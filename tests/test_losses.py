@@ -546,3 +546,17 @@ def test_bad_labels(name):
         loss([0.1, 0.2], [-1, 1])
     with pytest.raises(ValueError, match="last axis is the items and must agree"):
         loss([0.1, 0.2], [0, 1, 1])
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "x64"])
+@pytest.mark.parametrize("name", [*LOSSES, "approx_ndcg"])
+def test_gradients_have_the_dtype_of_the_scores(name, wide, rng):
+    loss = (LOSSES | {"approx_ndcg": jm.losses.approx_ndcg_loss})[name]
+    scores, labels, _ = sample(rng)
+    with jax.enable_x64(wide):
+        for dtype in ["float32", "bfloat16", "float16", *["float64"] * wide]:
+            value, gradient = jax.value_and_grad(loss)(jnp.asarray(scores, dtype), labels)
+            assert value.dtype == (dtype if dtype == "float64" else "float32")
+            assert gradient.dtype == dtype
+            assert jnp.isfinite(gradient).all()
+            assert jnp.any(gradient != 0)

@@ -208,6 +208,8 @@ def test_bad_input(name):
         apply(state, [[0.1, 0.2]], [0, 1], [0, 1])
     with pytest.raises(ValueError, match="step_size must be in"):
         apply(state, [0.1, 0.2], [0, 1], [0, 1], step_size=0.0)
+    with pytest.raises(ValueError, match="n_slots = 100,000,000,000,000 needs 400,000 GB"):
+        INIT[name](10**14)
     with pytest.raises(ValueError, match="n_slots must be at least 1"):
         INIT[name](0)
     for other in (3, (state[0],), INIT["kl" if name == "cvar" else "cvar"](2)):

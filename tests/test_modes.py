@@ -139,3 +139,55 @@ def test_derivative_of_an_interval(end, clusters, x64):
     step = jnp.zeros(N).at[3].set(1e-5)
     slope = (limit(at + step) - limit(at - step)) / 2e-5
     np.testing.assert_allclose(jax.grad(limit)(at)[3], slope, rtol=1e-6)
+
+
+def of_rows(function, **options):
+    return lambda scores, labels, weights: function(jnp.stack([scores, -scores]), labels, **options)
+
+
+# Of traced scores, and of NumPy's arrays that a program may have as constants.
+OF_CONSTANTS = {
+    "roc_auc": lambda scores, labels, weights: jm.roc_auc(scores, labels, weights=weights),
+    "limits": lambda scores, labels, weights: jm.partial_auc(scores, labels, max_fpr=weights[:3]),
+    "table": lambda scores, labels, weights: jm.roc_auc(jm.ScoreTable(weights, labels, weights)),
+    "accuracy": lambda scores, labels, weights: jm.accuracy(scores > 0, labels, weights=weights),
+    "ndcg": lambda scores, labels, weights: jm.ndcg(scores, labels, segments=labels),
+    "loss": lambda scores, labels, weights: losses.pairwise_auc_loss(
+        scores, labels, weights=weights
+    ),
+    "multilabel": lambda scores, labels, weights: jm.multilabel(jm.roc_auc)(
+        scores[:, None], labels[:, None]
+    ),
+    "label_deciles": lambda scores, labels, weights: extreme.label_deciles(labels),
+    "precision_at_k": lambda scores, labels, weights: extreme.precision_at_k(
+        labels[:, None], labels[:, None], k=1
+    ),
+    "update": lambda scores, labels, weights: streaming.update(
+        streaming.init(BINS, weighted=True), scores, labels, weights=weights, bins=BINS
+    ),
+    "standard_error": lambda scores, labels, weights: jm.standard_error(jm.roc_auc, scores, labels),
+    "bootstrap_mean": lambda scores, labels, weights: jm.bootstrap_mean(weights, **FEW).estimate,
+    "compare": of_rows(partial(jm.compare, jm.roc_auc)),
+    "permutation_test": of_rows(partial(jm.permutation_test, jm.roc_auc), **FEW),
+}
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["jit", "eager"])
+@pytest.mark.parametrize("first", ["user", "library"])
+@pytest.mark.parametrize("name", OF_CONSTANTS)
+def test_an_array_of_numpy_is_a_constant_of_programs_in_either_mode(name, first, compiled):
+    """JAX keeps one buffer of the object while a program with it lives, in 32 or in 64 bits."""
+    labels, weights = np.array(LABELS, np.int64), np.arange(1, N + 1) / 32
+
+    def of_library(scores):
+        return jax.tree.leaves(OF_CONSTANTS[name](scores, labels, weights))
+
+    def of_user(scores):
+        return jnp.sum(scores) + jnp.sum(labels) + jnp.sum(weights)
+
+    functions = [of_user, of_library] if first == "user" else [of_library, of_user]
+    program = jax.jit(functions[0])  # lives to the end
+    jax.block_until_ready(program(SCORES))
+    found = (jax.jit(functions[1]) if compiled else functions[1])(SCORES)
+    labels, weights = labels.copy(), weights.copy()  # objects that no program has
+    close(found, functions[1](SCORES))

@@ -122,9 +122,42 @@ def test_a_masked_array_is_refused(name):
     arrays = {"scores": SCORES, "labels": LABELS}
     call = CALLS.get(name, jm.roc_auc)
     given = np.asarray(VALUES.get(name, arrays.get(name, np.ones(6))))
-    with pytest.raises(TypeError, match=f"{name} is a masked array.*getmaskarray"):
+    way = r"write where\.filled\(False\)" if name == "where" else "getmaskarray"
+    with pytest.raises(TypeError, match=f"{name} is a masked array.*{way}"):
         call(**arrays | {name: np.ma.array(given, mask=np.arange(6) == 2)})
     call(**arrays | {name: np.ma.array(given)})  # nothing is masked
+
+
+IN_LISTS = {
+    "metric": lambda columns: jm.roc_auc(columns, LABELS),
+    "tuple": lambda columns: jm.losses.pairwise_auc_loss(tuple(columns), LABELS),
+    "compare": lambda columns: jm.compare(jm.roc_auc, columns, LABELS),
+    "permutation": lambda columns: jm.permutation_test(jm.roc_auc, columns, LABELS, **RESAMPLED),
+    "plot": lambda columns: plots.roc(columns, LABELS),
+    "weights": lambda columns: jm.roc_auc(SCORES, LABELS, weights=columns),
+    "nested": lambda columns: jm.roc_auc([columns, columns], LABELS),
+}
+
+
+@pytest.mark.parametrize("name", IN_LISTS)
+def test_columns_in_a_list_are_checked_as_one_is(name):
+    column, call = pd.Series(SCORES), IN_LISTS[name]
+    with pytest.raises(ValueError, match=r"\[0\] and .*\[1\] have different indexes"):
+        call([column, column.sample(frac=1, random_state=1)])
+    with pytest.raises(TypeError, match=r"\[1\] is a masked array.*getmaskarray\(numpy.ma.stack"):
+        call([SCORES, np.ma.array(SCORES, mask=SCORES > 0.5)])
+    call([column, column])
+    call([np.ma.array(SCORES), SCORES])  # nothing is masked
+
+
+def test_masks_in_a_list_and_labels_beside_one():
+    valid = pd.Series(SCORES) > 0.1
+    with pytest.raises(ValueError, match=r"labels and where\[1\] have different indexes"):
+        jm.roc_auc(SCORES, pd.Series(LABELS), where=[valid, valid.iloc[::-1]])
+    with pytest.raises(TypeError, match=r"numpy.ma.stack\(where\)\.filled\(False\)"):
+        jm.roc_auc(SCORES, LABELS, where=[np.ma.array(valid, mask=~valid), valid])
+    with pytest.raises(ValueError, match=r"scores\[0\] and labels have different indexes"):
+        jm.roc_auc([pd.Series(SCORES)], pd.Series(LABELS).iloc[::-1])
 
 
 def test_columns_in_place_of_items():

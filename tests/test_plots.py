@@ -495,6 +495,9 @@ def test_what_calibration_refuses(probabilities):
         plots.calibration([0.5, 0.5], [0, 1], strategy="even")
     with pytest.raises(ValueError, match="n_bins must be at least 1"):
         plots.calibration([0.5, 0.5], [0, 1], n_bins=0)
+    for draw in (plots.calibration, plots.score_distributions):
+        with pytest.raises(ValueError, match="n_bins = 100,000,000,000,000 needs 3,200,000 GB"):
+            draw([0.5, 0.5], [0, 1], n_bins=10**14)
 
 
 def test_score_distributions_are_densities_of_each_class(problem, ax):
@@ -691,3 +694,10 @@ def test_scores_that_are_one_but_for_rounding_are_drawn():
 def test_names_may_begin_with_an_underscore():  # which Matplotlib leaves out of legends
     ax = plots.roc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], names=["_new"])
     assert ax.get_legend_handles_labels()[1][0] == " _new, AUC 0.750"
+
+
+def test_names_and_axes_that_are_none():
+    with pytest.raises(ValueError, match="names must have one name a model, 1 in all, got 3"):
+        plots.roc([0.1, 0.9], [0, 1], names=3)
+    with pytest.raises(TypeError, match=r"ax must be matplotlib's Axes, got 'z': write ax=pyplot"):
+        plots.roc([0.1, 0.9], [0, 1], ax="z")

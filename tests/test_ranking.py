@@ -554,3 +554,22 @@ def test_every_nan_is_the_same_option(metric, caplog):
         others = [call(empty=nan) for nan in (float("nan"), -math.nan, np.float32("nan"))]
     assert [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()] == []
     assert np.isnan([first, *others]).all()
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e-20, 1e-15, 1e-12, 1e-3])
+def test_exponential_gain_of_low_grades(unit):
+    """It tends to the linear gain times log 2, and loses no digits."""
+    grades = np.array([1.0, 0.0, 2.5]) * unit
+    gains = np.expm1(grades * np.log(2))
+    expected = (gains[2] + gains[0] / 2) / (gains[2] + gains[0] / np.log2(3))
+    with jax.enable_x64(True):
+        found = jm.ndcg([0.1, 0.2, 0.3], grades, gain="exponential")
+        assert_allclose(found, expected, 1e-14)
+    loss = partial(jm.losses.approx_ndcg_loss, gain="exponential")
+    near = loss([0.1, 0.2, 0.3], grades, temperature=1e-3)
+    assert_allclose(near, 1 - expected, 1e-4)
+
+
+def test_exponential_gain_of_grades_that_would_vanish_is_refused():
+    with pytest.raises(ValueError, match="the highest of labels must be from 1e-28"):
+        jm.ndcg([0.1, 0.2], [1e-300, 0], gain="exponential")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics._roc.metric import record_of
+from jaxmetrics._roc.record import record_of
 from jaxmetrics._roc.table import _evaluate
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 

@@ -23,7 +23,7 @@ from rich.console import Console
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
-from jaxmetrics._report import _figures, _findings, _fonts, _output, _slices
+from jaxmetrics._report import _cells, _figures, _findings, _fonts, _output, _slices
 from jaxmetrics._report import _page as pages
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 
@@ -155,6 +155,19 @@ def test_the_numbers_of_slices_are_in_the_csv(output):
         ]
         assert row["value"] == pytest.approx(found["value"])
         assert row["simultaneous_low"] == pytest.approx(found["simultaneous_low"])
+
+
+def test_the_scale_of_a_partial_auc_is_named(output):
+    """It is not the default of jm.partial_auc."""
+    report = json.loads((output / "metrics.json").read_text())
+    of_slice = report["slices"]["country"]["north"]["models"]["a"]
+    for found in (report["models"]["a"], report["comparison"], of_slice):
+        assert found["partial_auc"]["scale"] == "mcclish"
+        assert "scale" not in found["roc_auc"]
+    frame = pd.read_csv(output / "metrics.csv")
+    partial_areas = frame["metric"] == "partial_auc"
+    assert (frame["scale"][partial_areas] == "mcclish").all()
+    assert frame["scale"][~partial_areas].isna().all()
 
 
 def test_facts_of_the_data(data, output, page):
@@ -289,6 +302,11 @@ def test_what_cannot_be_said_is_not_said(low, high, p):
     found = _findings.findings_of(evaluation)[0]
     assert found.answer == "all models have the value 0.000"
     assert "nothing can be said of which is better" in found.detail
+    (measure,) = evaluation.measures
+    assert [cell[:4] for cell in _cells.value_cells(measure)] == [
+        ("0.000", ("-0.100", "0.100"), False, " ")
+    ] * 3
+    assert _cells.difference_cells(measure) == [_cells.Cell("0.000", mark="  ")] * 3
     for text in (_printed(evaluation), _page(evaluation)):
         assert "-, -" not in text
         assert "p = " not in text

@@ -133,3 +133,17 @@ def test_options_of_losses_that_single_precision_cannot_hold_are_refused(value):
     if value < 1:
         with pytest.raises(ValueError, match="max_fpr is beyond"):
             losses.partial_auc_loss(SCORES, LABELS, max_fpr=value)
+
+
+def test_values_that_the_result_cannot_hold_are_refused():
+    values = np.array([1e300, 2e300, 1.0])
+    with pytest.raises(ValueError, match="values are beyond the range of float32"):
+        jm.bootstrap_mean(values, key=jax.random.key(0))
+    small = jm.bootstrap_mean(values, where=values < 2, key=jax.random.key(0), n_resamples=5)
+    assert small.estimate == 1
+    with jax.enable_x64(True):
+        large = jm.bootstrap_mean(values, key=jax.random.key(0), n_resamples=5)
+    np.testing.assert_allclose(large.estimate, 1e300)
+    for metric in (jm.cost_curve, jm.min_cost_threshold):
+        with pytest.raises(ValueError, match="fp_cost must be in"):
+            metric([0.1, 0.2], [0, 1], fp_cost=1e30, fn_cost=1.0)

@@ -67,6 +67,20 @@ def test_every_sort_carries_its_payload(bits, shape, rng):
         assert (np.sort(carried, axis=-1) == payload).all()
 
 
+@pytest.mark.parametrize("many", [4, 1 << 17])
+@pytest.mark.parametrize("shape", [(0,), (1,), (257,), (1, 64), (3, 64), (2, 3, 5), (2, 0)])
+def test_rows_are_sorted_on_the_host(many, shape, rng, monkeypatch):
+    """Each by itself, and in threads if they are long or many."""
+    monkeypatch.setattr(sorting, "MANY", many)
+    monkeypatch.setattr(sorting, "processors", lambda: 3)
+    keys = rng.integers(0, 50, shape, "uint32")
+    np.testing.assert_array_equal(sorting.sort(keys), np.sort(keys, axis=-1))
+    payload = np.broadcast_to(np.arange(shape[-1], dtype="uint32"), shape)
+    ordered, carried = sorting.sort_by_key_and_payload(keys, payload)
+    np.testing.assert_array_equal(ordered, np.sort(keys, axis=-1))
+    np.testing.assert_array_equal(carried, np.argsort(keys, axis=-1, kind="stable"))
+
+
 @given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=30))
 def test_float64_ranks_exactly(values):
     scores = np.array(values)

@@ -1,5 +1,6 @@
 """States of streams: what is counted, merged and certain, whatever the data and their order."""
 
+import operator
 from functools import partial
 from itertools import pairwise
 
@@ -105,6 +106,10 @@ def test_float16_bins_are_the_nearest_float16(rng):
         (lambda: S.quantile_bins([np.nan], 4), "scores not empty"),
         (lambda: S.init(20), "bins must be Bins"),
         (lambda: S.init(UNIFORM, 3), "batch_shape must be a tuple"),
+        (lambda: S.uniform_bins(10**14), "at most 16,777,216 bins, got 100,000,000,000,000"),
+        (lambda: S.quantile_bins([0.1, 0.2], 10**14), "n = 100,000,000,000,000 needs 3,200,000 GB"),
+        (lambda: S.init(UNIFORM, (10**7, 10**7)), "size of batch_shape = 1.* GB: count fewer"),
+        (lambda: M.init((10**14,)), "size of batch_shape = 1.* GB: count fewer"),
     ],
 )
 def test_bad_bins(make, words):
@@ -174,6 +179,35 @@ def test_sums_of_leaves_are_merges(rng):
     for state in (by_numpy, summed):
         again = S.update(state, scores, labels, bins=UNIFORM, weights=weights)
         assert_array_equal(again.digits, twice.digits)
+
+
+def test_states_are_added_by_plus(rng):
+    """As merge adds them, with its checks, in and out of jit; a state remains a pytree."""
+    scores, labels = sample(rng, 300)
+    parts = [filled(UNIFORM, scores[i::3], labels[i::3]) for i in range(3)]
+    whole = filled(UNIFORM, scores, labels)
+    total = parts[0]
+    total += parts[1]
+    total += parts[2]
+    folded, _ = jax.lax.scan(
+        lambda sofar, part: (sofar + part, None), S.init(UNIFORM), jax.tree.map(stack, *parts)
+    )
+    for state in (total, sum(parts, S.init(UNIFORM)), jax.jit(lambda a, b: a + b)(*parts[:2])):
+        assert isinstance(state, S.State)
+    for state in (total, sum(parts, S.init(UNIFORM)), folded):
+        assert_array_equal(state.digits, whole.digits)
+    with pytest.raises(ValueError, match="same bins, batch and kind to be merged"):
+        total + S.init(jm.streaming.uniform_bins(7))
+    with pytest.raises(TypeError, match="state must be a State"):
+        operator.add(total, (1,))
+    means = [M.update(M.init(), x) for x in ([1.0, 0.0], [1.0])]
+    assert M.result(means[0] + means[1]).n == M.result(sum(means, M.init())).n == 3
+    with pytest.raises(ValueError, match="same batch to be merged"):
+        means[0] + M.init((2,))
+
+
+def stack(*arrays):
+    return jnp.stack(arrays)
 
 
 @EVERY_BINS
@@ -896,7 +930,7 @@ def test_a_sum_of_many_states(weighted, rng):
             assert S.n_items(S.merge(summed, state)) == 300 * (m + 1)
         else:
             for read in READERS.values():
-                with pytest.raises(ValueError, match="at most 16,384 states are added by"):
+                with pytest.raises(ValueError, match="at most 16,384 states are added leaf"):
                     read(jax.block_until_ready(S.State(jnp.copy(summed.digits))))
 
 
@@ -923,6 +957,28 @@ def test_a_standard_error_far_from_0(mean, spread, rng):
         assert_allclose(found.mean, kept.mean(), rtol=1e-9)
         expected = np.sqrt(np.sum((kept - kept.mean()) ** 2) / 999 / 1000)
         assert_allclose(found.standard_error, expected, rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-8, 1e-12])
+def test_means_of_small_values(size, rng, x64):
+    values = (size * (1 + 0.1 * rng.normal(size=1000))).astype(np.float32)
+    kept = values.astype(float)
+    found = M.result(M.update(M.init(), values))
+    assert_allclose(found.mean, kept.mean(), rtol=2e-7)
+    assert_allclose(found.standard_error, kept.std(ddof=1) / np.sqrt(1000), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-18, 1e-30, 1e-37])
+def test_means_that_rounding_takes_are_refused_or_nan(size):
+    """However their states were added; zeros are exact."""
+    parts = [M.update(M.init(), np.float32([[size, 0.0]] * 2)[i]) for i in range(2)]
+    for state in (parts[0] + parts[1], jax.tree.map(lambda a, b: a + b, *parts)):
+        with pytest.raises(ValueError, match=r"keeps them to 2\^-64.*pass multiples of them"):
+            M.result(state)
+        assert np.isnan(jax.jit(M.result)(state)).all()
+    assert M.result(M.update(M.init(), np.zeros(9))).mean == 0
+    larger = M.update(parts[0], np.full(9, 1.0))
+    assert_allclose(M.result(larger).mean, 9 / 11, rtol=1e-6)
 
 
 def test_means_that_overflow():

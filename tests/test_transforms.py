@@ -96,18 +96,20 @@ def test_one_compilation_a_shape(rng):
     scores, labels, _ = sample(rng)
     start = _evaluate._cache_size()
     for limit in (0.1, 0.2, 0.3):
-        jm.partial_auc(scores, labels, max_fpr=limit)
-        partial(jm.partial_auc, max_fpr=limit)(rng.permutation(scores), labels)
+        jm.precision_at_recall(scores, labels, min_recall=limit)
+        partial(jm.precision_at_recall, min_recall=limit)(rng.permutation(scores), labels)
     assert _evaluate._cache_size() == start + 1
-    jm.partial_auc(scores[:50], labels[:50])
+    jm.precision_at_recall(scores[:50], labels[:50], min_recall=0.1)
     assert _evaluate._cache_size() == start + 2
     for limit in ([0.1, 0.2], [0.3, 0.4]):
-        jm.partial_auc(scores, labels, max_fpr=limit)
+        jm.precision_at_recall(scores, labels, min_recall=limit)
     assert _evaluate._cache_size() == start + 3
     for _ in range(3):
-        jm.one_vs_rest(partial(jm.partial_auc, max_fpr=limit[0]))(
+        jm.one_vs_rest(partial(jm.precision_at_recall, min_recall=limit[0]))(
             np.eye(3)[[0, 1, 2, 2]], [0, 1, 2, 1]
         )
+    assert _evaluate._cache_size() == start + 4
+    jm.partial_auc(scores, labels, max_fpr=0.3)  # by NumPy
     assert _evaluate._cache_size() == start + 4
 
 

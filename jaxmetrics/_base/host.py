@@ -76,5 +76,8 @@ def threads(at_most: int | None = None) -> ThreadPoolExecutor:
 
 def in_threads(work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
     """`work` of each argument, in order, with one thread per processor; for NumPy's work."""
+    listed = [list(x) for x in arguments]
+    if len(listed[0]) < 2:
+        return list(map(work, *listed))
     with ThreadPoolExecutor(processors()) as workers:
-        return list(workers.map(work, *arguments))
+        return list(workers.map(work, *listed))

@@ -21,10 +21,15 @@ def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Ar
 
     JAX divides 32-bit integers in single precision; here they become float64.
     """
+    defined = denominator != 0
+    if namespace(numerator, denominator) is np:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotient: Any = numerator / denominator
+        filled: Any = quotient if defined.all() else np.where(defined, quotient, otherwise)
+        return filled  # type: ignore[no-any-return]
     numerator, denominator = (
         x if is_inexact(x) else x.astype(jnp.float64) for x in (numerator, denominator)
     )
-    defined = denominator != 0
     # The inner where keeps a division by 0 out of the gradient, where NaN times 0 would be NaN.
     return jnp.where(defined, numerator / jnp.where(defined, denominator, 1), otherwise)
 
@@ -36,7 +41,8 @@ def rates(counts: Array, total: Array) -> Array:
     49 * (1 / 49) is not 1, and a rate could exceed the limit that it equals. XLA cannot see that
     this denominator is the same everywhere, and divides.
     """
-    return counts / jnp.where(counts >= 0, total, 1)
+    quotients: Array = counts / namespace(counts, total).where(counts >= 0, total, 1)
+    return quotients
 
 
 def running_total(x: Array) -> Array:
@@ -107,14 +113,20 @@ def default_float() -> Any:
     return jax.dtypes.canonicalize_dtype(np.float64)
 
 
-def namespace(array: Any) -> Any:
-    """`numpy` for NumPy's arrays, `jax.numpy` for all others, traced ones included."""
-    return np if isinstance(array, np.ndarray) else jnp
+def namespace(*arrays: Any) -> Any:
+    """`numpy` if all are NumPy's arrays or numbers, `jax.numpy` otherwise, also for traced ones."""
+    return np if all(isinstance(x, (np.ndarray, np.generic)) for x in arrays) else jnp
+
+
+def as_constant(x: Any) -> Any:
+    """x without a derivative; NumPy's have none."""
+    return x if namespace(x) is np else lax.stop_gradient(x)
 
 
 def is_inexact(leaf: Any) -> bool:
     """Whether an array can carry a derivative."""
-    return bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
+    kind = getattr(leaf.dtype, "kind", "V")  # of NumPy's own dtypes the quickest answer
+    return kind in "fc" or (kind == "V" and bool(jnp.issubdtype(leaf.dtype, jnp.inexact)))
 
 
 def is_nan(array: Any) -> Any:

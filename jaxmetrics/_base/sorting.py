@@ -128,12 +128,27 @@ def sort(keys: Any) -> Any:
 
 
 def _sort_rows(words: HostArray) -> None:
-    """Sort in place, the rows of a large batch in threads."""
+    """Sort in place, large batches and long rows in threads."""
+    if not words.size:
+        return
     rows = words.reshape(-1, words.shape[-1])
-    if len(rows) > 1 and words.size > MANY:
+    if len(rows) == 1:
+        sort_row(rows[0])
+    elif words.size > MANY:
         in_threads(lambda part: part.sort(axis=-1), np.array_split(rows, processors()))  # views
     else:
         rows.sort(axis=-1)
+
+
+def sort_row(values: HostArray) -> None:
+    """Sort `[n]` in place, in threads if it is long."""
+    n, parts = len(values), processors()
+    if n <= MANY or parts == 1:
+        values.sort()
+        return
+    ends = [n * i // parts for i in range(1, parts)]
+    values.partition(ends)  # takes a fraction of the time of the sort
+    in_threads(lambda part: part.sort(), np.split(values, ends))  # views
 
 
 def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostArray]:

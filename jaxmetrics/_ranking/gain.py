@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -17,7 +18,10 @@ Discount = Callable[[Array], Array] | None
 
 GAINS: dict[str, Callable[[Array], Array]] = {
     "linear": lambda label: label,
-    "exponential": lambda label: jnp.exp2(label) - 1,
+    # 2^label - 1 is exact for whole grades, but loses the digits of low ones.
+    "exponential": lambda label: jnp.where(
+        label < 1, jnp.expm1(label * math.log(2)), jnp.exp2(label) - 1
+    ),
 }
 
 
@@ -58,6 +62,7 @@ def dcg(
 
     NaN where a valid score or traced label is NaN, or a traced label is negative or above 1,023
     under exponential gain; for all lists of a row if a traced id of a valid item is out of range.
+    Infinite where the sum exceeds the range of the result's dtype, as gains of 3e38 in float32.
     Time O(n log n), memory O(n). Each new function object given as `gain` or `discount` compiles
     the metric again.
 

@@ -34,7 +34,7 @@ def value_cells(measure: Measure) -> list[Cell]:
     """Values with their intervals; `*` marks the best of several models."""
     interval: Any = measure.interval
     digits = decimals_of(interval.high - interval.low)
-    best = (interval.estimate == np.max(interval.estimate)) & (len(interval.estimate) > 1)
+    best = (interval.estimate == np.max(interval.estimate)) & measure.has_a_best
     bounds: Any = measure.bounds or ([None] * len(best),) * 2
     return [
         Cell(
@@ -53,7 +53,8 @@ def value_cells(measure: Measure) -> list[Cell]:
 def difference_cells(measure: Measure) -> list[Cell]:
     """Differences from the best, with simultaneous intervals; `+` marks the best set.
 
-    A difference without an interval has no p-value and no mark.
+    A difference without an interval has no p-value and no mark. If all models are equal and no
+    difference has an interval, none is called the best.
     """
     found: Any = measure.comparison
     if np.isnan(found.estimate).any():
@@ -64,6 +65,7 @@ def difference_cells(measure: Measure) -> list[Cell]:
     cells = []
     for i, marked in enumerate(found.best_set):
         first = i == best or (found.estimate[i] == found.estimate[best] and not known[i])
+        first = first and measure.has_a_best
         mark = " +" if marked and (known[i] or (first and known.any())) else "  "
         if first:
             cells.append(Cell("best", best=True, mark=mark))

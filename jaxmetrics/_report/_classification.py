@@ -91,7 +91,7 @@ def evaluate_problem(
     return Evaluation(
         names,
         facts,
-        ("max_fpr",),
+        ("max_fpr", "scale"),
         _title_of_problem(problem),
         _about(problem),
         tuple(measures),
@@ -116,7 +116,7 @@ def _measured(
         interval = jm.confidence_interval(x.function, *given, amounts=amounts, **options)
         versus = jm.compare(x.function, *given, **options) if several and x.compared else None
         interval, versus = jax.tree.map(np.asarray, (interval, versus))
-        measures.append(Measure(x.name, x.heading, interval, versus, x.max_fpr))
+        measures.append(Measure(x.name, x.heading, interval, versus, x.max_fpr, scale=x.scale))
     return measures
 
 

@@ -21,6 +21,7 @@ from pandas.api.types import (
 )
 
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._report._csv import without_missing
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._texts import listed, quoted, shortened
 
@@ -46,18 +47,24 @@ def joined(columns: Sequence[Any]) -> Any:
 
 
 def typed(column: Any) -> Any:
-    """A column of texts as the numbers, or the true and false, that all of them are."""
+    """A column of texts as the numbers, or the true and false, that all of them are.
+
+    "NA" and its like are missing among numbers. Alone or among other texts, they are texts.
+    """
     if not _is_text(column):
         return column
-    texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
+    known = without_missing(column)
+    if known.isna().all():
+        return column
+    texts = pyarrow.array(known, pyarrow.string(), from_pandas=True)
     numbers = _cast(texts, pyarrow.float64())
     if numbers is not None:
         numbers = numbers.to_pandas()
         # A cast that fails is slow, because Arrow words an error for each text.
         whole = _cast(texts, pyarrow.int64()) if (numbers == np.round(numbers)).all() else None
         return numbers if whole is None else whole.to_pandas()
-    flags = column.map(_FLAGS)
-    return column if flags[column.notna()].isna().any() else flags.infer_objects()
+    flags = known.map(_FLAGS)
+    return column if flags[known.notna()].isna().any() else flags.infer_objects()
 
 
 def _is_text(column: Any) -> bool:
@@ -108,24 +115,24 @@ def positives_among(
     if len(distinct) > 2:
         raise InputError(
             f"label {quoted(name)} must be binary but has more than 2 distinct values, "
-            f"{listed(distinct, 5)}: pass a column that has two"
+            f"{listed([_quoted(x) for x in distinct], 5)}: pass a column that has two"
         )
     if complete and len(distinct) == 1:
         raise InputError(
-            f"label {quoted(name)} has only one class, {shortened(distinct[0])}: pass a file "
+            f"label {quoted(name)} has only one class, {_quoted(distinct[0])}: pass a file "
             "with positives and negatives"
         )
     chosen = [value for value in distinct if _is_positive(value, positive)]
     if len(distinct) == 2 and positive is None and set(distinct) != {0, 1}:
         raise InputError(
-            f"label {quoted(name)} has the values {shortened(distinct[0])} and "
-            f"{shortened(distinct[1])}: say which is positive, as in --positive "
+            f"label {quoted(name)} has the values {_quoted(distinct[0])} and "
+            f"{_quoted(distinct[1])}: say which is positive, as in --positive "
             f"{shlex.quote(shortened(distinct[1]))}"
         )
     if len(distinct) == 2 and not chosen:
         raise InputError(
             f"label {quoted(name)} has no value {quoted(positive)}: pass one of its two "
-            f"as --positive, {shortened(distinct[0])} or {shortened(distinct[1])}"
+            f"as --positive, {_quoted(distinct[0])} or {_quoted(distinct[1])}"
         )
     return [text for text, value in zip(raw, values, strict=True) if value in chosen]
 
@@ -182,7 +189,7 @@ def ids_of(role: str, name: str, column: Any, otherwise: str) -> npt.NDArray[np.
     ids, distinct = pandas.factorize(column)
     if len(distinct) < 2:
         raise InputError(
-            f"{role} {quoted(name)} is {shortened(distinct[0])} in all rows: {otherwise}"
+            f"{role} {quoted(name)} is {_quoted(distinct[0])} in all rows: {otherwise}"
         )
     return np.asarray(ids, np.int64)
 

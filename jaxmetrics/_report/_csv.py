@@ -6,11 +6,12 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow.compute
 import pyarrow.csv
 
 from jaxmetrics._report._settings import InputError
@@ -18,7 +19,8 @@ from jaxmetrics._report._settings import InputError
 _BLOCK = 1 << 22  # bytes at a time; more takes memory, not less time
 _SAMPLE = 1 << 20  # bytes whose rows are counted
 
-# Cells that are missing: those of pyarrow, and two more of pandas.
+# Cells that are missing among numbers and labels: those of pyarrow, and two more of pandas. Among
+# other texts only the empty one is: "NA" is also a country, and "None" an answer.
 MISSING = (*pyarrow.csv.ConvertOptions().null_values, "<NA>", "None")
 
 _ENDS = re.compile(r"\r\n|\r|\n")
@@ -68,7 +70,7 @@ def _reader(source: Any, names: Sequence[str]) -> Any:
         convert_options=pyarrow.csv.ConvertOptions(
             include_columns=names,
             column_types=dict.fromkeys(names, pyarrow.string()),
-            null_values=MISSING,
+            null_values=[""],
             strings_can_be_null=True,
         ),
     )
@@ -77,15 +79,20 @@ def _reader(source: Any, names: Sequence[str]) -> Any:
 def names_of(path: Path) -> list[str]:
     """The names of the columns."""
     with _opened(path) as (source, _):
-        if source.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{path.name} is encoded in UTF-16: save it in UTF-8")
+        is_utf16 = source.read(2) in (b"\xff\xfe", b"\xfe\xff")
     with _rows(path) as rows:
         names: list[str] = next((row for row in rows if row), [])
+    if is_utf16 or any("\0" in name for name in names):  # without a mark at its beginning
+        raise InputError(f"{path.name} is encoded in UTF-16: save it in UTF-8")
     if not names:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
     if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
-        raise ValueError("its header is not in UTF-8")
+        raise _not_utf8(path, "its header")
     return names
+
+
+def _not_utf8(path: Path, where: str) -> InputError:
+    return InputError(f"{path.name} is not encoded in UTF-8, in {where}: save it in UTF-8")
 
 
 @contextmanager
@@ -105,7 +112,7 @@ def n_rows_of(path: Path) -> float:
         return n_lines * path.stat().st_size / max(raw.tell(), 1)
 
 
-def batches_of(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
+def batches_of(path: Path, names: list[str], texts: Collection[str]) -> Iterator[tuple[Any, float]]:
     """The named columns as text."""
     size, n_rows = path.stat().st_size, 0
     with _opened(path) as (source, raw):
@@ -113,13 +120,27 @@ def batches_of(path: Path, names: list[str]) -> Iterator[tuple[Any, float]]:
         try:
             for batch in _reader(lines, names):
                 n_rows += len(batch)
-                yield batch.to_pandas(), min(raw.tell() / size, 1.0)
-        except pyarrow.ArrowInvalid:
+                frame = batch.to_pandas()
+                for name in set(names).difference(texts):
+                    frame[name] = without_missing(frame[name])
+                yield frame, min(raw.tell() / size, 1.0)
+        except pyarrow.ArrowInvalid as error:
+            if "invalid UTF8" in str(error):
+                row = re.search(r"Row #\d+", str(error))
+                raise _not_utf8(path, row.group().lower() if row else "a row") from None
             if lines.has_quotes:
                 _check_quotes(path, names)  # which may be the cause
             raise
         if lines.has_quotes and not lines.are_rows(n_rows):
             _check_quotes(path, names)
+
+
+def without_missing(column: Any) -> Any:
+    """A column of texts in which all of MISSING are missing."""
+    texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
+    absent = pyarrow.compute.is_in(texts, pyarrow.array(MISSING))
+    found = absent.to_numpy(zero_copy_only=False)
+    return column.mask(found) if found.any() else column
 
 
 def _check_quotes(path: Path, names: Sequence[str]) -> None:

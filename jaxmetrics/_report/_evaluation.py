@@ -39,6 +39,7 @@ class Measure(NamedTuple):
     k: int | None = None
     n_queries: int | None = None  # over which the mean is
     bounds: jm.streaming.Bounds | None = None  # [models], of the exact value
+    scale: str | None = None  # of a partial area
 
     @property
     def by_amount(self) -> bool:
@@ -67,6 +68,14 @@ class Measure(NamedTuple):
         if self.comparison is None or not self.has_intervals.any():
             return None
         return np.asarray(self.comparison.best_set) & self.has_intervals.any(axis=1)
+
+    @property
+    def has_a_best(self) -> bool:
+        """Whether a model can be called the best: not where all are equal, as far as is known."""
+        estimate: Any = self.interval.estimate
+        return len(estimate) > 1 and bool(
+            self.has_intervals.any() or (estimate != estimate[0]).any()
+        )
 
     @property
     def lacks_intervals(self) -> bool:

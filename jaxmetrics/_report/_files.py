@@ -6,8 +6,9 @@ Whether a file is held in memory or not, it is read by the same functions.
 from __future__ import annotations
 
 import difflib
+import re
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,9 @@ from jaxmetrics._report._texts import listed, quoted, shortened
 
 ROWS = 1 << 18  # of a Parquet file at a time
 
+# What a parser says, and the row that it quotes.
+_ROW = re.compile(r"(.*Expected \d+ columns, got \d+: |.*)(.*)")
+
 # A DataFrame of some rows, and the share of the file that is read.
 Read = tuple[Any, float]
 
@@ -29,11 +33,11 @@ class Format(NamedTuple):
     """How the files of a format are read."""
 
     names: Callable[[Path], list[str]]  # of the columns
-    batches: Callable[[Path, list[str]], Iterator[Read]]
+    batches: Callable[[Path, list[str], Collection[str]], Iterator[Read]]  # as batches_of
     n_rows: Callable[[Path], float]  # about
 
 
-def _parquet(path: Path, names: list[str]) -> Iterator[Read]:
+def _parquet(path: Path, names: list[str], _texts: Collection[str]) -> Iterator[Read]:
     # Read-ahead would hold all columns of a row group in memory.
     with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
         done, total = 0, max(file.metadata.num_rows, 1)
@@ -43,7 +47,7 @@ def _parquet(path: Path, names: list[str]) -> Iterator[Read]:
             yield batch.to_pandas(ignore_metadata=True), done / total
 
 
-def _npz(path: Path, names: list[str]) -> Iterator[Read]:
+def _npz(path: Path, names: list[str], _texts: Collection[str]) -> Iterator[Read]:
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in names}
     if len({array.shape for array in arrays.values()}) > 1 or arrays[names[0]].ndim != 1:
@@ -72,13 +76,13 @@ FORMATS = {
 }
 
 
-def batches_of(path: Path, names: Sequence[str]) -> Iterator[Read]:
+def batches_of(path: Path, names: Sequence[str], texts: Collection[str] = ()) -> Iterator[Read]:
     """The named columns in batches; the index counts the rows of the file from 0.
 
     All columns of a CSV file are text, because a type guessed from the first rows may not fit
-    those that follow.
+    those that follow. In `texts`, only its empty cells are missing; in the others "NA" is, too.
     """
-    batches = check_has_columns(path, names).batches(path, list(dict.fromkeys(names)))
+    batches = check_has_columns(path, names).batches(path, list(dict.fromkeys(names)), texts)
     n_rows = 0
     while True:
         where = f"cannot be read further, after row {n_rows:,}" if n_rows else "cannot be read"
@@ -151,4 +155,5 @@ def _parsed(path: Path, parse: Callable[[Path], Any], where: str = "cannot be re
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         if "Empty CSV file" in reason:
             raise InputError(f"{path.name} is empty: write columns of labels and scores") from None
-        raise InputError(f"{path.name} {where}: {shortened(reason, 120)}") from None
+        said, row = _ROW.fullmatch(reason).groups()  # type: ignore[union-attr]  # matches all
+        raise InputError(f"{path.name} {where}: {shortened(said, 120)}{shortened(row)}") from None

@@ -48,11 +48,12 @@ def items_of(
     """The rows of a file in batches, checked so that every metric of all of them is defined."""
     refuse_twice([label, *scores])
     extra = [name for name in (weight, amount, *others) if name is not None]
+    texts = set(others).difference([label, *scores, weight, amount])
     seen: dict[Any, None] = {}
     flags: dict[str, bool] = {}
     n_items = 0
     tell(f"Reading {path.name}", 0.0)
-    for frame, share in batches_of(path, [label, *scores, *extra]):
+    for frame, share in batches_of(path, [label, *scores, *extra], texts):
         labels = labels_of(label, frame[label], positive, seen)
         weights = None if weight is None else nonnegative_of("weight", weight, frame[weight])
         amounts = None

@@ -24,6 +24,7 @@ class Metric(NamedTuple):
       function: the metric of scores and labels, or of a table.
       max_fpr: its highest false positive rate, if it has one.
       compared: whether it compares models.
+      scale: of a partial area, as `jaxmetrics.partial_auc` calls it.
     """
 
     name: str
@@ -31,15 +32,17 @@ class Metric(NamedTuple):
     function: Callable[..., Any]
     max_fpr: float | None = None
     compared: bool = False
+    scale: str | None = None
 
 
 def classification_metrics(max_fpr: float) -> tuple[Metric, ...]:
     """The metrics in the order of columns, with recall also at `FPR_LIMITS`."""
     at = percent(max_fpr)
-    area = partial(jm.partial_auc, max_fpr=max_fpr, scale="mcclish")
+    scale = "mcclish"
+    area = partial(jm.partial_auc, max_fpr=max_fpr, scale=scale)
     return (
         Metric("roc_auc", "AUC", jm.roc_auc, compared=True),
-        Metric("partial_auc", f"Partial\nAUC to\n{at} FPR", area, max_fpr, True),
+        Metric("partial_auc", f"Partial\nAUC to\n{at} FPR", area, max_fpr, True, scale),
         *(
             Metric(
                 "recall_at_fpr",

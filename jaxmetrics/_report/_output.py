@@ -80,6 +80,7 @@ def _estimate(measure: Measure, i: int) -> dict[str, Any]:
     if measure.bounds is not None:
         low, high = measure.bounds
         estimate |= {"certain_low": _number(low[i]), "certain_high": _number(high[i])}
+    estimate |= _scale_of(measure)
     return estimate if measure.n_queries is None else {**estimate, "n_queries": measure.n_queries}
 
 
@@ -89,7 +90,7 @@ def _slices(slices: Slices, names: Sequence[str]) -> dict[str, Any]:
             "n_items": slices.n_items[i],
             "n_positive": slices.n_positive[i],
             "models": {
-                name: {x.name: _of_slice(x.interval, i, j) for x in slices.measures}
+                name: {x.name: _of_slice(x, i, j) for x in slices.measures}
                 for j, name in enumerate(names)
             },
         }
@@ -97,13 +98,19 @@ def _slices(slices: Slices, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _of_slice(interval: jm.Interval, i: int, j: int) -> dict[str, Any]:
+def _of_slice(measure: Measure, i: int, j: int) -> dict[str, Any]:
+    interval = measure.interval
     return {
         "value": _number(interval.estimate[i, j]),
         "simultaneous_low": _number(interval.low[i, j]),
         "simultaneous_high": _number(interval.high[i, j]),
         "method": interval.method,
+        **_scale_of(measure),
     }
+
+
+def _scale_of(measure: Measure) -> dict[str, str]:
+    return {} if measure.scale is None else {"scale": measure.scale}
 
 
 def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]:
@@ -136,6 +143,7 @@ def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]
             "p_value": None if best_set is None else _number(comparison.chi2_p_value),
         },
         "differences": differences,
+        **_scale_of(measure),
     }
 
 
@@ -162,7 +170,7 @@ def frame_of(evaluation: Evaluation) -> Any:
                     **metric,
                     "slice": f"{part.column} = {value}",
                     "model": name,
-                    **_of_slice(measure.interval, i, j),
+                    **_of_slice(measure, i, j),
                 }
                 for i, value in enumerate(part.values)
                 for j, name in enumerate(evaluation.names)

@@ -39,7 +39,7 @@ def queries_of_file(
     names = [group, label, *scores]
     frames = []
     tell(f"Reading {path.name}", 0.0)
-    for frame, share in batches_of(path, names):
+    for frame, share in batches_of(path, names, (group,)):
         frames.append(frame)
         tell(f"Reading {path.name}: {frame.index.stop:,} rows", share)
     columns = {name: joined([frame[name] for frame in frames]) for name in names}

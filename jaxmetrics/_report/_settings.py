@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import click
 
+from jaxmetrics._base.checks.options import MOST_COST
 from jaxmetrics._report._texts import shortened
 
 # Called with the work in progress and, if known, the share that is done.
@@ -14,8 +15,6 @@ Tell = Callable[..., None]
 
 # More resamples take hours, and no digit that a report shows depends on them.
 MOST_RESAMPLES = 1_000_000
-# The sum of more could be infinite.
-MOST_COST = 1e200
 
 WITH_GROUP = {
     "positive": "--positive cannot be used with --group, where labels are grades: leave it out and "

@@ -108,7 +108,7 @@ def slices_of(
     counts = [np.bincount(column.codes[some], minlength=n) for some in (slice(None), labels)]
     n_items, n_positive = (tuple(int(x) for x in count) for count in counts)
     measures = tuple(
-        Measure(x.name, x.heading, interval, max_fpr=x.max_fpr)
+        Measure(x.name, x.heading, interval, max_fpr=x.max_fpr, scale=x.scale)
         for x, interval in zip(_metrics(settings), intervals, strict=True)
     )
     return Slices(column.name, column.values, n_items, n_positive, measures)

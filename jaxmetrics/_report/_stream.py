@@ -124,11 +124,11 @@ def _evaluation(
     drawings: tuple[Drawing, ...] = ()
     metrics = classification_metrics(settings.max_fpr)
     with jax.enable_x64(True):
-        for i, (name, heading, metric, limit, _) in enumerate(metrics):
-            tell(f"Evaluating: {name.replace('_', ' ')}", i / len(metrics))
-            bounds = jm.streaming.bounds(metric, state, bins=bins)
+        for i, x in enumerate(metrics):
+            tell(f"Evaluating: {x.name.replace('_', ' ')}", i / len(metrics))
+            bounds = jm.streaming.bounds(x.function, state, bins=bins)
             interval = jm.streaming.interval(
-                metric,
+                x.function,
                 state,
                 bins=bins,
                 confidence_level=settings.confidence_level,
@@ -136,7 +136,9 @@ def _evaluation(
                 n_resamples=settings.n_resamples,
             )
             interval, bounds = jax.tree.map(np.asarray, (interval, bounds))
-            measures.append(Measure(name, heading, interval, None, limit, bounds=bounds))
+            measures.append(
+                Measure(x.name, x.heading, interval, None, x.max_fpr, None, None, bounds, x.scale)
+            )
         if with_figures:
             table = jm.streaming.table(state, bins=bins)
             facts = {**facts, "least_cost": least_cost(table, names, settings)}
@@ -151,7 +153,7 @@ def _evaluation(
             "fp_cost": settings.fp_cost,
             "fn_cost": settings.fn_cost,
         },
-        ("max_fpr",),
+        ("max_fpr", "scale"),
         f"{Path(facts['file']).name}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "
         f"({percent(n_positive / n_items)}), read in batches",
         f"; below them, guaranteed bounds of the exact value{ABOUT}",

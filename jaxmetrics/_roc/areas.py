@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.numerics import as_constant, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics._roc.metric import library_metric
+from jaxmetrics._roc.metric import placement_metric
+from jaxmetrics._roc.placements import Placements
 from jaxmetrics._roc.table import ScoreTable, evaluate
 
 
-@partial(library_metric, smooth=True, of_roc_curve=True)
-def roc_auc(table: ScoreTable) -> Array:
+@partial(placement_metric, smooth=True, of_roc_curve=True)
+def roc_auc(placed: Placements) -> Array:
     """The area under the ROC curve: the probability that a positive outranks a negative.
 
     AUC = sum_ij w_i w_j ([s_i > s_j] + [s_i = s_j] / 2) / (W1 W0), where i runs over positives
@@ -46,15 +46,16 @@ def roc_auc(table: ScoreTable) -> Array:
     Reference: J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver
     operating characteristic (ROC) curve", Radiology 143, 1982.
     """
-    (positives,), (negatives,) = map(numerics.near_one, table[1:])
-    tps = numerics.running_sum(positives)
-    outranked = jnp.sum(negatives * (tps - positives.astype(jnp.float64) / 2))
-    return outranked / (tps[-1] * jnp.sum(negatives))
+    placed = placed.near_one()
+    twice = 2 * placed.total_negatives
+    outranked = placed.total(twice - placed.above - placed.not_below)
+    area: Array = outranked / (twice * placed.total_positives)
+    return area
 
 
-@partial(library_metric, smooth=True, of_roc_curve=True)
+@partial(placement_metric, smooth=True, of_roc_curve=True)
 def partial_auc(
-    table: ScoreTable,
+    placed: Placements,
     *,
     max_fpr: ArrayLike = 1.0,
     min_fpr: ArrayLike = 0.0,
@@ -100,15 +101,42 @@ def partial_auc(
     1989; H. Yang et al., "Two-way partial AUC and its properties", Statistical Methods in Medical
     Research 28, 2019.
     """
-    max_fpr, min_fpr, min_tpr = map(jnp.asarray, (max_fpr, min_fpr, min_tpr))
-    curve = _Steps.of(table)
-    n_negative, n_positive = (x[-1].astype(jnp.float64) for x in (curve.fps, curve.tps))
-    low, high = in_counts(min_fpr, n_negative), in_counts(max_fpr, n_negative)
-    floor = in_counts(min_tpr, n_positive)
-    entry = curve.abscissa(floor)  # left of it the curve is below the floor
-    low, high = jnp.maximum(low, entry), jnp.maximum(high, entry)
-    counts = curve.area(high) - curve.area(low) - floor * (high - low)
-    return scaled(counts / (n_negative * n_positive), max_fpr, min_fpr, min_tpr, scale)
+    library, placed = placed.library, placed.near_one()
+    n_negative, n_positive = placed.total_negatives, placed.total_positives
+    from_left, from_floor = not _is_zero(min_fpr), not _is_zero(min_tpr)
+    max_fpr, min_fpr, min_tpr = map(library.asarray, (max_fpr, min_fpr, min_tpr))
+    head = placed.head(max_fpr)
+    above, not_below = head.above, head.not_below
+    share: Any = 1.0
+    if from_floor:  # a tie counts from where it rises above the floor
+        floor = in_counts(min_tpr, n_positive)[..., None]
+        rise, top = head.positives_not_below - head.positives_above, head.positives_not_below
+        share = divide(library.clip(top - floor, 0, rise), rise, top > floor)
+        above = not_below - (not_below - above) * share
+    widths = _area_left_of(in_counts(max_fpr, n_negative)[..., None], above, not_below)
+    if from_left:
+        low = in_counts(min_fpr, n_negative)[..., None]
+        widths = widths - _area_left_of(low, above, not_below)
+    raw = head.total(share * widths) / (n_negative * n_positive)
+    return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
+
+
+def _is_zero(limit: ArrayLike) -> bool:
+    """Whether a limit is a constant 0, and need not be computed with."""
+    return isinstance(limit, float) and limit == 0
+
+
+def _area_left_of(limit: Array, above: Array, not_below: Array) -> Array:
+    """The area to the right of a ROC curve's rise by 1, left of a limit of false positives.
+
+    It rises along a straight line from `above` to `not_below`. Where it is upright and at the
+    limit, the derivative is that of the middle.
+    """
+    library = namespace(limit, above)
+    whole = library.maximum(limit - (above + not_below) / 2, 0)
+    cut = divide(library.maximum(limit - above, 0) ** 2, 2 * (not_below - above), 0.0)
+    area: Array = library.where(not_below <= limit, whole, cut)
+    return area
 
 
 def scaled(raw: Array, max_fpr: Array, min_fpr: Array, min_tpr: Array, scale: str) -> Array:
@@ -124,67 +152,20 @@ def scaled(raw: Array, max_fpr: Array, min_fpr: Array, min_tpr: Array, scale: st
 
 def _above(fpr: Array, min_tpr: Array) -> Array:
     """The height of the diagonal of chance above `min_tpr`."""
-    return jnp.maximum(fpr - min_tpr, 0)
-
-
-class _Steps(NamedTuple):
-    """A ROC curve in counts: row r of a table goes right by `widths[r]` and up by `rises[r]`."""
-
-    widths: Array
-    rises: Array
-    fps: Array  # at the end of each row; integers, if the counts are, to save memory
-    tps: Array
-    doubled_areas: Array  # under the curve up to the end of each row; integers, if the counts are
-
-    @classmethod
-    def of(cls, table: ScoreTable) -> _Steps:
-        (rises,), (widths,) = map(numerics.near_one, table[1:])
-        fps, tps = numerics.running_total(widths), numerics.running_total(rises)
-        # Doubled, not divided by 2: JAX divides 32-bit integers in single precision.
-        wide = jnp.float64 if numerics.is_inexact(widths) else jnp.int64
-        doubled = widths.astype(wide) * (2 * tps.astype(wide) - rises)
-        return cls(widths, rises, fps, tps, jnp.cumsum(doubled))
-
-    def area(self, x: Array) -> Array:
-        """The area left of x. At a vertical step, its derivative is the height of the middle."""
-
-        def within(row: Array) -> Array:
-            width, rise, fp, tp = self._at(row)
-            inside = x - (fp - width)
-            height = tp - rise + numerics.divide(inside, width, 0.0) * rise / 2
-            doubled = self.doubled_areas[row].astype(jnp.float64)
-            return doubled / 2 - width * (tp - rise / 2) + inside * height
-
-        before = jnp.searchsorted(self.fps, _like(self.fps, jnp.ceil, x), side="left")
-        after = jnp.searchsorted(self.fps, _like(self.fps, jnp.floor, x), side="right")
-        return (within(before) + within(jnp.minimum(after, len(self.fps) - 1))) / 2
-
-    def abscissa(self, y: Array) -> Array:
-        """The count of false positives at which the curve reaches y."""
-        row = jnp.searchsorted(self.tps, _like(self.tps, jnp.ceil, y), side="left")
-        width, rise, fp, tp = self._at(row)
-        return fp - width + numerics.divide(y - (tp - rise), rise, 0.0) * width
-
-    def _at(self, row: Array) -> list[Array]:
-        return [column[row].astype(jnp.float64) for column in self[:4]]
-
-
-def _like(counts: Array, rounding: Callable[[Array], Array], x: Array) -> Array:
-    """x, rounded to a whole number if the counts that it is compared with are integers."""
-    whole = jnp.issubdtype(counts.dtype, jnp.integer)
-    return rounding(x).astype(counts.dtype) if whole else x
+    height: Array = namespace(fpr, min_tpr).maximum(fpr - min_tpr, 0)
+    return height
 
 
 def in_counts(limit: Array, total: Array) -> Array:
     """A limit of a rate as a count: whole if a whole number over the total equals the limit."""
-    counts = limit * total
-    whole = jnp.round(counts)
+    counts, library = limit * total, namespace(limit, total)
+    whole = library.round(counts)
     equal = (whole / total).astype(limit.dtype) == limit
-    return counts + lax.stop_gradient(jnp.where(equal, whole - counts, 0))
+    return counts + as_constant(library.where(equal, whole - counts, 0))  # type: ignore[no-any-return]
 
 
-@partial(library_metric, smooth=True)
-def average_precision(table: ScoreTable) -> Array:
+@partial(placement_metric, smooth=True)
+def average_precision(placed: Placements) -> Array:
     """Average precision: the mean over the positives of the precision at each positive.
 
     AP = sum_k (R_k - R_(k-1)) P_k, with recall R_k and precision P_k at the k-th highest distinct
@@ -214,11 +195,10 @@ def average_precision(table: ScoreTable) -> Array:
     Reference: J. Davis and M. Goadrich, "The relationship between precision-recall and ROC
     curves", ICML 2006.
     """
-    # Near 1 for the sake of the derivative, which squares the counts.
-    positives, negatives = numerics.near_one(table.positives, table.negatives)
-    tps, fps = numerics.running_sum(positives), numerics.running_sum(negatives)
-    precision = numerics.divide(tps, tps + fps, 0.0)
-    return numerics.divide(jnp.sum(positives * precision), tps[-1], 0.0)
+    placed = placed.near_one(together=True)
+    tps = placed.positives_not_below
+    precision = divide(tps, tps + placed.not_below, 0.0)
+    return divide(placed.total(precision), placed.total_positives, 0.0)
 
 
 def roc_auc_sampled(

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, nan_as_value, ordinary_promotion
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
-from jaxmetrics._roc.metric import check_metric, evaluate_chosen
+from jaxmetrics._roc.record import check_metric, evaluate_chosen
 
 ClassMetric = Callable[..., Any]
 

@@ -1,118 +1,20 @@
-"""Metric, the record of a metric, and how a function of a score table becomes a metric."""
+"""How a function of a score table, or of placements, becomes a metric."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Concatenate, NamedTuple, Protocol, TypeAlias, TypeVar, overload
-
-import jax
-import jax.numpy as jnp
-import numpy as np
+from typing import Any, Concatenate, Protocol, TypeVar, overload
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.types import ArrayLike, P, R_co
+from jaxmetrics._roc.placements import OfPlacements, Placements
+from jaxmetrics._roc.record import Metric, OfDoubles, Options, never
 from jaxmetrics._roc.reported import Decision, no_decision
-from jaxmetrics._roc.table import ScoreTable, evaluate, static_options
+from jaxmetrics._roc.table import ScoreTable
 
 R = TypeVar("R")
-Options: TypeAlias = dict[str, Any]
-# A metric, a functools.partial of one, or a plain function of a ScoreTable.
-MetricLike: TypeAlias = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """The record of a metric: all that other packages need to know of it. Hashable.
-
-    Attributes:
-      name: its name in errors.
-      function: returns its value from a ScoreTable `[rows]`, in double precision, and options.
-      settings: returns all options, checked, from those that are given.
-      smooth: whether the gradient with respect to weights is its influence function.
-      of_roc_curve: whether it depends on the ROC curve alone, as a set of points.
-      amounts: whether it takes `amounts`.
-      decision: returns, from the options, for which decision its value is the threshold.
-    """
-
-    name: str
-    function: Callable[..., Any]
-    settings: Callable[[Options], Options] = dict
-    smooth: bool = False
-    of_roc_curve: bool = False
-    amounts: bool = False
-    decision: Decision = no_decision
-
-
-class Chosen(NamedTuple):
-    """A metric with those of its options that are compile-time constants. Hashable.
-
-    Attributes:
-      metric: its record.
-      constants: names and values of these options, in order of name.
-    """
-
-    metric: Metric
-    constants: tuple[tuple[str, Any], ...]
-
-    def options(self, arrays: Options) -> Options:
-        """All options: the constants and the `arrays`."""
-        return {**arrays, **dict(self.constants)}
-
-    def value(self, table: ScoreTable, arrays: Options) -> Any:
-        """The value of one table, in double precision."""
-        return self.metric.function(table, **self.options(arrays))
-
-    def evaluated(self, source: Any, arrays: Options) -> Any:
-        """The value of each table of a batch, from Items or a ScoreTable."""
-        record = self.metric
-        return evaluate(record.function, source, self.options(arrays), record.decision)
-
-    def refuse_tree(self, arrays: Options, n_rows: int) -> None:
-        """Refuse a metric whose value is not one array, before any work."""
-        if not isinstance(self._result(arrays, n_rows), jax.ShapeDtypeStruct):
-            self._refuse_results()
-
-    def _refuse_results(self) -> None:
-        raise TypeError(
-            f"{self.metric.name} has several results where one is needed: leave return_threshold "
-            "out, or write a function of a table that returns one of them"
-        )
-
-    def size(self, arrays: Options, n_rows: int) -> int:
-        """How many numbers the value of one table holds."""
-        return sum(x.size for x in jax.tree.leaves(self._result(arrays, n_rows)))
-
-    def refuse_several(self, arrays: Options, n_rows: int) -> None:
-        """Refuse a metric with several values per table, before any work."""
-        self.refuse_shapes(self._result(arrays, n_rows))
-
-    def _result(self, arrays: Options, n_rows: int) -> Any:
-        given = tuple(sorted((k, x.shape, np.dtype(x.dtype)) for k, x in arrays.items()))
-        return _result_of(self, given, max(n_rows, 1))
-
-    def refuse_shapes(self, result: Any) -> None:
-        """Refuse a result of one table that is not a single number."""
-        shapes = [list(x.shape) for x in jax.tree.leaves(result)]
-        if len(shapes) > 1:
-            self._refuse_results()
-        if shapes != [[]]:
-            raise ValueError(
-                f"{self.metric.name} must have one value per table, got arrays of shape "
-                f"{', '.join(map(str, shapes))}: take one limit at a time, or write bootstrap(...)"
-            )
-
-
-@functools.lru_cache(maxsize=256)
-def _result_of(chosen: Chosen, arrays: tuple[tuple[str, Any, Any], ...], n_rows: int) -> Any:
-    """The shapes of the value of a table of `n_rows` rows."""
-    with double_precision():
-        column: Any = jax.ShapeDtypeStruct((n_rows,), jnp.float64)
-        given = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype in arrays}
-        return jax.eval_shape(chosen.value, ScoreTable(column, column, column), given)
 
 
 class TableMetric(Protocol[P, R_co]):
@@ -152,19 +54,6 @@ class TableMetric(Protocol[P, R_co]):
     def __call__(
         self, scores: ArrayLike, labels: ArrayLike, *, amounts: ArrayLike, **options: Any
     ) -> R_co: ...
-
-
-@dataclass(frozen=True)
-class _OfDoubles:
-    """A user's function, called with counts in float64, so its sums and products cannot overflow.
-
-    The library's own functions take integer counts as they are.
-    """
-
-    function: Callable[..., Any]
-
-    def __call__(self, table: ScoreTable, **options: Any) -> Any:
-        return self.function(ScoreTable(*(x.astype(jnp.float64) for x in table)), **options)
 
 
 @overload
@@ -252,7 +141,7 @@ def table_metric(
         raise TypeError(f"table_metric takes a function of a ScoreTable, got {given}")
     return _metric(
         function,
-        _OfDoubles(function),
+        OfDoubles(function),
         check,
         amounts=amounts,
         smooth=smooth,
@@ -281,6 +170,28 @@ def library_metric(
     return metric
 
 
+def placement_metric(
+    function: Callable[Concatenate[Placements, P], R],
+    *,
+    amounts: bool = False,
+    smooth: bool = False,
+    of_roc_curve: bool = False,
+    selects: Callable[..., bool] = never,
+) -> TableMetric[P, R]:
+    """`library_metric` of a function of placements."""
+    metric: TableMetric[P, R] = _metric(
+        function,
+        OfPlacements(function),
+        checks.check_options,
+        amounts=amounts,
+        smooth=smooth,
+        of_roc_curve=of_roc_curve,
+        of_placements=function,
+        selects=selects,
+    )
+    return metric
+
+
 def _metric(
     function: Callable[..., Any],
     evaluated: Callable[..., Any],
@@ -290,6 +201,8 @@ def _metric(
     smooth: bool,
     of_roc_curve: bool,
     decision: Decision = no_decision,
+    of_placements: Callable[..., Any] | None = None,
+    selects: Callable[..., bool] = never,
 ) -> Any:
     per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
     options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item)
@@ -297,7 +210,17 @@ def _metric(
     def settings(given: Options) -> Options:
         return check(options.filled(given))
 
-    record = Metric(function.__name__, evaluated, settings, smooth, of_roc_curve, amounts, decision)
+    record = Metric(
+        name=function.__name__,
+        function=evaluated,
+        settings=settings,
+        smooth=smooth,
+        of_roc_curve=of_roc_curve,
+        amounts=amounts,
+        decision=decision,
+        of_placements=of_placements,
+        selects=selects,
+    )
 
     @functools.wraps(function)
     def metric(
@@ -311,86 +234,14 @@ def _metric(
         per_item = (weights, where, given.pop("amounts", None) if amounts else None)
         chosen = settings(given)
         if not isinstance(scores, ScoreTable):
-            items = checks.check_items(scores, labels, *per_item)
-            return evaluate(evaluated, items, chosen, decision)
+            return record.evaluated(checks.check_items(scores, labels, *per_item), chosen)
         if any(x is not None for x in (labels, *per_item)):
             raise TypeError(
                 "a ScoreTable already holds labels and weights: pass it alone, "
                 "or build it with score_table(scores, labels, weights=..., where=...)"
             )
-        return evaluate(evaluated, scores, chosen, decision)
+        return record.evaluated(scores, chosen)
 
     public: Any = metric
     public.record, public.__signature__ = record, options.signature
     return public
-
-
-def record_of(metric: MetricLike) -> Metric:
-    """The record of a metric, of a partial of one, or of a plain function of a table.
-
-    Of the last nothing is claimed. Two records of one function are equal.
-    """
-    function, options = _unwrapped(metric)
-    found = getattr(function, "record", None)
-    if isinstance(found, Metric):
-        return found
-    name = getattr(function, "__name__", repr(function))
-    _refuse_other_arguments(name, function, options)
-    return Metric(name, _OfDoubles(function))
-
-
-def _refuse_other_arguments(name: str, function: Callable[..., Any], options: Options) -> None:
-    """Refuse a function that needs more than a table, such as a metric of ranked lists."""
-    code = getattr(function, "__code__", None)
-    if code is None or hasattr(function, "__self__"):
-        return
-    n_needed = code.co_argcount - len(getattr(function, "__defaults__", None) or ())
-    others = [x for x in code.co_varnames[1:n_needed] if x not in options]
-    if others:
-        raise TypeError(
-            f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}: if it "
-            "has a value for each list or item, write bootstrap_mean(values, key=key), with values "
-            "[..., lists]; of values [models, lists], differences of replicates compare the models"
-        )
-
-
-def choose(metric: MetricLike) -> tuple[Chosen, Options]:
-    """The metric and the options that `metric` stands for; options that are arrays apart.
-
-    Partials are taken apart, so that two with the same content share one compiled program.
-    """
-    record, (_, options) = record_of(metric), _unwrapped(metric)
-    constants, arrays = static_options(record.settings(options))
-    return Chosen(record, constants), arrays
-
-
-def _unwrapped(metric: MetricLike) -> tuple[Callable[..., Any], Options]:
-    """The function within partials, and the keywords that they fix."""
-    options: Options = {}
-    while isinstance(metric, functools.partial):
-        if metric.args:
-            raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
-        options = {**metric.keywords, **options}
-        metric = metric.func
-    check_metric(metric)
-    return metric, options
-
-
-def check_metric(metric: MetricLike) -> None:
-    """Refuse anything but a function."""
-    if isinstance(metric, str):
-        raise TypeError(
-            f"metric must be a function, got {checks.brief(metric)}: write jaxmetrics.{metric[:40]}"
-            " without quotes"
-        )
-    if not callable(metric):
-        raise TypeError(
-            f"metric must be a function of a ScoreTable, got {checks.brief(metric)}: write "
-            "jaxmetrics.roc_auc, or functools.partial(jaxmetrics.partial_auc, max_fpr=0.1)"
-        )
-
-
-def evaluate_chosen(metric: MetricLike, source: Any) -> Any:
-    """The value of a metric, or of a partial of one, for Items or a ScoreTable."""
-    chosen, arrays = choose(metric)
-    return chosen.evaluated(source, arrays)

@@ -209,7 +209,7 @@ def evaluate(
     """
     static, arrays = static_options(options)
     dtype = numerics.default_float()
-    prepared = _prepared(source) if isinstance(source, Items) else source
+    prepared = _prepared(source) if isinstance(source, Items) else jax.tree.map(checks.own, source)
     with double_precision():
         values, unlike = _evaluate((prepared, arrays), function, static, decision, dtype)
     warn_if(unlike, dtype)

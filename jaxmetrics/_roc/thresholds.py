@@ -5,20 +5,28 @@ from __future__ import annotations
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
 
-from jaxmetrics._base import numerics
-from jaxmetrics._base.numerics import rates, slack
+from jaxmetrics._base.numerics import divide, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.curves import OperatingPoints, operating_points
-from jaxmetrics._roc.metric import library_metric
+from jaxmetrics._roc.metric import library_metric, placement_metric
+from jaxmetrics._roc.placements import Placements, last_within
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.reported import ABOVE, AT_LEAST
 from jaxmetrics._roc.table import ScoreTable
 
+_FEW = 4  # limits for which selections within a program take less time than the sort
 
-@partial(library_metric, amounts=True)
+
+def _selects(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> bool:
+    """Whether one threshold for each of few limits decides; many limits share one sort."""
+    return method != "linear" and np.size(max_fpr) <= _FEW
+
+
+@partial(placement_metric, amounts=True, selects=_selects)
 def recall_at_fpr(
-    table: ScoreTable,
+    placed: Placements,
     *,
     max_fpr: ArrayLike,
     method: str = "step",
@@ -64,20 +72,26 @@ def recall_at_fpr(
     Prediction", 2003, section 4.2; R. J. Hyndman and Y. Fan, "Sample quantiles in statistical
     packages", The American Statistician 50, 1996.
     """
-    points = operating_points(table)
-    tpr = rates(points.tps, points.tps[-1])
-    defined = (points.fps[-1] > 0) & ~jnp.isnan(max_fpr)
+    library, max_fpr = placed.library, placed.library.asarray(max_fpr)
     if method == "quantile":
-        flagged = jnp.searchsorted(
-            -points.thresholds[1:], -_quantile(table, max_fpr, quantile_method), side="left"
-        )
-        return jnp.where(defined, tpr[flagged], jnp.nan)
-    if method == "linear":
-        last, weight = _bracket(points, max_fpr, slack(table.negatives))
-        beyond = tpr[jnp.minimum(last + 1, len(tpr) - 1)]
-        return jnp.where(defined, tpr[last] + weight * (beyond - tpr[last]), jnp.nan)
-    last = _last_within(points, max_fpr, slack(table.negatives))
-    return jnp.where(defined, tpr[last], jnp.nan)
+        caught = placed.caught_above_quantile(_level(max_fpr), quantile_method)
+    elif method == "linear":
+        caught = _caught_between(placed.head(max_fpr), max_fpr)
+    else:
+        caught = placed.caught(max_fpr)
+    defined = (placed.total_negatives > 0) & ~library.isnan(max_fpr)
+    recall: Array = library.where(defined, rates(caught, placed.total_positives), library.nan)
+    return recall
+
+
+def _caught_between(placed: Placements, max_fpr: Array) -> Array:
+    """The weight of the positives left of `max_fpr`, where the curve has straight lines."""
+    fpr, before = (rates(x, placed.total_negatives) for x in (placed.not_below, placed.above))
+    limit = max_fpr[..., None]
+    within = fpr.astype(limit.dtype) <= limit * (1 + placed.slack)
+    share = placed.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
+    caught: Array = placed.total(placed.library.where(within, 1, share))
+    return caught
 
 
 def _decision(*, method: str, **_: ArrayLike) -> str | None:
@@ -133,7 +147,8 @@ def threshold_at_fpr(
     Statistician 50, 1996.
     """
     if method == "quantile":
-        return _quantile(table, max_fpr, quantile_method)
+        levels = _level(jnp.asarray(max_fpr))
+        return weighted_quantile(table.thresholds, table.negatives, levels, quantile_method)
     points = operating_points(table)
     defined = (points.fps[-1] > 0) & (points.tps[-1] > 0) & ~jnp.isnan(max_fpr)
     if method == "linear":
@@ -144,38 +159,19 @@ def threshold_at_fpr(
         on_the_way = (weight > 0) & (here < jnp.inf)
         between = jnp.where(on_the_way, here + weight * (after - here), here)
         return jnp.where(defined, between, jnp.nan)
-    caught = points.tps[_last_within(points, max_fpr, slack(table.negatives))]
+    caught = points.tps[last_within(points.fps, max_fpr, slack(table.negatives))]
     first = jnp.searchsorted(points.tps, caught, side="left")
     return jnp.where(defined, points.thresholds[first], jnp.nan)
 
 
-def _last_within(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> Array:
-    """The index of the last point whose FPR is at most the limit, for each limit."""
-    limit = jnp.asarray(max_fpr) * (1 + slack)
-    fpr = rates(points.fps, points.fps[-1]).astype(limit.dtype)
-    return jnp.searchsorted(fpr, limit, side="right") - 1
-
-
-def most_within(limit: Array, total: Array, slack: float) -> Array:
-    """The largest count whose rate is at most the limit, compared as in `_last_within`."""
-    if slack:
-        return limit * (1 + slack) * total
-    nearest = jnp.round(limit * total)
-    most = nearest - 1
-    for count in (nearest, nearest + 1):
-        most = jnp.where(rates(count, total).astype(limit.dtype) <= limit, count, most)
-    return jnp.where(jnp.isnan(limit), jnp.nan, most)
-
-
 def _bracket(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> tuple[Array, Array]:
     """The last point within the limit, and where the limit is from it, 0, to the next, 1."""
-    last = _last_within(points, max_fpr, slack)
+    last = last_within(points.fps, max_fpr, slack)
     fpr = rates(points.fps, points.fps[-1])
     step = fpr[jnp.minimum(last + 1, len(fpr) - 1)] - fpr[last]
-    return last, jnp.clip(numerics.divide(max_fpr - fpr[last], step, 0.0), 0, 1)
+    return last, jnp.clip(divide(max_fpr - fpr[last], step, 0.0), 0, 1)
 
 
-def _quantile(table: ScoreTable, max_fpr: ArrayLike, method: str) -> Array:
-    return weighted_quantile(
-        table.thresholds, table.negatives, 1 - jnp.asarray(max_fpr, jnp.float64), method
-    )
+def _level(max_fpr: Array) -> Array:
+    """The level of the quantile of the negatives that so many of them exceed."""
+    return 1 - max_fpr.astype(jnp.float64)

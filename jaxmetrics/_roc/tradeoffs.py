@@ -13,7 +13,8 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.numerics import rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
-from jaxmetrics._roc.metric import Metric, library_metric
+from jaxmetrics._roc.metric import library_metric
+from jaxmetrics._roc.record import Metric
 from jaxmetrics._roc.reported import AT_LEAST
 from jaxmetrics._roc.table import ScoreTable
 

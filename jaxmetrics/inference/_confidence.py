@@ -13,7 +13,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.metric import MetricLike, Options, choose, record_of
+from jaxmetrics._roc.record import MetricLike, Options, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
     BootstrapResult,
     check_amounts,

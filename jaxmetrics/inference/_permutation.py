@@ -13,8 +13,8 @@ import numpy as np
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.metric import MetricLike, choose, evaluate_chosen
 from jaxmetrics._roc.order import in_order, starts
+from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
 from jaxmetrics.inference._influence.variance import as_default
@@ -97,8 +97,8 @@ def permutation_test(
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     flat = items._replace(
-        labels=jnp.asarray(items.labels).reshape(-1),
-        where=None if items.where is None else jnp.asarray(items.where).reshape(-1),
+        labels=items.labels.reshape(-1),
+        where=None if items.where is None else items.where.reshape(-1),
     )
     ranks = _ranks(flat)
     estimate = evaluate_chosen(metric, items)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics._roc.metric import MetricLike, choose, record_of
+from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.variance import (

@@ -58,6 +58,7 @@ Step = Callable[..., tuple[Array, Array]]
 def empty_slots(n_slots: int) -> Array:
     """`[n_slots]`, which no batch has visited."""
     checks.check_count("n_slots", n_slots)
+    checks.check_fits("n_slots", n_slots, n_slots // 2, "count the slots from 0")
     return jnp.full(n_slots, EMPTY, numerics.default_float())
 
 

@@ -324,7 +324,7 @@ def _across(side: Side, blocks: _Blocks) -> Array:
 
     reached = (number == jnp.roll(last, 1)[:, None]).at[0].set(False)
     distance = jnp.where(reached, place - jnp.roll(end, 1)[:, None], 0)
-    total = jnp.zeros(())
+    total = jnp.zeros((), place.dtype)
     if side.powers:
         moments = _moved_moments(moments[..., None, :], distance)
         total = _contract("...d,d->...", moments, np.asarray(side.powers, place.dtype))

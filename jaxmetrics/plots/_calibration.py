@@ -15,13 +15,13 @@ from jaxmetrics.plots._inputs import check_rows, models
 from jaxmetrics.plots._style import (
     GREY,
     MARKERS,
+    axes_of,
     bars,
     finish_axes,
     height_for,
     lines,
     look,
     n_distinct,
-    new_axes,
 )
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def calibration(
     learning", ICML 2005.
     """
     checks.check_count("n_bins", n_bins)
+    checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=10")  # ends, and three sums
     checks.check_choice("strategy", strategy, ("quantile", "uniform"))
     level = checks.check_level(confidence_level)
     scores, names = models(scores, names, {"labels": labels, "weights": weights, "where": where})
@@ -102,7 +103,7 @@ def calibration(
     check_rows(len(found), names)
     shares, draws = (np.stack([getattr(x, field) for x in found]) for field in ("share", "draws"))
     low, high = (np.asarray(x) for x in _wilson_limits(shares, draws, level))
-    ax = new_axes(height_for(names)) if ax is None else ax
+    ax = axes_of(ax, height_for(names))
     for i, (model, style) in enumerate(zip(found, lines(names, _means(found)), strict=True)):
         held = ~np.isnan(model.share)
         x, y = model.mean[held], model.share[held]

@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import finish_axes, height_for, lines, n_distinct, new_axes
+from jaxmetrics.plots._style import axes_of, finish_axes, height_for, lines, n_distinct
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ def cost(
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items), names)
-    ax = new_axes(height_for(names)) if ax is None else ax
+    ax = axes_of(ax, height_for(names))
     for i, (curve, style) in enumerate(zip(curves, lines(names, _cheapest(curves)), strict=True)):
         thresholds = _on_axis(np.asarray(curve.thresholds))
         # A threshold's cost holds down to the next lower score.

@@ -14,12 +14,12 @@ from jaxmetrics.plots._inputs import names_of
 from jaxmetrics.plots._style import (
     GREY,
     HATCHES,
+    axes_of,
     bars,
     coloured,
     finish_axes,
     level_text,
     mark_missing,
-    new_axes,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def deciles(
         height = _by_model(values)
         low = high = height
     names = names_of("model", names, len(height))
-    ax = new_axes() if ax is None else ax
+    ax = axes_of(ax)
     width = ROOM / len(height)
     # The axis is inverted: decile 10 is on the left, and so is the first model of each decile.
     at = np.arange(1, 11) + (ROOM - width) / 2 - width * np.arange(len(height))[:, None]

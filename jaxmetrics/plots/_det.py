@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import GREY, finish_axes, height_for, lines, new_axes
+from jaxmetrics.plots._style import GREY, axes_of, finish_axes, height_for, lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def det(
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     curves = each(jm.det_curve(scores, **items), names)
-    ax = new_axes(height_for(names)) if ax is None else ax
+    ax = axes_of(ax, height_for(names))
     ax.set_xscale("function", functions=(_deviate, _rate))
     ax.set_yscale("function", functions=(_deviate, _rate))
     # Linear in rates, as is the ROC curve between its points.

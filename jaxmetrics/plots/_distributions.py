@@ -12,7 +12,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics.plots._inputs import check_rows, models_or_table, names_of
-from jaxmetrics.plots._style import COLOURS, HATCHES, finish_axes, legend_text, look, new_axes
+from jaxmetrics.plots._style import COLOURS, HATCHES, axes_of, finish_axes, legend_text, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +62,7 @@ def score_distributions(
     from matplotlib.colors import to_rgba
 
     checks.check_count("n_bins", n_bins)
+    checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=40")  # ends, and two counts
     names = names_of("class", names, 2)
     items = {"labels": labels, "weights": weights, "where": where}
     source, models = models_or_table(scores, None, items)
@@ -75,7 +76,7 @@ def score_distributions(
     thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
     there = thresholds[positives + negatives > 0]
     edges = _edges(there[np.isfinite(there)], n_bins)
-    ax = new_axes() if ax is None else ax
+    ax = axes_of(ax)
     for i, (name, weight) in enumerate(zip(names, (negatives, positives), strict=True)):
         held = weight > 0
         with np.errstate(invalid="ignore"):  # without items of the class, NaN

@@ -14,12 +14,12 @@ from jaxmetrics.plots._style import (
     COLOURS,
     GREY,
     MARKERS,
+    axes_of,
     bars,
     coloured,
     finish_axes,
     level_text,
     mark_missing,
-    new_axes,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def forest(
     names = names_of("model", names, n_models)
     called = names_of("metric", metrics, n_metrics)
     members = None if best_set is None else _members(best_set, values.shape[1:])
-    ax = new_axes(1.2 + 0.24 * n_models * (1 + n_metrics) / 2) if ax is None else ax
+    ax = axes_of(ax, 1.2 + 0.24 * n_models * (1 + n_metrics) / 2)
     steps = ROOM * ((np.arange(n_metrics) + 0.5) / n_metrics - 0.5)
     for j, (colour, label) in enumerate(coloured(called, "metrics")):
         marker = MARKERS[(j + j // len(COLOURS)) % len(MARKERS)]
@@ -155,7 +155,7 @@ def differences(
     if values.ndim == 3:
         best = int(np.argmax(np.where(np.isnan(estimate), -np.inf, estimate)))
         values, origin, pairs = values[:, :, best], names[best], "pairs"
-    ax = new_axes(1.4 + 0.24 * len(names)) if ax is None else ax
+    ax = axes_of(ax, 1.4 + 0.24 * len(names))
     ax.axvline(0, color=GREY, linewidth=1)
     members = _members(comparison.best_set, (1, len(names)))
     style = {"color": COLOURS[0], "marker": MARKERS[0]}

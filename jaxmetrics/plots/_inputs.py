@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,7 +61,7 @@ def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
 
     if names is None:
         return [""] if n == 1 else [f"{kind} {i}" for i in range(n)]
-    if isinstance(names, str) or len(names) != n:
+    if isinstance(names, str) or not isinstance(names, Sized) or len(names) != n:
         raise ValueError(
             f"names must have one name a {kind}, {n} in all, got {checks.brief(names)}"
         )

@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import GREY, finish_axes, height_for, lines, new_axes
+from jaxmetrics.plots._style import GREY, axes_of, finish_axes, height_for, lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ def precision_recall(
     areas = np.asarray(jm.average_precision(scores, **items))
     curves = jm.precision_recall_curve(scores, **items)
     by_model = each(curves, names)
-    ax = new_axes(height_for(names)) if ax is None else ax
+    ax = axes_of(ax, height_for(names))
     styles = lines(names, [f"AP {area:.3f}" for area in areas])
     for curve, style in zip(by_model, styles, strict=True):
         ax.plot(curve.recall, curve.precision, drawstyle="steps-post", **style)

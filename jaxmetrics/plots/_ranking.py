@@ -13,12 +13,12 @@ from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import models, rows
 from jaxmetrics.plots._style import (
     GREY,
+    axes_of,
     band_label,
     finish_axes,
     height_for,
     lines,
     n_distinct,
-    new_axes,
     shade,
 )
 
@@ -91,7 +91,7 @@ def ndcg_at_k(
             f"{text} [{low[-1]:.3f}, {high[-1]:.3f}]"
             for text, (low, high) in zip(texts, limits, strict=True)
         ]
-    ax = new_axes(height_for(names)) if ax is None else ax
+    ax = axes_of(ax, height_for(names))
     styles = lines(names, [f"nDCG@{max_k} {text}" for text in texts])
     for line, style in zip(means, styles, strict=True):
         ax.plot(ks, line, **style)

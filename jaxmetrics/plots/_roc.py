@@ -13,12 +13,12 @@ from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._inputs import each, models_or_table, rows
 from jaxmetrics.plots._style import (
     GREY,
+    axes_of,
     band_label,
     finish_axes,
     height_for,
     lines,
     n_distinct,
-    new_axes,
     shade,
 )
 
@@ -87,7 +87,7 @@ def roc(
             found = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
         areas = [f"{area:.3f}" for area in np.asarray(found)]
     curves = each(jm.roc_curve(scores, **items), names)
-    ax = new_axes(height_for(names)) if ax is None else ax
+    ax = axes_of(ax, height_for(names))
     styles = lines(names, [f"{what} {area}" for area in areas])
     for curve, style in zip(curves, styles, strict=True):
         ax.plot(curve.fpr, curve.tpr, **style)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.checks import brief
 from jaxmetrics.plots._names import width_of
 
 if TYPE_CHECKING:
@@ -26,10 +27,16 @@ MOST_MODELS = 8
 _NARROW = 24  # columns of a name that has its value beside it in a legend, and not below
 
 
-def new_axes(height: float = 4.8) -> Axes:
-    """The Axes of a new pyplot figure of this height in inches."""
-    from matplotlib import pyplot
+def axes_of(ax: Axes | None, height: float = 4.8) -> Axes:
+    """The Axes that are given, or those of a new pyplot figure of this height in inches."""
+    from matplotlib import axes, pyplot
 
+    if ax is not None:
+        if not isinstance(ax, axes.Axes):
+            raise TypeError(
+                f"ax must be matplotlib's Axes, got {brief(ax)}: write ax=pyplot.subplots()[1]"
+            )
+        return ax
     return pyplot.subplots(figsize=(6.4, height), layout="constrained")[1]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._base.quoting import cut
 from jaxmetrics._base.types import ArrayLike, FloatArray
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
 from jaxmetrics._roc.averaging import multilabel, one_vs_one
@@ -105,7 +106,8 @@ def average_precision_score(
         present = np.unique(truth)
         if len(present) == 2 and pos_label not in present:
             raise ValueError(
-                f"pos_label={pos_label} is not a valid label. It should be one of {present}"
+                f"pos_label={cut(str(pos_label))} is not a valid label. It should be one of "
+                f"{present}"
             )
         scores, weights = checked_scores(truth, y_score, sample_weight)
         truth = column_or_1d(truth) == pos_label

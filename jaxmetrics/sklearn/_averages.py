@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._base.quoting import cut
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics._predictions.counting import Outcomes
 from jaxmetrics.sklearn._inputs import UndefinedMetricWarning
@@ -316,7 +317,8 @@ def _names(
             )
         if pos_label not in targets.classes.tolist() and len(targets.classes) > 1:
             raise ValueError(
-                f"pos_label={pos_label} is not a valid label. It should be one of {targets.classes}"
+                f"pos_label={cut(str(pos_label))} is not a valid label. It should be one of "
+                f"{targets.classes}"
             )
         return np.array([pos_label])
     if pos_label not in (None, 1):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.metric import choose
+from jaxmetrics._roc.record import choose
 from jaxmetrics.streaming._bins import Bins, float16_bins
 from jaxmetrics.streaming._state import State, init, merge, update
 from jaxmetrics.streaming._tables import table

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base import checks
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.types import Array
 
 
-def check_batch_shape(batch_shape: tuple[int, ...]) -> None:
-    """Refuse anything but a tuple of ints."""
+def zeros(batch_shape: tuple[int, ...], *shape: int) -> Array:
+    """The integers of an empty state; refuses a batch that is no tuple of ints, or does not fit."""
     if not isinstance(batch_shape, tuple) or not all(isinstance(x, int) for x in batch_shape):
         raise TypeError(f"batch_shape must be a tuple of ints, got {batch_shape!r}")
+    n = math.prod(batch_shape)
+    n_numbers = n * math.prod(shape) // 2  # of 8 bytes
+    checks.check_fits("the size of batch_shape", n, n_numbers, "count fewer problems in one state")
+    return jnp.zeros((*batch_shape, *shape), jnp.int32)
 
 
 def check_batch(arrays: Any, batch: tuple[int, ...]) -> None:

@@ -112,6 +112,7 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0, *, weight_scale: f
     2010, for histograms of streams.
     """
     checks.check_count("n", n)
+    _check_number(n)
     if not -np.inf < low < high < np.inf:
         raise ValueError(f"low must be below high, and both finite, got {low} and {high}")
     ends = low + (high - low) * np.arange(1, n) / n
@@ -170,7 +171,8 @@ def quantile_bins(scores: ArrayLike, n: int, *, weight_scale: float = 1.0) -> Bi
 
     Raises:
       TypeError: scores are traced, or n is not an int.
-      ValueError: n is below 2, no score is finite, or weight_scale is not a power of two.
+      ValueError: n is below 2 or does not fit into memory, no score is finite, or weight_scale is
+        not a power of two.
 
     Time O(m log m) for m scores. Nothing is NaN.
 
@@ -182,6 +184,7 @@ def quantile_bins(scores: ArrayLike, n: int, *, weight_scale: float = 1.0) -> Bi
     Reference: that of `jaxmetrics.streaming.uniform_bins`.
     """
     checks.check_count("n", n)
+    checks.check_fits("n", n, 4 * n, "write a smaller n")  # shares and quantiles, sorted
     host = _known("scores", scores, np.float32)
     host = host[np.isfinite(host)]
     if n < 2 or not host.size:
@@ -204,11 +207,15 @@ def _known(name: str, value: ArrayLike, dtype: Any) -> HostArray:
 def _bins(ends: HostArray, kind: str, refusal: str) -> Bins:
     """Bins that begin at -inf and at each of `ends`, which must ascend in float32."""
     lower = np.append(-np.inf, ends).astype(np.float32)
-    if len(lower) > _MOST:
-        raise ValueError(f"there must be at most {_MOST:,} bins, got {len(lower):,}")
+    _check_number(len(lower))
     if not np.all(np.diff(lower[1:]) > 0):
         raise ValueError(refusal)
     return _of_lower(lower, kind)
+
+
+def _check_number(n: int) -> None:
+    if n > _MOST:
+        raise ValueError(f"there must be at most {_MOST:,} bins, got {n:,}")
 
 
 def _of_lower(lower: HostArray, kind: str) -> Bins:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics._roc.metric import Chosen, MetricLike, Options
+from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, result_of
 from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request

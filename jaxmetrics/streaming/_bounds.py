@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.metric import Chosen, MetricLike, Options
+from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._ends import Counted, counted, of_each
 from jaxmetrics.streaming._metrics import ends_of, streamed

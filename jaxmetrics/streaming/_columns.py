@@ -65,8 +65,8 @@ def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
     if np.any(_counts.is_full(columns[:, 0, USED, -1])):
         raise ValueError(
             "the sums of the state have overflowed: it holds at most 1.4e14 items, and weights up "
-            "to weight_scale * 1.4e14, and at most 16,384 states are added by +; give the bins a "
-            "larger weight_scale, or add up states by merge"
+            "to weight_scale * 1.4e14, and at most 16,384 states are added leaf by leaf; "
+            "give the bins a larger weight_scale, or add up states by merge"
         )
     one = one_of(columns.shape[-1])
     seen = columns[:, 0, ORIGIN, one] + (columns[:, 0, ORIGIN, one + 1] << _counts.BITS)

@@ -11,7 +11,7 @@ no such part. Both numbers are in units of the scale.
 Each state also counts the room that it uses: the 14 highest bits of its highest digit, plus 1.
 States are added leaf by leaf, and so are these counts. A total of at most 2^14 proves that no digit
 has overflowed: there are at most 2^14 states, whose lower digits add up to less than 2^31, and so
-do their highest ones.
+do their highest ones. The count itself wraps round at 2^32, which takes at least 2^18 states.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.metric import Chosen, MetricLike, Options, choose
+from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics.inference._bootstrap.bootstrap import result_of
 from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request

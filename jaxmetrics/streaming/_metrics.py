@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
-from jaxmetrics._roc.metric import Chosen, Metric, Options
+from jaxmetrics._roc.record import Chosen, Metric, Options
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.thresholds import recall_at_fpr, threshold_at_fpr
 from jaxmetrics._roc.tradeoffs import (

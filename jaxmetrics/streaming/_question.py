@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics._roc.metric import Chosen, MetricLike, Options, choose
+from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._state import State, check_state
 

@@ -16,7 +16,7 @@ from jaxmetrics._base.host import all_concrete, is_compiling, is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import check_batch, check_batch_shape, check_not_used_up, is_ready
+from jaxmetrics.streaming._batch import check_batch, check_not_used_up, is_ready, zeros
 from jaxmetrics.streaming._bins import Bins, bin_of
 from jaxmetrics.streaming._columns import (
     EXTRA,
@@ -33,13 +33,16 @@ from jaxmetrics.streaming._columns import (
 
 
 class State(NamedTuple):
-    """The counts of a stream so far; one array of integers, which `+` and `psum` merge.
+    """The counts of a stream so far; one array of integers. a + b is merge(a, b).
 
     Attributes:
       digits: `[..., 2, bins + 4, digits]` int32, for negatives and for positives.
     """
 
     digits: Array
+
+    def __add__(self, other: State) -> State:  # type: ignore[override]  # not a longer tuple
+        return merge(self, other)
 
 
 def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = False) -> State:
@@ -57,6 +60,7 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
 
     Raises:
       TypeError: bins are not Bins, or batch_shape is not a tuple of ints.
+      ValueError: the state does not fit into memory.
 
     Nothing is NaN.
 
@@ -69,9 +73,8 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
     2010, for histograms of streams.
     """
     check_bins(bins)
-    check_batch_shape(batch_shape)
     n_digits = _counts.DIGITS_OF_WEIGHTS if weighted else _counts.DIGITS_OF_COUNTS
-    return State(jnp.zeros((*batch_shape, 2, bins.n + EXTRA, n_digits), jnp.int32))
+    return State(zeros(batch_shape, 2, bins.n + EXTRA, n_digits))
 
 
 def update(
@@ -228,9 +231,9 @@ def _weights(
 def merge(a: State, b: State) -> State:
     """The state of the items of both.
 
-    merge = a + b, leaf by leaf. `jax.lax.psum`, a sum over stacked states and a tree of merges
-    return the same. Up to 16,384 states may be added by `+` before the next `update` or `merge`;
-    a sum of more states is refused.
+    a + b is the same. So are `jax.lax.psum` and other sums leaf by leaf, of up to 16,384 states
+    before the next `update` or `merge`. A sum of more states is refused, up to 2^18; then the
+    integers wrap round, and 2^32 equal states add up to an empty one.
 
     Args:
       a: a State.
@@ -282,6 +285,9 @@ def _merged(a: Array, b: Array) -> Array:
 
 def n_items(state: State) -> HostOrDeviceArray:
     """Number of items that a state has seen, with those of weight 0 and those without a score.
+
+    It needs no bins, and so also counts the items of a sum, leaf by leaf, of states of other bins;
+    `table` refuses such a sum.
 
     Args:
       state: from `update` or `merge`.

@@ -1,7 +1,7 @@
 """Means of values that arrive one by one, such as the nDCG of each query, with confidence limits.
 
 A state is a sum of integers, as that of scores is. It merges by `+`, and any split and any order of
-the values lead to the same state. Values are kept to 2^-32, and the squares of what is kept are
+the values lead to the same state. Values are kept to 2^-64, and the squares of what is kept are
 exact: the standard error holds wherever the mean is.
 """
 
@@ -20,30 +20,31 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import (
-    check_batch,
-    check_batch_shape,
-    check_not_used_up,
-    is_ready,
-)
+from jaxmetrics.streaming._batch import check_batch, check_not_used_up, is_ready, zeros
 
 __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 
 # Numbers of defined and of undefined values; sums of positive values and of negative ones, in units
-# of 2^-32; of squares, in units of 2^-64; and the room that they use, in the highest digit.
+# of 2^-64; of squares, in units of 2^-128; and the room that they use, in the highest digit, with
+# the number of values that have lost a part below 2^-64, in the lowest ones.
 _VALUES, _UNDEFINED, _ABOVE, _BELOW, _SQUARES, _USED = range(6)
-_DIGITS, _DIGITS_OF_VALUES = 7, 4
+_DIGITS, _DIGITS_OF_VALUES = 11, 6
+_UNIT = 2.0**-64
+_MOST_LOST = 1e-3  # of the sum of the values' sizes
 _LARGEST = 2.0**16  # a state has room for 2^31 squares of it
 
 
 class State(NamedTuple):
-    """The sums of the values so far; one array of integers.
+    """The sums of the values so far; one array of integers. a + b is merge(a, b).
 
     Attributes:
       digits: `[..., 6, digits]` int32.
     """
 
     digits: Array
+
+    def __add__(self, other: State) -> State:  # type: ignore[override]  # not a longer tuple
+        return merge(self, other)
 
 
 class Mean(NamedTuple):
@@ -77,18 +78,18 @@ def init(batch_shape: tuple[int, ...] = ()) -> State:
 
     Raises:
       TypeError: batch_shape is not a tuple of ints.
+      ValueError: the state does not fit into memory.
 
-    Nothing is NaN. Memory 168 bytes for each mean of the batch.
+    Nothing is NaN. Memory 264 bytes for each mean of the batch.
 
     Example:
       >>> import jaxmetrics as jm
       >>> print(jm.streaming.means.init().digits.shape)
-      (6, 7)
+      (6, 11)
 
     Reference: that of `jaxmetrics.streaming.init`.
     """
-    check_batch_shape(batch_shape)
-    return State(jnp.zeros((*batch_shape, 6, _DIGITS), jnp.int32))
+    return State(zeros(batch_shape, 6, _DIGITS))
 
 
 def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -> State:
@@ -97,7 +98,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     Args:
       state: from `init` or the last `update`. Its buffer is donated: use the returned state.
       values: `[..., n]`, from -2^16 to 2^16, such as `jaxmetrics.ndcg(..., empty=nan)` of n
-        queries; in JAX's default float.
+        queries; in JAX's default float. The part below 2^-64 is dropped.
       where: `[..., n]` bool, False for values to leave out.
 
     Returns:
@@ -137,19 +138,25 @@ def _update(state: State, values: Array, where: Array | None) -> State:
     counted = defined & valid
     value = jnp.where(counted, values, 0)
 
+    def split(amounts: Array) -> tuple[list[Array], Array]:
+        amounts = jnp.broadcast_to(amounts, counted.shape) * (_counts.UNIT / _UNIT)
+        return _counts.split(amounts, _DIGITS_OF_VALUES)
+
     def digits_of(amounts: Array) -> list[Array]:
-        return _counts.split(jnp.broadcast_to(amounts, counted.shape), _DIGITS_OF_VALUES)[0]
+        return split(amounts)[0]
 
     def number(which: Array) -> list[Array]:
         return [jnp.broadcast_to(which, counted.shape).astype(jnp.int32)]
 
+    sizes, lost = split(jnp.abs(value))
+    lost = lost | ((value != 0) & ~functools.reduce(jnp.logical_or, (x > 0 for x in sizes)))
     columns = [
         number(counted),
         number(~defined & valid),
         digits_of(jnp.maximum(value, 0)),
         digits_of(jnp.maximum(-value, 0)),
-        _squared(digits_of(jnp.abs(value))),
-        number(jnp.zeros(1)),
+        _squared(sizes),
+        number(lost),
     ]
     sums = jnp.stack([_counts.summed(x, _DIGITS) for x in columns], axis=-2)
     return State(_closed(_counts.carried(state.digits + sums), _has_overflowed(state.digits)))
@@ -180,7 +187,7 @@ def _closed(digits: Array, overflow: Array) -> Array:
 
 
 def merge(a: State, b: State) -> State:
-    """The state of the values of both: a + b, as `jax.lax.psum` adds them.
+    """The state of the values of both, as a + b and `jax.lax.psum` return it.
 
     Args:
       a: a State.
@@ -188,6 +195,8 @@ def merge(a: State, b: State) -> State:
 
     Returns:
       The State, as if one state had seen all values.
+
+    Sums leaf by leaf have the limits that `jaxmetrics.streaming.merge` names.
 
     Raises:
       TypeError: a or b is not a State of means.
@@ -234,11 +243,12 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
 
     Raises:
       TypeError: state is not a State of means, or confidence_level is not a number.
-      ValueError: confidence_level is not in (0, 1), an `update` has used the state up, or its sums
-        have overflowed: it has room for 2^31 values of the largest size.
+      ValueError: confidence_level is not in (0, 1), an `update` has used the state up, its sums
+        have overflowed (it has room for 2^31 values of the largest size), or rounding to 2^-64 may
+        have taken 0.1 % of the values.
 
     The mean is NaN without values, its standard error and limits with fewer than two. All are NaN
-    where a traced state has overflowed. Time O(1).
+    where a traced state has overflowed or lost too much by rounding. Time O(1).
 
     Example:
       >>> import jaxmetrics as jm
@@ -251,26 +261,35 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
     """
     _check_means(state)
     level = checks.check_level(confidence_level)
-    found: Mean = _result(state.digits, jnp.asarray(level), numerics.default_float())
+    found: Mean
+    found, rounded = _result(state.digits, jnp.asarray(level), numerics.default_float())
+    if is_concrete(state.digits) and np.any(rounded):
+        raise ValueError(
+            "values are too small: a state keeps them to 2^-64 = 5.4e-20, and rounding may have "
+            "taken 0.1 % of their sum; pass multiples of them, and divide the result"
+        )
     return found
 
 
 @double_program("dtype")
-def _result(digits: Array, level: Array, dtype: Any) -> Mean:
+def _result(digits: Array, level: Array, dtype: Any) -> tuple[Mean, Array]:
+    """The mean, and whether rounding may have taken more than a thousandth of the values."""
     digits = digits.astype(jnp.int64)
     n, undefined = (_counts.whole(digits[..., i, :]) for i in (_VALUES, _UNDEFINED))
-    above, below = (_counts.total_of(digits[..., i, :]) for i in (_ABOVE, _BELOW))
+    above, below = (_counts.whole(digits[..., i, :]) * _UNIT for i in (_ABOVE, _BELOW))
     mean = numerics.divide(above - below, n, jnp.nan)
     # n sum x^2 - (sum x)^2 in integers: far from 0 the two agree in most of their digits.
     exact = _counts.carried(jnp.pad(digits, [(0, 0)] * (digits.ndim - 1) + [(0, 1)]))
     summed = exact[..., _ABOVE, :] - exact[..., _BELOW, :]
     spread = _product(exact[..., _VALUES, :], exact[..., _SQUARES, :]) - _product(summed, summed)
-    spread = _counts.whole(_counts.carried(spread)) * _counts.UNIT**2
+    spread = _counts.whole(_counts.carried(spread)) * _UNIT**2
     error = jnp.sqrt(numerics.divide(spread, n**2 * jnp.maximum(n - 1, 0), jnp.nan))
     margin = normal_quantile((1 + level) / 2) * error
     found = mean, error, mean - margin, mean + margin, n, undefined
-    full = _has_overflowed(digits)
-    return Mean(*(jnp.where(full, jnp.nan, x).astype(dtype) for x in found))
+    lost = _counts.whole(digits[..., _USED, :-1]) * _UNIT
+    rounded = lost > _MOST_LOST * (above + below + lost)
+    full = _has_overflowed(digits) | rounded
+    return Mean(*(jnp.where(full, jnp.nan, x).astype(dtype) for x in found)), rounded
 
 
 def _product(a: Array, b: Array) -> Array:
@@ -295,5 +314,5 @@ def _check_means(state: State, *, wait: bool = True) -> None:
     if np.any(_has_overflowed(np.asarray(state.digits))):
         raise ValueError(
             "the sums of the state have overflowed: it has room for 2^31 values of the largest "
-            "size, and for 16,384 states added by +; add up states by merge"
+            "size, and for 16,384 states added leaf by leaf; add up states by merge"
         )

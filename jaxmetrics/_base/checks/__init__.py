@@ -7,7 +7,7 @@ Shapes, dtypes and options are always checked. Values are checked if they are co
 transformation they are unknown, and an undefined result is NaN.
 """
 
-from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_alignment, unwrapped
+from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_alignment, own, unwrapped
 from jaxmetrics._base.checks.inference import (
     check_clusters,
     check_grid,
@@ -16,7 +16,13 @@ from jaxmetrics._base.checks.inference import (
     check_models,
     check_rows,
 )
-from jaxmetrics._base.checks.items import check_classes, check_columns, check_items, check_per_item
+from jaxmetrics._base.checks.items import (
+    check_classes,
+    check_columns,
+    check_items,
+    check_per_item,
+    check_range,
+)
 from jaxmetrics._base.checks.lists import (
     check_grades,
     check_list_options,
@@ -80,9 +86,11 @@ __all__ = [
     "check_per_item",
     "check_positive_class",
     "check_predictions",
+    "check_range",
     "check_rows",
     "check_segments",
     "check_slots",
     "check_zero_division",
+    "own",
     "unwrapped",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import is_concrete, near
-from jaxmetrics._base.quoting import brief
+from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 
@@ -43,6 +44,7 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     elif isinstance(value, (list, tuple)) and any(isinstance(v, jax.Array) for v in value):
         array = jnp.asarray(value)
     else:
+        refuse_masked(name, value)
         array = _host_array(name, value)
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise TypeError(
@@ -61,13 +63,23 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
                 f"numpy.stack(list({name}.values()))"
             )
         raise TypeError(
-            f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: convert them; "
-            "for two classes write labels == 'yes', where 'yes' is the positive class; for several "
-            f"numpy.searchsorted(classes, {name})"
+            f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: "
+            f"{_as_numbers(name)}"
         )
     if name == "where" and array.dtype != bool:
-        raise TypeError(f"where must be bool, got {array.dtype}: write where=mask != 0")
-    return array
+        missing = hasattr(value, "fillna") and np.isnan(array).any()
+        way = "where.fillna(False).astype(bool)" if missing else "where=mask != 0"
+        raise TypeError(f"where must be bool, got {array.dtype}: write {way}")
+    return own(array)
+
+
+def own(array: HostOrDeviceArray) -> HostOrDeviceArray:
+    """A NumPy array as another object with the same memory.
+
+    While a program lives that has an array as a constant, JAX keeps what it made of that object, in
+    32 bits or in 64, and passes it to programs in the other mode, which fail.
+    """
+    return array.view() if isinstance(array, np.ndarray) else array
 
 
 def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
@@ -83,12 +95,14 @@ def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
 
 
 def refuse_masked(name: str, value: ArrayLike) -> None:
-    """Refuse NumPy's masked arrays, whose mask would be lost."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise TypeError(
-            f"{name} is a masked array, and where= says which items count: write {name}.data with "
-            f"where=~numpy.ma.getmaskarray({name})"
-        )
+    """Refuse NumPy's masked arrays, alone or in a list, whose mask would be lost."""
+    for part_name, part in _parts(name, value):
+        if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
+            whole = name if part is value else f"numpy.ma.stack({name})"
+            way = f"{whole}.data with where=~numpy.ma.getmaskarray({whole})"
+            if name == "where":
+                way = f"{whole}.filled(False)"
+            raise TypeError(f"{part_name} is a masked array, whose mask would be lost: write {way}")
 
 
 def _native(array: HostArray) -> HostArray:
@@ -102,6 +116,18 @@ def _example(array: HostOrDeviceArray) -> str:
     if not isinstance(array, np.ndarray) or not array.size:
         return ""
     return f" (such as {brief(array.flat[0])})"
+
+
+def _as_numbers(name: str) -> str:
+    """What to write for texts and other objects."""
+    if name in ("labels", "predictions", "predicted", "relevant"):
+        return (
+            f"for two classes write {name} == 'yes', where 'yes' is the positive class; for "
+            f"several numpy.searchsorted(classes, {name})"
+        )
+    if name in ("segments", "groups", "index"):
+        return f"write numpy.unique({name}, return_inverse=True)[1]"
+    return f"write numpy.asarray({name}, float); in texts, decimals follow a point and no comma"
 
 
 def unwrapped(array: HostOrDeviceArray) -> HostOrDeviceArray:
@@ -129,10 +155,11 @@ def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
 
     Args:
       given: by name, what the caller passed.
-      by_rows: items are the first axis of a DataFrame, and not the last.
+      by_rows: items are the first axis of a DataFrame, and not the last; lists hold rows.
     """
     first, like = "", None
-    for name, value in given.items():
+    parts = given.items() if by_rows else (x for pair in given.items() for x in _parts(*pair))
+    for name, value in parts:
         axes = getattr(value, "axes", None)
         if not isinstance(axes, list) or not hasattr(axes[0], "equals"):
             continue
@@ -144,6 +171,15 @@ def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
                 f"{first} and {name} have different indexes, and items are paired by position: "
                 f"write {name}.reindex({first}.index), or {name}.to_numpy() if they are in order"
             )
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What a list or tuple holds, such as columns, by name; anything else as it is."""
+    if isinstance(value, (list, tuple)) and len(value) and not isinstance(value[0], (int, float)):
+        for i, part in enumerate(value):
+            yield from _parts(f"{name}[{i}]", part)
+    else:
+        yield name, value
 
 
 def extremes(values: Any, mask: Any) -> tuple[Any, Any]:
@@ -159,7 +195,7 @@ def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
     for name, shape in shapes.items():
         if not shape:
             raise ValueError(f"{name} is a single number: pass an array [..., n] of n items")
-    described = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+    described = ", ".join(f"{name} {cut(str(list(x)))}" for name, x in shapes.items())
     if len({shape[-1] for shape in shapes.values()}) > 1:
         hint = ""
         (first, scores), (_, labels), *_ = shapes.items()

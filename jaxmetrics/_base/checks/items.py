@@ -19,7 +19,7 @@ from jaxmetrics._base.checks.arrays import (
 )
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import all_concrete, is_concrete, near
-from jaxmetrics._base.numerics import is_inexact, largest_weight, namespace
+from jaxmetrics._base.numerics import default_float, is_inexact, largest_weight, namespace
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 
@@ -154,6 +154,20 @@ def check_scale(
                 f"the highest of {name} must be from {1 / largest:g} to {largest:g}, got "
                 f"{wrong[0]:g}: only their ratios count, write {name} / numpy.max({name})"
             )
+
+
+def check_range(name: str, values: HostOrDeviceArray, mask: ArrayLike | None) -> None:
+    """Refuse finite values that JAX's default float rounds to infinity."""
+    dtype = default_float()
+    if not (is_inexact(values) and all_concrete(values, mask)) or dtype == np.float64:
+        return
+    host = np.asarray(values)
+    beyond = np.isfinite(host) & (np.abs(host) > np.finfo(dtype).max)
+    if np.any(beyond if mask is None else beyond & np.asarray(mask)):
+        raise ValueError(
+            f"{name} are beyond the range of {np.dtype(dtype)}, got {host[beyond][0]:g}: divide "
+            "them, or turn x64 mode on"
+        )
 
 
 def check_per_item(

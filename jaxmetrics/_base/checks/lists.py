@@ -139,6 +139,8 @@ def check_grades(
                 f"labels must be at most {HIGHEST_GRADE} under exponential gain, as 2^label "
                 f"overflows, got {high:g}: write gain='linear', or pass grades such as 0 to 4"
             )
+        if options.get("gain") == "exponential":  # gains are scaled, and lower ones would vanish
+            check_scale("labels", labels, mask, np.float32)
         if options.get("gain") == "linear":
             check_scale("labels", labels, mask, labels.dtype if dtype is None else dtype)
         max_grade = options.get("max_grade")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,7 +28,8 @@ QUANTILE_METHODS = (
     "midpoint",
     "nearest",
 )
-
+# The sum of a billion of them is still a number of float32.
+MOST_COST = 1e29
 
 _OPTIONS: dict[str, Any] = {
     "max_fpr": number(0, 1, open_low=True),
@@ -39,8 +39,8 @@ _OPTIONS: dict[str, Any] = {
     "min_precision": number(0, 1),
     "min_specificity": number(0, 1),
     "min_sensitivity": number(0, 1),
-    "fp_cost": number(0, math.inf, open_high=True, several=False),
-    "fn_cost": number(0, math.inf, open_high=True, several=False),
+    "fp_cost": number(0, MOST_COST, several=False),
+    "fn_cost": number(0, MOST_COST, several=False),
     "scale": one_of(("raw", "range", "mcclish")),
     "method": one_of(("step", "linear", "quantile")),
     "quantile_method": one_of(QUANTILE_METHODS),
@@ -49,7 +49,10 @@ _OPTIONS: dict[str, Any] = {
 
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a library metric, each checked by its name; numbers become arrays."""
+    """The options of a library metric, each checked by its name; numbers become arrays.
+
+    Lower limits of a single 0 stay constants: programs without them are shorter.
+    """
     checked = {name: _OPTIONS[name](name, value) for name, value in options.items()}
     limits = {k: v.shape for k, v in checked.items() if hasattr(v, "shape")}
     try:
@@ -60,6 +63,9 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
     if "min_fpr" in checked and "max_fpr" in checked:
         window = _window(checked["min_fpr"], checked["max_fpr"])
         checked["min_fpr"], checked["max_fpr"] = window
+    for name in ("min_fpr", "min_tpr"):
+        if name in checked and is_concrete(checked[name]) and not np.ndim(checked[name]):
+            checked[name] = 0.0 if checked[name] == 0 else checked[name]
     return checked
 
 

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base.checks.arrays import own
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import HostOrDeviceArray
@@ -35,7 +36,7 @@ def number(
                 floating = jnp.issubdtype(value.dtype, jnp.floating)
                 array: HostOrDeviceArray = value if floating else value.astype(float)
             else:
-                array = np.asarray(value)
+                array = own(np.asarray(value))
                 array = array.astype(np.float64) if array.dtype.kind in "iu" else array
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be {wanted}, got {brief(value)}") from None
@@ -127,6 +128,8 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
         array = np.asarray(value)
     except (TypeError, ValueError):  # traced, or of lengths that differ
         raise TypeError(f"{wanted}, got {brief(value)}") from None
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError(f"{name} must be at least 1 and below 2^63, got {brief(value)}")
     if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
         raise TypeError(f"{wanted}, got {brief(value)}")
     if array.min() < 1:

@@ -17,7 +17,7 @@ from jaxmetrics._base.double import double_program, nan_as_value
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
-from jaxmetrics._roc.metric import MetricLike, choose, record_of
+from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
 from jaxmetrics.inference._intervals.distributions import normal_quantile
@@ -192,6 +192,10 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
     n_values = int(np.prod(batch)) * chosen.size(arrays, n)
     request.check(n_values=n_values, n_items=n)
     found = _over_batch(metric, items, request)
+    if not jax.tree.leaves(found.values):
+        raise TypeError(
+            "metric must return a number or a pytree of numbers, got none: write return"
+        )
     result = result_of(found)
     if is_concrete(result.n_undefined):
         lacking = np.sum(~np.asarray(found.defined)[1:], axis=0)
@@ -332,6 +336,7 @@ def bootstrap_mean(
     tests for information retrieval evaluation", CIKM 2007.
     """
     array = checks.as_array("values", values)
+    checks.check_range("values", array, where)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     items = checks.check_items(array, labels, weights, where)
     checks.check_alignment({"values": values, "weights": weights, "where": where})

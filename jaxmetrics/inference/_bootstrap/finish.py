@@ -17,9 +17,9 @@ from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts
-from jaxmetrics._roc.metric import MetricLike, Options, choose
+from jaxmetrics._roc.placements import most_within
+from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
-from jaxmetrics._roc.thresholds import most_within
 from jaxmetrics.inference._bootstrap.units import TILE, Cells
 from jaxmetrics.inference._intervals.metrics import (
     Curves,

@@ -12,7 +12,6 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import at_hand, is_compiling, is_concrete
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.metric import Options
 from jaxmetrics._roc.order import (
     LEFT_OUT,
     NEGATIVE,
@@ -21,6 +20,7 @@ from jaxmetrics._roc.order import (
     in_order,
     undefined,
 )
+from jaxmetrics._roc.record import Options
 from jaxmetrics.inference._bootstrap.draws import Sampler, rates_of
 from jaxmetrics.inference._bootstrap.random import (
     Distribution,

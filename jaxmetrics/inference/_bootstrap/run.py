@@ -15,7 +15,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete, on_cpu, threads
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.metric import MetricLike
+from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._bootstrap.draws import Draws, draw, in_turn
 from jaxmetrics.inference._bootstrap.finish import Finished, finish, finish_of
 from jaxmetrics.inference._bootstrap.plan import (

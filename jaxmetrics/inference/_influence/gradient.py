@@ -15,7 +15,6 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import at_hand, is_concrete, on_cpu, on_host
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.metric import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.order import (
     NEGATIVE,
     POSITIVE,
@@ -25,6 +24,7 @@ from jaxmetrics._roc.order import (
     starts,
     undefined,
 )
+from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 
 _IN_BOUNDS = "promise_in_bounds"

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, HostArray, Items
-from jaxmetrics._roc.metric import Chosen, MetricLike, Options
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
+from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import (
     Problems,
     by_row,

@@ -13,7 +13,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
-from jaxmetrics._roc.metric import Chosen, Metric, MetricLike, Options, choose
+from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity, specificity_at_sensitivity
 from jaxmetrics.inference._intervals import rules

@@ -1,0 +1,62 @@
+"""How many entries of one sorted array are below those of another, by NumPy."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from jaxmetrics._base.host import in_threads
+from jaxmetrics._base.types import HostArray
+
+# A binary search of a long array misses the cache at each step. Where fewer entries than this lie
+# between two that are sought, a merge is faster, which reads all of them in order.
+_SPARSE = 8
+_SMALL = 1 << 12  # so few are in the cache
+_BLOCK = 1 << 16  # entries to place at a time, in threads; a merge needs little memory for so few
+
+
+def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, HostArray]:
+    """How many `values` are below, and how many are not above, each entry of `at`.
+
+    Both are in ascending order, without NaN, and of one dtype.
+    """
+    if not len(values) or not len(at):
+        none = np.zeros(len(at), np.int64)
+        return none, none
+    not_above = _not_above(values, at)
+    ties = np.flatnonzero((values.take(not_above - 1, mode="clip") == at) & (not_above > 0))
+    if not len(ties):
+        return not_above, not_above
+    tied = at.take(ties)
+    begins = np.flatnonzero(np.append(True, tied[1:] != tied[:-1]))
+    first = np.searchsorted(values, tied.take(begins), side="left")
+    below = not_above.copy()
+    below[ties] = first.repeat(np.diff(np.append(begins, len(ties))))
+    return below, not_above
+
+
+def _not_above(values: HostArray, at: HostArray) -> HostArray:
+    blocks = [at[begin : begin + _BLOCK] for begin in range(0, len(at), _BLOCK)]
+    counts = in_threads(functools.partial(_not_above_in, values), blocks)
+    return np.concatenate(counts) if len(counts) > 1 else counts[0]
+
+
+def _not_above_in(values: HostArray, at: HostArray) -> HostArray:
+    low = np.searchsorted(values, at[0], side="left")
+    high = np.searchsorted(values, at[-1], side="right")
+    between = values[low:high]
+    if len(between) > _SPARSE * len(at) or len(between) < _SMALL:
+        counts = np.searchsorted(between, at, side="right")
+    else:
+        counts = _merged(between, at)
+    counts += low
+    return counts
+
+
+def _merged(values: HostArray, at: HostArray) -> HostArray:
+    """A stable sort finds the two runs, and merges them without a search."""
+    order = np.concatenate([values, at]).argsort(kind="stable")
+    places = np.flatnonzero(order >= len(values))
+    places -= np.arange(len(at))
+    return places

@@ -1,0 +1,221 @@
+"""Metric, the record of a metric, and how a function and its options are taken for one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.types import Items
+from jaxmetrics._roc.host_placements import evaluate_on_host
+from jaxmetrics._roc.reported import Decision, no_decision
+from jaxmetrics._roc.selection import evaluate_by_selection
+from jaxmetrics._roc.table import ScoreTable, evaluate, static_options
+
+Options: TypeAlias = dict[str, Any]
+# A metric, a functools.partial of one, or a plain function of a ScoreTable.
+MetricLike: TypeAlias = Callable[..., Any]
+
+
+def never(**options: Any) -> bool:
+    """Of a metric that needs the order of all items."""
+    return False
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The record of a metric: all that other packages need to know of it. Hashable.
+
+    Attributes:
+      name: its name in errors.
+      function: returns its value from a ScoreTable `[rows]`, in double precision, and options.
+      settings: returns all options, checked, from those that are given.
+      smooth: whether the gradient with respect to weights is its influence function.
+      of_roc_curve: whether it depends on the ROC curve alone, as a set of points.
+      amounts: whether it takes `amounts`.
+      decision: returns, from the options, for which decision its value is the threshold.
+      of_placements: returns its value from `Placements` and options, if it is such a function.
+      selects: returns, from the options, whether that function needs no order of the items.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    settings: Callable[[Options], Options] = dict
+    smooth: bool = False
+    of_roc_curve: bool = False
+    amounts: bool = False
+    decision: Decision = no_decision
+    of_placements: Callable[..., Any] | None = None
+    selects: Callable[..., bool] = never
+
+    def evaluated(self, source: Items | ScoreTable, options: Options) -> Any:
+        """The value of each table of a batch.
+
+        Of items, NumPy computes it where it can now; else it is by selection where that serves, and
+        of their table otherwise.
+        """
+        if self.of_placements is not None and isinstance(source, Items):
+            value = evaluate_on_host(self.of_placements, source, options)
+            if value is not None:
+                return value
+            if source.weights is None and self.selects(**options):
+                return evaluate_by_selection(self.of_placements, source, options)
+        return evaluate(self.function, source, options, self.decision)
+
+
+class Chosen(NamedTuple):
+    """A metric with those of its options that are compile-time constants. Hashable.
+
+    Attributes:
+      metric: its record.
+      constants: names and values of these options, in order of name.
+    """
+
+    metric: Metric
+    constants: tuple[tuple[str, Any], ...]
+
+    def options(self, arrays: Options) -> Options:
+        """All options: the constants and the `arrays`."""
+        return {**arrays, **dict(self.constants)}
+
+    def value(self, table: ScoreTable, arrays: Options) -> Any:
+        """The value of one table, in double precision."""
+        return self.metric.function(table, **self.options(arrays))
+
+    def evaluated(self, source: Items | ScoreTable, arrays: Options) -> Any:
+        """The value of each table of a batch."""
+        return self.metric.evaluated(source, self.options(arrays))
+
+    def refuse_tree(self, arrays: Options, n_rows: int) -> None:
+        """Refuse a metric whose value is not one array, before any work."""
+        if not isinstance(self._result(arrays, n_rows), jax.ShapeDtypeStruct):
+            self._refuse_results()
+
+    def _refuse_results(self) -> None:
+        raise TypeError(
+            f"{self.metric.name} has several results where one is needed: leave return_threshold "
+            "out, or write a function of a table that returns one of them"
+        )
+
+    def size(self, arrays: Options, n_rows: int) -> int:
+        """How many numbers the value of one table holds."""
+        return sum(x.size for x in jax.tree.leaves(self._result(arrays, n_rows)))
+
+    def refuse_several(self, arrays: Options, n_rows: int) -> None:
+        """Refuse a metric with several values per table, before any work."""
+        self.refuse_shapes(self._result(arrays, n_rows))
+
+    def _result(self, arrays: Options, n_rows: int) -> Any:
+        given = tuple(sorted((k, x.shape, np.dtype(x.dtype)) for k, x in arrays.items()))
+        return _result_of(self, given, max(n_rows, 1))
+
+    def refuse_shapes(self, result: Any) -> None:
+        """Refuse a result of one table that is not a single number."""
+        shapes = [list(x.shape) for x in jax.tree.leaves(result)]
+        if len(shapes) > 1:
+            self._refuse_results()
+        if shapes != [[]]:
+            raise ValueError(
+                f"{self.metric.name} must have one value per table, got arrays of shape "
+                f"{', '.join(map(str, shapes))}: take one limit at a time, or write bootstrap(...)"
+            )
+
+
+@functools.lru_cache(maxsize=256)
+def _result_of(chosen: Chosen, arrays: tuple[tuple[str, Any, Any], ...], n_rows: int) -> Any:
+    """The shapes of the value of a table of `n_rows` rows."""
+    with double_precision():
+        column: Any = jax.ShapeDtypeStruct((n_rows,), jnp.float64)
+        given = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype in arrays}
+        return jax.eval_shape(chosen.value, ScoreTable(column, column, column), given)
+
+
+@dataclass(frozen=True)
+class OfDoubles:
+    """A user's function, called with counts in float64, so its sums and products cannot overflow.
+
+    The library's own functions take integer counts as they are.
+    """
+
+    function: Callable[..., Any]
+
+    def __call__(self, table: ScoreTable, **options: Any) -> Any:
+        return self.function(ScoreTable(*(x.astype(jnp.float64) for x in table)), **options)
+
+
+def record_of(metric: MetricLike) -> Metric:
+    """The record of a metric, of a partial of one, or of a plain function of a table.
+
+    Of the last nothing is claimed. Two records of one function are equal.
+    """
+    function, options = _unwrapped(metric)
+    found = getattr(function, "record", None)
+    if isinstance(found, Metric):
+        return found
+    name = getattr(function, "__name__", repr(function))
+    _refuse_other_arguments(name, function, options)
+    return Metric(name, OfDoubles(function))
+
+
+def _refuse_other_arguments(name: str, function: Callable[..., Any], options: Options) -> None:
+    """Refuse a function that needs more than a table, such as a metric of ranked lists."""
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__self__"):
+        return
+    n_needed = code.co_argcount - len(getattr(function, "__defaults__", None) or ())
+    others = [x for x in code.co_varnames[1:n_needed] if x not in options]
+    if others:
+        raise TypeError(
+            f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}: if it "
+            "has a value for each list or item, write bootstrap_mean(values, key=key), with values "
+            "[..., lists]; of values [models, lists], differences of replicates compare the models"
+        )
+
+
+def choose(metric: MetricLike) -> tuple[Chosen, Options]:
+    """The metric and the options that `metric` stands for; options that are arrays apart.
+
+    Partials are taken apart, so that two with the same content share one compiled program.
+    """
+    record, (_, options) = record_of(metric), _unwrapped(metric)
+    constants, arrays = static_options(record.settings(options))
+    return Chosen(record, constants), arrays
+
+
+def _unwrapped(metric: MetricLike) -> tuple[Callable[..., Any], Options]:
+    """The function within partials, and the keywords that they fix."""
+    options: Options = {}
+    while isinstance(metric, functools.partial):
+        if metric.args:
+            raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
+        options = {**metric.keywords, **options}
+        metric = metric.func
+    check_metric(metric)
+    return metric, options
+
+
+def check_metric(metric: MetricLike) -> None:
+    """Refuse anything but a function."""
+    if isinstance(metric, str):
+        raise TypeError(
+            f"metric must be a function, got {checks.brief(metric)}: write jaxmetrics.{metric[:40]}"
+            " without quotes"
+        )
+    if not callable(metric):
+        raise TypeError(
+            f"metric must be a function of a ScoreTable, got {checks.brief(metric)}: write "
+            "jaxmetrics.roc_auc, or functools.partial(jaxmetrics.partial_auc, max_fpr=0.1)"
+        )
+
+
+def evaluate_chosen(metric: MetricLike, source: Any) -> Any:
+    """The value of a metric, or of a partial of one, for Items or a ScoreTable."""
+    chosen, arrays = choose(metric)
+    return chosen.evaluated(source, arrays)

@@ -1,0 +1,129 @@
+"""Sources of placements agree: what NumPy sorts or selects from, selections in `jit`, tables."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics._base import merging, sorting
+from jaxmetrics._roc import host_placements
+from jaxmetrics._roc.record import record_of
+from tests.registry import METRICS
+
+OF_PLACEMENTS = [x for x in METRICS if record_of(x.metric).of_placements is not None]
+N = 13
+DTYPES = ("float32", "float16", "bfloat16", "int8", "bool")
+
+
+@pytest.fixture(params=["whole", "parts"])
+def parts(request, monkeypatch):
+    """Short rows are also cut into parts, and merged, as long ones are."""
+    if request.param == "parts":
+        monkeypatch.setattr(sorting, "MANY", 2)
+        monkeypatch.setattr(sorting, "processors", lambda: 3)
+        for name, size in (("_SMALL", 0), ("_BLOCK", 3), ("_SPARSE", 4)):
+            monkeypatch.setattr(merging, name, size)
+
+
+def _scores(rng, dtype):
+    scores = rng.integers(-2, 3, N) if rng.random() < 0.5 else rng.normal(size=N) * 3
+    scores = scores.astype(np.float64)
+    if dtype not in ("int8", "bool"):
+        odd = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan], N, p=[0.3, 0.3, 0.19, 0.19, 0.02])
+        scores = np.where(rng.random(N) < 0.2, odd, scores)
+    return scores.astype(jnp.dtype(dtype))
+
+
+def _items(rng, given):
+    labels = rng.random(N) < rng.choice([0.0, 0.15, 0.5, 0.85, 1.0], p=[0.1, 0.3, 0.3, 0.2, 0.1])
+    weights = rng.choice([0.0, 0.25, 1.0, 3.0], N) * rng.choice([2.0**-90, 1, 2.0**90])
+    some = {"weights": weights, "where": rng.random(N) < 0.8, "amounts": rng.choice([0.0, 1, 7], N)}
+    return labels, {name: some[name] for name in given}
+
+
+@pytest.mark.parametrize("given", [(), ("where",), ("weights",), ("where", "weights", "amounts")])
+@pytest.mark.parametrize("entry", OF_PLACEMENTS, ids=lambda x: x.name)
+def test_host_and_table_agree(entry, given, parts):
+    """To the last bit of float32; ties, -0.0, infinities, NaN, one class, dtypes."""
+    given = [x for x in given if x != "amounts" or record_of(entry.metric).amounts]
+    rng = np.random.default_rng(0)
+    compiled = jax.jit(lambda s, y, options: entry.metric(s, y, **options))
+    for dtype in DTYPES:
+        for _ in range(12):
+            scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
+            host = entry.metric(scores, labels, **options)
+            table = compiled(scores, labels, {k: jnp.asarray(v) for k, v in options.items()})
+            assert (host.dtype, host.shape) == (table.dtype, table.shape)
+            np.testing.assert_array_equal(host, table, err_msg=f"{scores} {labels} {options}")
+            if "amounts" not in given:  # of a table nothing is selected
+                of_table = entry.metric(jm.score_table(scores, labels, **options))
+                np.testing.assert_array_equal(host, of_table)
+
+
+def test_doubles_are_not_rounded(parts):
+    """Scores that float32 cannot tell apart, and in x64 mode the same digits as the table."""
+    rng = np.random.default_rng(1)
+    for entry in OF_PLACEMENTS:
+        for _ in range(6):
+            labels, options = _items(rng, ("where",))
+            scores = 1 + rng.integers(-2, 3, N) * 1e-12
+            ranks = np.unique(scores, return_inverse=True)[1].astype(np.float32)
+            if entry.rank_only:
+                found = [entry.metric(x, labels, **options) for x in (scores, ranks)]
+                np.testing.assert_array_equal(*found)
+            with jax.enable_x64(True):
+                compiled = jax.jit(entry.metric)(scores, labels, **options)
+                np.testing.assert_allclose(
+                    entry.metric(scores, labels, **options), compiled, rtol=1e-14, atol=1e-15
+                )
+
+
+@pytest.mark.parametrize("n_values", [0, 1, 5, 400])
+@pytest.mark.parametrize("n_at", [0, 1, 7, 300])
+def test_merging(n_values, n_at, parts):
+    rng = np.random.default_rng(2)
+    for spread in (3, 1000):
+        values, at = (np.sort(rng.integers(0, spread, n)) for n in (n_values, n_at))
+        below, not_above = merging.below_and_not_above(values, at)
+        np.testing.assert_array_equal(below, np.searchsorted(values, at, "left"))
+        np.testing.assert_array_equal(not_above, np.searchsorted(values, at, "right"))
+
+
+def test_inputs_are_not_reordered(parts):
+    """The classes are sorted in place, in copies."""
+    rng = np.random.default_rng(3)
+    scores, labels = rng.normal(size=N).astype(np.float32), rng.random(N) < 0.5
+    kept = scores.copy()
+    for entry in OF_PLACEMENTS:
+        entry.metric(scores, labels)
+        entry.metric(scores, np.ones(N, bool))
+        entry.metric(scores, np.zeros(N, bool))
+    np.testing.assert_array_equal(scores, kept)
+
+
+def test_batches_are_rows(parts, monkeypatch):
+    """Leading axes broadcast, and batches may be empty."""
+    monkeypatch.setattr(host_placements, "_SHORT", 0)
+    rng = np.random.default_rng(4)
+    scores = rng.normal(size=(3, 1, N)).astype(np.float32)
+    labels, where = rng.random((2, N)) < 0.5, rng.random((1, 1, N)) < 0.8
+    for entry in OF_PLACEMENTS:
+        batch = entry.metric(scores, labels, where=where)
+        rows = [[entry.metric(s[0], y, where=where[0, 0]) for y in labels] for s in scores]
+        np.testing.assert_array_equal(batch, np.array(rows))
+        assert entry.metric(scores[:0], labels).shape == (0, *batch.shape[1:])
+
+
+@pytest.mark.parametrize("method", ["inverted_cdf", "lower", "linear"])
+def test_quantiles_beside_infinities(method):
+    """By hand: of negatives -inf, 0, 1, 2, inf the value at 3/4 is 2, which inf does not reach."""
+    scores, labels = [-np.inf, 0, 1, 2, np.inf, 1.5, 3], [0, 0, 0, 0, 0, 1, 1]
+    recall = partial(jm.recall_at_fpr, max_fpr=0.25, method="quantile", quantile_method=method)
+    for found in (recall(scores, labels), jax.jit(recall)(jnp.array(scores), jnp.array(labels))):
+        assert found == 0.5
+    between = partial(recall, max_fpr=0.1, quantile_method="linear")  # of 2 and inf
+    for found in (between(scores, labels), jax.jit(between)(jnp.array(scores), jnp.array(labels))):
+        assert np.isnan(found)
