@@ -68,7 +68,7 @@ def exact(
     chosen.refuse_tree(arrays, 1)  # as a cell that is not sorted has no threshold of an item
     checks.check_count("memory_items", memory_items)
     checks.check_flag("ignore_nan", ignore_nan)
-    limits, batches = _limits(arrays), from_the_start(batches)
+    limits, batches = _limits(chosen.options(arrays)), from_the_start(batches)
     cells = Cells.initial(batches)
     cells.count(batches)
     n_items, n_nan = cells.counts.sum(), cells.n_nan
@@ -95,16 +95,15 @@ def exact(
     return found
 
 
-def _limits(arrays: Options) -> Limits:
+def _limits(options: Options) -> Limits:
     """The limits among the options of a metric; refuses those that are traced or several."""
-    for name, value in arrays.items():
+    for name, value in options.items():
         if not is_concrete(value):
             raise TypeError(f"{name} must not be traced: exact reads the data outside of jit")
         if np.ndim(value):
             raise ValueError(
                 f"{name} must be one number, got shape {np.shape(value)}: take one limit at a time"
             )
-    known = {k: float(v) for k, v in arrays.items()}
-    fpr = [known[k] for k in ("min_fpr", "max_fpr") if k in known]
-    tpr = [known[k] for k in ("min_tpr",) if k in known]
+    fpr = [float(options[k]) for k in ("min_fpr", "max_fpr") if k in options]
+    tpr = [float(options[k]) for k in ("min_tpr",) if k in options]
     return Limits(tuple(fpr), tuple(tpr))
