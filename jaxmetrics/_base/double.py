@@ -37,6 +37,10 @@ def double_precision() -> Iterator[None]:
 @contextlib.contextmanager
 def ordinary_promotion() -> Iterator[None]:
     """JAX's ordinary promotion of dtypes and ranks, whatever the caller's modes are."""
+    modes = jax.config.jax_numpy_dtype_promotion, jax.config.jax_numpy_rank_promotion  # type: ignore[attr-defined]
+    if modes == ("standard", "allow"):
+        yield  # the rule; contexts of JAX's take longer than this look
+        return
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
@@ -48,7 +52,7 @@ def nan_as_value() -> Iterator[None]:
     A resample that lacks a class has one, for example, although its interval is finite.
     """
     if not jax.config.jax_debug_nans:  # type: ignore[attr-defined]
-        yield  # the rule; a context of JAX's takes longer than this look
+        yield
         return
     with jax.debug_nans(False):
         yield

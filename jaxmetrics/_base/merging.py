@@ -21,6 +21,8 @@ def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, Ho
 
     Both are in ascending order, without NaN, and of one dtype.
     """
+    if max(len(values), len(at)) < _SMALL:
+        return values.searchsorted(at, "left"), values.searchsorted(at, "right")
     if not len(values) or not len(at):
         none = np.zeros(len(at), np.int64)
         return none, none

@@ -142,8 +142,9 @@ def _sort_rows(words: HostArray) -> None:
 
 def sort_row(values: HostArray) -> None:
     """Sort `[n]` in place, in threads if it is long."""
-    n, parts = len(values), processors()
-    if n <= MANY or parts == 1:
+    n = len(values)
+    parts = processors() if n > MANY else 1
+    if parts == 1:
         values.sort()
         return
     ends = [n * i // parts for i in range(1, parts)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.host import at_hand, on_host, threads
+from jaxmetrics._base.host import on_host, threads
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.types import Array, ArrayLike, Items, P
@@ -154,10 +154,11 @@ def _orders_on_host(documents: Documents, asked: Asked) -> tuple[Any, Any] | Non
     if not asked.ordered:
         return None
     items, segment, _ = documents
-    *host, ids = at_hand(*items, segment)
-    near = Documents(Items(*host), ids)
-    if not on_host(near.items.scores, near.items.labels, near.items.where, ids):
+    found = on_host(items.scores, items.labels, items.where, segment)
+    if found is None:
         return None
+    scores, labels, where, ids = found
+    near = Documents(Items(scores, labels, where=where), ids)
     # Rows are sorted in threads themselves, and for few items it takes longer to start one.
     if segment is None or segment.size <= sorting.MANY:
         return _orders(near, asked)

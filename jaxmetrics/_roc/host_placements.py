@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import nan_as_value
-from jaxmetrics._base.host import at_hand, on_host
+from jaxmetrics._base.host import on_host, to_jax
 from jaxmetrics._base.merging import below_and_not_above
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.placements import most_within
@@ -213,11 +213,12 @@ def evaluate_on_host(
 
     The result is NaN where a valid score is NaN or no item is valid.
     """
-    n = items.scores.shape[-1]
-    names = [k for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))]
-    found = at_hand(*items, *(options[name] for name in names))
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    if 0 in batch or (batch and n < _SHORT) or not on_host(*found):
+    if 0 in batch or (batch and items.scores.shape[-1] < _SHORT):
+        return None
+    names = [k for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))]
+    found = on_host(*items, *(options[name] for name in names))
+    if found is None:
         return None
     items, limits = Items(*found[: len(items)]), found[len(items) :]
     options = {**options, **dict(zip(names, limits, strict=True))}
@@ -235,7 +236,7 @@ def evaluate_on_host(
     else:
         values = of_row(items)
     with nan_as_value():
-        return jnp.asarray(np.asarray(values, numerics.default_float()))
+        return to_jax(np.asarray(values, numerics.default_float()))
 
 
 def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.host import at_hand, on_host
+from jaxmetrics._base.host import on_host
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.reported import (
@@ -174,10 +174,11 @@ def _in_order(items: Items) -> tuple[Any, Any]:
 def _prepared(items: Items) -> Prepared:
     """At least one item, sorted by NumPy if the CPU computes and has the data at hand."""
     items = at_least_one(items)
-    host = Items(*at_hand(*items))
-    ride = _labels_ride(items)
-    needed = (host.scores, host.labels, host.where) if ride else (host.scores,)
-    return Prepared(items, _in_order(host) if on_host(*needed) else None)
+    names = ("scores", "labels", "where") if _labels_ride(items) else ("scores",)
+    near = on_host(*(getattr(items, name) for name in names))
+    if near is None:
+        return Prepared(items, None)
+    return Prepared(items, _in_order(items._replace(**dict(zip(names, near, strict=True)))))
 
 
 def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:

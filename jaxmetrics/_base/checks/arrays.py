@@ -33,11 +33,11 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     """
     if value is None:
         raise TypeError(f"{name} is missing: pass an array with one entry per item")
-    if isinstance(value, jax.Array):
-        array: HostOrDeviceArray = value
-    elif isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray):
         refuse_masked(name, value)
-        array = _native(np.asarray(value))
+        array: HostOrDeviceArray = _native(np.asarray(value))
+    elif isinstance(value, jax.Array):
+        array = value
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
         with double_precision():  # keeps a float64 tensor in float64
             array = jnp.from_dlpack(value)
@@ -46,6 +46,18 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     else:
         refuse_masked(name, value)
         array = _host_array(name, value)
+    _refuse_other_dtypes(name, value, array)
+    if name == "where" and array.dtype != bool:
+        missing = hasattr(value, "fillna") and np.isnan(array).any()
+        way = "where.fillna(False).astype(bool)" if missing else "where=mask != 0"
+        raise TypeError(f"where must be bool, got {array.dtype}: write {way}")
+    return own(array)
+
+
+def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) -> None:
+    """Refuse an array of anything but real numbers."""
+    if getattr(array.dtype, "kind", "V") in "biuf":  # the rule; JAX's own dtypes have none, or V
+        return
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise TypeError(
             f"{name} must be real, got {array.dtype}: write {name}.real or abs({name}), "
@@ -56,7 +68,7 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
             f"{name} must hold numbers, got dtype {array.dtype}: for durations write {name} / "
             f"numpy.timedelta64(1, 's'), for times subtract the first one before"
         )
-    if array.dtype != bool and not jnp.issubdtype(array.dtype, jnp.number):
+    if not jnp.issubdtype(array.dtype, jnp.number):
         if isinstance(value, dict):
             raise TypeError(
                 f"{name} must be an array, got a dict of {len(value)}: write "
@@ -66,11 +78,6 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
             f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: "
             f"{_as_numbers(name)}"
         )
-    if name == "where" and array.dtype != bool:
-        missing = hasattr(value, "fillna") and np.isnan(array).any()
-        way = "where.fillna(False).astype(bool)" if missing else "where=mask != 0"
-        raise TypeError(f"where must be bool, got {array.dtype}: write {way}")
-    return own(array)
 
 
 def own(array: HostOrDeviceArray) -> HostOrDeviceArray:
@@ -195,7 +202,6 @@ def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
     for name, shape in shapes.items():
         if not shape:
             raise ValueError(f"{name} is a single number: pass an array [..., n] of n items")
-    described = ", ".join(f"{name} {cut(str(list(x)))}" for name, x in shapes.items())
     if len({shape[-1] for shape in shapes.values()}) > 1:
         hint = ""
         (first, scores), (_, labels), *_ = shapes.items()
@@ -204,11 +210,15 @@ def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
                 "; for one column of probabilities write scores[:, 1], for columns of models "
                 "scores.T, for columns of classes one_vs_rest or multilabel"
             )
-        raise ValueError(f"the last axis is the items and must agree, got {described}{hint}")
+        raise ValueError(f"the last axis is the items and must agree, got {_listed(shapes)}{hint}")
     try:
         np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))
     except ValueError:
         raise ValueError(
-            f"the leading axes are the batch and must broadcast, got {described}: an array that "
-            "lacks a batch axis takes one of length 1, as in labels[None, :]"
+            f"the leading axes are the batch and must broadcast, got {_listed(shapes)}: an "
+            "array that lacks a batch axis takes one of length 1, as in labels[None, :]"
         ) from None
+
+
+def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {cut(str(list(x)))}" for name, x in shapes.items())

@@ -12,7 +12,7 @@ from jax import lax
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.checks import check_rows
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import at_hand, is_concrete, on_cpu, on_host
+from jaxmetrics._base.host import is_concrete, on_cpu, on_host
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import (
@@ -71,8 +71,8 @@ def choose_smooth(metric: MetricLike) -> tuple[Chosen, Options]:
 
 def order_now(items: Items) -> Ordered | None:
     """The order of the items if NumPy can sort them now; None if the compiled program sorts."""
-    host = Items(*at_hand(*items))
-    return in_order(host) if on_host(host.scores, host.labels, host.where) else None
+    near = on_host(items.scores, items.labels, items.where)
+    return None if near is None else in_order(Items(*near[:2], where=near[2]))
 
 
 def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
