@@ -1,5 +1,6 @@
 """Sources of placements agree: what NumPy sorts or selects from, selections in `jit`, tables."""
 
+import itertools
 from functools import partial
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics._base import merging, sorting
 from jaxmetrics._roc import host_placements
+from jaxmetrics._roc.placements import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 from tests.registry import METRICS
 
@@ -63,6 +65,77 @@ def test_host_and_table_agree(entry, given, parts):
                 np.testing.assert_array_equal(host, of_table)
 
 
+LIMITED = [  # metrics, and the option that is their limit
+    (partial(jm.recall_at_fpr, method="step"), "max_fpr"),
+    (partial(jm.recall_at_fpr, method="linear"), "max_fpr"),
+    (partial(jm.recall_at_fpr, method="quantile"), "max_fpr"),
+    (partial(jm.threshold_at_fpr, method="step"), "max_fpr"),
+    (partial(jm.threshold_at_fpr, method="linear"), "max_fpr"),
+    (partial(jm.threshold_at_fpr, method="quantile"), "max_fpr"),
+    (jm.sensitivity_at_specificity, "min_specificity"),
+    (partial(jm.sensitivity_at_specificity, return_threshold=True), "min_specificity"),
+    (jm.partial_auc, "max_fpr"),
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("metric", "name"), LIMITED)
+def test_limits(metric, name, weighted):
+    """None, few and many limits, which jit may not know, in dtypes that several counts share."""
+    rng = np.random.default_rng(5)
+    n = 3000
+    labels = rng.random(n) < 0.4
+    options = {"weights": rng.choice([0.1, 0.2, 0.7], n) * 1e200} if weighted else {}
+    options = {k: v.astype(np.float64) for k, v in options.items()}
+    limits = [np.array([]), np.array(0.3), np.linspace(0.01, 1, 40), jnp.array([0.25, 0.7])]
+    if not weighted:  # sums of weights are compared with a tolerance, and rounded
+        limits += [jnp.array([0.25, 0.3, 0.99], jnp.bfloat16), np.array(0.1, np.float16)]
+    with jax.enable_x64(True):
+        scores = np.round(rng.normal(size=n) + labels, 2)
+        table = jm.score_table(scores, labels, **options)
+        for limit in limits:
+            host = metric(scores, labels, **options, **{name: limit})
+            traced = jax.jit(lambda x, limit=limit: metric(scores, labels, **options, **{name: x}))
+            constant = jax.jit(lambda x, limit=limit: metric(x, labels, **options, **{name: limit}))
+            for other in (traced(limit), constant(scores), metric(table, **{name: limit})):
+                jax.tree.map(
+                    partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12), host, other
+                )
+
+
+@pytest.mark.parametrize("total", [1, 7, 999, 40_000, 10**8, 2**31 - 9])
+def test_most_within(total):
+    """The count is within the limit and the next is not, in the limit's own precision."""
+    total = np.float64(total)
+    for dtype, share in itertools.product("efd", (0.05, 0.25, 0.5, 0.9, 0.99, 1.0)):
+        bound = np.array(share, dtype)
+        for limit in (limit_of_fpr(bound), limit_of_specificity(bound)):
+            most = most_within(limit, total, 0.0)
+            assert most == np.floor(most) <= total
+            rates = limit.rate(np.array([most, most + 1]), total).astype(dtype)
+            assert rates[0] <= limit.bound
+            assert most == total or rates[1] > limit.bound
+
+
+def test_gaps_of_scores():
+    """By hand: of -128 and 127 the middle is -0.5, although their difference exceeds int8."""
+    for ends, dtype in (((-128, 127), "i1"), ((-(2**31), 2**31 - 1), "i4"), ((-3e38, 3e38), "f4")):
+        scores, labels = np.array([*ends, 100, -50], dtype), [0, 0, 1, 1]
+        recall = partial(jm.recall_at_fpr, max_fpr=0.5, method="quantile")
+        for found in (recall(scores, labels), recall(scores, labels, weights=[1.0, 1, 1, 1])):
+            assert found == 0.5
+
+
+def test_without_compilation():
+    """Under `disable_jit`, too."""
+    rng = np.random.default_rng(6)
+    scores, labels = rng.normal(size=(2, 40)), rng.random((2, 40)) < 0.4
+    for entry in OF_PLACEMENTS:
+        with jax.disable_jit():
+            found = entry.metric(scores, labels)
+        np.testing.assert_allclose(found, entry.metric(scores, labels), rtol=1e-6)
+
+
 def test_doubles_are_not_rounded(parts):
     """Scores that float32 cannot tell apart, and in x64 mode the same digits as the table."""
     rng = np.random.default_rng(1)
@@ -71,7 +144,7 @@ def test_doubles_are_not_rounded(parts):
             labels, options = _items(rng, ("where",))
             scores = 1 + rng.integers(-2, 3, N) * 1e-12
             ranks = np.unique(scores, return_inverse=True)[1].astype(np.float32)
-            if entry.rank_only:
+            if entry.rank_only and not entry.threshold:
                 found = [entry.metric(x, labels, **options) for x in (scores, ranks)]
                 np.testing.assert_array_equal(*found)
             with jax.enable_x64(True):

@@ -98,9 +98,12 @@ def others(counts: Array) -> Array:
     return before + jnp.concatenate([behind, none], axis=-1)
 
 
+SLACK = 2.0**-40
+
+
 def slack(counts: Array) -> float:
     """Relative tolerance of a limit: sums of weights reach it only up to rounding."""
-    return 2.0**-40 if is_inexact(counts) else 0.0
+    return SLACK if is_inexact(counts) else 0.0
 
 
 def running_minimum(x: Array) -> Array:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +21,12 @@ from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import on_host, to_jax
 from jaxmetrics._base.merging import below_and_not_above
-from jaxmetrics._base.types import Array, HostArray, Items
-from jaxmetrics._roc.placements import most_within
+from jaxmetrics._base.types import HostArray, Items
+from jaxmetrics._roc.placements import Beside, Limit, limit_of_fpr, most_within, slackened
 from jaxmetrics._roc.quantile import quantile
+from jaxmetrics._roc.reported import Decision, as_reported, warn_if
 
-_SLACK = 2.0**-40  # weights reach a limit only up to rounding
+_FEW = 32  # thresholds for which as many passes take less time than a sort
 # Rows of a batch with fewer items take less time in one program than one by one.
 _SHORT = 1 << 12
 
@@ -40,6 +41,22 @@ class _Class(NamedTuple):
     def weight(self) -> Any:
         """Their total weight, or their number."""
         return np.float64(len(self.scores) if self.weights is None else self.weights.sum())
+
+    def weight_above(self, thresholds: HostArray, side: Literal["left", "right"]) -> HostArray:
+        """The total weight of the items above each threshold; of side "left", not below it."""
+        scores, weights = self
+        if thresholds.size > _FEW:  # one sort takes less time than so many passes
+            order = scores.argsort()
+            sums = _Class(scores, None if weights is None else weights.take(order)).from_here()
+            return sums.take(scores.searchsorted(thresholds, side, sorter=order)).astype(float)
+        compare = np.greater if side == "right" else np.greater_equal
+
+        def above(threshold: Any) -> Any:
+            mask = compare(scores, threshold)
+            return np.count_nonzero(mask) if weights is None else weights.compress(mask).sum()
+
+        found = [above(threshold) for threshold in thresholds.ravel()]
+        return np.array(found, float).reshape(thresholds.shape)
 
     def only(self, mask: HostArray) -> _Class:
         scores, weights = self
@@ -85,7 +102,7 @@ class _OnHost:
 
     @property
     def slack(self) -> float:
-        return _SLACK if self._weighted else 0.0
+        return numerics.SLACK if self._negatives_weighted else 0.0
 
     @cached_property
     def _ascending(self) -> _Class:
@@ -140,8 +157,9 @@ class _OnHost:
         return _placements(self.positive.near_one(), self.negative.near_one())
 
     def head(self, max_fpr: Any) -> _OnHost:
-        most = np.ceil(np.max(max_fpr) * self.total_negatives)
-        if self._weighted or not 2 * most < self.total_negatives:  # also if it is NaN
+        share = np.max(limit_of_fpr(max_fpr).highest, initial=0)
+        most = np.ceil(share * self.total_negatives)
+        if self._negatives_weighted or not 2 * most < self.total_negatives:  # also if it is NaN
             return self
         limit = self._from_top(np.array([most], int))[0]
         return replace(
@@ -150,46 +168,65 @@ class _OnHost:
             negative=self.negative.only(self.negative.scores >= limit),
         )
 
-    def caught(self, max_fpr: Any) -> Any:
-        limit = np.asarray(max_fpr)
-        if self._weighted:
-            fpr: Any = self.not_below
-            rates = numerics.rates(fpr, self.total_negatives).astype(limit.dtype)
-            within = rates <= limit[..., None] * (1 + self.slack)
-            return self.total(within)
-        most = most_within(limit, self.total_negatives, 0.0)
-        some_exceed = most < self.total_negatives
-        one_too_many = self._from_top(np.where(some_exceed, most, 0).astype(int))
-        return np.where(some_exceed, self._above(one_too_many), self.total_positives)
+    @property
+    def scores(self) -> HostArray:
+        """Those of all items, in no order."""
+        return np.concatenate([self.positive.scores, self.negative.scores])
 
-    def caught_above_quantile(self, q: Any, method: str) -> Any:
-        from_top: Callable[[Any], Any] = self._from_top
-        if self._weighted and self.total_negatives:
-            scores, weights = self.negative
-            falling = scores.argsort()[::-1]
-            copies = weights.take(falling).cumsum()
+    def caught(self, limit: Limit) -> Any:
+        beyond, some = self._beyond(limit)
+        return np.where(some, self.caught_above(beyond), self.total_positives)
 
-            def from_top(place: Any) -> Any:
-                at = copies.searchsorted(place, side="right")
-                return scores.take(falling).take(at, mode="clip")
+    def lowest_caught(self, limit: Limit) -> Any:
+        return _lowest(self.positive.scores, *self._beyond(limit))
 
-        threshold: Any = quantile(self.total_negatives, from_top, q, method)
-        return np.where(np.isnan(threshold), np.nan, self._above(threshold))
+    def beside(self, limit: Limit) -> Beside:
+        beyond, some = self._beyond(limit)
+        within = _lowest(self.scores, beyond, some)
+        negative, total = self.negative, self.total_negatives
+        fps_within = np.where(some, negative.weight_above(beyond, "right"), total)
+        fps_beyond = np.where(some, negative.weight_above(beyond, "left"), total)
+        return Beside(within, np.where(some, beyond, within), fps_within, fps_beyond)
+
+    def quantile(self, q: Any, method: str) -> Any:
+        def from_top(place: Any) -> Any:
+            if self._negatives_weighted and self.total_negatives:
+                scores, sums = self._from_highest
+                found = scores.take(sums.searchsorted(place, side="right"), mode="clip")
+            else:
+                found = self._from_top(place)
+            return found.astype(np.float64)  # a difference of two may exceed their dtype
+
+        return quantile(self.total_negatives, from_top, q, method)
+
+    def caught_above(self, threshold: Any) -> Any:
+        return self.positive.weight_above(np.asarray(threshold), "right")
+
+    def _beyond(self, limit: Limit) -> tuple[Any, Any]:
+        """The highest score of negatives that exceeds the limit, and whether one does."""
+        total = self.total_negatives
+        if self._negatives_weighted:
+            scores, sums = self._from_highest
+            points = limit.rate(sums, total).astype(limit.bound.dtype)
+            at = points.searchsorted(slackened(limit.bound, self.slack), side="right")
+            return scores.take(at, mode="clip") if len(scores) else total * at, at < len(scores)
+        most = most_within(limit, total, 0.0)
+        some = most < total
+        return self._from_top(np.where(some, most, 0).astype(int)), some
+
+    @cached_property
+    def _from_highest(self) -> tuple[HostArray, HostArray]:
+        """The negatives' scores in descending order, and the weight of each and of those before."""
+        falling = self.negative.scores.argsort()[::-1]
+        return self.negative.scores.take(falling), self.negative.weights.take(falling).cumsum()
 
     @property
-    def _weighted(self) -> bool:
+    def _negatives_weighted(self) -> bool:
         return self.negative.weights is not None
 
     @property
     def _by_key(self) -> bool:
-        return self._weighted or self.positive.weights is not None
-
-    def _above(self, thresholds: Any) -> HostArray:
-        """The weight of the positives above each threshold."""
-        scores, weights = self.positive
-        masks = [scores > threshold for threshold in thresholds.ravel()]
-        sums = [x.sum() if weights is None else weights.compress(x).sum() for x in masks]
-        return np.array(sums, np.float64).reshape(thresholds.shape)
+        return self._negatives_weighted or self.positive.weights is not None
 
     def _from_top(self, places: Any) -> Any:
         """The scores of negatives at these places from the top, from 0; anything for NaN."""
@@ -202,16 +239,26 @@ class _OnHost:
         return scores[at]
 
 
+def _lowest(scores: HostArray, beyond: HostArray, some: HostArray) -> HostArray:
+    """The lowest score above each of `beyond`, or of all without one; +inf if none is above."""
+    every = scores.min() if len(scores) else np.inf
+    kept = np.sort(scores.compress(scores > beyond.min())) if beyond.size else scores
+    at = kept.searchsorted(beyond, "right")
+    found = kept.take(at, mode="clip") if len(kept) else 0
+    return np.where(some, np.where(at < len(kept), found, np.inf), every)
+
+
 def _placements(positive: _Class, negative: _Class) -> _OnHost:
     return _OnHost(positive, negative, positive.weight, negative.weight)
 
 
 def evaluate_on_host(
-    function: Callable[..., Any], items: Items, options: dict[str, Any]
-) -> Array | None:
+    function: Callable[..., Any], items: Items, options: dict[str, Any], decision: Decision
+) -> Any:
     """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
 
-    The result is NaN where a valid score is NaN or no item is valid.
+    The result is NaN where a valid score is NaN or no item is valid. Thresholds are rounded for the
+    `decision` that they are for.
     """
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
     if 0 in batch or (batch and items.scores.shape[-1] < _SHORT):
@@ -222,21 +269,27 @@ def evaluate_on_host(
         return None
     items, limits = Items(*found[: len(items)]), found[len(items) :]
     options = {**options, **dict(zip(names, limits, strict=True))}
+    decided, given, dtype = decision(**options), items.scores.dtype, numerics.default_float()
 
-    def of_row(row: Items) -> Any:
+    def of_row(row: Items) -> tuple[Any, Any]:
         placed, undefined = _of_row(*row)
         with np.errstate(all="ignore"):
             value = function(placed, **options)
-        return np.nan * value if undefined else value
+            if undefined:
+                return jax.tree.map(lambda x: np.nan * x, value), None
+            return as_reported(value, lambda: placed.scores, decided, given, dtype)
 
     if batch:  # one by one: threads wait for each other between NumPy's short operations
         rows = zip(*(_rows(x, batch) for x in items), strict=True)
-        values = np.stack([of_row(Items(*row)) for row in rows])
-        values = values.reshape((*batch, *values.shape[1:]))
+        each, unlikes = zip(*(of_row(Items(*row)) for row in rows), strict=True)
+        values = jax.tree.map(lambda *x: np.reshape(x, (*batch, *x[0].shape)), *each)
+        unlike = any(unlikes)
     else:
-        values = of_row(items)
+        values, unlike = of_row(items)
     with nan_as_value():
-        return to_jax(np.asarray(values, numerics.default_float()))
+        values = jax.tree.map(lambda x: to_jax(np.asarray(x, dtype)), values)
+    warn_if(unlike, dtype)
+    return values
 
 
 def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:

@@ -176,6 +176,7 @@ def placement_metric(
     amounts: bool = False,
     smooth: bool = False,
     of_roc_curve: bool = False,
+    decision: Decision = no_decision,
     selects: Callable[..., bool] = never,
 ) -> TableMetric[P, R]:
     """`library_metric` of a function of placements."""
@@ -186,6 +187,7 @@ def placement_metric(
         amounts=amounts,
         smooth=smooth,
         of_roc_curve=of_roc_curve,
+        decision=decision,
         of_placements=function,
         selects=selects,
     )

@@ -12,15 +12,71 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.numerics import is_inexact, namespace, rates, running_total, slack
+from jaxmetrics._base.numerics import (
+    as_constant,
+    is_inexact,
+    namespace,
+    rates,
+    running_total,
+    slack,
+)
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.table import ScoreTable
+
+
+class Limit(NamedTuple):
+    """What false positives must not exceed.
+
+    Attributes:
+      rate: returns, from their number and that of all negatives, a rate that rises with the former.
+      bound: the highest that is allowed, `[]` or `[limits]`.
+      share: the share of the negatives that it allows, up to rounding.
+    """
+
+    rate: Callable[[Any, Any], Any]
+    bound: Any
+    share: Any
+
+    @property
+    def highest(self) -> Any:
+        """The share of the negatives that is allowed if rates are compared in the bound's dtype.
+
+        Rates that are higher by less than half a unit of that dtype equal the bound.
+        """
+        bound = as_constant(self.bound)
+        library = namespace(bound)
+        after = library.nextafter(bound, library.full_like(bound, np.inf))
+        unit = after.astype(np.float64) - bound.astype(np.float64)
+        return self.share + unit / 2
+
+
+def limit_of_fpr(max_fpr: Any) -> Limit:
+    return Limit(rates, max_fpr, max_fpr)
+
+
+def limit_of_specificity(min_specificity: Any) -> Limit:
+    """Of the specificity with the other sign, which rises with the false positives."""
+
+    def rate(fps: Any, total: Any) -> Any:
+        return -rates(total - fps, total)
+
+    return Limit(rate, -min_specificity, 1 - min_specificity.astype(np.float64))
+
+
+class Beside(NamedTuple):
+    """The points of the ROC curve beside a limit: of each its threshold and its false positives."""
+
+    within: Any
+    beyond: Any
+    fps_within: Any
+    fps_beyond: Any
 
 
 class Placements(Protocol):
@@ -71,11 +127,20 @@ class Placements(Protocol):
     def head(self, max_fpr: Any) -> Placements:
         """At least the groups with fewer negatives above than this share of them."""
 
-    def caught(self, max_fpr: Any) -> Any:
-        """The weight of the positives whose share of negatives not below is at most `max_fpr`."""
+    def caught(self, limit: Limit) -> Any:
+        """The weight of the positives above all negatives that are beyond the limit."""
 
-    def caught_above_quantile(self, q: Any, method: str) -> Any:
-        """The weight of the positives above the q-quantile of the negatives, NaN if it is NaN."""
+    def lowest_caught(self, limit: Limit) -> Any:
+        """The lowest score of these positives; +inf if there is none."""
+
+    def beside(self, limit: Limit) -> Beside:
+        """The last point within the limit, and the one after it, or itself if it is the end."""
+
+    def quantile(self, q: Any, method: str) -> Any:
+        """The q-quantile of the negatives' scores."""
+
+    def caught_above(self, threshold: Any) -> Any:
+        """The weight of the positives with a higher score."""
 
 
 @dataclass(frozen=True)
@@ -146,20 +211,45 @@ class _OfTable:
         del max_fpr
         return self
 
-    def caught(self, max_fpr: Any) -> Any:
-        last = last_within(_from_zero(self._fps), max_fpr, self.slack)
-        return _from_zero(self._tps)[last]
-
-    def caught_above_quantile(self, q: Any, method: str) -> Any:
-        threshold = weighted_quantile(self.table.thresholds, self.table.negatives, q, method)
+    @cached_property
+    def _falling(self) -> Any:
+        """The thresholds; a row without weight repeats the one before it, or +inf."""
         weighty = self.table.positives + self.table.negatives > 0
-        falling = numerics.running_minimum(jnp.where(weighty, self.table.thresholds, jnp.inf))
-        above = _from_zero(self._tps)[jnp.searchsorted(-falling, -threshold, side="left")]
-        return jnp.where(jnp.isnan(threshold), jnp.nan, above)
+        return numerics.running_minimum(jnp.where(weighty, self.table.thresholds, jnp.inf))
+
+    def _last_within(self, limit: Limit) -> Any:
+        """The index of the last point of the curve within the limit; 0 is the one at +inf."""
+        fps, bound = _from_zero(self._fps), jnp.asarray(limit.bound)
+        points = limit.rate(fps, fps[-1]).astype(bound.dtype)
+        return jnp.searchsorted(points, slackened(bound, self.slack), side="right") - 1
+
+    def caught(self, limit: Limit) -> Any:
+        return _from_zero(self._tps)[self._last_within(limit)]
+
+    def lowest_caught(self, limit: Limit) -> Any:
+        first = jnp.searchsorted(_from_zero(self._tps), self.caught(limit), side="left")
+        return _from_infinity(self._falling)[first]
+
+    def beside(self, limit: Limit) -> Beside:
+        thresholds, fps = _from_infinity(self._falling), _from_zero(self._fps)
+        last = self._last_within(limit)
+        after = jnp.minimum(last + 1, len(fps) - 1)
+        return Beside(thresholds[last], thresholds[after], fps[last], fps[after])
+
+    def quantile(self, q: Any, method: str) -> Any:
+        return weighted_quantile(self.table.thresholds, self.table.negatives, q, method)
+
+    def caught_above(self, threshold: Any) -> Any:
+        first = jnp.searchsorted(-self._falling, -threshold, side="left")
+        return _from_zero(self._tps)[first]
 
 
 def _from_zero(sums: Any) -> Any:
     return jnp.concatenate([jnp.zeros(1), sums.astype(jnp.float64)])
+
+
+def _from_infinity(thresholds: Any) -> Any:
+    return jnp.concatenate([jnp.full(1, jnp.inf), thresholds])
 
 
 def _before(sums: Any, counts: Any) -> Any:
@@ -167,19 +257,19 @@ def _before(sums: Any, counts: Any) -> Any:
     return _from_zero(sums)[:-1] if is_inexact(counts) else (sums - counts).astype(jnp.float64)
 
 
-def last_within(fps: Any, max_fpr: Any, slack: float) -> Any:
-    """The index of the last point whose FPR is at most the limit, for each limit."""
-    limit = jnp.asarray(max_fpr) * (1 + slack)
-    return jnp.searchsorted(rates(fps, fps[-1]).astype(limit.dtype), limit, side="right") - 1
+def slackened(bound: Any, slack: float) -> Any:
+    """A bound of a rate as sums of weights may reach it, of a rate that may be negative."""
+    return bound + abs(bound) * slack
 
 
-def most_within(limit: Any, total: Any, slack: float) -> Any:
-    """The largest count whose rate is at most the limit, compared as in `last_within`."""
+def most_within(limit: Limit, total: Any, slack: float) -> Any:
+    """The largest number of false positives within the limit; whole if there is no slack."""
+    share, bound, library = limit.share, limit.bound, namespace(limit.bound, total)
     if slack:
-        return limit * (1 + slack) * total
-    library = namespace(limit, total)
-    nearest = library.round(limit * total)
-    most = nearest - 1
-    for count in (nearest, nearest + 1):
-        most = library.where(rates(count, total).astype(limit.dtype) <= limit, count, most)
-    return library.where(library.isnan(limit), library.nan, most)
+        return share * (1 + slack) * total
+    nearest = library.minimum(library.round(limit.highest * total), total)
+    most = library.zeros_like(nearest)
+    for count in (nearest - 1, nearest, nearest + 1):
+        within = limit.rate(count, total).astype(bound.dtype) <= bound
+        most = library.where(within & (count <= total), count, most)
+    return library.where(library.isnan(bound), library.nan, most)

@@ -62,11 +62,11 @@ class Metric:
         of their table otherwise.
         """
         if self.of_placements is not None and isinstance(source, Items):
-            value = evaluate_on_host(self.of_placements, source, options)
+            value = evaluate_on_host(self.of_placements, source, options, self.decision)
             if value is not None:
                 return value
             if source.weights is None and self.selects(**options):
-                return evaluate_by_selection(self.of_placements, source, options)
+                return evaluate_by_selection(self.of_placements, source, options, self.decision)
         return evaluate(self.function, source, options, self.decision)
 
 

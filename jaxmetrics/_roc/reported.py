@@ -9,10 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics._base.host import is_concrete
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.numerics import as_constant, namespace, running_minimum
 
 # From the options of a metric: AT_LEAST, ABOVE or, where its value is no threshold, None.
 Decision = Callable[..., str | None]
@@ -32,88 +31,117 @@ def holds(dtype: Any, other: Any) -> bool:
     return bits <= np.finfo(dtype).nmant + 1
 
 
-def rounded_down(x: Array, dtype: Any) -> Array:
+def rounded_down(x: Any, dtype: Any) -> Any:
     """The largest numbers of `dtype` that are at most `x`, as float64.
 
     Subnormal numbers are left out, as XLA takes them for 0.
     """
-    if dtype == jnp.float64:
+    if dtype == np.float64:
         return x
-    near = x.astype(dtype)
-    down = jnp.where(near.astype(jnp.float64) > x, jnp.nextafter(near, -jnp.inf), near)
+    library, near = namespace(x), x.astype(dtype)
+    lower = library.nextafter(near, library.full_like(near, -np.inf))
+    down = library.where(near.astype(np.float64) > x, lower, near).astype(np.float64)
     tiny = float(np.finfo(dtype).tiny)
-    return jnp.where(jnp.abs(x) < tiny, jnp.where(x < 0, -tiny, 0.0), down.astype(jnp.float64))
+    return library.where(abs(x) < tiny, library.where(x < 0, -tiny, 0.0), down)
 
 
 def as_reported(
-    value: Any, table: Any, decision: str | None, scores: Any, dtype: Any
-) -> tuple[Any, Array | None]:
-    """A result of one table, with thresholds that `dtype` has, and whether some flag other items.
+    value: Any, scores: Callable[[], Any], decision: str | None, given: Any, dtype: Any
+) -> tuple[Any, Any]:
+    """A result of some items, with thresholds that `dtype` has, and whether some flag other items.
 
     Thresholds are the fields `threshold` and `thresholds` of a NamedTuple, and all of the value if
     there is a `decision`. The second result is None where `dtype` has every score.
 
     Args:
       value: a pytree in double precision.
-      table: the ScoreTable `[rows]` of the value.
+      scores: returns the scores `[n]` of the items with weight, and NaN for others; in descending
+        order where there is a field `thresholds`.
       decision: AT_LEAST, ABOVE or None.
-      scores: the dtype of the scores; None if only their table is known.
+      given: the dtype that scores were given in; None if only their table is known.
       dtype: the dtype of the result.
     """
-    unlike: list[Array] = []
-    exact = scores is not None and holds(dtype, scores)
+    unlike: list[Any] = []
+    exact = given is not None and holds(dtype, given)
 
-    def rounded(path: tuple[Any, ...], x: Array) -> Array:
+    def rounded(path: tuple[Any, ...], x: Any) -> Any:
         field = getattr(path[-1], "name", None) if path else None
-        if decision == ABOVE and dtype != jnp.float64:
-            x, differs = _above(x, table, dtype)
+        if decision == ABOVE and dtype != np.float64:
+            x, differs = _each(_above, x, scores(), dtype)
         elif (field in _FIELDS or decision == AT_LEAST) and not exact:
-            x, differs = _at_least(x, table, dtype, every_row=field == "thresholds")
+            x, at = as_constant(x), as_constant(scores())
+            every = field == "thresholds"
+            differs = _next_alike(at, dtype) if every else _each(_lower_alike, x, at, dtype)
+            x = rounded_down(x, dtype)
         else:
             return x
-        unlike.append(differs)
+        unlike.append(differs.any())
         return x
 
     value = jax.tree_util.tree_map_with_path(rounded, value)
-    return value, None if exact or not unlike else jnp.any(jnp.stack(unlike))
+    return value, None if exact or not unlike else sum(unlike) > 0
 
 
-def _at_least(x: Array, table: Any, dtype: Any, every_row: bool) -> tuple[Array, Array]:
-    """Thresholds of rows, rounded down, and whether one also flags the row below its own."""
-    x, thresholds, weighty = _constants(x, table)
-    # The row below counts in the comparison with scores as they are, and with rounded ones.
-    below = _nearest(thresholds[1:], dtype) >= rounded_down(thresholds[:-1], dtype)
-    below &= weighty[1:] & (jnp.cumsum(weighty[:-1]) > 0)
-    if not every_row:
-        below &= thresholds[:-1] == x[..., None]
-    return rounded_down(x, dtype), jnp.any(below)
+def finished(
+    value: Any,
+    undefined: Any,
+    scores: Callable[[], Any],
+    decision: str | None,
+    given: Any,
+    dtype: Any,
+) -> tuple[Any, Any]:
+    """A value `as_reported`, NaN and without a warning where it is undefined."""
+    library = namespace(undefined)
+    value = jax.tree.map(lambda x: library.asarray(x, np.float64), value)
+    value, unlike = as_reported(value, scores, decision, given, dtype)
+    value = jax.tree.map(lambda x: library.where(undefined, np.nan, x), value)
+    return value, jax.tree.map(lambda x: x & ~undefined, unlike)
 
 
-def _above(x: Array, table: Any, dtype: Any) -> tuple[Array, Array]:
-    """Quantiles, rounded to a number between the same two scores, and whether there is none."""
-    exact, thresholds, weighty = _constants(x, table)
-    over = thresholds > exact[..., None]
-    low = jnp.max(jnp.where(weighty & ~over, thresholds, -jnp.inf), axis=-1)
-    high = jnp.min(jnp.where(weighty & over, thresholds, jnp.inf), axis=-1)
-    none_over = ~jnp.any(weighty & over, axis=-1)
-    near = _nearest(exact, dtype)
-    up = jnp.where(near < low, -rounded_down(-exact, dtype), near)
-    number = jnp.where((near < high) | none_over, up, rounded_down(exact, dtype))
-    ends = [(low, high), (_nearest(low, dtype), _nearest(high, dtype))]
-    fits = [(low <= number) & ((number < high) | none_over) for low, high in ends]
-    differs = jnp.any(jnp.isfinite(exact) & ~jnp.all(jnp.stack(fits), axis=0))
-    slope = jnp.where(jnp.isfinite(exact), x - exact, 0)  # 0, and keeps the derivative
-    return number + slope, differs
+def _each(function: Callable[..., Any], thresholds: Any, scores: Any, dtype: Any) -> Any:
+    """`function` of each threshold: NumPy's one by one, so that memory stays that of one."""
+    if namespace(thresholds, scores) is jnp:
+        return jnp.vectorize(lambda x: function(x, scores, dtype))(thresholds)
+    found = [function(x, scores, dtype) for x in thresholds.ravel()]
+    return jax.tree.map(lambda *x: np.reshape(x, thresholds.shape), *found)
 
 
-def _constants(x: Array, table: Any) -> tuple[Array, Array, Array]:
-    """The values, the thresholds, and which rows have weight, all without derivatives."""
-    thresholds, positives, negatives = map(lax.stop_gradient, table)
-    return lax.stop_gradient(x), thresholds, positives + negatives > 0
+def _next_alike(scores: Any, dtype: Any) -> Any:
+    """Whether a descending score, rounded down, also flags the next lower one."""
+    before = running_minimum(jnp.where(jnp.isnan(scores), jnp.inf, scores))[:-1]
+    some_before = jnp.cumsum(~jnp.isnan(scores))[:-1] > 0
+    return some_before & (_nearest(scores[1:], dtype) >= rounded_down(before, dtype))
 
 
-def _nearest(x: Array, dtype: Any) -> Array:
-    return x.astype(dtype).astype(jnp.float64)
+def _lower_alike(x: Any, scores: Any, dtype: Any) -> Any:
+    """Whether a score `[]`, rounded down, also flags the next lower one of `[n]`."""
+    library, lower = namespace(x, scores), scores < x
+    highest = library.where(lower, scores, -np.inf).max()
+    # It counts in the comparison with scores as they are, and with rounded ones.
+    flagged = _nearest(highest, dtype) >= rounded_down(x, dtype)
+    return lower.any() & (scores == x).any() & flagged
+
+
+def _above(x: Any, scores: Any, dtype: Any) -> tuple[Any, Any]:
+    """A quantile, rounded to a number between the same two scores, and whether there is none."""
+    exact, scores = as_constant(x), as_constant(scores)
+    library, over = namespace(exact, scores), scores > exact
+    low = library.where(scores <= exact, scores, -np.inf).max()
+    high = library.where(over, scores, np.inf).min()
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    none_over, near = ~over.any(), _nearest(exact, dtype)
+    up = library.where(near < low, -rounded_down(-exact, dtype), near)
+    number = library.where((near < high) | none_over, up, rounded_down(exact, dtype))
+    differs = library.zeros((), bool)
+    for below, above in ((low, high), (_nearest(low, dtype), _nearest(high, dtype))):
+        differs = differs | ~((below <= number) & ((number < above) | none_over))
+    finite = library.isfinite(exact)
+    slope = library.where(finite, x - exact, 0)  # 0, and keeps the derivative
+    return number + slope, finite & differs
+
+
+def _nearest(x: Any, dtype: Any) -> Any:
+    return x.astype(dtype).astype(np.float64)
 
 
 def warn_if(unlike: Any, dtype: Any) -> None:

@@ -14,15 +14,24 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
-from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.placements import most_within
+from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._roc.placements import Limit, most_within
 from jaxmetrics._roc.quantile import quantile
+from jaxmetrics._roc.reported import Decision, finished, warn_if
 from jaxmetrics._roc.table import static_options
+
+_FEW = 4  # limits for which selections take less time than the one sort that many share
+
+
+def few(limits: ArrayLike) -> bool:
+    """Whether selection is the way for metrics that one threshold for each limit decides."""
+    return np.size(limits) <= _FEW
 
 
 @dataclass(frozen=True)
@@ -51,21 +60,40 @@ class _Selection:
     def total_negatives(self) -> Array:
         return jnp.sum(self._weights[1] > 0, dtype=jnp.int32).astype(jnp.float64)
 
-    def caught(self, max_fpr: Any) -> Array:
-        most = most_within(jnp.asarray(max_fpr), self.total_negatives, 0.0)
-        one_too_many = self._from_top(most)[..., None]
-        above = jnp.sum(jnp.where(self._keys > one_too_many, self._weights[0], 0), axis=-1)
-        return jnp.where(most < self.total_negatives, above, self.total_positives)
+    @cached_property
+    def scores(self) -> Array:
+        """In double precision, `[n]`, and NaN for items without weight."""
+        weighty = sum(self._weights) > 0
+        scores: Array = jnp.where(weighty, self._scores_of(self._keys), jnp.nan)
+        return scores
 
-    def caught_above_quantile(self, q: Any, method: str) -> Array:
+    def caught(self, limit: Limit) -> Array:
+        return jnp.sum(jnp.where(self._above(limit), self._weights[0], 0), axis=-1)
+
+    def lowest_caught(self, limit: Limit) -> Array:
+        caught = self._above(limit) & (self._weights[0] > 0)
+        return jnp.min(jnp.where(caught, self.scores, jnp.inf), axis=-1)
+
+    def quantile(self, q: Any, method: str) -> Array:
         def from_top(place: Array) -> Array:
-            scores: Array = sorting.scores_of_keys(~self._from_top(place), self.items.scores)
-            return scores
+            return self._scores_of(self._from_top(place))
 
-        threshold = quantile(self.total_negatives, from_top, q, method)
-        scores = sorting.scores_of_keys(~self._keys, self.items.scores)
-        above = jnp.where(scores > threshold[..., None], self._weights[0], 0)
-        return jnp.where(jnp.isnan(threshold), jnp.nan, jnp.sum(above, axis=-1))
+        return quantile(self.total_negatives, from_top, q, method)
+
+    def caught_above(self, threshold: Array) -> Array:
+        above = self._scores_of(self._keys) > threshold[..., None]
+        return jnp.sum(jnp.where(above, self._weights[0], 0), axis=-1)
+
+    def _above(self, limit: Limit) -> Array:
+        """Which items `[..., n]` are above all negatives that are beyond the limit."""
+        most = most_within(limit, self.total_negatives, 0.0)
+        all_within = (most >= self.total_negatives)[..., None]
+        above: Array = (self._keys > self._from_top(most)[..., None]) | all_within
+        return above
+
+    def _scores_of(self, keys: Array) -> Array:
+        scores: Array = sorting.scores_of_keys(~keys, self.items.scores)
+        return scores
 
     def _from_top(self, places: Array) -> Array:
         """The keys of the negatives at these places from the top, from 0; 0 beyond the last."""
@@ -73,7 +101,7 @@ class _Selection:
         highest = jnp.array(1, keys.dtype) << (8 * keys.dtype.itemsize - 1)
 
         def digit(i: Array, found: Array) -> Array:
-            candidate = found | (highest >> i.astype(keys.dtype))
+            candidate = found | (highest >> jnp.asarray(i, keys.dtype))
             count = jnp.sum(keys >= candidate[..., None], axis=-1, dtype=jnp.int32)
             return jnp.where(count > places, candidate, found)
 
@@ -83,37 +111,46 @@ class _Selection:
 
 
 def evaluate_by_selection(
-    function: Callable[..., Any], items: Items, options: dict[str, Any]
-) -> Array:
+    function: Callable[..., Any], items: Items, options: dict[str, Any], decision: Decision
+) -> Any:
     """`function(placements, **options)` of each row of a batch, compiled, in double precision.
 
-    The result is NaN where a valid score is NaN or no item is valid.
+    The result is NaN where a valid score is NaN or no item is valid. Thresholds are rounded for the
+    `decision` that they are for.
     """
     static, arrays = static_options(options)
     dtype = numerics.default_float()
     with double_precision():
-        value: Array = _evaluate(at_least_one(items), arrays, function, static, dtype)
-    return value
+        values, unlike = _evaluate(at_least_one(items), arrays, function, static, decision, dtype)
+    warn_if(unlike, dtype)
+    return values
 
 
-@functools.partial(jax.jit, static_argnames=("function", "static", "dtype"))
+@functools.partial(jax.jit, static_argnames=("function", "static", "decision", "dtype"))
 def _evaluate(
     items: Items,
     arrays: dict[str, Any],
     function: Callable[..., Any],
     static: tuple[tuple[str, Any], ...],
+    decision: Decision,
     dtype: Any,
 ) -> Any:
     def compute(items: Items, options: dict[str, Any]) -> Any:
-        def of_one(items: Items) -> Array:
-            value = function(_Selection(items), **options, **dict(static))
+        decided = decision(**options, **dict(static))
+
+        def of_one(items: Items) -> Any:
+            selected = _Selection(items)
+            value = function(selected, **options, **dict(static))
             weighty = sum(class_weights(items)) > 0
             bad = jnp.any(numerics.is_nan(items.scores) & weighty) | ~jnp.any(weighty)
-            return jnp.where(bad | not_allowed(items), jnp.nan, value).astype(dtype)
+            bad |= not_allowed(items)
+            given = items.scores.dtype
+            return finished(value, bad, lambda: selected.scores, decided, given, dtype)
 
         given = jax.tree.map(jnp.asarray, items)
         shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(given)))
         rows = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), given)
-        return numerics.over_batch(of_one, len(shape) - 1)(rows)
+        values, unlike = numerics.over_batch(of_one, len(shape) - 1)(rows)
+        return jax.tree.map(lambda x: x.astype(dtype), values), jax.tree.map(jnp.any, unlike)
 
     return in_double(compute)(items, arrays)

@@ -18,7 +18,7 @@ from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.reported import (
     Decision,
-    as_reported,
+    finished,
     holds,
     no_decision,
     rounded_down,
@@ -247,16 +247,16 @@ def _evaluate(
 ) -> Any:
     def compute(source: Prepared | ScoreTable, options: dict[str, Any]) -> Any:
         table, undefined = _build(source) if isinstance(source, Prepared) else _given(source)
-        scores = source.items.scores.dtype if isinstance(source, Prepared) else None
+        given = source.items.scores.dtype if isinstance(source, Prepared) else None
         decided = decision(**options, **dict(static))
 
         def of_one(table: ScoreTable, undefined: Array) -> Any:
             value = function(table, **options, **dict(static))
-            value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
-            value, unlike = as_reported(value, table, decided, scores, dtype)
-            return jax.tree.map(lambda x: jnp.where(undefined, jnp.nan, x), value), jax.tree.map(
-                lambda x: x & ~undefined, unlike
-            )
+
+            def scores() -> Array:
+                return jnp.where(table.positives + table.negatives > 0, table.thresholds, jnp.nan)
+
+            return finished(value, undefined, scores, decided, given, dtype)
 
         batch = table.positives.shape[:-1]
         table = ScoreTable(*(jnp.broadcast_to(x, table.positives.shape) for x in table))

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.numerics import divide, rates, slack
+from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics._roc.curves import OperatingPoints, operating_points
-from jaxmetrics._roc.metric import library_metric, placement_metric
-from jaxmetrics._roc.placements import Placements, last_within
-from jaxmetrics._roc.quantile import weighted_quantile
+from jaxmetrics._roc.metric import placement_metric
+from jaxmetrics._roc.placements import Beside, Limit, Placements, limit_of_fpr
 from jaxmetrics._roc.reported import ABOVE, AT_LEAST
-from jaxmetrics._roc.table import ScoreTable
-
-_FEW = 4  # limits for which selections within a program take less time than the sort
+from jaxmetrics._roc.selection import few
 
 
 def _selects(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> bool:
-    """Whether one threshold for each of few limits decides; many limits share one sort."""
-    return method != "linear" and np.size(max_fpr) <= _FEW
+    return method != "linear" and few(max_fpr)
 
 
 @partial(placement_metric, amounts=True, selects=_selects)
@@ -74,11 +68,14 @@ def recall_at_fpr(
     """
     library, max_fpr = placed.library, placed.library.asarray(max_fpr)
     if method == "quantile":
-        caught = placed.caught_above_quantile(_level(max_fpr), quantile_method)
+        threshold = placed.quantile(_level(max_fpr), quantile_method)
+        caught = library.where(
+            library.isnan(threshold), library.nan, placed.caught_above(threshold)
+        )
     elif method == "linear":
         caught = _caught_between(placed.head(max_fpr), max_fpr)
     else:
-        caught = placed.caught(max_fpr)
+        caught = placed.caught(limit_of_fpr(max_fpr))
     defined = (placed.total_negatives > 0) & ~library.isnan(max_fpr)
     recall: Array = library.where(defined, rates(caught, placed.total_positives), library.nan)
     return recall
@@ -98,9 +95,9 @@ def _decision(*, method: str, **_: ArrayLike) -> str | None:
     return {"step": AT_LEAST, "quantile": ABOVE}.get(method)
 
 
-@partial(library_metric, decision=_decision)
+@partial(placement_metric, decision=_decision, selects=_selects)
 def threshold_at_fpr(
-    table: ScoreTable,
+    placed: Placements,
     *,
     max_fpr: ArrayLike,
     method: str = "step",
@@ -146,32 +143,32 @@ def threshold_at_fpr(
     Reference: R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American
     Statistician 50, 1996.
     """
+    library, max_fpr = placed.library, placed.library.asarray(max_fpr)
     if method == "quantile":
-        levels = _level(jnp.asarray(max_fpr))
-        return weighted_quantile(table.thresholds, table.negatives, levels, quantile_method)
-    points = operating_points(table)
-    defined = (points.fps[-1] > 0) & (points.tps[-1] > 0) & ~jnp.isnan(max_fpr)
+        quantile: Array = placed.quantile(_level(max_fpr), quantile_method)
+        return quantile
+    limit = limit_of_fpr(max_fpr)
     if method == "linear":
-        last, weight = _bracket(points, max_fpr, slack(table.negatives))
-        here = points.thresholds[last]
-        after = points.thresholds[jnp.minimum(last + 1, len(points.thresholds) - 1)]
-        # The first threshold is +inf, and the last may be -inf: their interpolation would be NaN.
-        on_the_way = (weight > 0) & (here < jnp.inf)
-        between = jnp.where(on_the_way, here + weight * (after - here), here)
-        return jnp.where(defined, between, jnp.nan)
-    caught = points.tps[last_within(points.fps, max_fpr, slack(table.negatives))]
-    first = jnp.searchsorted(points.tps, caught, side="left")
-    return jnp.where(defined, points.thresholds[first], jnp.nan)
+        threshold = _between(placed.beside(limit), placed, limit)
+    else:
+        threshold = placed.lowest_caught(limit)
+    both = (placed.total_negatives > 0) & (placed.total_positives > 0)
+    result: Array = library.where(both & ~library.isnan(max_fpr), threshold, library.nan)
+    return result
 
 
-def _bracket(points: OperatingPoints, max_fpr: ArrayLike, slack: float) -> tuple[Array, Array]:
-    """The last point within the limit, and where the limit is from it, 0, to the next, 1."""
-    last = last_within(points.fps, max_fpr, slack)
-    fpr = rates(points.fps, points.fps[-1])
-    step = fpr[jnp.minimum(last + 1, len(fpr) - 1)] - fpr[last]
-    return last, jnp.clip(divide(max_fpr - fpr[last], step, 0.0), 0, 1)
+def _between(points: Beside, placed: Placements, limit: Limit) -> Array:
+    """The threshold at the limit, on the straight line between the thresholds of two points."""
+    library = placed.library
+    here, after = (rates(x, placed.total_negatives) for x in points[2:])
+    weight = library.clip(divide(limit.bound - here, after - here, 0.0), 0, 1)
+    # The first threshold is +inf, and the last may be -inf: their interpolation would be NaN.
+    on_the_way = (weight > 0) & (points.within < library.inf)
+    inner = points.within + weight * (points.beyond - points.within)
+    between: Array = library.where(on_the_way, inner, points.within)
+    return between
 
 
 def _level(max_fpr: Array) -> Array:
     """The level of the quantile of the negatives that so many of them exceed."""
-    return 1 - max_fpr.astype(jnp.float64)
+    return 1 - max_fpr.astype(np.float64)

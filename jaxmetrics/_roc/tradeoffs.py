@@ -13,9 +13,11 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.numerics import rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
-from jaxmetrics._roc.metric import library_metric
+from jaxmetrics._roc.metric import library_metric, placement_metric
+from jaxmetrics._roc.placements import Placements, limit_of_specificity
 from jaxmetrics._roc.record import Metric
 from jaxmetrics._roc.reported import AT_LEAST
+from jaxmetrics._roc.selection import few
 from jaxmetrics._roc.table import ScoreTable
 
 
@@ -54,6 +56,18 @@ def _metric_with_threshold(
     metric: Any = library_metric(function)
     found: _WithThreshold[P] = metric
     return found
+
+
+def _placement_metric_with_threshold(
+    function: Callable[Concatenate[Placements, P], Array | AtThreshold],
+) -> _WithThreshold[P]:
+    metric: Any = placement_metric(function, selects=_selects)
+    found: _WithThreshold[P] = metric
+    return found
+
+
+def _selects(*, min_specificity: ArrayLike, **_: ArrayLike) -> bool:
+    return few(min_specificity)
 
 
 @_metric_with_threshold
@@ -135,9 +149,9 @@ def recall_at_precision(
     return _best(points, min_precision, slack(table.positives), return_threshold)
 
 
-@_metric_with_threshold
+@_placement_metric_with_threshold
 def sensitivity_at_specificity(
-    table: ScoreTable, *, min_specificity: ArrayLike, return_threshold: bool = False
+    placed: Placements, *, min_specificity: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
     """The largest sensitivity (TPR) at a specificity of at least `min_specificity`.
 
@@ -168,10 +182,15 @@ def sensitivity_at_specificity(
 
     Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
     """
-    fps, tps, thresholds = operating_points(table)
-    specificity = rates(fps[-1] - fps, fps[-1])
-    points = _Tradeoff(rates(tps, tps[-1]), specificity, thresholds)
-    return _best(points, min_specificity, slack(table.negatives), return_threshold)
+    library, min_specificity = placed.library, placed.library.asarray(min_specificity)
+    limit = limit_of_specificity(min_specificity)
+    both = (placed.total_negatives > 0) & (placed.total_positives > 0)
+    defined = both & ~library.isnan(min_specificity)
+    recall = rates(placed.caught(limit), placed.total_positives)
+    value: Array = library.where(defined, recall, library.nan)
+    if not return_threshold:
+        return value
+    return AtThreshold(value, library.where(defined, placed.lowest_caught(limit), library.nan))
 
 
 @_metric_with_threshold

@@ -17,7 +17,7 @@ from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts
-from jaxmetrics._roc.placements import most_within
+from jaxmetrics._roc.placements import limit_of_fpr, most_within
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.units import TILE, Cells
@@ -100,7 +100,7 @@ def _curves(
         totals = _totals(counts, cells) if totals is None else totals
         slack = max(numerics.slack(cells.negatives), numerics.slack(counts))
         edge = in_counts(limits[:, None], totals[0])
-        within = most_within(limits[:, None], totals[0], slack)
+        within = most_within(limit_of_fpr(limits[:, None]), totals[0], slack)
 
     def cell(carry: Any, inputs: Any) -> tuple[Any, None]:
         fps, tps, tied, area, caught = carry

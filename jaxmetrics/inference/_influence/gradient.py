@@ -72,7 +72,7 @@ def choose_smooth(metric: MetricLike) -> tuple[Chosen, Options]:
 def order_now(items: Items) -> Ordered | None:
     """The order of the items if NumPy can sort them now; None if the compiled program sorts."""
     near = on_host(items.scores, items.labels, items.where)
-    return None if near is None else in_order(Items(*near[:2], where=near[2]))
+    return None if near is None else in_order(Items(near[0], near[1], where=near[2]))
 
 
 def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
