@@ -9,18 +9,43 @@ measures", Biometrics 60, 2004.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.numerics import is_inexact, namespace, rates, running_total, slack
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.table import ScoreTable
+
+# Shares of the negatives, from which on a head with its positives is seldom a fifth of the items.
+_SHORT_HEAD = 0.125
+
+
+class Part(enum.Enum):
+    """What of the order of the items a function of placements needs."""
+
+    ALL = enum.auto()
+    HEAD = enum.auto()  # only that of the items above the end of its window: `of_head`
+    NONE = enum.auto()  # one score decides: `caught` and `caught_above_quantile`
+
+
+def order_of_all(**options: Any) -> Part:
+    """Of a function that needs the order of all items."""
+    return Part.ALL
+
+
+def order_of_head(max_fpr: ArrayLike) -> Part:
+    """Of a function of the head, of which is known whether it is short."""
+    long = all_concrete(max_fpr) and not np.max(max_fpr) < _SHORT_HEAD
+    return Part.ALL if long else Part.HEAD
 
 
 class Placements(Protocol):
@@ -68,8 +93,11 @@ class Placements(Protocol):
         Derivatives have products, too.
         """
 
-    def head(self, max_fpr: Any) -> Placements:
-        """At least the groups with fewer negatives above than this share of them."""
+    def of_head(self, max_fpr: Any, function: Callable[[Placements], Any]) -> Any:
+        """`function` of at least the groups with fewer negatives above than this share of them.
+
+        The totals are those of all items.
+        """
 
     def caught(self, max_fpr: Any) -> Any:
         """The weight of the positives whose share of negatives not below is at most `max_fpr`."""
@@ -85,14 +113,20 @@ class OfPlacements:
     function: Callable[..., Any]
 
     def __call__(self, table: ScoreTable, **options: ArrayLike) -> Any:
-        return self.function(_OfTable(table), **options)
+        return self.function(OfTable(table), **options)
 
 
 @dataclass(frozen=True)
-class _OfTable:
-    """The rows of a table: groups of positives that tie, some of which are empty."""
+class OfTable:
+    """The rows of a table: groups of positives that tie, some of which are empty.
+
+    Attributes:
+      table: its counts.
+      whole: the total weights of both classes, if the table is only the head of a longer one.
+    """
 
     table: ScoreTable
+    whole: tuple[Any, Any] | None = None
     library = jnp
 
     @property
@@ -128,23 +162,23 @@ class _OfTable:
 
     @property
     def total_positives(self) -> Any:
-        return self._tps[-1].astype(jnp.float64)
+        return self._tps[-1].astype(jnp.float64) if self.whole is None else self.whole[0]
 
     @property
     def total_negatives(self) -> Any:
-        return self._fps[-1].astype(jnp.float64)
+        return self._fps[-1].astype(jnp.float64) if self.whole is None else self.whole[1]
 
-    def near_one(self, *, together: bool = False) -> _OfTable:
+    def near_one(self, *, together: bool = False) -> OfTable:
         thresholds, *counts = self.table
         if together:
             positives, negatives = numerics.near_one(*counts)
         else:
             (positives,), (negatives,) = map(numerics.near_one, counts)
-        return _OfTable(ScoreTable(thresholds, positives, negatives))
+        return OfTable(ScoreTable(thresholds, positives, negatives))
 
-    def head(self, max_fpr: Any) -> _OfTable:
+    def of_head(self, max_fpr: Any, function: Callable[[Placements], Any]) -> Any:
         del max_fpr
-        return self
+        return function(self)
 
     def caught(self, max_fpr: Any) -> Any:
         last = last_within(_from_zero(self._fps), max_fpr, self.slack)

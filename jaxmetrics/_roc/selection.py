@@ -1,7 +1,9 @@
-"""Metrics that one threshold decides, of items in no order: it is selected, and nothing is sorted.
+"""Metrics of which no item counts, or few do, below one threshold: it is selected.
 
 The k-th largest key is found digit by digit, from the highest: each pass counts the keys that are
 not below a candidate. A pass is a sum, so that it needs no memory, and over devices no gather.
+Where one threshold decides, nothing is sorted. Where all above it count, only these are. For them a
+threshold that is a little too low will do, and a sample of the items has one.
 """
 
 from __future__ import annotations
@@ -17,12 +19,18 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, in_double
+from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.placements import most_within
+from jaxmetrics._roc.placements import OfTable, Part, most_within
 from jaxmetrics._roc.quantile import quantile
-from jaxmetrics._roc.table import static_options
+from jaxmetrics._roc.table import Prepared, build, static_options
+
+_PART = 5  # the head is sorted alone if it is at most this part of the items
+_SAMPLE = 1 << 11
+_SCATTERS = 2654435761  # 2^32 over the golden ratio: its multiples are even on [0, 2^32)
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,10 @@ class _Selection:
         keys: Array = ~sorting.descending_keys(self.items.scores)
         return keys
 
+    def near_one(self, *, together: bool = False) -> _Selection:
+        del together
+        return self
+
     @property
     def total_positives(self) -> Array:
         total: Array = jnp.sum(self._weights[0]).astype(jnp.float64)
@@ -50,6 +62,41 @@ class _Selection:
     @property
     def total_negatives(self) -> Array:
         return jnp.sum(self._weights[1] > 0, dtype=jnp.int32).astype(jnp.float64)
+
+    def of_head(self, max_fpr: Any, function: Callable[[Any], Any]) -> Any:
+        capacity = max(len(self._keys) // _PART, 1)
+        negative, total = self._weights[1] > 0, self.total_negatives
+        # Rates are compared in the precision of the limit, of which bfloat16 has the least.
+        limit = lax.stop_gradient(jnp.max(max_fpr)) * (1 + 2.0**-7)
+        needed = jnp.floor(limit * total) + 1
+        head = ((self._weights[0] > 0) | negative) & (self._keys >= self._below(needed))
+        enough = jnp.sum(head & negative, dtype=jnp.int32) >= needed
+        few = jnp.sum(head, dtype=jnp.int32) <= capacity
+
+        def of_few() -> Any:
+            index, some = first_indices(head, capacity)
+            few = _at(self.items, index)._replace(where=some)
+            return of(few, (self.total_positives, total))
+
+        def of(items: Items, whole: Any = None) -> Any:
+            return function(OfTable(build(Prepared(items, None))[0], whole))
+
+        return lax.cond(enough & few, of_few, lambda: of(self.items))
+
+    def _below(self, needed: Array) -> Array:
+        """A key that so many negatives reach, in all likelihood, and not many more; 0 if all do.
+
+        It is that of a sample: one of each `step` items, not always the same one, as data may have
+        that period.
+        """
+        step = max(len(self._keys) // _SAMPLE, 1)
+        index = jnp.arange(len(self._keys) // step, dtype=jnp.uint32)
+        index = index * step + (index * _SCATTERS >> 16) % step
+        sample = jnp.sort(_at(jnp.where(self._weights[1] > 0, self._keys, 0), index))
+        mean = needed / step
+        place = mean + 4 * jnp.sqrt(mean) + 4
+        inside = place < len(sample)
+        return jnp.where(inside, sample[-1 - jnp.where(inside, place, 0).astype(jnp.int32)], 0)
 
     def caught(self, max_fpr: Any) -> Array:
         most = most_within(jnp.asarray(max_fpr), self.total_negatives, 0.0)
@@ -82,6 +129,18 @@ class _Selection:
         return found
 
 
+def _at(rows: Any, index: Array) -> Any:
+    """These entries of each array `[n]` of a pytree."""
+    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), rows)
+
+
+def selects(items: Items, order: Part) -> bool:
+    """Whether a selection takes less time than the sort of all items."""
+    if items.weights is not None:
+        return False
+    return order is Part.NONE or (order is Part.HEAD and one_by_one(items.scores.shape[-1]))
+
+
 def evaluate_by_selection(
     function: Callable[..., Any], items: Items, options: dict[str, Any]
 ) -> Array:
@@ -104,16 +163,13 @@ def _evaluate(
     static: tuple[tuple[str, Any], ...],
     dtype: Any,
 ) -> Any:
-    def compute(items: Items, options: dict[str, Any]) -> Any:
-        def of_one(items: Items) -> Array:
-            value = function(_Selection(items), **options, **dict(static))
-            weighty = sum(class_weights(items)) > 0
-            bad = jnp.any(numerics.is_nan(items.scores) & weighty) | ~jnp.any(weighty)
-            return jnp.where(bad | not_allowed(items), jnp.nan, value).astype(dtype)
+    def of_one(items: Items, options: dict[str, Any]) -> Array:
+        value = function(_Selection(items), **options, **dict(static))
+        weighty = sum(class_weights(items)) > 0
+        bad = jnp.any(numerics.is_nan(items.scores) & weighty) | ~jnp.any(weighty)
+        return jnp.where(bad | not_allowed(items), jnp.nan, value).astype(dtype)
 
-        given = jax.tree.map(jnp.asarray, items)
-        shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(given)))
-        rows = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), given)
-        return numerics.over_batch(of_one, len(shape) - 1)(rows)
-
-    return in_double(compute)(items, arrays)
+    given = jax.tree.map(jnp.asarray, items)
+    axes = max(x.ndim for x in jax.tree.leaves(given)) - 1
+    program = in_double(of_one, one_by_one=one_by_one(given.scores.shape[-1]))
+    return numerics.over_rows(lambda row: program(row, arrays), given, axes)

@@ -11,7 +11,7 @@ from jaxmetrics._base.numerics import divide, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.curves import OperatingPoints, operating_points
 from jaxmetrics._roc.metric import library_metric, placement_metric
-from jaxmetrics._roc.placements import Placements, last_within
+from jaxmetrics._roc.placements import Part, Placements, last_within, order_of_head
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.reported import ABOVE, AT_LEAST
 from jaxmetrics._roc.table import ScoreTable
@@ -19,12 +19,14 @@ from jaxmetrics._roc.table import ScoreTable
 _FEW = 4  # limits for which selections within a program take less time than the sort
 
 
-def _selects(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> bool:
-    """Whether one threshold for each of few limits decides; many limits share one sort."""
-    return method != "linear" and np.size(max_fpr) <= _FEW
+def _orders(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> Part:
+    """One threshold decides for each of few limits; many limits share one sort."""
+    if method == "linear":
+        return order_of_head(max_fpr)
+    return Part.NONE if np.size(max_fpr) <= _FEW else Part.ALL
 
 
-@partial(placement_metric, amounts=True, selects=_selects)
+@partial(placement_metric, amounts=True, orders=_orders)
 def recall_at_fpr(
     placed: Placements,
     *,
@@ -76,7 +78,7 @@ def recall_at_fpr(
     if method == "quantile":
         caught = placed.caught_above_quantile(_level(max_fpr), quantile_method)
     elif method == "linear":
-        caught = _caught_between(placed.head(max_fpr), max_fpr)
+        caught = placed.of_head(max_fpr, partial(_caught_between, max_fpr=max_fpr))
     else:
         caught = placed.caught(max_fpr)
     defined = (placed.total_negatives > 0) & ~library.isnan(max_fpr)
