@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics._base import merging, sorting
-from jaxmetrics._roc import host_placements
+from jaxmetrics._base import compaction, host, merging, sorting
+from jaxmetrics._roc import host_placements, selection
 from jaxmetrics._roc.placements import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 from tests.registry import METRICS
@@ -152,6 +152,133 @@ def test_doubles_are_not_rounded(parts):
                 np.testing.assert_allclose(
                     entry.metric(scores, labels, **options), compiled, rtol=1e-14, atol=1e-15
                 )
+
+
+WITH_HEAD = (
+    jm.partial_auc,
+    partial(jm.partial_auc, min_fpr=0.03, min_tpr=0.2, scale="mcclish"),
+    partial(jm.recall_at_fpr, method="linear"),
+)
+
+
+@pytest.fixture(params=["few", "fitting", "whole"])
+def n_of_heads(request, monkeypatch):
+    """Short rows have a head: it always fits, or sometimes, or never. A number of items for each.
+
+    A compiled program is kept for its shape.
+    """
+    part, n = {"few": (1, 70), "fitting": (5, 71), "whole": (1000, 72)}[request.param]
+    monkeypatch.setattr(host, "LONG", 0)
+    monkeypatch.setattr(selection, "_SAMPLE", 16)
+    monkeypatch.setattr(selection, "_PART", part)
+    return n
+
+
+def _with_head(rng, n, dtype):
+    values = rng.choice([3, 9, 100, 10**6])
+    scores = rng.integers(0, values, n) * 100 / values
+    odd = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan], n, p=[0.3, 0.3, 0.2, 0.19, 0.01])
+    if dtype not in ("int8", "bool"):
+        scores = np.where(rng.random(n) < 0.2, odd, scores)
+    labels = rng.random(n) < rng.choice([0.0, 0.1, 0.5, 1.0], p=[0.1, 0.5, 0.3, 0.1])
+    return scores.astype(jnp.dtype(dtype)), labels, rng.random(n) < rng.choice([0.2, 0.9])
+
+
+@pytest.mark.parametrize("metric", WITH_HEAD, ids=("area", "corner", "recall"))
+def test_heads(metric, n_of_heads):
+    """Only the items above the end of a window are sorted, or all where these are too many."""
+    rng = np.random.default_rng(5)
+    few, several = np.float32([0.1, 0.6]), np.float32([[0.05, 0.3]])
+    compiled = jax.jit(lambda *x: metric(*x[:2], where=x[2], max_fpr=x[3]))
+    for dtype, limits, masked in (
+        ("float32", few, False),
+        ("float32", several, True),
+        ("float16", few, True),
+        ("int8", few, False),
+    ):
+        for limit in [*limits] * 4:
+            scores, labels, where = _with_head(rng, n_of_heads, dtype)
+            given = scores, labels, where if masked else None, limit
+            on_host = metric(*given[:2], where=given[2], max_fpr=limit)
+            np.testing.assert_array_equal(on_host, compiled(*given), err_msg=f"{given}")
+
+
+def test_heads_of_doubles(n_of_heads):
+    rng = np.random.default_rng(6)
+    with jax.enable_x64(True):
+        for metric in WITH_HEAD:
+            compiled = jax.jit(partial(metric, max_fpr=0.1))
+            for _ in range(5):
+                scores, labels, _ = _with_head(rng, n_of_heads, "float64")
+                scores = 1 + scores * 1e-12
+                host = metric(scores, labels, max_fpr=0.1)
+                np.testing.assert_allclose(host, compiled(scores, labels), rtol=1e-14, atol=1e-15)
+
+
+def test_heads_of_amounts(n_of_heads):
+    rng = np.random.default_rng(7)
+    recall = partial(jm.recall_at_fpr, max_fpr=0.1, method="linear")
+    amounts = rng.choice([0.0, 1, 7], (2, n_of_heads)).astype(np.float32)
+    for _ in range(5):
+        scores, labels, where = _with_head(rng, n_of_heads, "float32")
+        found = jax.jit(recall)(scores, labels, where=where, amounts=amounts)
+        np.testing.assert_array_equal(recall(scores, labels, where=where, amounts=amounts), found)
+
+
+@pytest.mark.parametrize("metric", WITH_HEAD, ids=("area", "corner", "recall"))
+def test_heads_of_batches(metric, n_of_heads):
+    """Also where `vmap` makes the batch, each row takes its own branch."""
+    rng = np.random.default_rng(8)
+    rows = [_with_head(rng, n_of_heads, "float32") for _ in range(6)]
+    scores, labels, where = (np.stack(x) for x in zip(*rows, strict=True))
+    one = jax.jit(partial(metric, max_fpr=0.1))
+    wanted = np.array([one(s, y, where=m) for s, y, m in zip(scores, labels, where, strict=True)])
+    mapped = jax.jit(jax.vmap(lambda s, y, m: metric(s, y, where=m, max_fpr=0.1)))
+    for found in (mapped, lambda s, y, m: one(s, y, where=m)):
+        np.testing.assert_array_equal(found(scores, labels, where), wanted)
+    assert "stablehlo.case" in mapped.lower(scores, labels, where).as_text()
+    shaped = one(scores.reshape(2, 3, -1), labels[:3], where=where[:1])
+    crossed = [
+        [one(s, y, where=where[0]) for s, y in zip(x, labels, strict=False)]
+        for x in scores.reshape(2, 3, -1)
+    ]
+    np.testing.assert_array_equal(shaped, np.array(crossed))
+    assert one(scores[:0], labels[0]).shape == (0,)
+
+
+def test_derivatives_of_heads(n_of_heads):
+    """In the limit: forward, backward, twice and batched, as those of a table."""
+    rng = np.random.default_rng(9)
+    scores, labels, where = _with_head(rng, n_of_heads, "float32")
+    scores = np.nan_to_num(scores)
+    table = jm.score_table(scores, labels, where=where)
+    limits = jnp.array([0.1, 0.2, 0.7])
+
+    def of_items(max_fpr):
+        return jm.partial_auc(jnp.asarray(scores), labels, where=where, max_fpr=max_fpr)
+
+    def of_table(max_fpr):
+        return jm.partial_auc(table, max_fpr=max_fpr)
+
+    for derivative in (jax.grad, jax.jacfwd, jax.hessian, lambda f: jax.grad(jax.grad(f))):
+        found, wanted = (jax.jit(jax.vmap(derivative(f)))(limits) for f in (of_items, of_table))
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        found = jnp.stack([jax.jit(derivative(of_items))(x) for x in limits])
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    slopes = jax.jit(jax.grad(lambda s: jm.partial_auc(s, labels, max_fpr=0.1)))(scores)
+    np.testing.assert_array_equal(slopes, np.zeros_like(scores))
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 300])
+def test_first_indices(n):
+    rng = np.random.default_rng(10)
+    for share in (0.0, 0.03, 0.5, 1.0):
+        mask = rng.random(n) < share
+        for capacity in (1, 7, n):
+            index, some = compaction.first_indices(jnp.asarray(mask), capacity)
+            wanted = np.flatnonzero(mask)[:capacity]
+            np.testing.assert_array_equal(index[np.asarray(some)], wanted)
+            assert np.all((np.asarray(index) >= 0) & (np.asarray(index) < n))
 
 
 @pytest.mark.parametrize("n_values", [0, 1, 5, 400])

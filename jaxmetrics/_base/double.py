@@ -58,16 +58,17 @@ def nan_as_value() -> Iterator[None]:
         yield
 
 
-def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+def in_double(function: Callable[..., Any], *, one_by_one: bool = False) -> Callable[..., Any]:
     """`function` of pytrees of arrays, in `double_precision` under every transformation.
 
     JAX batches, transposes and lowers a program after it has traced it, outside of any context, and
     would mix 32 and 64 bits. The program is therefore one primitive, which is batched and lowered
     in the context. The rule for its derivative makes another such program. The result can be
     differentiated in forward and reverse mode, any number of times. Inputs that are not floating
-    have no derivative.
+    have no derivative. `one_by_one` is as of `opaque`.
     """
-    rule = jax.custom_jvp(opaque(function, double_precision))
+    rule = jax.custom_jvp(opaque(function, double_precision, one_by_one=one_by_one))
+    program = functools.partial(in_double, one_by_one=one_by_one)
 
     @functools.partial(rule.defjvp, symbolic_zeros=True)
     def _(arguments: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -85,13 +86,13 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
             return floating, {i: leaves[i] for i in moving}
 
-        @in_double
+        @program
         def pushed_forward(leaves: list[Any], tangents: dict[int, Any]) -> list[Any]:
             floating, at = of_moving(leaves)
             tangent: list[Any] = jax.jvp(floating, (at,), (tangents,))[1]
             return tangent
 
-        @in_double
+        @program
         def pulled_back(leaves: list[Any], cotangents: list[Any]) -> dict[int, Any]:
             floating, at = of_moving(leaves)
             gradient: dict[int, Any] = jax.vjp(floating, at)[1](cotangents)[0]

@@ -16,6 +16,8 @@ from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
 
+LONG = 1 << 13  # items of a row, whose programs take longer than the calls of their parts
+
 
 def all_concrete(*arrays: Any) -> bool:
     """Whether the values of all arrays are known now."""
@@ -40,6 +42,14 @@ def to_jax(values: Any) -> Array:
 def on_cpu() -> bool:
     """Whether programs run on the CPU, where they are planned for its caches and threads."""
     return jax.default_backend() == "cpu"
+
+
+def one_by_one(n: int) -> bool:
+    """Whether a program takes rows of n items in turn: their arrays then stay in the CPU's caches.
+
+    An accelerator is fast where it has all rows at once.
+    """
+    return n >= LONG and on_cpu()
 
 
 def near(array: Any) -> Any:

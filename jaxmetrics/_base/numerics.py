@@ -14,6 +14,7 @@ from jax import lax
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Array:
@@ -144,3 +145,26 @@ def over_batch(function: Callable[..., R], axes: int) -> Callable[..., R]:
     for _ in range(axes):
         function = jax.vmap(function)
     return function
+
+
+def over_rows(function: Callable[[T], R], rows: T, axes: int) -> R:
+    """`function` of each row along so many leading axes of the arrays `[..., n]` of a pytree.
+
+    Arrays that lack an axis, or have 1 of it, are the same for all: no copies are made of them.
+    """
+    if not axes:
+        return function(rows)
+    arrays, tree = jax.tree.flatten(rows)
+    shared = [x.ndim <= axes or x.shape[0] == 1 for x in arrays]
+    arrays = [
+        x.reshape(x.shape[-axes:]) if alone and x.ndim > axes else x
+        for x, alone in zip(arrays, shared, strict=True)
+    ]
+
+    def of_rest(*arrays: Array) -> R:
+        return over_rows(function, jax.tree.unflatten(tree, arrays), axes - 1)
+
+    if all(shared):
+        return jax.tree.map(lambda x: x.reshape(1, *x.shape), of_rest(*arrays))  # type: ignore[no-any-return]
+    in_axes = [None if alone else 0 for alone in shared]
+    return jax.vmap(of_rest, in_axes=in_axes)(*arrays)

@@ -47,6 +47,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax import lax
 from jax.interpreters import ad, batching, mlir
 
 Context = Callable[[], AbstractContextManager[Any]]
@@ -57,17 +59,20 @@ def is_concrete(array: Any) -> bool:
     return not isinstance(array, jax.core.Tracer)
 
 
-def opaque(function: Callable[..., Any], context: Context) -> Callable[..., Any]:
+def opaque(
+    function: Callable[..., Any], context: Context, *, one_by_one: bool = False
+) -> Callable[..., Any]:
     """`function` of pytrees of arrays, traced, batched and lowered in a context.
 
-    It has no derivative.
+    It has no derivative. A batch of it is one program over all rows, or a loop of a program over
+    the rows `one_by_one`, which has the memory of one row and takes one branch of a `cond`.
     """
 
     def run(*arguments: Any) -> Any:
         with context():
             jaxpr, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
         arrays = jax.tree.leaves(arguments)
-        results = _opaque().bind(*arrays, program=_Program(jaxpr, context))
+        results = _opaque().bind(*arrays, program=_Program(jaxpr, context, one_by_one))
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return run
@@ -108,11 +113,28 @@ class _Program:
 
     jaxpr: Any
     context: Context
+    one_by_one: bool
 
     def __call__(self, *arrays: Any) -> Any:
         from jax.extend.core import jaxpr_as_fun
 
         return jaxpr_as_fun(self.jaxpr)(*arrays)
+
+    def batched(self, axes: Any) -> Callable[..., Any]:
+        """Of arrays with a leading axis where `axes` has one."""
+        if not self.one_by_one:
+            return jax.vmap(self, in_axes=tuple(axes))
+
+        def in_turn(*arrays: Any) -> Any:
+            moving = [i for i, axis in enumerate(axes) if axis is not None]
+
+            def of_row(row: Any) -> Any:
+                values = dict(zip(moving, row, strict=True))
+                return self(*(values.get(i, x) for i, x in enumerate(arrays)))
+
+            return lax.map(of_row, [jnp.moveaxis(arrays[i], axes[i], 0) for i in moving])
+
+        return in_turn
 
 
 def _run_opaque(*arrays: Any, program: _Program) -> Any:
@@ -133,7 +155,8 @@ def _batch_opaque(axis: Any, arrays: Any, axes: Any, *, program: _Program) -> An
     del axis
     if all(x is None for x in axes):
         return _opaque().bind(*arrays, program=program), [None] * len(program.jaxpr.out_avals)
-    results = opaque(jax.vmap(program, in_axes=tuple(axes)), program.context)(*arrays)
+    whole = opaque(program.batched(axes), program.context, one_by_one=program.one_by_one)
+    results = whole(*arrays)
     return results, [0] * len(results)
 
 

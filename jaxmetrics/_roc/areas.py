@@ -12,7 +12,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.numerics import as_constant, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
-from jaxmetrics._roc.placements import Placements
+from jaxmetrics._roc.placements import Part, Placements, order_of_head
 from jaxmetrics._roc.table import ScoreTable, evaluate
 
 
@@ -53,7 +53,11 @@ def roc_auc(placed: Placements) -> Array:
     return area
 
 
-@partial(placement_metric, smooth=True, of_roc_curve=True)
+def _orders(*, max_fpr: ArrayLike, **_: ArrayLike) -> Part:
+    return order_of_head(max_fpr)
+
+
+@partial(placement_metric, smooth=True, of_roc_curve=True, orders=_orders)
 def partial_auc(
     placed: Placements,
     *,
@@ -105,19 +109,22 @@ def partial_auc(
     n_negative, n_positive = placed.total_negatives, placed.total_positives
     from_left, from_floor = not _is_zero(min_fpr), not _is_zero(min_tpr)
     max_fpr, min_fpr, min_tpr = map(library.asarray, (max_fpr, min_fpr, min_tpr))
-    head = placed.head(max_fpr)
-    above, not_below = head.above, head.not_below
-    share: Any = 1.0
-    if from_floor:  # a tie counts from where it rises above the floor
-        floor = in_counts(min_tpr, n_positive)[..., None]
-        rise, top = head.positives_not_below - head.positives_above, head.positives_not_below
-        share = divide(library.clip(top - floor, 0, rise), rise, top > floor)
-        above = not_below - (not_below - above) * share
-    widths = _area_left_of(in_counts(max_fpr, n_negative)[..., None], above, not_below)
-    if from_left:
-        low = in_counts(min_fpr, n_negative)[..., None]
-        widths = widths - _area_left_of(low, above, not_below)
-    raw = head.total(share * widths) / (n_negative * n_positive)
+
+    def in_pairs(head: Placements) -> Any:
+        above, not_below = head.above, head.not_below
+        share: Any = 1.0
+        if from_floor:  # a tie counts from where it rises above the floor
+            floor = in_counts(min_tpr, n_positive)[..., None]
+            rise, top = head.positives_not_below - head.positives_above, head.positives_not_below
+            share = divide(library.clip(top - floor, 0, rise), rise, top > floor)
+            above = not_below - (not_below - above) * share
+        widths = _area_left_of(in_counts(max_fpr, n_negative)[..., None], above, not_below)
+        if from_left:
+            low = in_counts(min_fpr, n_negative)[..., None]
+            widths = widths - _area_left_of(low, above, not_below)
+        return head.total(share * widths)
+
+    raw = placed.of_head(max_fpr, in_pairs) / (n_negative * n_positive)
     return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
 
 

@@ -156,17 +156,18 @@ class _OnHost:
             return self
         return _placements(self.positive.near_one(), self.negative.near_one())
 
-    def head(self, max_fpr: Any) -> _OnHost:
+    def of_head(self, max_fpr: Any, function: Callable[[Any], Any]) -> Any:
         share = np.max(limit_of_fpr(max_fpr).highest, initial=0)
         most = np.ceil(share * self.total_negatives)
         if self._negatives_weighted or not 2 * most < self.total_negatives:  # also if it is NaN
-            return self
+            return function(self)
         limit = self._from_top(np.array([most], int))[0]
-        return replace(
+        head = replace(
             self,
             positive=self.positive.only(self.positive.scores >= limit),
             negative=self.negative.only(self.negative.scores >= limit),
         )
+        return function(head)
 
     @property
     def scores(self) -> HostArray:

@@ -9,8 +9,8 @@ from typing import Any, Concatenate, Protocol, TypeVar, overload
 from jaxmetrics._base import checks
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.types import ArrayLike, P, R_co
-from jaxmetrics._roc.placements import OfPlacements, Placements
-from jaxmetrics._roc.record import Metric, OfDoubles, Options, never
+from jaxmetrics._roc.placements import OfPlacements, Part, Placements, order_of_all
+from jaxmetrics._roc.record import Metric, OfDoubles, Options
 from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.table import ScoreTable
 
@@ -177,7 +177,7 @@ def placement_metric(
     smooth: bool = False,
     of_roc_curve: bool = False,
     decision: Decision = no_decision,
-    selects: Callable[..., bool] = never,
+    orders: Callable[..., Part] = order_of_all,
 ) -> TableMetric[P, R]:
     """`library_metric` of a function of placements."""
     metric: TableMetric[P, R] = _metric(
@@ -189,7 +189,7 @@ def placement_metric(
         of_roc_curve=of_roc_curve,
         decision=decision,
         of_placements=function,
-        selects=selects,
+        orders=orders,
     )
     return metric
 
@@ -204,7 +204,7 @@ def _metric(
     of_roc_curve: bool,
     decision: Decision = no_decision,
     of_placements: Callable[..., Any] | None = None,
-    selects: Callable[..., bool] = never,
+    orders: Callable[..., Part] = order_of_all,
 ) -> Any:
     per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
     options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item)
@@ -221,7 +221,7 @@ def _metric(
         amounts=amounts,
         decision=decision,
         of_placements=of_placements,
-        selects=selects,
+        orders=orders,
     )
 
     @functools.wraps(function)

@@ -9,6 +9,7 @@ measures", Biometrics 60, 2004.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.numerics import (
     as_constant,
     is_inexact,
@@ -29,6 +31,34 @@ from jaxmetrics._base.numerics import (
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.table import ScoreTable
+
+# Shares of the negatives, from which on a head with its positives is seldom a fifth of the items.
+_SHORT_HEAD = 0.125
+_FEW = 4  # limits for which selections within a program take less time than the sort
+
+
+class Part(enum.Enum):
+    """What of the order of the items a function of placements needs."""
+
+    ALL = enum.auto()
+    HEAD = enum.auto()  # only that of the items above the end of its window: `of_head`
+    NONE = enum.auto()  # one score decides: `caught`, `lowest_caught`, `quantile`
+
+
+def order_of_all(**options: Any) -> Part:
+    """Of a function that needs the order of all items."""
+    return Part.ALL
+
+
+def order_of_head(max_fpr: ArrayLike) -> Part:
+    """Of a function of the head, of which is known whether it is short."""
+    long = all_concrete(max_fpr) and not np.max(np.asarray(max_fpr), initial=0) < _SHORT_HEAD
+    return Part.ALL if long else Part.HEAD
+
+
+def order_of_few(limits: ArrayLike) -> Part:
+    """Of a function that one score for each limit decides; many limits share one sort."""
+    return Part.NONE if np.size(limits) <= _FEW else Part.ALL
 
 
 class Limit(NamedTuple):
@@ -124,8 +154,11 @@ class Placements(Protocol):
         Derivatives have products, too.
         """
 
-    def head(self, max_fpr: Any) -> Placements:
-        """At least the groups with fewer negatives above than this share of them."""
+    def of_head(self, max_fpr: Any, function: Callable[[Placements], Any]) -> Any:
+        """`function` of at least the groups with fewer negatives above than this share of them.
+
+        The totals are those of all items.
+        """
 
     def caught(self, limit: Limit) -> Any:
         """The weight of the positives above all negatives that are beyond the limit."""
@@ -150,14 +183,20 @@ class OfPlacements:
     function: Callable[..., Any]
 
     def __call__(self, table: ScoreTable, **options: ArrayLike) -> Any:
-        return self.function(_OfTable(table), **options)
+        return self.function(OfTable(table), **options)
 
 
 @dataclass(frozen=True)
-class _OfTable:
-    """The rows of a table: groups of positives that tie, some of which are empty."""
+class OfTable:
+    """The rows of a table: groups of positives that tie, some of which are empty.
+
+    Attributes:
+      table: its counts.
+      whole: the total weights of both classes, if the table is only the head of a longer one.
+    """
 
     table: ScoreTable
+    whole: tuple[Any, Any] | None = None
     library = jnp
 
     @property
@@ -193,23 +232,23 @@ class _OfTable:
 
     @property
     def total_positives(self) -> Any:
-        return self._tps[-1].astype(jnp.float64)
+        return self._tps[-1].astype(jnp.float64) if self.whole is None else self.whole[0]
 
     @property
     def total_negatives(self) -> Any:
-        return self._fps[-1].astype(jnp.float64)
+        return self._fps[-1].astype(jnp.float64) if self.whole is None else self.whole[1]
 
-    def near_one(self, *, together: bool = False) -> _OfTable:
+    def near_one(self, *, together: bool = False) -> OfTable:
         thresholds, *counts = self.table
         if together:
             positives, negatives = numerics.near_one(*counts)
         else:
             (positives,), (negatives,) = map(numerics.near_one, counts)
-        return _OfTable(ScoreTable(thresholds, positives, negatives))
+        return OfTable(ScoreTable(thresholds, positives, negatives))
 
-    def head(self, max_fpr: Any) -> _OfTable:
+    def of_head(self, max_fpr: Any, function: Callable[[Placements], Any]) -> Any:
         del max_fpr
-        return self
+        return function(self)
 
     @cached_property
     def _falling(self) -> Any:

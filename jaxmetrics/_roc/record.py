@@ -15,18 +15,14 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_placements import evaluate_on_host
+from jaxmetrics._roc.placements import Part, order_of_all
 from jaxmetrics._roc.reported import Decision, no_decision
-from jaxmetrics._roc.selection import evaluate_by_selection
+from jaxmetrics._roc.selection import evaluate_by_selection, selects
 from jaxmetrics._roc.table import ScoreTable, evaluate, static_options
 
 Options: TypeAlias = dict[str, Any]
 # A metric, a functools.partial of one, or a plain function of a ScoreTable.
 MetricLike: TypeAlias = Callable[..., Any]
-
-
-def never(**options: Any) -> bool:
-    """Of a metric that needs the order of all items."""
-    return False
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class Metric:
       amounts: whether it takes `amounts`.
       decision: returns, from the options, for which decision its value is the threshold.
       of_placements: returns its value from `Placements` and options, if it is such a function.
-      selects: returns, from the options, whether that function needs no order of the items.
+      orders: returns, from the options, what of the order of the items that function needs.
     """
 
     name: str
@@ -53,7 +49,7 @@ class Metric:
     amounts: bool = False
     decision: Decision = no_decision
     of_placements: Callable[..., Any] | None = None
-    selects: Callable[..., bool] = never
+    orders: Callable[..., Part] = order_of_all
 
     def evaluated(self, source: Items | ScoreTable, options: Options) -> Any:
         """The value of each table of a batch.
@@ -65,7 +61,7 @@ class Metric:
             value = evaluate_on_host(self.of_placements, source, options, self.decision)
             if value is not None:
                 return value
-            if source.weights is None and self.selects(**options):
+            if selects(source, self.orders(**options)):
                 return evaluate_by_selection(self.of_placements, source, options, self.decision)
         return evaluate(self.function, source, options, self.decision)
 

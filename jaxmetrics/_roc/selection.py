@@ -1,7 +1,9 @@
-"""Metrics that one threshold decides, of items in no order: it is selected, and nothing is sorted.
+"""Metrics of which no item counts, or few do, below one threshold: it is selected.
 
 The k-th largest key is found digit by digit, from the highest: each pass counts the keys that are
 not below a candidate. A pass is a sum, so that it needs no memory, and over devices no gather.
+Where one threshold decides, nothing is sorted. Where all above it count, only these are. For them a
+threshold that is a little too low will do, and a sample of the items has one.
 """
 
 from __future__ import annotations
@@ -14,24 +16,22 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, in_double
+from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
-from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.placements import Limit, most_within
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.placements import Limit, OfTable, Part, limit_of_fpr, most_within
 from jaxmetrics._roc.quantile import quantile
 from jaxmetrics._roc.reported import Decision, finished, warn_if
-from jaxmetrics._roc.table import static_options
+from jaxmetrics._roc.table import Prepared, build, static_options
 
-_FEW = 4  # limits for which selections take less time than the one sort that many share
-
-
-def few(limits: ArrayLike) -> bool:
-    """Whether selection is the way for metrics that one threshold for each limit decides."""
-    return np.size(limits) <= _FEW
+_PART = 5  # the head is sorted alone if it is at most this part of the items
+_SAMPLE = 1 << 11
+_SCATTERS = 2654435761  # 2^32 over the golden ratio: its multiples are even on [0, 2^32)
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,10 @@ class _Selection:
         keys: Array = ~sorting.descending_keys(self.items.scores)
         return keys
 
+    def near_one(self, *, together: bool = False) -> _Selection:
+        del together
+        return self
+
     @property
     def total_positives(self) -> Array:
         total: Array = jnp.sum(self._weights[0]).astype(jnp.float64)
@@ -66,6 +70,40 @@ class _Selection:
         weighty = sum(self._weights) > 0
         scores: Array = jnp.where(weighty, self._scores_of(self._keys), jnp.nan)
         return scores
+
+    def of_head(self, max_fpr: Any, function: Callable[[Any], Any]) -> Any:
+        capacity = max(len(self._keys) // _PART, 1)
+        negative, total = self._weights[1] > 0, self.total_negatives
+        needed = jnp.floor(jnp.max(limit_of_fpr(max_fpr).highest, initial=0) * total) + 1
+        needed = lax.stop_gradient(needed)
+        head = ((self._weights[0] > 0) | negative) & (self._keys >= self._below(needed))
+        enough = jnp.sum(head & negative, dtype=jnp.int32) >= needed
+        few = jnp.sum(head, dtype=jnp.int32) <= capacity
+
+        def of_few() -> Any:
+            index, some = first_indices(head, capacity)
+            few = _at(self.items, index)._replace(where=some)
+            return of(few, (self.total_positives, total))
+
+        def of(items: Items, whole: Any = None) -> Any:
+            return function(OfTable(build(Prepared(items, None))[0], whole))
+
+        return lax.cond(enough & few, of_few, lambda: of(self.items))
+
+    def _below(self, needed: Array) -> Array:
+        """A key that so many negatives reach, in all likelihood, and not many more; 0 if all do.
+
+        It is that of a sample: one of each `step` items, not always the same one, as data may have
+        that period.
+        """
+        step = max(len(self._keys) // _SAMPLE, 1)
+        index = jnp.arange(len(self._keys) // step, dtype=jnp.uint32)
+        index = index * step + (index * _SCATTERS >> 16) % step
+        sample = jnp.sort(_at(jnp.where(self._weights[1] > 0, self._keys, 0), index))
+        mean = needed / step
+        place = mean + 4 * jnp.sqrt(mean) + 4
+        inside = place < len(sample)
+        return jnp.where(inside, sample[-1 - jnp.where(inside, place, 0).astype(jnp.int32)], 0)
 
     def caught(self, limit: Limit) -> Array:
         return jnp.sum(jnp.where(self._above(limit), self._weights[0], 0), axis=-1)
@@ -110,6 +148,18 @@ class _Selection:
         return found
 
 
+def _at(rows: Any, index: Array) -> Any:
+    """These entries of each array `[n]` of a pytree."""
+    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), rows)
+
+
+def selects(items: Items, order: Part) -> bool:
+    """Whether a selection takes less time than the sort of all items."""
+    if items.weights is not None:
+        return False
+    return order is Part.NONE or (order is Part.HEAD and one_by_one(items.scores.shape[-1]))
+
+
 def evaluate_by_selection(
     function: Callable[..., Any], items: Items, options: dict[str, Any], decision: Decision
 ) -> Any:
@@ -135,22 +185,18 @@ def _evaluate(
     decision: Decision,
     dtype: Any,
 ) -> Any:
-    def compute(items: Items, options: dict[str, Any]) -> Any:
-        decided = decision(**options, **dict(static))
+    def of_one(items: Items, options: dict[str, Any]) -> Any:
+        selected = _Selection(items)
+        value = function(selected, **options, **dict(static))
+        weighty = sum(class_weights(items)) > 0
+        bad = jnp.any(numerics.is_nan(items.scores) & weighty) | ~jnp.any(weighty)
+        bad |= not_allowed(items)
+        decided, kind = decision(**options, **dict(static)), items.scores.dtype
+        value, unlike = finished(value, bad, lambda: selected.scores, decided, kind, dtype)
+        return jax.tree.map(lambda x: x.astype(dtype), value), unlike
 
-        def of_one(items: Items) -> Any:
-            selected = _Selection(items)
-            value = function(selected, **options, **dict(static))
-            weighty = sum(class_weights(items)) > 0
-            bad = jnp.any(numerics.is_nan(items.scores) & weighty) | ~jnp.any(weighty)
-            bad |= not_allowed(items)
-            given = items.scores.dtype
-            return finished(value, bad, lambda: selected.scores, decided, given, dtype)
-
-        given = jax.tree.map(jnp.asarray, items)
-        shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(given)))
-        rows = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), given)
-        values, unlike = numerics.over_batch(of_one, len(shape) - 1)(rows)
-        return jax.tree.map(lambda x: x.astype(dtype), values), jax.tree.map(jnp.any, unlike)
-
-    return in_double(compute)(items, arrays)
+    given = jax.tree.map(jnp.asarray, items)
+    axes = max(x.ndim for x in jax.tree.leaves(given)) - 1
+    program = in_double(of_one, one_by_one=one_by_one(given.scores.shape[-1]))
+    values, unlike = numerics.over_rows(lambda row: program(row, arrays), given, axes)
+    return values, jax.tree.map(jnp.any, unlike)

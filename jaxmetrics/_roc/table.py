@@ -102,8 +102,8 @@ def score_table(
 
 @functools.partial(jax.jit, static_argnames="dtype")
 def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
-    def build(source: Prepared) -> ScoreTable:
-        table, undefined = _build(source)
+    def of_source(source: Prepared) -> ScoreTable:
+        table, undefined = build(source)
         thresholds = jnp.where(undefined[..., None], jnp.nan, table.thresholds)
         thresholds = jnp.broadcast_to(thresholds, table.positives.shape)
         if not holds(dtype, source.items.scores.dtype):
@@ -111,11 +111,11 @@ def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
         columns = (thresholds, table.positives, table.negatives)
         return ScoreTable(*(x.astype(dtype) if numerics.is_inexact(x) else x for x in columns))
 
-    table: ScoreTable = in_double(build)(source)
+    table: ScoreTable = in_double(of_source)(source)
     return table
 
 
-def _build(source: Prepared) -> tuple[ScoreTable, Array]:
+def build(source: Prepared) -> tuple[ScoreTable, Array]:
     """The table, and `[...]` whether it is undefined. Must be traced in double precision."""
     items, order = jax.tree.map(jnp.asarray, source)
     keys, payload = _in_order(items) if order is None else order
@@ -246,7 +246,7 @@ def _evaluate(
     dtype: Any,
 ) -> Any:
     def compute(source: Prepared | ScoreTable, options: dict[str, Any]) -> Any:
-        table, undefined = _build(source) if isinstance(source, Prepared) else _given(source)
+        table, undefined = build(source) if isinstance(source, Prepared) else _given(source)
         given = source.items.scores.dtype if isinstance(source, Prepared) else None
         decided = decision(**options, **dict(static))
 

@@ -9,16 +9,27 @@ import numpy as np
 from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
-from jaxmetrics._roc.placements import Beside, Limit, Placements, limit_of_fpr
+from jaxmetrics._roc.placements import (
+    Beside,
+    Limit,
+    Part,
+    Placements,
+    limit_of_fpr,
+    order_of_few,
+    order_of_head,
+)
 from jaxmetrics._roc.reported import ABOVE, AT_LEAST
-from jaxmetrics._roc.selection import few
 
 
-def _selects(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> bool:
-    return method != "linear" and few(max_fpr)
+def _orders(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> Part:
+    return order_of_head(max_fpr) if method == "linear" else order_of_few(max_fpr)
 
 
-@partial(placement_metric, amounts=True, selects=_selects)
+def _orders_of_threshold(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> Part:
+    return Part.ALL if method == "linear" else order_of_few(max_fpr)
+
+
+@partial(placement_metric, amounts=True, orders=_orders)
 def recall_at_fpr(
     placed: Placements,
     *,
@@ -73,7 +84,7 @@ def recall_at_fpr(
             library.isnan(threshold), library.nan, placed.caught_above(threshold)
         )
     elif method == "linear":
-        caught = _caught_between(placed.head(max_fpr), max_fpr)
+        caught = placed.of_head(max_fpr, partial(_caught_between, max_fpr=max_fpr))
     else:
         caught = placed.caught(limit_of_fpr(max_fpr))
     defined = (placed.total_negatives > 0) & ~library.isnan(max_fpr)
@@ -95,7 +106,7 @@ def _decision(*, method: str, **_: ArrayLike) -> str | None:
     return {"step": AT_LEAST, "quantile": ABOVE}.get(method)
 
 
-@partial(placement_metric, decision=_decision, selects=_selects)
+@partial(placement_metric, decision=_decision, orders=_orders_of_threshold)
 def threshold_at_fpr(
     placed: Placements,
     *,

@@ -14,10 +14,9 @@ from jaxmetrics._base.numerics import rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
 from jaxmetrics._roc.metric import library_metric, placement_metric
-from jaxmetrics._roc.placements import Placements, limit_of_specificity
+from jaxmetrics._roc.placements import Part, Placements, limit_of_specificity, order_of_few
 from jaxmetrics._roc.record import Metric
 from jaxmetrics._roc.reported import AT_LEAST
-from jaxmetrics._roc.selection import few
 from jaxmetrics._roc.table import ScoreTable
 
 
@@ -61,13 +60,13 @@ def _metric_with_threshold(
 def _placement_metric_with_threshold(
     function: Callable[Concatenate[Placements, P], Array | AtThreshold],
 ) -> _WithThreshold[P]:
-    metric: Any = placement_metric(function, selects=_selects)
+    metric: Any = placement_metric(function, orders=_orders)
     found: _WithThreshold[P] = metric
     return found
 
 
-def _selects(*, min_specificity: ArrayLike, **_: ArrayLike) -> bool:
-    return few(min_specificity)
+def _orders(*, min_specificity: ArrayLike, **_: ArrayLike) -> Part:
+    return order_of_few(min_specificity)
 
 
 @_metric_with_threshold
