@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmetrics as jm
+from benchmarks.processes import bytes_at_peak, fresh
 from benchmarks.tables import Row, Table
 from benchmarks.timing import milliseconds, time_in_turn
 
@@ -25,6 +26,7 @@ METRICS: dict[str, Callable[..., Any]] = {
     "average_precision": jm.average_precision,
     "partial_auc": partial(jm.partial_auc, max_fpr=MAX_FPR),
     "recall_at_fpr": partial(jm.recall_at_fpr, max_fpr=MAX_FPR),
+    "threshold_at_fpr": partial(jm.threshold_at_fpr, max_fpr=MAX_FPR),
 }
 
 
@@ -64,13 +66,24 @@ def recall_at_fpr(scores: Any, labels: Any) -> Any:
     return (positives > np.partition(negatives, end)[end]).mean()
 
 
-LINES = {f.__name__: f for f in (roc_auc, average_precision, partial_auc, recall_at_fpr)}
+def threshold_at_fpr(scores: Any, labels: Any) -> Any:
+    negatives, positives = scores[~labels], scores[labels]
+    end = len(negatives) - int(MAX_FPR * len(negatives)) - 1
+    return positives[positives > np.partition(negatives, end)[end]].min()
+
+
+LINES = {
+    f.__name__: f
+    for f in (roc_auc, average_precision, partial_auc, recall_at_fpr, threshold_at_fpr)
+}
+_LARGE = 1_000_000  # items, from which on memory is told
 
 
 def tables(sizes: list[int], batches: list[tuple[int, int]], runs: int) -> Iterator[Table]:
     """A table of eager calls, one of batches of models, and one of calls within `jax.jit`."""
     yield Table(
-        "Eager calls, ms, and the ratio of the time of NumPy's lines to ours within a round.",
+        "Eager calls, ms, the ratio of the time of NumPy's lines to ours within a round, and the "
+        "peak of memory above the input.",
         _eager(sizes, runs),
     )
     yield Table(
@@ -104,6 +117,7 @@ def _eager(sizes: list[int], runs: int) -> Iterator[Row]:
                     "ours": milliseconds(timed["ours"]),
                     "ratio": timed["ours"].ratio(timed["lines"]),
                     "apart by": f"{abs(calls['lines']() - float(calls['ours']())):.0e}",
+                    "bytes an item": _bytes(name, (n,), share),
                 }
 
 
@@ -122,7 +136,19 @@ def _batches(batches: list[tuple[int, int]], runs: int) -> Iterator[Row]:
                 "NumPy's lines": milliseconds(timed["lines"]),
                 "ours": milliseconds(timed["ours"]),
                 "ratio": timed["ours"].ratio(timed["lines"]),
+                "bytes an item of one model": _bytes(name, shape, SHARES[0]),
             }
+
+
+def _bytes(name: str, shape: tuple[int, ...], share: float) -> str:
+    return f"{fresh(bytes_an_item, name, shape, share):.0f}" if np.prod(shape) >= _LARGE else ""
+
+
+def bytes_an_item(name: str, shape: list[int], share: float) -> float:
+    """Peak bytes above the input of an eager call after a small one, per item of one model."""
+    METRICS[name](*_data((1000,), share))
+    call = partial(METRICS[name], *_data(tuple(shape), share))
+    return bytes_at_peak(call) / shape[-1]
 
 
 def _row_by_row(lines: Callable[..., Any], scores: Any, labels: Any) -> list[Any]:
