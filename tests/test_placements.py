@@ -165,11 +165,14 @@ WITH_HEAD = (
 def n_of_heads(request, monkeypatch):
     """Short rows have a head: it always fits, or sometimes, or never. A number of items for each.
 
-    A compiled program is kept for its shape.
+    A compiled program is kept for its shape. The sample is all items, or often too small.
     """
-    part, n = {"few": (1, 70), "fitting": (5, 71), "whole": (1000, 72)}[request.param]
+    part, sample, n = {"few": (1, 99, 70), "fitting": (4, 16, 71), "whole": (99, 16, 72)}[
+        request.param
+    ]
     monkeypatch.setattr(host, "LONG", 0)
-    monkeypatch.setattr(selection, "_SAMPLE", 16)
+    monkeypatch.setattr(selection, "_SAMPLE", sample)
+    monkeypatch.setattr(selection, "_MARGIN", 0)
     monkeypatch.setattr(selection, "_PART", part)
     return n
 
@@ -260,13 +263,40 @@ def test_derivatives_of_heads(n_of_heads):
     def of_table(max_fpr):
         return jm.partial_auc(table, max_fpr=max_fpr)
 
-    for derivative in (jax.grad, jax.jacfwd, jax.hessian, lambda f: jax.grad(jax.grad(f))):
+    for derivative in (jax.grad, jax.hessian):
         found, wanted = (jax.jit(jax.vmap(derivative(f)))(limits) for f in (of_items, of_table))
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
-        found = jnp.stack([jax.jit(derivative(of_items))(x) for x in limits])
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
     slopes = jax.jit(jax.grad(lambda s: jm.partial_auc(s, labels, max_fpr=0.1)))(scores)
     np.testing.assert_array_equal(slopes, np.zeros_like(scores))
+
+
+def test_rows_in_turn(monkeypatch):
+    """Long rows of a batch are taken one by one: of tables too, of results with several parts."""
+    monkeypatch.setattr(host, "LONG", 0)
+    rng = np.random.default_rng(11)
+    shape, n = (2, 3), 17
+    scores = rng.integers(0, 9, (*shape, n)).astype(np.float32)
+    labels, where = rng.random((3, n)) < 0.5, rng.random((2, 1, n)) < 0.8
+    weights = rng.integers(1, 9, (*shape, n)) / 4
+    best = partial(jm.precision_at_recall, min_recall=0.5, return_threshold=True)
+    for metric in (best, jm.roc_auc, partial(jm.threshold_at_fpr, max_fpr=np.float32([0.1, 0.5]))):
+        of = partial(lambda f, s, y, w, m: f(s, y, weights=w, where=m), metric)
+        items = (*np.broadcast_arrays(scores, labels), weights, where)
+        whole = [np.broadcast_to(x, scores.shape).reshape(6, n) for x in items]
+        each = [of(*row) for row in zip(*whole, strict=True)]
+        each = jax.tree.map(lambda *x: np.stack(x).reshape(*shape, *x[0].shape), *each)
+        given = scores, labels, weights.astype(np.float32), where
+        for way in (of, jax.jit(of), jax.jit(jax.vmap(of, (0, None, 0, 0)))):
+            jax.tree.map(np.testing.assert_array_equal, way(*given), each)
+        tied = scores[0, 0], labels, weights[0], where[0]  # one order of the scores for all
+        jax.tree.map(np.testing.assert_array_equal, jax.jit(of)(*tied), of(*tied))
+        for x in (scores[:0], scores[:, :0]):
+            assert jax.tree.leaves(metric(x, labels[0]))[0].shape[:2] == x.shape[:2]
+    slopes = jax.grad(lambda w: jnp.sum(jm.roc_auc(scores, labels, weights=w)))
+    found = jax.jit(slopes)(given[2])
+    monkeypatch.setattr(host, "LONG", 1 << 60)
+    jax.clear_caches()
+    np.testing.assert_allclose(found, slopes(given[2]), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 300])

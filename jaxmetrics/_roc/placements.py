@@ -32,7 +32,7 @@ from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.table import ScoreTable
 
-# Shares of the negatives, from which on a head with its positives is seldom a fifth of the items.
+# Shares of the negatives, from which on a head with its positives is seldom a quarter of the items.
 _SHORT_HEAD = 0.125
 _FEW = 4  # limits for which selections within a program take less time than the sort
 

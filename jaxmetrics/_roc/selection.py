@@ -29,8 +29,9 @@ from jaxmetrics._roc.quantile import quantile
 from jaxmetrics._roc.reported import Decision, finished, warn_if
 from jaxmetrics._roc.table import Prepared, build, static_options
 
-_PART = 5  # the head is sorted alone if it is at most this part of the items
+_PART = 4  # the head is sorted alone if it is at most this part of the items
 _SAMPLE = 1 << 11
+_MARGIN = 3  # standard deviations of a count in the sample
 _SCATTERS = 2654435761  # 2^32 over the golden ratio: its multiples are even on [0, 2^32)
 
 
@@ -72,6 +73,7 @@ class _Selection:
         return scores
 
     def of_head(self, max_fpr: Any, function: Callable[[Any], Any]) -> Any:
+        """Of the table of the head, or of all items if the head is long or was not found."""
         capacity = max(len(self._keys) // _PART, 1)
         negative, total = self._weights[1] > 0, self.total_negatives
         needed = jnp.floor(jnp.max(limit_of_fpr(max_fpr).highest, initial=0) * total) + 1
@@ -82,8 +84,8 @@ class _Selection:
 
         def of_few() -> Any:
             index, some = first_indices(head, capacity)
-            few = _at(self.items, index)._replace(where=some)
-            return of(few, (self.total_positives, total))
+            items = _at(self.items, index)._replace(where=some)
+            return of(items, (self.total_positives, total))
 
         def of(items: Items, whole: Any = None) -> Any:
             return function(OfTable(build(Prepared(items, None))[0], whole))
@@ -101,7 +103,7 @@ class _Selection:
         index = index * step + (index * _SCATTERS >> 16) % step
         sample = jnp.sort(_at(jnp.where(self._weights[1] > 0, self._keys, 0), index))
         mean = needed / step
-        place = mean + 4 * jnp.sqrt(mean) + 4
+        place = mean + _MARGIN * (jnp.sqrt(mean) + 1)
         inside = place < len(sample)
         return jnp.where(inside, sample[-1 - jnp.where(inside, place, 0).astype(jnp.int32)], 0)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.host import on_host
+from jaxmetrics._base.host import on_host, one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.reported import (
@@ -210,11 +210,43 @@ def evaluate(
     """
     static, arrays = static_options(options)
     dtype = numerics.default_float()
-    prepared = _prepared(source) if isinstance(source, Items) else jax.tree.map(checks.own, source)
-    with double_precision():
-        values, unlike = _evaluate((prepared, arrays), function, static, decision, dtype)
+
+    def of(source: Prepared | ScoreTable) -> tuple[Any, Any]:
+        with double_precision():
+            found: tuple[Any, Any] = _evaluate((source, arrays), function, static, decision, dtype)
+        return found
+
+    if isinstance(source, ScoreTable):
+        values, unlike = of(jax.tree.map(checks.own, source))
+    elif rows := _rows_on_host(source):
+        shape, items = rows
+        found = [of(_prepared(Items(*x))) for x in items]
+        values, unlike = jax.tree.map(lambda *x: jnp.stack(x).reshape(shape + x[0].shape), *found)
+        unlike = jax.tree.map(jnp.any, unlike)
+    else:
+        values, unlike = of(_prepared(source))
     warn_if(unlike, dtype)
     return values
+
+
+def _rows_on_host(items: Items) -> tuple[tuple[int, ...], list[list[Any]]] | None:
+    """The shape of a batch whose rows are sorted and evaluated one by one, and views of its rows.
+
+    None if the batch is one program: NumPy does not sort it, or its rows are short.
+    """
+    axes = _axes_of_rows(items)
+    shape, near = items.scores.shape[:axes], on_host(*items)
+    if not axes or 0 in shape or near is None:
+        return None
+    n_axes = items.scores.ndim
+
+    def row(x: Any, index: tuple[int, ...]) -> Any:
+        if x is None:
+            return x
+        own = (1,) * (n_axes - x.ndim) + x.shape
+        return np.broadcast_to(x, shape + own[axes:])[index]
+
+    return shape, [[row(x, index) for x in near] for index in np.ndindex(shape)]
 
 
 def static_options(
@@ -264,7 +296,26 @@ def _evaluate(
         values, unlike = numerics.over_batch(of_one, len(batch))(table, undefined)
         return jax.tree.map(lambda x: x.astype(dtype), values), jax.tree.map(jnp.any, unlike)
 
-    return in_double(compute)(*arrays)
+    source, options = arrays
+    axes = _axes_of_rows(source.items) if isinstance(source, Prepared) else None
+    program = in_double(compute, one_by_one=axes is not None)
+    if not axes:
+        return program(source, options)
+    values, unlike = numerics.over_rows(lambda rows: program(rows, options), source, axes)
+    return values, jax.tree.map(jnp.any, unlike)
+
+
+def _axes_of_rows(items: Items) -> int | None:
+    """Along how many leading axes rows are taken one by one; None if they are not.
+
+    These are the axes of the scores: what shares scores shares a sort.
+    """
+    if not one_by_one(items.scores.shape[-1]):
+        return None
+    shape = items.scores.shape[:-1]
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in jax.tree.leaves(items)))
+    own = [len(shape) == len(batch) and a == b for a, b in zip(shape, batch, strict=False)]
+    return [*own, False].index(False)
 
 
 def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
