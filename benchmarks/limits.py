@@ -25,6 +25,7 @@ METRICS: dict[str, Callable[..., Any]] = {
     "average_precision": jm.average_precision,
     "partial_auc": partial(jm.partial_auc, max_fpr=MAX_FPR),
     "recall_at_fpr": partial(jm.recall_at_fpr, max_fpr=MAX_FPR),
+    "standard_error": partial(jm.standard_error, jm.roc_auc),
 }
 
 
@@ -64,7 +65,19 @@ def recall_at_fpr(scores: Any, labels: Any) -> Any:
     return (positives > np.partition(negatives, end)[end]).mean()
 
 
-LINES = {f.__name__: f for f in (roc_auc, average_precision, partial_auc, recall_at_fpr)}
+def standard_error(scores: Any, labels: Any) -> Any:
+    """DeLong's, of the area under the ROC curve."""
+    negatives, positives = np.sort(scores[~labels]), np.sort(scores[labels])
+    variance = 0.0
+    for own, other in ((negatives, positives), (positives, negatives)):
+        below, not_above = (other.searchsorted(own, side) for side in ("left", "right"))
+        variance += ((below + not_above) / 2 / len(other)).var(ddof=1) / len(own)
+    return np.sqrt(variance)
+
+
+LINES = {
+    f.__name__: f for f in (roc_auc, average_precision, partial_auc, recall_at_fpr, standard_error)
+}
 
 
 def tables(sizes: list[int], batches: list[tuple[int, int]], runs: int) -> Iterator[Table]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,12 +25,14 @@ from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.placements import most_within
 from jaxmetrics._roc.quantile import quantile
 
+R = TypeVar("R")
+
 _SLACK = 2.0**-40  # weights reach a limit only up to rounding
 # Rows of a batch with fewer items take less time in one program than one by one.
 _SHORT = 1 << 12
 
 
-class _Class(NamedTuple):
+class OneClass(NamedTuple):
     """Items of one class, and their weights if they have any."""
 
     scores: HostArray
@@ -41,19 +43,19 @@ class _Class(NamedTuple):
         """Their total weight, or their number."""
         return np.float64(len(self.scores) if self.weights is None else self.weights.sum())
 
-    def only(self, mask: HostArray) -> _Class:
+    def only(self, mask: HostArray) -> OneClass:
         scores, weights = self
-        return _Class(scores.compress(mask), None if weights is None else weights.compress(mask))
+        return OneClass(scores.compress(mask), None if weights is None else weights.compress(mask))
 
-    def ascending(self, by_key: bool) -> _Class:
+    def ascending(self, by_key: bool) -> OneClass:
         """In order. The scores are sorted in place, or become keys, by which weights are sorted."""
         scores, weights = self
         keys = ~sorting.descending_keys(scores) if by_key else scores
         if weights is None:
             sorting.sort_row(keys)
-            return _Class(keys)
+            return OneClass(keys)
         keys, order = sorting.sort_by_key(keys, np.arange(len(keys), dtype=np.uint32))
-        return _Class(keys, weights.take(order))
+        return OneClass(keys, weights.take(order))
 
     def from_here(self) -> HostArray:
         """The weight of each entry and of all after it, and 0 at the end."""
@@ -64,7 +66,14 @@ class _Class(NamedTuple):
         np.cumsum(weights[::-1], out=sums[-2::-1])
         return sums
 
-    def near_one(self) -> _Class:
+    def weight_from(self, *places: HostArray) -> list[HostArray]:
+        """The weight of the entries from each of these places on."""
+        if self.weights is None:
+            return [len(self.scores) - x for x in places]
+        sums = self.from_here()
+        return [sums.take(x) for x in places]
+
+    def near_one(self) -> OneClass:
         """The weights divided by the power of two near the highest, if it is far from 1."""
         highest = 1.0 if self.weights is None else self.weights.max(initial=0.0)
         if 1e-100 < highest < 1e100:
@@ -74,43 +83,52 @@ class _Class(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _OnHost:
-    """Placements of single positives, in ascending order. It may reorder the scores it holds."""
+class OnHost:
+    """Placements of single positives, in ascending order. It may reorder the scores it holds.
 
-    positive: _Class
-    negative: _Class
+    Attributes:
+      positive, negative: the items of each class with weight; all of them, or the head that counts.
+      total_positives, total_negatives: the weight of all items of each class, or their number.
+    """
+
+    positive: OneClass
+    negative: OneClass
     total_positives: Any
     total_negatives: Any
     library = np
 
     @property
     def slack(self) -> float:
-        return _SLACK if self._weighted else 0.0
+        return _SLACK if self.weighted else 0.0
 
     @cached_property
-    def _ascending(self) -> _Class:
+    def positives_ascending(self) -> OneClass:
         return self.positive.ascending(self._by_key)
 
     @cached_property
+    def negatives_ascending(self) -> OneClass:
+        return self.negative.ascending(self._by_key)
+
+    @cached_property
+    def places(self) -> tuple[HostArray, HostArray]:
+        """How many negatives are below, and not above, each positive. One array without ties."""
+        return below_and_not_above(self.negatives_ascending.scores, self.positives_ascending.scores)
+
+    @cached_property
     def _placed(self) -> list[HostArray]:
-        negative, at = self.negative.ascending(self._by_key), self._ascending.scores
-        below, not_above = below_and_not_above(negative.scores, at)
-        if negative.weights is None:
-            return [len(negative.scores) - x for x in (not_above, below)]
-        sums = negative.from_here()
-        return [sums.take(x) for x in (not_above, below)]
+        return self.negatives_ascending.weight_from(*self.places)
 
     def total(self, of_each: Any) -> Any:
-        weights = self._ascending.weights
+        weights = self.positives_ascending.weights
         return of_each.sum(axis=-1) if weights is None else of_each @ weights
 
     @property
     def above(self) -> HostArray:
-        return self._placed[0]
+        return self._placed[1]
 
     @property
     def not_below(self) -> HostArray:
-        return self._placed[1]
+        return self._placed[0]
 
     @property
     def positives_above(self) -> HostArray:
@@ -123,7 +141,7 @@ class _OnHost:
     @cached_property
     def _of_ties(self) -> list[HostArray]:
         """For each positive, the weight from the first that ties with it on, and of those above."""
-        scores, sums = self._ascending.scores, self._ascending.from_here()
+        scores, sums = self.positives_ascending.scores, self.positives_ascending.from_here()
         tied = np.flatnonzero(scores[1:] == scores[:-1]) + 1  # with the one before
         not_below, above = sums[:-1].copy(), sums[1:].copy()
         if len(tied):
@@ -134,14 +152,14 @@ class _OnHost:
             above[tied - 1] = sums.take(last + 1).repeat(lengths)
         return [not_below, above]
 
-    def near_one(self, *, together: bool = False) -> _OnHost:
+    def near_one(self, *, together: bool = False) -> OnHost:
         if together or not self._by_key:  # sums stay in range
             return self
         return _placements(self.positive.near_one(), self.negative.near_one())
 
-    def head(self, max_fpr: Any) -> _OnHost:
+    def head(self, max_fpr: Any) -> OnHost:
         most = np.ceil(np.max(max_fpr) * self.total_negatives)
-        if self._weighted or not 2 * most < self.total_negatives:  # also if it is NaN
+        if self.weighted or not 2 * most < self.total_negatives:  # also if it is NaN
             return self
         limit = self._from_top(np.array([most], int))[0]
         return replace(
@@ -152,7 +170,7 @@ class _OnHost:
 
     def caught(self, max_fpr: Any) -> Any:
         limit = np.asarray(max_fpr)
-        if self._weighted:
+        if self.weighted:
             fpr: Any = self.not_below
             rates = numerics.rates(fpr, self.total_negatives).astype(limit.dtype)
             within = rates <= limit[..., None] * (1 + self.slack)
@@ -164,7 +182,7 @@ class _OnHost:
 
     def caught_above_quantile(self, q: Any, method: str) -> Any:
         from_top: Callable[[Any], Any] = self._from_top
-        if self._weighted and self.total_negatives:
+        if self.weighted and self.total_negatives:
             scores, weights = self.negative
             falling = scores.argsort()[::-1]
             copies = weights.take(falling).cumsum()
@@ -177,12 +195,12 @@ class _OnHost:
         return np.where(np.isnan(threshold), np.nan, self._above(threshold))
 
     @property
-    def _weighted(self) -> bool:
+    def weighted(self) -> bool:
         return self.negative.weights is not None
 
     @property
     def _by_key(self) -> bool:
-        return self._weighted or self.positive.weights is not None
+        return self.weighted or self.positive.weights is not None
 
     def _above(self, thresholds: Any) -> HostArray:
         """The weight of the positives above each threshold."""
@@ -202,8 +220,8 @@ class _OnHost:
         return scores[at]
 
 
-def _placements(positive: _Class, negative: _Class) -> _OnHost:
-    return _OnHost(positive, negative, positive.weight, negative.weight)
+def _placements(positive: OneClass, negative: OneClass) -> OnHost:
+    return OnHost(positive, negative, positive.weight, negative.weight)
 
 
 def evaluate_on_host(
@@ -213,6 +231,29 @@ def evaluate_on_host(
 
     The result is NaN where a valid score is NaN or no item is valid.
     """
+
+    def of_row(placed: OnHost, undefined: bool, options: dict[str, Any]) -> Any:
+        with np.errstate(all="ignore"):
+            value = function(placed, **options)
+        return np.nan * value if undefined else value
+
+    found = of_each_row(of_row, items, options)
+    if found is None:
+        return None
+    values, batch = found
+    value = np.stack(values).reshape((*batch, *np.shape(values[0]))) if batch else values[0]
+    with nan_as_value():
+        return jnp.asarray(np.asarray(value, numerics.default_float()))
+
+
+def of_each_row(
+    function: Callable[[OnHost, bool, dict[str, Any]], R], items: Items, options: dict[str, Any]
+) -> tuple[list[R], tuple[int, ...]] | None:
+    """`function(placements, undefined, options)` of each row of a batch, and the batch's shape.
+
+    None if NumPy cannot do it now. Undefined is a row where a valid score is NaN or no item is
+    valid. Options that are arrays become NumPy's.
+    """
     n = items.scores.shape[-1]
     names = [k for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))]
     found = at_hand(*items, *(options[name] for name in names))
@@ -221,21 +262,9 @@ def evaluate_on_host(
         return None
     items, limits = Items(*found[: len(items)]), found[len(items) :]
     options = {**options, **dict(zip(names, limits, strict=True))}
-
-    def of_row(row: Items) -> Any:
-        placed, undefined = _of_row(*row)
-        with np.errstate(all="ignore"):
-            value = function(placed, **options)
-        return np.nan * value if undefined else value
-
-    if batch:  # one by one: threads wait for each other between NumPy's short operations
-        rows = zip(*(_rows(x, batch) for x in items), strict=True)
-        values = np.stack([of_row(Items(*row)) for row in rows])
-        values = values.reshape((*batch, *values.shape[1:]))
-    else:
-        values = of_row(items)
-    with nan_as_value():
-        return jnp.asarray(np.asarray(values, numerics.default_float()))
+    # One by one: threads wait for each other between NumPy's short operations.
+    rows = zip(*(_rows(x, batch) for x in items), strict=True) if batch else [items]
+    return [function(*_of_row(*row), options) for row in rows], batch
 
 
 def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
@@ -248,17 +277,17 @@ def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
 
 def _of_row(
     scores: Any, labels: Any, weights: Any, where: Any, amounts: Any
-) -> tuple[_OnHost, bool]:
+) -> tuple[OnHost, bool]:
     """The placements of items `[n]`, and whether they are undefined."""
     if scores.dtype == bool:
         scores = scores.view(np.uint8)
     elif jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize < 4:
         scores = scores.astype(np.float32)  # which NumPy sorts faster
 
-    def of(mask: HostArray, *weights: Any) -> tuple[_Class, bool]:
+    def of(mask: HostArray, *weights: Any) -> tuple[OneClass, bool]:
         """The items of a class with weight, and whether a score of theirs is NaN."""
         mask = mask if where is None else mask & where
-        items = _Class(scores.compress(mask))
+        items = OneClass(scores.compress(mask))
         given = [x.compress(mask).astype(np.float64) for x in weights if x is not None]
         if given:
             product: Any = math.prod(given)
