@@ -15,7 +15,7 @@ from jaxmetrics._base import merging, sorting
 from jaxmetrics._base.checks import check_items
 from jaxmetrics._roc import host_placements
 from jaxmetrics._roc.record import record_of
-from jaxmetrics.inference._influence import host_moments, variance
+from jaxmetrics.inference._influence import host_slopes, variance
 from tests.registry import METRICS
 
 OF_PLACEMENTS = [x for x in METRICS if record_of(x.metric).of_placements is not None]
@@ -148,7 +148,7 @@ SMOOTH = {
 @pytest.fixture(params=["whole", "head"])
 def head(request, monkeypatch):
     """Few items, too, are cut to the head that counts, as many are."""
-    monkeypatch.setattr(host_moments, "_FEW", 0 if request.param == "head" else 1 << 14)
+    monkeypatch.setattr(host_slopes, "_FEW", 0 if request.param == "head" else 1 << 14)
 
 
 def _no_tables(monkeypatch):
@@ -169,7 +169,8 @@ def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
 
     def moments(scores, labels, options):
         items = check_items(scores, labels, options.get("weights"), options.get("where"))
-        return variance.moments_of(metric, items, slope_in)
+        found = variance.moments_of(metric, items, slope_in)
+        return *found, variance.influence_values(metric, items)
 
     compiled = jax.jit(moments)
     rng = np.random.default_rng(5)
@@ -177,16 +178,17 @@ def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
         for n_valid in (0, 1, 2, 2, 3, 3, *[N // 2] * 4, *[N] * 8):
             scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
             options["where"] = rng.permutation(N) < n_valid
-            monkeypatch.setattr(host_moments, "_FEW", rng.choice([0, N + 1]))
+            monkeypatch.setattr(host_slopes, "_FEW", rng.choice([0, N + 1]))
             with jax.enable_x64(True), monkeypatch.context() as patch:
-                table, slope = compiled(scores, labels, options)
+                table, slope, influence = compiled(scores, labels, options)
                 _no_tables(patch)
                 if n_valid == N:
                     del options["where"]
-                host, host_slope = moments(scores, labels, options)
+                host, host_slope, of_items = moments(scores, labels, options)
             message = f"{scores} {labels} {options}"
             for found, expected in zip(jax.tree.leaves(host), jax.tree.leaves(table), strict=True):
                 np.testing.assert_allclose(found, expected, 1e-10, 1e-14, err_msg=message)
+            np.testing.assert_allclose(of_items, influence, 1e-10, 1e-14, err_msg=message)
             if slope_in is not None and not np.isnan(host.estimate):
                 np.testing.assert_allclose(host_slope, slope, 1e-10, 1e-14, err_msg=message)
 
@@ -235,19 +237,25 @@ def test_standard_error_of_many_is_delong_s(share, decimals, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:there :UserWarning", "ignore:only :UserWarning")
 def test_moments_of_batches_are_those_of_rows(head, monkeypatch):
-    monkeypatch.setattr(host_placements, "_SHORT", 0)
+    monkeypatch.setattr(host_slopes, "_SHORT", 0)
     _no_tables(monkeypatch)
     rng = np.random.default_rng(7)
     scores = rng.normal(size=(3, 1, N)).astype(np.float32)
     labels, where = rng.random((2, N)) < 0.5, rng.random((1, 1, N)) < 0.8
     for metric in SMOOTH.values():
         batch = jm.confidence_interval(metric, scores, labels, where=where)
+        influence = jm.influence(metric, scores, labels, where=where)
         for i, j in np.ndindex(3, 2):
             row = jm.confidence_interval(metric, scores[i, 0], labels[j], where=where[0, 0])
             for name in ("estimate", "low", "high", "standard_error"):
                 found = getattr(batch, name)
                 assert found.shape == (3, 2)
                 np.testing.assert_array_equal(found[i, j], getattr(row, name))
+            of_row = jm.influence(metric, scores[i, 0], labels[j], where=where[0, 0])
+            np.testing.assert_array_equal(influence[i, j], of_row)
+        errors = jnp.diagonal(jm.covariance(metric, scores[:, 0], labels[0])) ** 0.5
+        of_models = jm.standard_error(metric, scores[:, 0], labels[0])
+        np.testing.assert_allclose(errors, of_models, rtol=1e-6, atol=1e-9)
 
 
 def test_moments_of_weights_far_from_one(head, monkeypatch):

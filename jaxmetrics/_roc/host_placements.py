@@ -33,10 +33,11 @@ _SHORT = 1 << 12
 
 
 class OneClass(NamedTuple):
-    """Items of one class, and their weights if they have any."""
+    """Items of one class, their weights if they have any, and their indices if they are needed."""
 
     scores: HostArray
     weights: Any = None  # [n] or None
+    items: Any = None  # [n] or None
 
     @property
     def weight(self) -> Any:
@@ -44,22 +45,26 @@ class OneClass(NamedTuple):
         return np.float64(len(self.scores) if self.weights is None else self.weights.sum())
 
     def only(self, mask: HostArray) -> OneClass:
-        scores, weights = self
-        return OneClass(scores.compress(mask), None if weights is None else weights.compress(mask))
+        scores, *others = self
+        kept = (None if x is None else x.compress(mask) for x in others)
+        return OneClass(scores.compress(mask), *kept)
 
     def ascending(self, by_key: bool) -> OneClass:
         """In order. The scores are sorted in place, or become keys, by which weights are sorted."""
-        scores, weights = self
+        scores, weights, items = self
         keys = ~sorting.descending_keys(scores) if by_key else scores
-        if weights is None:
+        if weights is None and items is None:
             sorting.sort_row(keys)
             return OneClass(keys)
+        if weights is None:
+            keys, items = sorting.sort_by_key(keys, items)
+            return OneClass(keys, None, items)
         keys, order = sorting.sort_by_key(keys, np.arange(len(keys), dtype=np.uint32))
-        return OneClass(keys, weights.take(order))
+        return OneClass(keys, weights.take(order), None if items is None else items.take(order))
 
     def from_here(self) -> HostArray:
         """The weight of each entry and of all after it, and 0 at the end."""
-        scores, weights = self
+        scores, weights, _ = self
         if weights is None:
             return np.arange(len(scores), -1, -1)
         sums = np.zeros(len(scores) + 1)
@@ -183,7 +188,7 @@ class OnHost:
     def caught_above_quantile(self, q: Any, method: str) -> Any:
         from_top: Callable[[Any], Any] = self._from_top
         if self.weighted and self.total_negatives:
-            scores, weights = self.negative
+            scores, weights, _ = self.negative
             falling = scores.argsort()[::-1]
             copies = weights.take(falling).cumsum()
 
@@ -200,11 +205,12 @@ class OnHost:
 
     @property
     def _by_key(self) -> bool:
-        return self.weighted or self.positive.weights is not None
+        given = (*self.positive[1:], *self.negative[1:])
+        return any(x is not None for x in given)
 
     def _above(self, thresholds: Any) -> HostArray:
         """The weight of the positives above each threshold."""
-        scores, weights = self.positive
+        scores, weights, _ = self.positive
         masks = [scores > threshold for threshold in thresholds.ravel()]
         sums = [x.sum() if weights is None else weights.compress(x).sum() for x in masks]
         return np.array(sums, np.float64).reshape(thresholds.shape)
@@ -237,7 +243,7 @@ def evaluate_on_host(
             value = function(placed, **options)
         return np.nan * value if undefined else value
 
-    found = of_each_row(of_row, items, options)
+    found = of_each_row(of_row, items, options, _SHORT)
     if found is None:
         return None
     values, batch = found
@@ -247,24 +253,30 @@ def evaluate_on_host(
 
 
 def of_each_row(
-    function: Callable[[OnHost, bool, dict[str, Any]], R], items: Items, options: dict[str, Any]
+    function: Callable[[OnHost, bool, dict[str, Any]], R],
+    items: Items,
+    options: dict[str, Any],
+    short: int,
+    *,
+    by_item: bool = False,
 ) -> tuple[list[R], tuple[int, ...]] | None:
     """`function(placements, undefined, options)` of each row of a batch, and the batch's shape.
 
-    None if NumPy cannot do it now. Undefined is a row where a valid score is NaN or no item is
-    valid. Options that are arrays become NumPy's.
+    None if NumPy cannot do it now, or if the rows of a batch have fewer than `short` items.
+    Undefined is a row where a valid score is NaN or no item is valid. Options that are arrays
+    become NumPy's. With `by_item`, the classes have the indices of their items.
     """
     n = items.scores.shape[-1]
     names = [k for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))]
     found = at_hand(*items, *(options[name] for name in names))
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    if 0 in batch or (batch and n < _SHORT) or not on_host(*found):
+    if 0 in batch or (batch and n < short) or not on_host(*found):
         return None
     items, limits = Items(*found[: len(items)]), found[len(items) :]
     options = {**options, **dict(zip(names, limits, strict=True))}
     # One by one: threads wait for each other between NumPy's short operations.
     rows = zip(*(_rows(x, batch) for x in items), strict=True) if batch else [items]
-    return [function(*_of_row(*row), options) for row in rows], batch
+    return [function(*_of_row(Items(*row), by_item), options) for row in rows], batch
 
 
 def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
@@ -275,10 +287,11 @@ def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
     return (whole[index] for index in np.ndindex(batch))
 
 
-def _of_row(
-    scores: Any, labels: Any, weights: Any, where: Any, amounts: Any
-) -> tuple[OnHost, bool]:
+def _of_row(row: Items, by_item: bool) -> tuple[OnHost, bool]:
     """The placements of items `[n]`, and whether they are undefined."""
+    scores: Any = row.scores
+    labels: Any = row.labels
+    where = row.where
     if scores.dtype == bool:
         scores = scores.view(np.uint8)
     elif jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize < 4:
@@ -287,7 +300,8 @@ def _of_row(
     def of(mask: HostArray, *weights: Any) -> tuple[OneClass, bool]:
         """The items of a class with weight, and whether a score of theirs is NaN."""
         mask = mask if where is None else mask & where
-        items = OneClass(scores.compress(mask))
+        indices = np.flatnonzero(mask).astype(np.uint32) if by_item else None
+        items = OneClass(scores.compress(mask), None, indices)
         given = [x.compress(mask).astype(np.float64) for x in weights if x is not None]
         if given:
             product: Any = math.prod(given)
@@ -296,7 +310,7 @@ def _of_row(
         return items, len(items.scores) > 0 and bool(np.isnan(items.scores.max()))
 
     positive = labels if labels.dtype == bool else labels == 1
-    positives, nan = of(positive, weights, amounts)
-    negatives, nan_too = of(~positive, weights)
+    positives, nan = of(positive, row.weights, row.amounts)
+    negatives, nan_too = of(~positive, row.weights)
     some = len(positives.scores) or len(negatives.scores)
     return _placements(positives, negatives), nan or nan_too or not some

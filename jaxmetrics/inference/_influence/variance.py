@@ -24,7 +24,7 @@ from jaxmetrics.inference._influence.gradient import (
     problems_of,
     slopes_of,
 )
-from jaxmetrics.inference._influence.host_moments import moments_on_host
+from jaxmetrics.inference._influence.host_slopes import moments_on_host, units_on_host
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.inference._intervals.rules import standard_error as standard_error_of
 
@@ -85,6 +85,9 @@ def _by_item(
 ) -> tuple[Array, Array]:
     """The metric, and `of_item` of the items `[..., n]`, or of clusters `[..., clusters]`."""
     chosen, arrays = choose_smooth(metric)
+    found = None if clusters is not None else units_on_host(chosen, items, arrays, of_item)
+    if found is not None:
+        return found
     problems, n_rows = problems_of(items, chosen.metric)
     ids, n_units = (None, items.scores.shape[-1]) if clusters is None else clusters
     return _item_units(problems, arrays, ids, chosen, of_item, n_units, n_rows)
@@ -161,7 +164,8 @@ def _contributions(centred: Array, n: Array) -> Array:
 
 def _errors(centred: Array, n: Array) -> Array:
     """Values whose squares sum to the variance, and whose products to a covariance of models."""
-    return jnp.sqrt(numerics.divide(n, n - 1, jnp.nan)) * centred
+    scale: Array = numerics.namespace(n).sqrt(numerics.divide(n, n - 1, jnp.nan))
+    return scale * centred
 
 
 @double_program("chosen", "of_item", "n_units", "n_rows")

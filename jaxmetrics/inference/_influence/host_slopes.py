@@ -1,4 +1,4 @@
-"""Moments of metrics of placements, by NumPy, of concrete data in the CPU's memory.
+"""Moments and influence of metrics of placements by NumPy, of concrete data in the CPU's memory.
 
 All negatives between two neighbouring positives have one influence, and so have those that tie with
 a positive. A compiled program differentiates the metric in the placements of the positives, and
@@ -7,6 +7,7 @@ NumPy adds these slopes up to those in the weights of rows of items.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from jaxmetrics._roc.host_placements import OneClass, OnHost, of_each_row
 from jaxmetrics._roc.record import Chosen, Options
 from jaxmetrics.inference._intervals.rules import Moments
 
+_SHORT = 1 << 14  # rows of a batch with fewer items take less time in one program
 _FEWEST = 64  # groups that a program is compiled for
 _FEW = 1 << 14  # items that are sorted sooner than the head that counts is found
 
@@ -29,16 +31,18 @@ class _Rows(NamedTuple):
     """The items of one class, in rows that share one slope.
 
     Attributes:
-      n: the number of items.
-      slopes: `[rows]`, the derivative in the weight of an item, up to a constant of the class.
+      n: the number of items; those below the head are in the first row.
+      items: the others, in ascending order.
+      bounds: `[rows + 1]`, where each row begins and ends among them.
       weights: `[rows]`, the total weight of each row.
-      squares: `[rows]`, the total of the squared weights of each row.
+      centred: `[rows]`, the derivative in the weight of an item, with that of the class held fixed.
     """
 
     n: float
-    slopes: HostArray
+    items: OneClass
+    bounds: HostArray
     weights: HostArray
-    squares: HostArray
+    centred: HostArray
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def moments_on_host(
         estimate = np.nan if undefined else estimate
         return estimate, *(x + 0 * estimate for x in variances), *sizes, slope
 
-    found = of_each_row(of_row, items, arrays)
+    found = of_each_row(of_row, items, arrays, _SHORT)
     if found is None:
         return None
     rows, batch = found
@@ -111,6 +115,32 @@ def moments_on_host(
     columns: list[Any] = [np.reshape(x, batch) for x in numbers]
     moments = Moments(columns[0], (columns[1], columns[2]), (columns[3], columns[4]))
     return moments, None if slope_in is None else np.reshape(slopes, batch)
+
+
+def units_on_host(
+    chosen: Chosen, items: Items, arrays: Options, of_item: Callable[..., Any]
+) -> tuple[Any, Any] | None:
+    """The metric, and `of_item` of each item `[..., n]`, as NumPy's; None if NumPy cannot now."""
+    if chosen.metric.of_placements is None:
+        return None
+
+    def of_row(placed: OnHost, undefined: bool, arrays: Options) -> tuple[Any, HostArray]:
+        with np.errstate(all="ignore"):
+            estimate, rows, _ = _row_slopes(placed, chosen, arrays, None)
+            values = [of_item(x.centred, np.float64(x.n)) for x in rows]
+        estimate = np.nan if undefined else estimate
+        units = np.full(items.scores.shape[-1], 0 * estimate)
+        for (_, of_class, bounds, *_), value in zip(rows, values, strict=True):
+            found = (value + 0 * estimate).repeat(bounds[1:] - bounds[:-1])
+            units[of_class.items] = found if of_class.weights is None else found * of_class.weights
+        return estimate, units
+
+    found = of_each_row(of_row, items, arrays, 2 * _SHORT, by_item=True)
+    if found is None:
+        return None
+    rows, batch = found
+    estimate, units = (np.stack(x) for x in zip(*rows, strict=True))
+    return estimate.reshape(batch), units.reshape(*batch, -1)
 
 
 def _head(placed: OnHost, chosen: Chosen, arrays: Options) -> OnHost:
@@ -205,23 +235,24 @@ def _spread(by_above: HostArray, by_not_below: HostArray) -> HostArray:
 
 def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> _Rows:
     """The rows between the bounds. The lowest also holds the items below the head."""
-    weights = _sums(items, bounds)
-    if items.weights is not None:
-        squares = _sums(items._replace(weights=items.weights**2), bounds)
-        return _Rows(len(items.scores), slopes, weights, squares)
-    weights[0] += total - len(items.scores)
-    return _Rows(float(total), slopes, weights, weights)
+    n, weights = len(items.scores), _sums(items, bounds)
+    if items.weights is None:
+        n = int(total)
+        weights[0] += n - len(items.scores)
+    of_class = weights.sum()
+    # Not BLAS's product, whose threads wait for JAX's.
+    centred = slopes - ((slopes * weights).sum() / of_class if of_class else 0.0)
+    return _Rows(n, items, bounds, weights, centred)
 
 
 def _size_and_variance(rows: _Rows) -> tuple[float, float]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
-    n, slopes, weights, squares = rows
-    total, of_squares = float(weights.sum()), float(squares.sum())
-    if not of_squares:
-        return 0.0, 0.0
-    centred = slopes - slopes @ weights / total
-    size = total**2 / of_squares
-    return size, size * (n / (n - 1) if n > 1 else np.nan) * float(squares @ centred**2)
+    n, items, bounds, squares, centred = rows
+    size = total = float(squares.sum())
+    if items.weights is not None and total:
+        squares = _sums(items._replace(weights=items.weights**2), bounds)
+        size = total**2 / float(squares.sum())
+    return size, size * (n / (n - 1) if n != 1 else np.nan) * float((squares * centred**2).sum())
 
 
 @double_program("chosen", "slope_in")
