@@ -27,6 +27,7 @@ METRICS: dict[str, Callable[..., Any]] = {
     "partial_auc": partial(jm.partial_auc, max_fpr=MAX_FPR),
     "recall_at_fpr": partial(jm.recall_at_fpr, max_fpr=MAX_FPR),
     "threshold_at_fpr": partial(jm.threshold_at_fpr, max_fpr=MAX_FPR),
+    "standard_error": partial(jm.standard_error, jm.roc_auc),
 }
 
 
@@ -72,10 +73,18 @@ def threshold_at_fpr(scores: Any, labels: Any) -> Any:
     return positives[positives > np.partition(negatives, end)[end]].min()
 
 
-LINES = {
-    f.__name__: f
-    for f in (roc_auc, average_precision, partial_auc, recall_at_fpr, threshold_at_fpr)
-}
+def standard_error(scores: Any, labels: Any) -> Any:
+    """DeLong's, of the area under the ROC curve."""
+    negatives, positives = np.sort(scores[~labels]), np.sort(scores[labels])
+    variance = 0.0
+    for own, other in ((negatives, positives), (positives, negatives)):
+        below, not_above = (other.searchsorted(own, side) for side in ("left", "right"))
+        variance += ((below + not_above) / 2 / len(other)).var(ddof=1) / len(own)
+    return np.sqrt(variance)
+
+
+_LINES = (roc_auc, average_precision, partial_auc, recall_at_fpr, threshold_at_fpr, standard_error)
+LINES = {f.__name__: f for f in _LINES}
 _LARGE = 1_000_000  # items, from which on memory is told
 
 

@@ -1,4 +1,7 @@
-"""Sources of placements agree: what NumPy sorts or selects from, selections in `jit`, tables."""
+"""Sources of placements agree: what NumPy sorts or selects from, selections in `jit`, tables.
+
+So do the moments that NumPy adds up from slopes in placements with those of a table.
+"""
 
 import itertools
 from functools import partial
@@ -10,9 +13,11 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics._base import compaction, host, merging, sorting
-from jaxmetrics._roc import host_placements, selection
+from jaxmetrics._base.checks import check_items
+from jaxmetrics._roc import host_rows, selection
 from jaxmetrics._roc.placements import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
+from jaxmetrics.inference._influence import host_slopes, variance
 from tests.registry import METRICS
 
 OF_PLACEMENTS = [x for x in METRICS if record_of(x.metric).of_placements is not None]
@@ -336,7 +341,7 @@ def test_inputs_are_not_reordered(parts):
 
 def test_batches_are_rows(parts, monkeypatch):
     """Leading axes broadcast, and batches may be empty."""
-    monkeypatch.setattr(host_placements, "_SHORT", 0)
+    monkeypatch.setattr(host_rows, "_SHORT", 0)
     rng = np.random.default_rng(4)
     scores = rng.normal(size=(3, 1, N)).astype(np.float32)
     labels, where = rng.random((2, N)) < 0.5, rng.random((1, 1, N)) < 0.8
@@ -357,3 +362,144 @@ def test_quantiles_beside_infinities(method):
     between = partial(recall, max_fpr=0.1, quantile_method="linear")  # of 2 and inf
     for found in (between(scores, labels), jax.jit(between)(jnp.array(scores), jnp.array(labels))):
         assert np.isnan(found)
+
+
+SMOOTH = {
+    "roc_auc": jm.roc_auc,
+    "average_precision": jm.average_precision,
+    "partial_auc": partial(jm.partial_auc, max_fpr=0.3),
+    "of arrays": partial(jm.partial_auc, max_fpr=np.float32(0.375), min_tpr=jnp.float32(0.25)),
+    "between": partial(jm.partial_auc, max_fpr=0.5, min_fpr=0.25, scale="mcclish"),
+    # Limits that fall on steps, where the slope is that of the middle.
+    "on a step": partial(jm.partial_auc, max_fpr=np.float32(0.25), min_tpr=0.5, scale="range"),
+}
+
+
+@pytest.fixture(params=["whole", "head"])
+def head(request, monkeypatch):
+    """Few items, too, are cut to the head that counts, as many are."""
+    monkeypatch.setattr(host_slopes, "_FEW", 0 if request.param == "head" else 1 << 14)
+
+
+def _no_tables(monkeypatch):
+    """Moments of concrete data come from NumPy alone."""
+
+    def refuse(*_):
+        raise AssertionError("of a table")
+
+    monkeypatch.setattr(variance, "problems_of", refuse)
+
+
+@pytest.mark.parametrize("given", [("where",), ("where", "weights")], ids="-".join)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
+    """Ties, -0.0, infinities, NaN, one class, few items, and the slope in an option."""
+    metric = SMOOTH[name]
+    slope_in = "max_fpr" if isinstance(metric, partial) else None
+
+    def moments(scores, labels, options):
+        items = check_items(scores, labels, options.get("weights"), options.get("where"))
+        found = variance.moments_of(metric, items, slope_in)
+        return *found, variance.influence_values(metric, items)
+
+    compiled = jax.jit(moments)
+    rng = np.random.default_rng(5)
+    for dtype in ("float32", "float64"):
+        for n_valid in (0, 1, 2, 2, 3, 3, *[N // 2] * 4, *[N] * 8):
+            scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
+            options["where"] = rng.permutation(N) < n_valid
+            monkeypatch.setattr(host_slopes, "_FEW", rng.choice([0, N + 1]))
+            with jax.enable_x64(True), monkeypatch.context() as patch:
+                table, slope, influence = compiled(scores, labels, options)
+                _no_tables(patch)
+                if n_valid == N:
+                    del options["where"]
+                host, host_slope, of_items = moments(scores, labels, options)
+            message = f"{scores} {labels} {options}"
+            for found, expected in zip(jax.tree.leaves(host), jax.tree.leaves(table), strict=True):
+                np.testing.assert_allclose(found, expected, 1e-10, 1e-14, err_msg=message)
+            np.testing.assert_allclose(of_items, influence, 1e-10, 1e-14, err_msg=message)
+            if slope_in is not None and not np.isnan(host.estimate):
+                np.testing.assert_allclose(host_slope, slope, 1e-10, 1e-14, err_msg=message)
+
+
+@pytest.mark.filterwarnings("ignore:there :UserWarning", "ignore:only :UserWarning")
+def test_closed_form_intervals_on_host_and_in_jit(monkeypatch):
+    """Of every dtype, to the last digit of float32."""
+    metric = SMOOTH["partial_auc"]
+
+    def numbers(scores, labels):
+        found = jm.confidence_interval(metric, scores, labels)
+        error = jm.standard_error(metric, scores, labels)
+        return jnp.stack([found.estimate, found.low, found.high, found.standard_error, error])
+
+    compiled = jax.jit(numbers)
+    rng = np.random.default_rng(9)
+    for _ in range(8):
+        scores, (labels, _) = _scores(rng, "int8"), _items(rng, ())
+        table = compiled(scores.astype(np.float32), labels)
+        for dtype in (*DTYPES[:-1], "float64"):
+            with monkeypatch.context() as patch:
+                _no_tables(patch)
+                host = numbers(scores.astype(jnp.dtype(dtype)), labels)
+            assert (host.dtype, host.shape) == (table.dtype, table.shape)
+            np.testing.assert_allclose(host, table, rtol=2.4e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+@pytest.mark.parametrize("decimals", [1, 6])
+def test_standard_error_of_many_is_delong_s(share, decimals, monkeypatch):
+    """Placement values by search, of enough items for each branch; ties, and a mask over NaN."""
+    _no_tables(monkeypatch)
+    rng = np.random.default_rng(6)
+    n = 40_000
+    labels, where = rng.random(n) < share, rng.random(n) < 0.9
+    scores = (rng.normal(size=n) + labels).round(decimals)
+    negatives, positives = (np.sort(scores[where & (labels == kind)]) for kind in (False, True))
+    total = 0.0
+    for own, other in ((negatives, positives), (positives, negatives)):
+        sides = [other.searchsorted(own, side) for side in ("left", "right")]
+        total += np.var(sum(sides) / 2 / len(other), ddof=1) / len(own)
+    with jax.enable_x64(True):
+        error = jm.standard_error(jm.roc_auc, np.where(where, scores, np.nan), labels, where=where)
+    np.testing.assert_allclose(error, np.sqrt(total), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:there :UserWarning", "ignore:only :UserWarning")
+def test_moments_of_batches_are_those_of_rows(head, monkeypatch):
+    monkeypatch.setattr(host_slopes, "_SHORT", 0)
+    _no_tables(monkeypatch)
+    rng = np.random.default_rng(7)
+    scores = rng.normal(size=(3, 1, N)).astype(np.float32)
+    labels, where = rng.random((2, N)) < 0.5, rng.random((1, 1, N)) < 0.8
+    for metric in SMOOTH.values():
+        batch = jm.confidence_interval(metric, scores, labels, where=where)
+        influence = jm.influence(metric, scores, labels, where=where)
+        for i, j in np.ndindex(3, 2):
+            row = jm.confidence_interval(metric, scores[i, 0], labels[j], where=where[0, 0])
+            for name in ("estimate", "low", "high", "standard_error"):
+                found = getattr(batch, name)
+                assert found.shape == (3, 2)
+                np.testing.assert_array_equal(found[i, j], getattr(row, name))
+            of_row = jm.influence(metric, scores[i, 0], labels[j], where=where[0, 0])
+            np.testing.assert_array_equal(influence[i, j], of_row)
+        errors = jnp.diagonal(jm.covariance(metric, scores[:, 0], labels[0])) ** 0.5
+        of_models = jm.standard_error(metric, scores[:, 0], labels[0])
+        np.testing.assert_allclose(errors, of_models, rtol=1e-6, atol=1e-9)
+
+
+def test_moments_of_weights_far_from_one(head, monkeypatch):
+    """Squares of weights neither overflow nor vanish, and one of no weight is not counted."""
+    _no_tables(monkeypatch)
+    rng = np.random.default_rng(8)
+    labels = rng.random(40) < 0.5
+    scores = rng.integers(0, 6, 40) + 3.0 * labels
+    weights = rng.choice([0.0, 1.0, 3.0], 40)
+    with jax.enable_x64(True):
+        for metric in SMOOTH.values():
+            errors = [
+                jm.standard_error(metric, scores, labels, weights=weights * unit)
+                for unit in (1.0, 2.0**900, 2.0**-900)
+            ]
+            assert errors[0] > 0
+            np.testing.assert_allclose(errors, errors[0], rtol=1e-14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,11 @@ def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, Ho
     return below, not_above
 
 
+def counts_dtype(most: int) -> Any:
+    """What holds counts of up to so many, and the sum of two of them, in little memory."""
+    return np.int32 if most < 1 << 30 else np.int64
+
+
 def _not_above(values: HostArray, at: HostArray) -> HostArray:
     blocks = [at[begin : begin + _BLOCK] for begin in range(0, len(at), _BLOCK)]
     counts = in_threads(functools.partial(_not_above_in, values), blocks)
@@ -53,7 +59,7 @@ def _not_above_in(values: HostArray, at: HostArray) -> HostArray:
     else:
         counts = _merged(between, at)
     counts += low
-    return counts
+    return counts.astype(counts_dtype(len(values)))
 
 
 def _merged(values: HostArray, at: HostArray) -> HostArray:

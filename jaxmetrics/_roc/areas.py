@@ -12,7 +12,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.numerics import as_constant, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
-from jaxmetrics._roc.placements import Part, Placements, order_of_head
+from jaxmetrics._roc.placements import Groups, Part, Placements, order_of_head
 from jaxmetrics._roc.table import ScoreTable, evaluate
 
 
@@ -48,7 +48,7 @@ def roc_auc(placed: Placements) -> Array:
     """
     placed = placed.near_one()
     twice = 2 * placed.total_negatives
-    outranked = placed.total(twice - placed.above - placed.not_below)
+    outranked = placed.summed(lambda part: part.total(twice - part.above - part.not_below))
     area: Array = outranked / (twice * placed.total_positives)
     return area
 
@@ -110,21 +110,21 @@ def partial_auc(
     from_left, from_floor = not _is_zero(min_fpr), not _is_zero(min_tpr)
     max_fpr, min_fpr, min_tpr = map(library.asarray, (max_fpr, min_fpr, min_tpr))
 
-    def in_pairs(head: Placements) -> Any:
-        above, not_below = head.above, head.not_below
+    def in_pairs(part: Groups) -> Any:
+        above, not_below = part.above, part.not_below
         share: Any = 1.0
         if from_floor:  # a tie counts from where it rises above the floor
             floor = in_counts(min_tpr, n_positive)[..., None]
-            rise, top = head.positives_not_below - head.positives_above, head.positives_not_below
+            rise, top = part.positives_not_below - part.positives_above, part.positives_not_below
             share = divide(library.clip(top - floor, 0, rise), rise, top > floor)
             above = not_below - (not_below - above) * share
         widths = _area_left_of(in_counts(max_fpr, n_negative)[..., None], above, not_below)
         if from_left:
             low = in_counts(min_fpr, n_negative)[..., None]
             widths = widths - _area_left_of(low, above, not_below)
-        return head.total(share * widths)
+        return part.total(share * widths)
 
-    raw = placed.of_head(max_fpr, in_pairs) / (n_negative * n_positive)
+    raw = placed.summed(in_pairs, max_fpr) / (n_negative * n_positive)
     return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
 
 
@@ -202,10 +202,13 @@ def average_precision(placed: Placements) -> Array:
     Reference: J. Davis and M. Goadrich, "The relationship between precision-recall and ROC
     curves", ICML 2006.
     """
+
+    def precisions(part: Groups) -> Any:
+        tps = part.positives_not_below
+        return part.total(divide(tps, tps + part.not_below, 0.0))
+
     placed = placed.near_one(together=True)
-    tps = placed.positives_not_below
-    precision = divide(tps, tps + placed.not_below, 0.0)
-    return divide(placed.total(precision), placed.total_positives, 0.0)
+    return divide(placed.summed(precisions), placed.total_positives, 0.0)
 
 
 def roc_auc_sampled(

@@ -6,36 +6,29 @@ the head of them that counts.
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.double import nan_as_value
-from jaxmetrics._base.host import on_host, to_jax
-from jaxmetrics._base.merging import below_and_not_above
-from jaxmetrics._base.types import HostArray, Items
+from jaxmetrics._base.merging import below_and_not_above, counts_dtype
+from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.placements import Beside, Limit, limit_of_fpr, most_within, slackened
 from jaxmetrics._roc.quantile import quantile
-from jaxmetrics._roc.reported import Decision, as_reported, warn_if
 
 _FEW = 32  # thresholds for which as many passes take less time than a sort
-# Rows of a batch with fewer items take less time in one program than one by one.
-_SHORT = 1 << 12
+_PART = 1 << 15  # positives whose arrays stay in the cache
 
 
-class _Class(NamedTuple):
-    """Items of one class, and their weights if they have any."""
+class OneClass(NamedTuple):
+    """Items of one class, their weights if they have any, and their indices if they are needed."""
 
     scores: HostArray
     weights: Any = None  # [n] or None
+    items: Any = None  # [n] or None
 
     @property
     def weight(self) -> Any:
@@ -44,10 +37,10 @@ class _Class(NamedTuple):
 
     def weight_above(self, thresholds: HostArray, side: Literal["left", "right"]) -> HostArray:
         """The total weight of the items above each threshold; of side "left", not below it."""
-        scores, weights = self
+        scores, weights, _ = self
         if thresholds.size > _FEW:  # one sort takes less time than so many passes
             order = scores.argsort()
-            sums = _Class(scores, None if weights is None else weights.take(order)).from_here()
+            sums = OneClass(scores, None if weights is None else weights.take(order)).from_here()
             return sums.take(scores.searchsorted(thresholds, side, sorter=order)).astype(float)
         compare = np.greater if side == "right" else np.greater_equal
 
@@ -58,30 +51,41 @@ class _Class(NamedTuple):
         found = [above(threshold) for threshold in thresholds.ravel()]
         return np.array(found, float).reshape(thresholds.shape)
 
-    def only(self, mask: HostArray) -> _Class:
-        scores, weights = self
-        return _Class(scores.compress(mask), None if weights is None else weights.compress(mask))
+    def only(self, mask: HostArray) -> OneClass:
+        scores, *others = self
+        kept = (None if x is None else x.compress(mask) for x in others)
+        return OneClass(scores.compress(mask), *kept)
 
-    def ascending(self, by_key: bool) -> _Class:
+    def ascending(self, by_key: bool) -> OneClass:
         """In order. The scores are sorted in place, or become keys, by which weights are sorted."""
-        scores, weights = self
+        scores, weights, items = self
         keys = ~sorting.descending_keys(scores) if by_key else scores
-        if weights is None:
+        if weights is None and items is None:
             sorting.sort_row(keys)
-            return _Class(keys)
+            return OneClass(keys)
+        if weights is None:
+            keys, items = sorting.sort_by_key(keys, items)
+            return OneClass(keys, None, items)
         keys, order = sorting.sort_by_key(keys, np.arange(len(keys), dtype=np.uint32))
-        return _Class(keys, weights.take(order))
+        return OneClass(keys, weights.take(order), None if items is None else items.take(order))
 
     def from_here(self) -> HostArray:
         """The weight of each entry and of all after it, and 0 at the end."""
-        scores, weights = self
+        scores, weights, _ = self
         if weights is None:
-            return np.arange(len(scores), -1, -1)
+            return np.arange(len(scores), -1, -1, dtype=counts_dtype(len(scores)))
         sums = np.zeros(len(scores) + 1)
         np.cumsum(weights[::-1], out=sums[-2::-1])
         return sums
 
-    def near_one(self) -> _Class:
+    def weight_from(self, *places: HostArray) -> list[HostArray]:
+        """The weight of the entries from each of these places on."""
+        if self.weights is None:
+            return [len(self.scores) - x for x in places]
+        sums = self.from_here()
+        return [sums.take(x) for x in places]
+
+    def near_one(self) -> OneClass:
         """The weights divided by the power of two near the highest, if it is far from 1."""
         highest = 1.0 if self.weights is None else self.weights.max(initial=0.0)
         if 1e-100 < highest < 1e100:
@@ -91,11 +95,16 @@ class _Class(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _OnHost:
-    """Placements of single positives, in ascending order. It may reorder the scores it holds."""
+class OnHost:
+    """Placements of items that NumPy sorts, or selects from. It may reorder the scores it holds.
 
-    positive: _Class
-    negative: _Class
+    Attributes:
+      positive, negative: the items of each class with weight; all of them, or the head that counts.
+      total_positives, total_negatives: the weight of all items of each class, or their number.
+    """
+
+    positive: OneClass
+    negative: OneClass
     total_positives: Any
     total_negatives: Any
     library = np
@@ -105,42 +114,31 @@ class _OnHost:
         return numerics.SLACK if self._negatives_weighted else 0.0
 
     @cached_property
-    def _ascending(self) -> _Class:
+    def positives_ascending(self) -> OneClass:
         return self.positive.ascending(self._by_key)
 
     @cached_property
-    def _placed(self) -> list[HostArray]:
-        negative, at = self.negative.ascending(self._by_key), self._ascending.scores
-        below, not_above = below_and_not_above(negative.scores, at)
-        if negative.weights is None:
-            return [len(negative.scores) - x for x in (not_above, below)]
-        sums = negative.from_here()
-        return [sums.take(x) for x in (not_above, below)]
-
-    def total(self, of_each: Any) -> Any:
-        weights = self._ascending.weights
-        return of_each.sum(axis=-1) if weights is None else of_each @ weights
-
-    @property
-    def above(self) -> HostArray:
-        return self._placed[0]
-
-    @property
-    def not_below(self) -> HostArray:
-        return self._placed[1]
-
-    @property
-    def positives_above(self) -> HostArray:
-        return self._of_ties[1]
-
-    @property
-    def positives_not_below(self) -> HostArray:
-        return self._of_ties[0]
+    def negatives_ascending(self) -> OneClass:
+        return self.negative.ascending(self._by_key)
 
     @cached_property
-    def _of_ties(self) -> list[HostArray]:
-        """For each positive, the weight from the first that ties with it on, and of those above."""
-        scores, sums = self._ascending.scores, self._ascending.from_here()
+    def places(self) -> tuple[HostArray, HostArray]:
+        """How many negatives are below, and not above, each positive. One array without ties."""
+        return below_and_not_above(self.negatives_ascending.scores, self.positives_ascending.scores)
+
+    def weight_from(self, places: HostArray) -> HostArray:
+        """The weight of the negatives from each of these places on."""
+        n, sums = len(self.negative.scores), self._sums_of_negatives
+        return n - places if sums is None else sums.take(places)
+
+    @cached_property
+    def _sums_of_negatives(self) -> Any:
+        return self.negatives_ascending.from_here() if self._negatives_weighted else None
+
+    @cached_property
+    def of_ties(self) -> list[HostArray]:
+        """For each positive, the weight of those above and that tie, and of those above."""
+        scores, sums = self.positives_ascending.scores, self.positives_ascending.from_here()
         tied = np.flatnonzero(scores[1:] == scores[:-1]) + 1  # with the one before
         not_below, above = sums[:-1].copy(), sums[1:].copy()
         if len(tied):
@@ -151,23 +149,29 @@ class _OnHost:
             above[tied - 1] = sums.take(last + 1).repeat(lengths)
         return [not_below, above]
 
-    def near_one(self, *, together: bool = False) -> _OnHost:
+    def near_one(self, *, together: bool = False) -> OnHost:
         if together or not self._by_key:  # sums stay in range
             return self
-        return _placements(self.positive.near_one(), self.negative.near_one())
+        return placements_of(self.positive.near_one(), self.negative.near_one())
 
-    def of_head(self, max_fpr: Any, function: Callable[[Any], Any]) -> Any:
+    def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
+        head = self if max_fpr is None else self.head(max_fpr)
+        n, step = len(head.positive.scores), max(_PART // max(np.size(max_fpr), 1), 1)
+        spans = [slice(start, start + step) for start in range(0, max(n, 1), step)]
+        return sum(function(_Part(head, span)) for span in spans)
+
+    def head(self, max_fpr: Any) -> OnHost:
+        """The items that `max_fpr` leaves in; the totals are those of all."""
         share = np.max(limit_of_fpr(max_fpr).highest, initial=0)
         most = np.ceil(share * self.total_negatives)
         if self._negatives_weighted or not 2 * most < self.total_negatives:  # also if it is NaN
-            return function(self)
+            return self
         limit = self._from_top(np.array([most], int))[0]
-        head = replace(
+        return replace(
             self,
             positive=self.positive.only(self.positive.scores >= limit),
             negative=self.negative.only(self.negative.scores >= limit),
         )
-        return function(head)
 
     @property
     def scores(self) -> HostArray:
@@ -227,7 +231,8 @@ class _OnHost:
 
     @property
     def _by_key(self) -> bool:
-        return self._negatives_weighted or self.positive.weights is not None
+        given = (*self.positive[1:], *self.negative[1:])
+        return any(x is not None for x in given)
 
     def _from_top(self, places: Any) -> Any:
         """The scores of negatives at these places from the top, from 0; anything for NaN."""
@@ -240,6 +245,45 @@ class _OnHost:
         return scores[at]
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Some positives in ascending order, each a group: no array is as long as all of them."""
+
+    whole: OnHost
+    span: slice
+    library = np
+
+    @property
+    def slack(self) -> float:
+        return self.whole.slack
+
+    @property
+    def total_negatives(self) -> Any:
+        return self.whole.total_negatives
+
+    def total(self, of_each: Any) -> Any:
+        weights = self.whole.positives_ascending.weights
+        return of_each.sum(axis=-1) if weights is None else of_each @ weights[self.span]
+
+    @cached_property
+    def not_below(self) -> HostArray:
+        return self.whole.weight_from(self.whole.places[0][self.span])
+
+    @cached_property
+    def above(self) -> HostArray:
+        below, not_above = self.whole.places
+        ties = below is not not_above
+        return self.whole.weight_from(not_above[self.span]) if ties else self.not_below
+
+    @property
+    def positives_not_below(self) -> HostArray:
+        return self.whole.of_ties[0][self.span]
+
+    @property
+    def positives_above(self) -> HostArray:
+        return self.whole.of_ties[1][self.span]
+
+
 def _lowest(scores: HostArray, beyond: HostArray, some: HostArray) -> HostArray:
     """The lowest score above each of `beyond`, or of all without one; +inf if none is above."""
     every = scores.min() if len(scores) else np.inf
@@ -249,80 +293,6 @@ def _lowest(scores: HostArray, beyond: HostArray, some: HostArray) -> HostArray:
     return np.where(some, np.where(at < len(kept), found, np.inf), every)
 
 
-def _placements(positive: _Class, negative: _Class) -> _OnHost:
-    return _OnHost(positive, negative, positive.weight, negative.weight)
-
-
-def evaluate_on_host(
-    function: Callable[..., Any], items: Items, options: dict[str, Any], decision: Decision
-) -> Any:
-    """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
-
-    The result is NaN where a valid score is NaN or no item is valid. Thresholds are rounded for the
-    `decision` that they are for.
-    """
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    if 0 in batch or (batch and items.scores.shape[-1] < _SHORT):
-        return None
-    names = [k for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))]
-    found = on_host(*items, *(options[name] for name in names))
-    if found is None:
-        return None
-    items, limits = Items(*found[: len(items)]), found[len(items) :]
-    options = {**options, **dict(zip(names, limits, strict=True))}
-    decided, given, dtype = decision(**options), items.scores.dtype, numerics.default_float()
-
-    def of_row(row: Items) -> tuple[Any, Any]:
-        placed, undefined = _of_row(*row)
-        with np.errstate(all="ignore"):
-            value = function(placed, **options)
-            if undefined:
-                return jax.tree.map(lambda x: np.nan * x, value), None
-            return as_reported(value, lambda: placed.scores, decided, given, dtype)
-
-    if batch:  # one by one: threads wait for each other between NumPy's short operations
-        rows = zip(*(_rows(x, batch) for x in items), strict=True)
-        each, unlikes = zip(*(of_row(Items(*row)) for row in rows), strict=True)
-        values = jax.tree.map(lambda *x: np.reshape(x, (*batch, *x[0].shape)), *each)
-        unlike = any(unlikes)
-    else:
-        values, unlike = of_row(items)
-    with nan_as_value():
-        values = jax.tree.map(lambda x: to_jax(np.asarray(x, dtype)), values)
-    warn_if(unlike, dtype)
-    return values
-
-
-def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
-    """The rows `[n]` of an array that is broadcast to a batch, as views."""
-    if x is None:
-        return itertools.repeat(None, math.prod(batch))
-    whole = np.broadcast_to(x, (*batch, x.shape[-1]))
-    return (whole[index] for index in np.ndindex(batch))
-
-
-def _of_row(
-    scores: Any, labels: Any, weights: Any, where: Any, amounts: Any
-) -> tuple[_OnHost, bool]:
-    """The placements of items `[n]`, and whether they are undefined."""
-    if scores.dtype == bool:
-        scores = scores.view(np.uint8)
-    elif jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize < 4:
-        scores = scores.astype(np.float32)  # which NumPy sorts faster
-
-    def of(mask: HostArray, *weights: Any) -> tuple[_Class, bool]:
-        """The items of a class with weight, and whether a score of theirs is NaN."""
-        mask = mask if where is None else mask & where
-        items = _Class(scores.compress(mask))
-        given = [x.compress(mask).astype(np.float64) for x in weights if x is not None]
-        if given:
-            product: Any = math.prod(given)
-            items, weighty = items._replace(weights=product), product > 0
-            items = items if weighty.all() else items.only(weighty)
-        return items, len(items.scores) > 0 and bool(np.isnan(items.scores.max()))
-
-    positive = labels if labels.dtype == bool else labels == 1
-    positives, nan = of(positive, weights, amounts)
-    negatives, nan_too = of(~positive, weights)
-    some = len(positives.scores) or len(negatives.scores)
-    return _placements(positives, negatives), nan or nan_too or not some
+def placements_of(positive: OneClass, negative: OneClass) -> OnHost:
+    """Of all items with weight."""
+    return OnHost(positive, negative, positive.weight, negative.weight)

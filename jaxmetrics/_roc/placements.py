@@ -41,7 +41,7 @@ class Part(enum.Enum):
     """What of the order of the items a function of placements needs."""
 
     ALL = enum.auto()
-    HEAD = enum.auto()  # only that of the items above the end of its window: `of_head`
+    HEAD = enum.auto()  # only that of the items above the end of its window: `summed`
     NONE = enum.auto()  # one score decides: `caught`, `lowest_caught`, `quantile`
 
 
@@ -109,7 +109,7 @@ class Beside(NamedTuple):
     fps_beyond: Any
 
 
-class Placements(Protocol):
+class Groups(Protocol):
     """Groups of positives with one score, and what is above and not below them, `[groups]`.
 
     All are numbers of items, or sums of weights, in float64 or as whole numbers.
@@ -120,14 +120,11 @@ class Placements(Protocol):
         """`numpy` or `jax.numpy`, for arithmetic with the arrays."""
 
     @property
-    def total_positives(self) -> Any: ...
+    def slack(self) -> float:
+        """The relative tolerance of a limit of the FPR, which sums of weights reach only nearly."""
 
     @property
     def total_negatives(self) -> Any: ...
-
-    @property
-    def slack(self) -> float:
-        """The relative tolerance of a limit of the FPR, which sums of weights reach only nearly."""
 
     @property
     def above(self) -> Any:
@@ -148,16 +145,30 @@ class Placements(Protocol):
     def total(self, of_each: Any) -> Any:
         """The sum over positives of `of_each` `[..., groups]`, times their weights."""
 
+
+class Placements(Protocol):
+    """Where the positives are among the negatives; numbers of items, or sums of weights."""
+
+    @property
+    def library(self) -> Any:
+        """`numpy` or `jax.numpy`, for arithmetic with the arrays."""
+
+    @property
+    def total_positives(self) -> Any: ...
+
+    @property
+    def total_negatives(self) -> Any: ...
+
     def near_one(self, *, together: bool = False) -> Placements:
         """The same in a unit that keeps products of weights in range, one for each class or both.
 
         Derivatives have products, too.
         """
 
-    def of_head(self, max_fpr: Any, function: Callable[[Placements], Any]) -> Any:
-        """`function` of at least the groups with fewer negatives above than this share of them.
+    def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
+        """The sum of `function` over all groups, which may be taken in parts.
 
-        The totals are those of all items.
+        With `max_fpr`, groups with a larger share of the negatives above them may be left out.
         """
 
     def caught(self, limit: Limit) -> Any:
@@ -246,7 +257,7 @@ class OfTable:
             (positives,), (negatives,) = map(numerics.near_one, counts)
         return OfTable(ScoreTable(thresholds, positives, negatives))
 
-    def of_head(self, max_fpr: Any, function: Callable[[Placements], Any]) -> Any:
+    def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
         del max_fpr
         return function(self)
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import Items
-from jaxmetrics._roc.host_placements import evaluate_on_host
+from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.placements import Part, order_of_all
 from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.selection import evaluate_by_selection, selects

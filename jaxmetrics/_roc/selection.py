@@ -72,7 +72,7 @@ class _Selection:
         scores: Array = jnp.where(weighty, self._scores_of(self._keys), jnp.nan)
         return scores
 
-    def of_head(self, max_fpr: Any, function: Callable[[Any], Any]) -> Any:
+    def summed(self, function: Callable[[Any], Any], max_fpr: Any) -> Any:
         """Of the table of the head, or of all items if the head is long or was not found."""
         capacity = max(len(self._keys) // _PART, 1)
         negative, total = self._weights[1] > 0, self.total_negatives

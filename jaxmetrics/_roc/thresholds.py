@@ -11,6 +11,7 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import (
     Beside,
+    Groups,
     Limit,
     Part,
     Placements,
@@ -84,7 +85,7 @@ def recall_at_fpr(
             library.isnan(threshold), library.nan, placed.caught_above(threshold)
         )
     elif method == "linear":
-        caught = placed.of_head(max_fpr, partial(_caught_between, max_fpr=max_fpr))
+        caught = placed.summed(partial(_caught_between, max_fpr=max_fpr), max_fpr)
     else:
         caught = placed.caught(limit_of_fpr(max_fpr))
     defined = (placed.total_negatives > 0) & ~library.isnan(max_fpr)
@@ -92,13 +93,13 @@ def recall_at_fpr(
     return recall
 
 
-def _caught_between(placed: Placements, max_fpr: Array) -> Array:
+def _caught_between(part: Groups, max_fpr: Array) -> Array:
     """The weight of the positives left of `max_fpr`, where the curve has straight lines."""
-    fpr, before = (rates(x, placed.total_negatives) for x in (placed.not_below, placed.above))
+    fpr, before = (rates(x, part.total_negatives) for x in (part.not_below, part.above))
     limit = max_fpr[..., None]
-    within = fpr.astype(limit.dtype) <= limit * (1 + placed.slack)
-    share = placed.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
-    caught: Array = placed.total(placed.library.where(within, 1, share))
+    within = fpr.astype(limit.dtype) <= limit * (1 + part.slack)
+    share = part.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
+    caught: Array = part.total(part.library.where(within, 1, share))
     return caught
 
 

@@ -65,7 +65,7 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
         checked["min_fpr"], checked["max_fpr"] = window
     for name in ("min_fpr", "min_tpr"):
         if name in checked and is_concrete(checked[name]) and not np.ndim(checked[name]):
-            checked[name] = 0.0 if np.asarray(checked[name]) == 0 else checked[name]
+            checked[name] = checked[name] if np.any(np.asarray(checked[name])) else 0.0
     return checked
 
 

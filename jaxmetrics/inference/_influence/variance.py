@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import double_program, nan_as_value
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
@@ -23,6 +24,7 @@ from jaxmetrics.inference._influence.gradient import (
     problems_of,
     slopes_of,
 )
+from jaxmetrics.inference._influence.host_slopes import moments_on_host, units_on_host
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.inference._intervals.rules import standard_error as standard_error_of
 
@@ -35,6 +37,9 @@ def moments_of(
 ) -> tuple[Moments, Array | None]:
     """The moments of a metric, and its derivative with respect to one option, in float64."""
     chosen, arrays = choose_smooth(metric)
+    moments = moments_on_host(chosen, items, arrays, slope_in)
+    if moments is not None:
+        return moments
     problems, n_rows = problems_of(items, chosen.metric)
     return _moments(problems, arrays, chosen, slope_in, n_rows)
 
@@ -45,7 +50,8 @@ def estimate_and_error(
     """The metric `[...]` and its standard error, in float64 whatever the x64 mode."""
     if clusters is None:
         moments, _ = moments_of(metric, items)
-        return moments.estimate, _error_of(moments)
+        on_host = numerics.namespace(*moments.sizes) is np
+        return moments.estimate, (standard_error_of if on_host else _error_of)(moments)
     estimate, errors = _by_item(metric, items, _errors, clusters)
     return estimate, _norms(errors)
 
@@ -79,6 +85,9 @@ def _by_item(
 ) -> tuple[Array, Array]:
     """The metric, and `of_item` of the items `[..., n]`, or of clusters `[..., clusters]`."""
     chosen, arrays = choose_smooth(metric)
+    found = None if clusters is not None else units_on_host(chosen, items, arrays, of_item)
+    if found is not None:
+        return found
     problems, n_rows = problems_of(items, chosen.metric)
     ids, n_units = (None, items.scores.shape[-1]) if clusters is None else clusters
     return _item_units(problems, arrays, ids, chosen, of_item, n_units, n_rows)
@@ -155,7 +164,8 @@ def _contributions(centred: Array, n: Array) -> Array:
 
 def _errors(centred: Array, n: Array) -> Array:
     """Values whose squares sum to the variance, and whose products to a covariance of models."""
-    return jnp.sqrt(numerics.divide(n, n - 1, jnp.nan)) * centred
+    scale: Array = numerics.namespace(n).sqrt(numerics.divide(n, n - 1, jnp.nan))
+    return scale * centred
 
 
 @double_program("chosen", "of_item", "n_units", "n_rows")
@@ -209,7 +219,10 @@ def _cluster_errors(units: Array, ids: Array, n_clusters: int, valid: Array) -> 
 
 
 def as_default(x: Array) -> Array:
-    """A double-precision array, traced or not, in JAX's default float."""
+    """A double-precision array, traced, NumPy's or not, in JAX's default float."""
+    if numerics.namespace(x) is np:
+        with nan_as_value():
+            return jnp.asarray(np.asarray(x, numerics.default_float()))
     return _rounded(x, numerics.default_float())
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import expit, logit
 
 from jaxmetrics._base import numerics
@@ -44,9 +45,13 @@ class Moments(NamedTuple):
 
 def standard_error(moments: Moments) -> Array:
     """sqrt(s0^2 / n0 + s1^2 / n1); NaN if a class has one item, as its variance is unknown."""
-    _, variances, sizes = _doubles(moments)
-    parts = [jnp.where(n > 1, s2 / n, jnp.nan) for s2, n in zip(variances, sizes, strict=True)]
-    return jnp.sqrt(parts[0] + parts[1])
+    library = numerics.namespace(*moments.variances, *moments.sizes)
+    _, variances, sizes = moments if library is np else _doubles(moments)
+    parts = [
+        numerics.divide(s2, library.where(n > 1, n, 0), library.nan)
+        for s2, n in zip(variances, sizes, strict=True)
+    ]
+    return library.sqrt(parts[0] + parts[1])  # type: ignore[no-any-return]
 
 
 def logit_t(moments: Moments, confidence_level: ArrayLike) -> Limits:

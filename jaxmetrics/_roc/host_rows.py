@@ -1,0 +1,122 @@
+"""Rows of items that NumPy evaluates: concrete data in the CPU's memory."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import nan_as_value
+from jaxmetrics._base.host import on_host, to_jax
+from jaxmetrics._base.types import HostArray, Items
+from jaxmetrics._roc.host_placements import OneClass, OnHost, placements_of
+from jaxmetrics._roc.reported import Decision, as_reported, warn_if
+
+R = TypeVar("R")
+
+# Rows of a batch with fewer items take less time in one program than one by one.
+_SHORT = 1 << 12
+
+
+def evaluate_on_host(
+    function: Callable[..., Any], items: Items, options: dict[str, Any], decision: Decision
+) -> Any:
+    """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
+
+    The result is NaN where a valid score is NaN or no item is valid. Thresholds are rounded for the
+    `decision` that they are for.
+    """
+    given, dtype = items.scores.dtype, numerics.default_float()
+
+    def of_row(placed: OnHost, undefined: bool, options: dict[str, Any]) -> tuple[Any, Any]:
+        with np.errstate(all="ignore"):
+            value = function(placed, **options)
+            if undefined:
+                return jax.tree.map(lambda x: np.nan * x, value), False
+            return as_reported(value, lambda: placed.scores, decision(**options), given, dtype)
+
+    found = of_each_row(of_row, items, options, _SHORT)
+    if found is None:
+        return None
+    rows, batch = found
+    values, unlike = zip(*rows, strict=True)
+    with nan_as_value():
+        result = jax.tree.map(lambda *x: _in_jax(x, batch, items.scores, dtype), *values)
+    warn_if(any(unlike), dtype)
+    return result
+
+
+def _in_jax(rows: tuple[Any, ...], batch: tuple[int, ...], like: Any, dtype: Any) -> jax.Array:
+    shape = (*batch, *np.shape(rows[0]))
+    return to_jax(np.reshape(rows if batch else rows[0], shape).astype(dtype), like)
+
+
+def of_each_row(
+    function: Callable[[OnHost, bool, dict[str, Any]], R],
+    items: Items,
+    options: dict[str, Any],
+    short: int,
+    *,
+    by_item: bool = False,
+) -> tuple[list[R], tuple[int, ...]] | None:
+    """`function(placements, undefined, options)` of each row of a batch, and the batch's shape.
+
+    None if NumPy cannot do it now, or if the rows of a batch have fewer than `short` items.
+    Undefined is a row where a valid score is NaN or no item is valid. Options that are arrays
+    become NumPy's. With `by_item`, the classes have the indices of their items.
+    """
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    if 0 in batch or (batch and items.scores.shape[-1] < short):
+        return None
+    names = [k for k, v in options.items() if isinstance(v, (np.ndarray, jax.Array))]
+    found = on_host(*items, *(options[name] for name in names))
+    if found is None:
+        return None
+    items, limits = Items(*found[: len(items)]), found[len(items) :]
+    options = {**options, **dict(zip(names, limits, strict=True))}
+    # One by one: threads wait for each other between NumPy's short operations.
+    rows = zip(*(_rows(x, batch) for x in items), strict=True) if batch else [items]
+    return [function(*_of_row(Items(*row), by_item), options) for row in rows], batch
+
+
+def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
+    """The rows `[n]` of an array that is broadcast to a batch, as views."""
+    if x is None:
+        return itertools.repeat(None, math.prod(batch))
+    whole = np.broadcast_to(x, (*batch, x.shape[-1]))
+    return (whole[index] for index in np.ndindex(batch))
+
+
+def _of_row(row: Items, by_item: bool) -> tuple[OnHost, bool]:
+    """The placements of items `[n]`, and whether they are undefined."""
+    scores: Any = row.scores
+    labels: Any = row.labels
+    where = row.where
+    if scores.dtype == bool:
+        scores = scores.view(np.uint8)
+    elif jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize < 4:
+        scores = scores.astype(np.float32)  # which NumPy sorts faster
+
+    def of(mask: HostArray, *weights: Any) -> tuple[OneClass, bool]:
+        """The items of a class with weight, and whether a score of theirs is NaN."""
+        mask = mask if where is None else mask & where
+        indices = np.flatnonzero(mask).astype(np.uint32) if by_item else None
+        items = OneClass(scores.compress(mask), None, indices)
+        given = [x.compress(mask).astype(np.float64) for x in weights if x is not None]
+        if given:
+            product: Any = math.prod(given)
+            items, weighty = items._replace(weights=product), product > 0
+            items = items if weighty.all() else items.only(weighty)
+        return items, len(items.scores) > 0 and bool(np.isnan(items.scores.max()))
+
+    positive = labels if labels.dtype == bool else labels == 1
+    positives, nan = of(positive, row.weights, row.amounts)
+    negatives, nan_too = of(~positive, row.weights)
+    some = len(positives.scores) or len(negatives.scores)
+    return placements_of(positives, negatives), nan or nan_too or not some

@@ -1,0 +1,276 @@
+"""Moments and influence of metrics of placements by NumPy, of concrete data in the CPU's memory.
+
+All negatives between two neighbouring positives have one influence, and so have those that tie with
+a positive. A compiled program differentiates the metric in the placements of the positives, and
+NumPy adds these slopes up to those in the weights of rows of items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.types import Array, HostArray, Items
+from jaxmetrics._roc.host_placements import OneClass, OnHost
+from jaxmetrics._roc.host_rows import of_each_row
+from jaxmetrics._roc.record import Chosen, Options
+from jaxmetrics.inference._intervals.rules import Moments
+
+_SHORT = 1 << 14  # rows of a batch with fewer items take less time in one program
+_FEWEST = 64  # groups that a program is compiled for
+_FEW = 1 << 14  # items that are sorted sooner than the head that counts is found
+
+
+class _Rows(NamedTuple):
+    """The items of one class, in rows that share one slope.
+
+    Attributes:
+      n: the number of items; those below the head are in the first row.
+      items: the others, in ascending order.
+      bounds: `[rows + 1]`, where each row begins and ends among them.
+      weights: `[rows]`, the total weight of each row.
+      centred: `[rows]`, the derivative in the weight of an item, with that of the class held fixed.
+    """
+
+    n: float
+    items: OneClass
+    bounds: HostArray
+    weights: HostArray
+    centred: HostArray
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Placements of groups of positives, in an array that JAX differentiates in.
+
+    Attributes:
+      columns: `[5, groups]`, the weights, and then what the properties below return.
+      totals: `[2]`, the weights of all positives and of all negatives.
+    """
+
+    columns: Any
+    totals: Any
+    library = jnp
+
+    above = property(lambda self: self.columns[1])
+    not_below = property(lambda self: self.columns[2])
+    positives_above = property(lambda self: self.columns[3])
+    positives_not_below = property(lambda self: self.columns[4])
+    total_positives = property(lambda self: self.totals[0])
+    total_negatives = property(lambda self: self.totals[1])
+
+    def total(self, of_each: Any) -> Any:
+        return jnp.sum(self.columns[0] * of_each, axis=-1)
+
+    def near_one(self, *, together: bool = False) -> _Groups:
+        units = numerics.power_near(jnp.max(self.totals) if together else self.totals)
+        units = jnp.broadcast_to(units, 2)
+        return _Groups(self.columns / units[_CLASSES, None], self.totals / units)
+
+    def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
+        del max_fpr
+        return function(self)
+
+
+_CLASSES = np.array([0, 1, 1, 0, 0])  # of the columns: positives are 0
+
+
+@dataclass(frozen=True)
+class _Asked(OnHost):
+    """No items, to learn from a metric which head it needs."""
+
+    limits: list[Any]
+
+    def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
+        if max_fpr is not None:
+            self.limits.append(max_fpr)
+        return super().summed(function)
+
+
+def moments_on_host(
+    chosen: Chosen, items: Items, arrays: Options, slope_in: str | None
+) -> tuple[Moments, Any] | None:
+    """The moments, and the derivative in one option, as NumPy's; None if NumPy cannot do it now."""
+    if chosen.metric.of_placements is None:
+        return None
+
+    def of_row(placed: OnHost, undefined: bool, arrays: Options) -> tuple[Any, ...]:
+        with np.errstate(all="ignore"):
+            head = _head(placed, chosen, arrays)
+            estimate, rows, slope = _row_slopes(head, chosen, arrays, slope_in)
+            sizes, variances = zip(*map(_size_and_variance, rows), strict=True)
+        estimate = np.nan if undefined else estimate
+        return estimate, *(x + 0 * estimate for x in variances), *sizes, slope
+
+    found = of_each_row(of_row, items, arrays, _SHORT)
+    if found is None:
+        return None
+    rows, batch = found
+    *numbers, slopes = zip(*rows, strict=True)
+    columns: list[Any] = [np.reshape(x, batch) for x in numbers]
+    moments = Moments(columns[0], (columns[1], columns[2]), (columns[3], columns[4]))
+    return moments, None if slope_in is None else np.reshape(slopes, batch)
+
+
+def units_on_host(
+    chosen: Chosen, items: Items, arrays: Options, of_item: Callable[..., Any]
+) -> tuple[Any, Any] | None:
+    """The metric, and `of_item` of each item `[..., n]`, as NumPy's; None if NumPy cannot now."""
+    if chosen.metric.of_placements is None:
+        return None
+
+    def of_row(placed: OnHost, undefined: bool, arrays: Options) -> tuple[Any, HostArray]:
+        with np.errstate(all="ignore"):
+            estimate, rows, _ = _row_slopes(placed, chosen, arrays, None)
+            values = [of_item(x.centred, np.float64(x.n)) for x in rows]
+        estimate = np.nan if undefined else estimate
+        units = np.full(items.scores.shape[-1], 0 * estimate)
+        for (_, of_class, bounds, *_), value in zip(rows, values, strict=True):
+            found = (value + 0 * estimate).repeat(bounds[1:] - bounds[:-1])
+            units[of_class.items] = found if of_class.weights is None else found * of_class.weights
+        return estimate, units
+
+    found = of_each_row(of_row, items, arrays, 2 * _SHORT, by_item=True)
+    if found is None:
+        return None
+    rows, batch = found
+    estimate, units = (np.stack(x) for x in zip(*rows, strict=True))
+    return estimate.reshape(batch), units.reshape(*batch, -1)
+
+
+def _head(placed: OnHost, chosen: Chosen, arrays: Options) -> OnHost:
+    """The part of the placements that the metric depends on."""
+    if len(placed.positive.scores) + len(placed.negative.scores) < _FEW:
+        return placed
+    none, zero = OneClass(placed.positive.scores[:0]), np.float64(0)
+    asked = _Asked(none, none, zero, zero, [])
+    _value(chosen, asked, arrays)
+    return placed.head(asked.limits[0]) if asked.limits else placed
+
+
+def _value(chosen: Chosen, placed: Any, arrays: Options) -> Any:
+    assert chosen.metric.of_placements is not None
+    return chosen.metric.of_placements(placed, **chosen.options(arrays))
+
+
+def _row_slopes(
+    placed: OnHost, chosen: Chosen, arrays: Options, slope_in: str | None
+) -> tuple[Any, tuple[_Rows, _Rows], Any]:
+    """The value, the rows of negatives and of positives, and the derivative in an option."""
+    positive, unit = _in_unit(placed.positives_ascending)
+    negative, unit_of_negatives = _in_unit(placed.negatives_ascending)
+    first = _first_of_groups(placed, joined=chosen.metric.of_roc_curve)
+    below, not_above = (x.take(first) for x in placed.places)
+    bounds = np.concatenate([[0], first, [len(positive.scores)]])
+    n = len(first)
+    columns = np.zeros((5, max(_FEWEST, 1 << (n - 1).bit_length())))
+    columns[0, :n] = _sums(positive, bounds)[1:]
+    columns[1:3, :n] = negative.weight_from(not_above, below)
+    columns[3:5, :n] = positive.weight_from(bounds[2:], first)
+    if unit != 1 or unit_of_negatives != 1:
+        columns *= np.array([unit, unit_of_negatives])[_CLASSES, None]
+    totals = np.array([placed.total_positives, placed.total_negatives], np.float64)
+    estimate, slopes, slope = _slopes(columns, totals, arrays, chosen, slope_in)
+
+    by_weight, *by_placement = np.asarray(slopes)[:, :n]
+    of_negatives = _spread(*by_placement[:2])
+    of_positives = np.append(0.0, by_weight + _spread(*by_placement[2:])[1::2])
+    between = np.zeros(2 * n + 2, np.int64)
+    between[1:-1:2], between[2::2], between[-1] = below, not_above, len(negative.scores)
+    rows = (
+        _rows(negative, of_negatives * unit_of_negatives, between, placed.total_negatives),
+        _rows(positive, of_positives * unit, bounds, placed.total_positives),
+    )
+    return float(estimate), rows, slope
+
+
+def _in_unit(items: OneClass) -> tuple[OneClass, float]:
+    """The class with weights near 1, whose squares do not overflow, and their unit."""
+    if items.weights is None or not len(items.weights):
+        return items, 1.0
+    unit = float(np.ldexp(1.0, int(np.frexp(items.weights.max())[1])))
+    return items._replace(weights=items.weights / unit), unit
+
+
+def _first_of_groups(placed: OnHost, *, joined: bool) -> HostArray:
+    """The first positive of each group that ties.
+
+    Joined are also those between which there is no negative.
+    """
+    below, not_above = placed.places
+    keys = [placed.positives_ascending.scores]
+    if joined:
+        keys = [below] if below is not_above else [below, not_above]
+    begins = np.ones(len(below), bool)
+    begins[1:] = False
+    for key in keys:
+        begins[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(begins)
+
+
+def _sums(items: OneClass, bounds: HostArray) -> HostArray:
+    """The weight of the items between neighbouring bounds. Sums of sums would be rounded."""
+    lengths = bounds[1:] - bounds[:-1]
+    if items.weights is None:
+        return lengths.astype(np.float64)
+    sums = np.add.reduceat(np.append(items.weights, 0.0), bounds[:-1])
+    return np.where(lengths > 0, sums, 0.0)
+
+
+def _spread(by_above: HostArray, by_not_below: HostArray) -> HostArray:
+    """The slopes in what is between groups and in what ties with them, in turn, from below.
+
+    What is above a group counts in both placements of the group, and what ties with it in one.
+    """
+    slopes = np.zeros(2 * len(by_above) + 1)
+    np.cumsum(by_above + by_not_below, out=slopes[2::2])
+    slopes[1::2] = slopes[:-1:2] + by_not_below
+    return slopes
+
+
+def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> _Rows:
+    """The rows between the bounds. The lowest also holds the items below the head."""
+    n, weights = len(items.scores), _sums(items, bounds)
+    if items.weights is None:
+        n = int(total)
+        weights[0] += n - len(items.scores)
+    of_class = weights.sum()
+    # Not BLAS's product, whose threads wait for JAX's.
+    centred = slopes - ((slopes * weights).sum() / of_class if of_class else 0.0)
+    return _Rows(n, items, bounds, weights, centred)
+
+
+def _size_and_variance(rows: _Rows) -> tuple[float, float]:
+    """The effective size of a class, and the unbiased variance of the influence in it."""
+    n, items, bounds, squares, centred = rows
+    size = total = float(squares.sum())
+    if items.weights is not None and total:
+        squares = _sums(items._replace(weights=items.weights**2), bounds)
+        size = total**2 / float(squares.sum())
+    return size, size * (n / (n - 1) if n != 1 else np.nan) * float((squares * centred**2).sum())
+
+
+@double_program("chosen", "slope_in")
+def _slopes(
+    columns: Array, totals: Array, arrays: Options, chosen: Chosen, slope_in: str | None
+) -> tuple[Array, Array, Array | None]:
+    """The value of the metric, and its derivatives in the columns and in an option."""
+
+    def value(columns: Array, arrays: Options) -> Array:
+        return jnp.asarray(_value(chosen, _Groups(columns, totals), arrays), jnp.float64)
+
+    estimate, pull_back = jax.vjp(lambda columns: value(columns, arrays), columns)
+    chosen.refuse_shapes(estimate)
+    (slopes,) = pull_back(jnp.ones(()))
+    if slope_in is None:
+        return estimate, slopes, None
+    option = jnp.asarray(arrays[slope_in], jnp.float64)
+    slope = jax.grad(lambda option: value(columns, {**arrays, slope_in: option}))(option)
+    return estimate, slopes, slope
