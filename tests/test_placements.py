@@ -108,6 +108,16 @@ def test_limits(metric, name, weighted):
                 )
 
 
+def test_results_stay_on_the_device_of_the_scores():
+    rng = np.random.default_rng(7)
+    scores, labels = rng.normal(size=(2, 40)).astype(np.float32), rng.random(40) < 0.4
+    for device in jax.devices()[:2]:
+        placed = jax.device_put(scores, device)
+        for entry in OF_PLACEMENTS:
+            for given in (placed, placed[0]):
+                assert entry.metric(given, labels).devices() == {device}
+
+
 @pytest.mark.parametrize("total", [1, 7, 999, 40_000, 10**8, 2**31 - 9])
 def test_most_within(total):
     """The count is within the limit and the next is not, in the limit's own precision."""
