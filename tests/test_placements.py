@@ -15,7 +15,7 @@ import jaxmetrics as jm
 from jaxmetrics._base import compaction, host, merging, sorting
 from jaxmetrics._base.checks import check_items
 from jaxmetrics._roc import host_rows, selection
-from jaxmetrics._roc.placements import limit_of_fpr, limit_of_specificity, most_within
+from jaxmetrics._roc.limits import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 from jaxmetrics.inference._influence import host_slopes, variance
 from tests.registry import METRICS

@@ -16,7 +16,8 @@ import numpy as np
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.merging import below_and_not_above, counts_dtype
 from jaxmetrics._base.types import HostArray
-from jaxmetrics._roc.placements import Beside, Limit, limit_of_fpr, most_within, slackened
+from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within, slackened
+from jaxmetrics._roc.placements import Beside
 from jaxmetrics._roc.quantile import quantile
 
 _FEW = 32  # thresholds for which as many passes take less time than a sort

@@ -21,14 +21,12 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.numerics import (
-    as_constant,
     is_inexact,
-    namespace,
-    rates,
     running_total,
     slack,
 )
 from jaxmetrics._base.types import ArrayLike
+from jaxmetrics._roc.limits import Limit, slackened
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.table import ScoreTable
 
@@ -59,45 +57,6 @@ def order_of_head(max_fpr: ArrayLike) -> Part:
 def order_of_few(limits: ArrayLike) -> Part:
     """Of a function that one score for each limit decides; many limits share one sort."""
     return Part.NONE if np.size(limits) <= _FEW else Part.ALL
-
-
-class Limit(NamedTuple):
-    """What false positives must not exceed.
-
-    Attributes:
-      rate: returns, from their number and that of all negatives, a rate that rises with the former.
-      bound: the highest that is allowed, `[]` or `[limits]`.
-      share: the share of the negatives that it allows, up to rounding.
-    """
-
-    rate: Callable[[Any, Any], Any]
-    bound: Any
-    share: Any
-
-    @property
-    def highest(self) -> Any:
-        """The share of the negatives that is allowed if rates are compared in the bound's dtype.
-
-        Rates that are higher by less than half a unit of that dtype equal the bound.
-        """
-        bound = as_constant(self.bound)
-        library = namespace(bound)
-        after = library.nextafter(bound, library.full_like(bound, np.inf))
-        unit = after.astype(np.float64) - bound.astype(np.float64)
-        return self.share + unit / 2
-
-
-def limit_of_fpr(max_fpr: Any) -> Limit:
-    return Limit(rates, max_fpr, max_fpr)
-
-
-def limit_of_specificity(min_specificity: Any) -> Limit:
-    """Of the specificity with the other sign, which rises with the false positives."""
-
-    def rate(fps: Any, total: Any) -> Any:
-        return -rates(total - fps, total)
-
-    return Limit(rate, -min_specificity, 1 - min_specificity.astype(np.float64))
 
 
 class Beside(NamedTuple):
@@ -305,21 +264,3 @@ def _from_infinity(thresholds: Any) -> Any:
 def _before(sums: Any, counts: Any) -> Any:
     """The sums before each row. A difference of weights would be rounded."""
     return _from_zero(sums)[:-1] if is_inexact(counts) else (sums - counts).astype(jnp.float64)
-
-
-def slackened(bound: Any, slack: float) -> Any:
-    """A bound of a rate as sums of weights may reach it, of a rate that may be negative."""
-    return bound + abs(bound) * slack
-
-
-def most_within(limit: Limit, total: Any, slack: float) -> Any:
-    """The largest number of false positives within the limit; whole if there is no slack."""
-    share, bound, library = limit.share, limit.bound, namespace(limit.bound, total)
-    if slack:
-        return share * (1 + slack) * total
-    nearest = library.minimum(library.round(limit.highest * total), total)
-    most = library.zeros_like(nearest)
-    for count in (nearest - 1, nearest, nearest + 1):
-        within = limit.rate(count, total).astype(bound.dtype) <= bound
-        most = library.where(within & (count <= total), count, most)
-    return library.where(library.isnan(bound), library.nan, most)

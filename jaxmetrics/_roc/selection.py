@@ -24,7 +24,8 @@ from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.placements import Limit, OfTable, Part, limit_of_fpr, most_within
+from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
+from jaxmetrics._roc.placements import OfTable, Part
 from jaxmetrics._roc.quantile import quantile
 from jaxmetrics._roc.reported import Decision, finished, warn_if
 from jaxmetrics._roc.table import Prepared, build, static_options

@@ -8,14 +8,13 @@ import numpy as np
 
 from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.limits import Limit, limit_of_fpr
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import (
     Beside,
     Groups,
-    Limit,
     Part,
     Placements,
-    limit_of_fpr,
     order_of_few,
     order_of_head,
 )

@@ -13,8 +13,9 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.numerics import rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
+from jaxmetrics._roc.limits import limit_of_specificity
 from jaxmetrics._roc.metric import library_metric, placement_metric
-from jaxmetrics._roc.placements import Part, Placements, limit_of_specificity, order_of_few
+from jaxmetrics._roc.placements import Part, Placements, order_of_few
 from jaxmetrics._roc.record import Metric
 from jaxmetrics._roc.reported import AT_LEAST
 from jaxmetrics._roc.table import ScoreTable

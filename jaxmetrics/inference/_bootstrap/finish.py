@@ -17,7 +17,7 @@ from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts
-from jaxmetrics._roc.placements import limit_of_fpr, most_within
+from jaxmetrics._roc.limits import limit_of_fpr, most_within
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.units import TILE, Cells

@@ -1,0 +1,67 @@
+"""Limits of the false positives, and how many of them a limit allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._base.numerics import as_constant, namespace, rates
+
+
+class Limit(NamedTuple):
+    """What false positives must not exceed.
+
+    Attributes:
+      rate: returns, from their number and that of all negatives, a rate that rises with the former.
+      bound: the highest that is allowed, `[]` or `[limits]`.
+      share: the share of the negatives that it allows, up to rounding.
+    """
+
+    rate: Callable[[Any, Any], Any]
+    bound: Any
+    share: Any
+
+    @property
+    def highest(self) -> Any:
+        """The share of the negatives that is allowed if rates are compared in the bound's dtype.
+
+        Rates that are higher by less than half a unit of that dtype equal the bound.
+        """
+        bound = as_constant(self.bound)
+        library = namespace(bound)
+        after = library.nextafter(bound, library.full_like(bound, np.inf))
+        unit = after.astype(np.float64) - bound.astype(np.float64)
+        return self.share + unit / 2
+
+
+def limit_of_fpr(max_fpr: Any) -> Limit:
+    return Limit(rates, max_fpr, max_fpr)
+
+
+def limit_of_specificity(min_specificity: Any) -> Limit:
+    """Of the specificity with the other sign, which rises with the false positives."""
+
+    def rate(fps: Any, total: Any) -> Any:
+        return -rates(total - fps, total)
+
+    return Limit(rate, -min_specificity, 1 - min_specificity.astype(np.float64))
+
+
+def slackened(bound: Any, slack: float) -> Any:
+    """A bound of a rate as sums of weights may reach it, of a rate that may be negative."""
+    return bound + abs(bound) * slack
+
+
+def most_within(limit: Limit, total: Any, slack: float) -> Any:
+    """The largest number of false positives within the limit; whole if there is no slack."""
+    share, bound, library = limit.share, limit.bound, namespace(limit.bound, total)
+    if slack:
+        return share * (1 + slack) * total
+    nearest = library.minimum(library.round(limit.highest * total), total)
+    most = library.zeros_like(nearest)
+    for count in (nearest - 1, nearest, nearest + 1):
+        within = limit.rate(count, total).astype(bound.dtype) <= bound
+        most = library.where(within & (count <= total), count, most)
+    return library.where(library.isnan(bound), library.nan, most)
