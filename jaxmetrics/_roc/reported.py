@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.host import is_concrete
-from jaxmetrics._base.numerics import as_constant, namespace, running_minimum
+from jaxmetrics._base.numerics import as_constant, is_inexact, namespace, running_minimum
 
 # From the options of a metric: AT_LEAST, ABOVE or, where its value is no threshold, None.
 Decision = Callable[..., str | None]
@@ -46,7 +46,13 @@ def rounded_down(x: Any, dtype: Any) -> Any:
 
 
 def as_reported(
-    value: Any, scores: Callable[[], Any], decision: str | None, given: Any, dtype: Any
+    value: Any,
+    scores: Callable[[], Any],
+    decision: str | None,
+    given: Any,
+    dtype: Any,
+    *,
+    of_table: bool = False,
 ) -> tuple[Any, Any]:
     """A result of some items, with thresholds that `dtype` has, and whether some flag other items.
 
@@ -55,11 +61,12 @@ def as_reported(
 
     Args:
       value: a pytree in double precision.
-      scores: returns the scores `[n]` of the items with weight, and NaN for others; in descending
-        order where there is a field `thresholds`.
+      scores: returns the scores `[n]` of the items with weight, and NaN for others.
       decision: AT_LEAST, ABOVE or None.
       given: the dtype that scores were given in; None if only their table is known.
       dtype: the dtype of the result.
+      of_table: whether these scores are the thresholds of a table: descending, and each another
+        score. There must be a table if there is a field `thresholds`.
     """
     unlike: list[Any] = []
     exact = given is not None and holds(dtype, given)
@@ -70,8 +77,10 @@ def as_reported(
             x, differs = _each(_above, x, scores(), dtype)
         elif (field in _FIELDS or decision == AT_LEAST) and not exact:
             x, at = as_constant(x), as_constant(scores())
-            every = field == "thresholds"
-            differs = _next_alike(at, dtype) if every else _each(_lower_alike, x, at, dtype)
+            if field == "thresholds":
+                differs = _next_alike(at, dtype)
+            else:
+                differs = _each(_lower_alike, x, at, dtype) | _each(_same, x, at, of_table)
             x = rounded_down(x, dtype)
         else:
             return x
@@ -89,20 +98,22 @@ def finished(
     decision: str | None,
     given: Any,
     dtype: Any,
+    *,
+    of_table: bool = False,
 ) -> tuple[Any, Any]:
     """A value `as_reported`, NaN and without a warning where it is undefined."""
     library = namespace(undefined)
     value = jax.tree.map(lambda x: library.asarray(x, np.float64), value)
-    value, unlike = as_reported(value, scores, decision, given, dtype)
+    value, unlike = as_reported(value, scores, decision, given, dtype, of_table=of_table)
     value = jax.tree.map(lambda x: library.where(undefined, np.nan, x), value)
     return value, jax.tree.map(lambda x: x & ~undefined, unlike)
 
 
-def _each(function: Callable[..., Any], thresholds: Any, scores: Any, dtype: Any) -> Any:
+def _each(function: Callable[..., Any], thresholds: Any, *others: Any) -> Any:
     """`function` of each threshold: NumPy's one by one, so that memory stays that of one."""
-    if namespace(thresholds, scores) is jnp:
-        return jnp.vectorize(lambda x: function(x, scores, dtype))(thresholds)
-    found = [function(x, scores, dtype) for x in thresholds.ravel()]
+    if namespace(thresholds) is jnp:
+        return jnp.vectorize(lambda x: function(x, *others))(thresholds)
+    found = [function(x, *others) for x in thresholds.ravel()]
     return jax.tree.map(lambda *x: np.reshape(x, thresholds.shape), *found)
 
 
@@ -120,6 +131,17 @@ def _lower_alike(x: Any, scores: Any, dtype: Any) -> Any:
     # It counts in the comparison with scores as they are, and with rounded ones.
     flagged = _nearest(highest, dtype) >= rounded_down(x, dtype)
     return lower.any() & (scores == x).any() & flagged
+
+
+def _same(x: Any, scores: Any, of_table: bool) -> Any:
+    """Whether two scores are one number in double precision, which a threshold `[]` is."""
+    equal = scores == x
+    if of_table:
+        return equal.sum() > 1
+    if namespace(scores) is jnp or is_inexact(scores):
+        return namespace(scores).zeros((), bool)
+    kept = scores[equal]
+    return np.bool_(len(kept) > 0 and kept.min() < kept.max())
 
 
 def _above(x: Any, scores: Any, dtype: Any) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
@@ -27,7 +28,7 @@ from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import OfTable, Part
 from jaxmetrics._roc.quantile import quantile
-from jaxmetrics._roc.reported import Decision, finished, warn_if
+from jaxmetrics._roc.reported import Decision, finished, holds, warn_if
 from jaxmetrics._roc.table import Prepared, build, static_options
 
 _PART = 4  # the head is sorted alone if it is at most this part of the items
@@ -157,8 +158,8 @@ def _at(rows: Any, index: Array) -> Any:
 
 
 def selects(items: Items, order: Part) -> bool:
-    """Whether a selection takes less time than the sort of all items."""
-    if items.weights is not None:
+    """Whether a selection takes less time than the sort of all items, and has exact thresholds."""
+    if items.weights is not None or not holds(np.float64, items.scores.dtype):
         return False
     return order is Part.NONE or (order is Part.HEAD and one_by_one(items.scores.shape[-1]))
 

@@ -288,7 +288,7 @@ def _evaluate(
             def scores() -> Array:
                 return jnp.where(table.positives + table.negatives > 0, table.thresholds, jnp.nan)
 
-            return finished(value, undefined, scores, decided, given, dtype)
+            return finished(value, undefined, scores, decided, given, dtype, of_table=True)
 
         batch = table.positives.shape[:-1]
         table = ScoreTable(*(jnp.broadcast_to(x, table.positives.shape) for x in table))
