@@ -126,7 +126,7 @@ def _eager(sizes: list[int], runs: int) -> Iterator[Row]:
                     "ours": milliseconds(timed["ours"]),
                     "ratio": timed["ours"].ratio(timed["lines"]),
                     "apart by": f"{abs(calls['lines']() - float(calls['ours']())):.0e}",
-                    "bytes an item": _bytes(name, (n,), share),
+                    "bytes an item": _bytes(name, n, share),
                 }
 
 
@@ -145,19 +145,17 @@ def _batches(batches: list[tuple[int, int]], runs: int) -> Iterator[Row]:
                 "NumPy's lines": milliseconds(timed["lines"]),
                 "ours": milliseconds(timed["ours"]),
                 "ratio": timed["ours"].ratio(timed["lines"]),
-                "bytes an item of one model": _bytes(name, shape, SHARES[0]),
             }
 
 
-def _bytes(name: str, shape: tuple[int, ...], share: float) -> str:
-    return f"{fresh(bytes_an_item, name, shape, share):.0f}" if np.prod(shape) >= _LARGE else ""
+def _bytes(name: str, n: int, share: float) -> str:
+    return f"{fresh(bytes_an_item, name, n, share):.0f}" if n >= _LARGE else ""
 
 
-def bytes_an_item(name: str, shape: list[int], share: float) -> float:
-    """Peak bytes above the input of an eager call after a small one, per item of one model."""
+def bytes_an_item(name: str, n: int, share: float) -> float:
+    """Peak bytes above the input of an eager call after a small one."""
     METRICS[name](*_data((1000,), share))
-    call = partial(METRICS[name], *_data(tuple(shape), share))
-    return bytes_at_peak(call) / shape[-1]
+    return bytes_at_peak(partial(METRICS[name], *_data((n,), share))) / n
 
 
 def _row_by_row(lines: Callable[..., Any], scores: Any, labels: Any) -> list[Any]:
