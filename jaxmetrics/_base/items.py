@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -25,6 +26,22 @@ def one_id_at_least(ids: Any) -> Any:
     if ids is None or ids.shape[-1]:
         return ids
     return np.zeros((*ids.shape[:-1], 1), np.int32)
+
+
+def rows_of(items: Items, batch: tuple[int, ...], ndim: int) -> Iterator[Items]:
+    """The items along the leading axes `batch`, broadcast, as views of NumPy's arrays.
+
+    `ndim` is the number of axes of the whole, which an array may lack.
+    """
+
+    def whole(x: Any) -> Any:
+        own = (1,) * (ndim - x.ndim) + x.shape
+        return np.broadcast_to(x, batch + own[len(batch) :])
+
+    arrays: list[Any] = [None if x is None else whole(x) for x in items]
+    for index in np.ndindex(batch):
+        row: list[Any] = [None if x is None else x[index] for x in arrays]
+        yield Items(*row)
 
 
 def class_weights(items: Items) -> tuple[Array, Array]:

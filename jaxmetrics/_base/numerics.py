@@ -26,8 +26,10 @@ def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Ar
     if namespace(numerator, denominator) is np:
         with np.errstate(divide="ignore", invalid="ignore"):
             quotient: Any = numerator / denominator
-        filled: Any = quotient if defined.all() else np.where(defined, quotient, otherwise)
-        return filled  # type: ignore[no-any-return]
+        if not defined.all():
+            quotient = np.where(defined, quotient, otherwise)
+        found: Array = quotient
+        return found
     numerator, denominator = (
         x if is_inexact(x) else x.astype(jnp.float64) for x in (numerator, denominator)
     )
@@ -165,6 +167,7 @@ def over_rows(function: Callable[[T], R], rows: T, axes: int) -> R:
         return over_rows(function, jax.tree.unflatten(tree, arrays), axes - 1)
 
     if all(shared):
-        return jax.tree.map(lambda x: x.reshape(1, *x.shape), of_rest(*arrays))  # type: ignore[no-any-return]
+        one: R = jax.tree.map(lambda x: x.reshape(1, *x.shape), of_rest(*arrays))
+        return one
     in_axes = [None if alone else 0 for alone in shared]
     return jax.vmap(of_rest, in_axes=in_axes)(*arrays)

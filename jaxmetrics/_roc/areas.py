@@ -109,18 +109,19 @@ def partial_auc(
     n_negative, n_positive = placed.total_negatives, placed.total_positives
     from_left, from_floor = not _is_zero(min_fpr), not _is_zero(min_tpr)
     max_fpr, min_fpr, min_tpr = map(library.asarray, (max_fpr, min_fpr, min_tpr))
+    high = in_counts(max_fpr, n_negative)[..., None]
+    low = in_counts(min_fpr, n_negative)[..., None] if from_left else None
+    floor = in_counts(min_tpr, n_positive)[..., None] if from_floor else None
 
     def in_pairs(part: Groups) -> Any:
         above, not_below = part.above, part.not_below
         share: Any = 1.0
-        if from_floor:  # a tie counts from where it rises above the floor
-            floor = in_counts(min_tpr, n_positive)[..., None]
+        if floor is not None:  # a tie counts from where it rises above the floor
             rise, top = part.positives_not_below - part.positives_above, part.positives_not_below
             share = divide(library.clip(top - floor, 0, rise), rise, top > floor)
             above = not_below - (not_below - above) * share
-        widths = _area_left_of(in_counts(max_fpr, n_negative)[..., None], above, not_below)
-        if from_left:
-            low = in_counts(min_fpr, n_negative)[..., None]
+        widths = _area_left_of(high, above, not_below)
+        if low is not None:
             widths = widths - _area_left_of(low, above, not_below)
         return part.total(share * widths)
 
@@ -168,7 +169,8 @@ def in_counts(limit: Array, total: Array) -> Array:
     counts, library = limit * total, namespace(limit, total)
     whole = library.round(counts)
     equal = (whole / total).astype(limit.dtype) == limit
-    return counts + as_constant(library.where(equal, whole - counts, 0))  # type: ignore[no-any-return]
+    found: Array = counts + as_constant(library.where(equal, whole - counts, 0))
+    return found
 
 
 @partial(placement_metric, smooth=True)

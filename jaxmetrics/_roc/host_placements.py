@@ -79,20 +79,13 @@ class OneClass(NamedTuple):
         np.cumsum(weights[::-1], out=sums[-2::-1])
         return sums
 
-    def weight_from(self, *places: HostArray) -> list[HostArray]:
-        """The weight of the entries from each of these places on."""
-        if self.weights is None:
-            return [len(self.scores) - x for x in places]
-        sums = self.from_here()
-        return [sums.take(x) for x in places]
-
-    def near_one(self) -> OneClass:
-        """The weights divided by the power of two near the highest, if it is far from 1."""
+    def near_one(self) -> tuple[OneClass, float]:
+        """The class and its unit: weights are divided by a power of two if they are far from 1."""
         highest = 1.0 if self.weights is None else self.weights.max(initial=0.0)
         if 1e-100 < highest < 1e100:
-            return self
-        _, exponent = np.frexp(highest)
-        return self._replace(weights=self.weights * np.ldexp(1.0, -int(exponent)))
+            return self, 1.0
+        unit = float(np.ldexp(1.0, int(np.frexp(highest)[1])))
+        return self._replace(weights=self.weights / unit), unit
 
 
 @dataclass(frozen=True)
@@ -153,7 +146,7 @@ class OnHost:
     def near_one(self, *, together: bool = False) -> OnHost:
         if together or not self._by_key:  # sums stay in range
             return self
-        return placements_of(self.positive.near_one(), self.negative.near_one())
+        return placements_of(self.positive.near_one()[0], self.negative.near_one()[0])
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         head = self if max_fpr is None else self.head(max_fpr)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
@@ -14,6 +13,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import on_host, to_jax
+from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.host_placements import OneClass, OnHost, placements_of
 from jaxmetrics._roc.reported import Decision, as_reported, warn_if
@@ -81,16 +81,8 @@ def of_each_row(
     items, limits = Items(*found[: len(items)]), found[len(items) :]
     options = {**options, **dict(zip(names, limits, strict=True))}
     # One by one: threads wait for each other between NumPy's short operations.
-    rows = zip(*(_rows(x, batch) for x in items), strict=True) if batch else [items]
-    return [function(*_of_row(Items(*row), by_item), options) for row in rows], batch
-
-
-def _rows(x: Any, batch: tuple[int, ...]) -> Iterable[Any]:
-    """The rows `[n]` of an array that is broadcast to a batch, as views."""
-    if x is None:
-        return itertools.repeat(None, math.prod(batch))
-    whole = np.broadcast_to(x, (*batch, x.shape[-1]))
-    return (whole[index] for index in np.ndindex(batch))
+    rows = rows_of(items, batch, len(batch) + 1) if batch else [items]
+    return [function(*_of_row(row, by_item), options) for row in rows], batch
 
 
 def _of_row(row: Items, by_item: bool) -> tuple[OnHost, bool]:

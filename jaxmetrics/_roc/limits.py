@@ -37,6 +37,7 @@ class Limit(NamedTuple):
 
 
 def limit_of_fpr(max_fpr: Any) -> Limit:
+    """Of the FPR itself."""
     return Limit(rates, max_fpr, max_fpr)
 
 
@@ -58,7 +59,7 @@ def most_within(limit: Limit, total: Any, slack: float) -> Any:
     """The largest number of false positives within the limit; whole if there is no slack."""
     share, bound, library = limit.share, limit.bound, namespace(limit.bound, total)
     if slack:
-        return share * (1 + slack) * total
+        return slackened(share, slack) * total
     nearest = library.minimum(library.round(limit.highest * total), total)
     most = library.zeros_like(nearest)
     for count in (nearest - 1, nearest, nearest + 1):

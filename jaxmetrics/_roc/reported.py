@@ -68,6 +68,8 @@ def as_reported(
       of_table: whether these scores are the thresholds of a table: descending, and each another
         score. There must be a table if there is a field `thresholds`.
     """
+    if decision is None and not isinstance(value, tuple):  # the rule: there is no threshold
+        return value, None
     unlike: list[Any] = []
     exact = given is not None and holds(dtype, given)
 
@@ -80,7 +82,7 @@ def as_reported(
             if field == "thresholds":
                 differs = _next_alike(at, dtype)
             else:
-                differs = _each(_lower_alike, x, at, dtype) | _each(_same, x, at, of_table)
+                differs = _each(_flags_others, x, at, dtype, of_table)
             x = rounded_down(x, dtype)
         else:
             return x
@@ -124,24 +126,18 @@ def _next_alike(scores: Any, dtype: Any) -> Any:
     return some_before & (_nearest(scores[1:], dtype) >= rounded_down(before, dtype))
 
 
-def _lower_alike(x: Any, scores: Any, dtype: Any) -> Any:
-    """Whether a score `[]`, rounded down, also flags the next lower one of `[n]`."""
-    library, lower = namespace(x, scores), scores < x
+def _flags_others(x: Any, scores: Any, dtype: Any, of_table: bool) -> Any:
+    """Whether a score `[]`, rounded down, also flags a lower one of `[n]`."""
+    library, lower, equal = namespace(x, scores), scores < x, scores == x
     highest = library.where(lower, scores, -np.inf).max()
     # It counts in the comparison with scores as they are, and with rounded ones.
-    flagged = _nearest(highest, dtype) >= rounded_down(x, dtype)
-    return lower.any() & (scores == x).any() & flagged
-
-
-def _same(x: Any, scores: Any, of_table: bool) -> Any:
-    """Whether two scores are one number in double precision, which a threshold `[]` is."""
-    equal = scores == x
+    flagged = lower.any() & equal.any() & (_nearest(highest, dtype) >= rounded_down(x, dtype))
     if of_table:
-        return equal.sum() > 1
-    if namespace(scores) is jnp or is_inexact(scores):
-        return namespace(scores).zeros((), bool)
-    kept = scores[equal]
-    return np.bool_(len(kept) > 0 and kept.min() < kept.max())
+        return flagged | (equal.sum() > 1)
+    if library is jnp or is_inexact(scores):
+        return flagged
+    same = scores[equal]  # in double precision, which tells whole numbers above 2^53 not apart
+    return flagged | (len(same) > 0 and same.min() < same.max())
 
 
 def _above(x: Any, scores: Any, dtype: Any) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +14,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import on_host, one_by_one
-from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
+from jaxmetrics._base.items import at_least_one, class_weights, not_allowed, rows_of
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.reported import (
     Decision,
@@ -220,7 +220,7 @@ def evaluate(
         values, unlike = of(jax.tree.map(checks.own, source))
     elif rows := _rows_on_host(source):
         shape, items = rows
-        found = [of(_prepared(Items(*x))) for x in items]
+        found = [of(_prepared(row)) for row in items]
         values, unlike = jax.tree.map(lambda *x: jnp.stack(x).reshape(shape + x[0].shape), *found)
         unlike = jax.tree.map(jnp.any, unlike)
     else:
@@ -229,7 +229,7 @@ def evaluate(
     return values
 
 
-def _rows_on_host(items: Items) -> tuple[tuple[int, ...], list[list[Any]]] | None:
+def _rows_on_host(items: Items) -> tuple[tuple[int, ...], Iterator[Items]] | None:
     """The shape of a batch whose rows are sorted and evaluated one by one, and views of its rows.
 
     None if the batch is one program: NumPy does not sort it, or its rows are short.
@@ -238,15 +238,7 @@ def _rows_on_host(items: Items) -> tuple[tuple[int, ...], list[list[Any]]] | Non
     shape, near = items.scores.shape[:axes], on_host(*items)
     if not axes or 0 in shape or near is None:
         return None
-    n_axes = items.scores.ndim
-
-    def row(x: Any, index: tuple[int, ...]) -> Any:
-        if x is None:
-            return x
-        own = (1,) * (n_axes - x.ndim) + x.shape
-        return np.broadcast_to(x, shape + own[axes:])[index]
-
-    return shape, [[row(x, index) for x in near] for index in np.ndindex(shape)]
+    return shape, rows_of(Items(*near), shape, items.scores.ndim)
 
 
 def static_options(

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics._roc.limits import Limit, limit_of_fpr
+from jaxmetrics._roc.limits import Limit, limit_of_fpr, slackened
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import (
     Beside,
@@ -96,7 +96,7 @@ def _caught_between(part: Groups, max_fpr: Array) -> Array:
     """The weight of the positives left of `max_fpr`, where the curve has straight lines."""
     fpr, before = (rates(x, part.total_negatives) for x in (part.not_below, part.above))
     limit = max_fpr[..., None]
-    within = fpr.astype(limit.dtype) <= limit * (1 + part.slack)
+    within = fpr.astype(limit.dtype) <= slackened(limit, part.slack)
     share = part.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
     caught: Array = part.total(part.library.where(within, 1, share))
     return caught

@@ -164,18 +164,17 @@ def _row_slopes(
     placed: OnHost, chosen: Chosen, arrays: Options, slope_in: str | None
 ) -> tuple[Any, tuple[_Rows, _Rows], Any]:
     """The value, the rows of negatives and of positives, and the derivative in an option."""
-    positive, unit = _in_unit(placed.positives_ascending)
-    negative, unit_of_negatives = _in_unit(placed.negatives_ascending)
+    positive, unit = placed.positives_ascending.near_one()
+    negative, unit_of_negatives = placed.negatives_ascending.near_one()
     first = _first_of_groups(placed, joined=chosen.metric.of_roc_curve)
     below, not_above = (x.take(first) for x in placed.places)
     bounds = np.concatenate([[0], first, [len(positive.scores)]])
     n = len(first)
     columns = np.zeros((5, max(_FEWEST, 1 << (n - 1).bit_length())))
-    columns[0, :n] = _sums(positive, bounds)[1:]
-    columns[1:3, :n] = negative.weight_from(not_above, below)
-    columns[3:5, :n] = positive.weight_from(bounds[2:], first)
-    if unit != 1 or unit_of_negatives != 1:
-        columns *= np.array([unit, unit_of_negatives])[_CLASSES, None]
+    columns[0, :n] = _sums(placed.positives_ascending, bounds)[1:]
+    columns[1:3, :n] = [placed.weight_from(x) for x in (not_above, below)]
+    sums = placed.positives_ascending.from_here()
+    columns[3:5, :n] = [sums.take(x) for x in (bounds[2:], first)]
     totals = np.array([placed.total_positives, placed.total_negatives], np.float64)
     estimate, slopes, slope = _slopes(columns, totals, arrays, chosen, slope_in)
 
@@ -189,14 +188,6 @@ def _row_slopes(
         _rows(positive, of_positives * unit, bounds, placed.total_positives),
     )
     return float(estimate), rows, slope
-
-
-def _in_unit(items: OneClass) -> tuple[OneClass, float]:
-    """The class with weights near 1, whose squares do not overflow, and their unit."""
-    if items.weights is None or not len(items.weights):
-        return items, 1.0
-    unit = float(np.ldexp(1.0, int(np.frexp(items.weights.max())[1])))
-    return items._replace(weights=items.weights / unit), unit
 
 
 def _first_of_groups(placed: OnHost, *, joined: bool) -> HostArray:

@@ -51,7 +51,8 @@ def standard_error(moments: Moments) -> Array:
         numerics.divide(s2, library.where(n > 1, n, 0), library.nan)
         for s2, n in zip(variances, sizes, strict=True)
     ]
-    return library.sqrt(parts[0] + parts[1])  # type: ignore[no-any-return]
+    error: Array = library.sqrt(parts[0] + parts[1])
+    return error
 
 
 def logit_t(moments: Moments, confidence_level: ArrayLike) -> Limits:
