@@ -36,6 +36,14 @@ class OneClass(NamedTuple):
         """Their total weight, or their number."""
         return np.float64(len(self.scores) if self.weights is None else self.weights.sum())
 
+    @property
+    def effective_size(self) -> Any:
+        """(sum w)^2 / sum w^2."""
+        weights = self.near_one()[0].weights
+        if weights is None or not len(weights):
+            return np.float64(len(self.scores))
+        return weights.sum() ** 2 / (weights**2).sum()
+
     def weight_above(self, thresholds: HostArray, side: Literal["left", "right"]) -> HostArray:
         """The total weight of the items above each threshold; of side "left", not below it."""
         scores, weights, _ = self

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
@@ -20,8 +19,15 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._influence.variance import as_default, estimate_and_covariance
-from jaxmetrics.inference._intervals.distributions import chi2_survival, normal_quantile
+from jaxmetrics.inference._influence.covariance import Covariance, covariance_of
+from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._intervals.distributions import (
+    hotelling_survival,
+    t_quantile,
+    t_survival,
+)
+from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
+from jaxmetrics.inference._pairs import Pairs, pairs_of
 
 # Normal vectors in the simulation of max |Z|, and how many are in memory at a time.
 N_DRAWS, N_AT_A_TIME = 100_096, 256
@@ -179,29 +185,40 @@ def compare(
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
-    smooth = record_of(metric).smooth
-    request.check(needs_key=not smooth)
-    if smooth:
-        estimate, covariance = estimate_and_covariance(metric, items, ids)
+    metric, items = with_influence(metric, items)
+    known = has_influence(record_of(metric))
+    request.check(needs_key=not known)
+    if known:
+        estimate, covariance = covariance_of(metric, items, ids)
     else:
         chosen, arrays = choose(metric)
         chosen.refuse_several(arrays, items.scores.shape[-1])
         result = resampled(metric, items, request)
-        estimate, covariance = result.estimate, _covariance_of(result.replicates)
-    return _comparison(estimate, covariance, key, level, reference)
+        estimate, covariance = result.estimate, _of_replicates(result.replicates)
+    return _comparison(estimate, covariance, range_of(metric), key, level, reference)
 
 
 def comparison_of_replicates(
     result: BootstrapResult, *, confidence_level: float, key: Array | None
 ) -> Comparison:
     """A Comparison from replicates `[n_resamples, models]` of the same resamples."""
-    covariance = _covariance_of(result.replicates)
-    return _comparison(result.estimate, covariance, key, confidence_level, None)
+    covariance = _of_replicates(result.replicates)
+    return _comparison(result.estimate, covariance, None, key, confidence_level, None)
+
+
+def _of_replicates(replicates: Array) -> Covariance:
+    """The covariance of replicates, of which there are so many that its error is small."""
+    total = _covariance_of(replicates)
+    unlimited = np.float64(np.inf)
+    return Covariance(
+        total, total[None] * np.array([[[0.0]], [[1.0]]]), (unlimited,) * 3, np.float64(0)
+    )
 
 
 def _comparison(
     estimate: Array,
-    covariance: Array,
+    covariance: Covariance,
+    bounds: tuple[Array, Array] | None,
     key: Array | None,
     confidence_level: float,
     reference: int | None,
@@ -209,7 +226,7 @@ def _comparison(
     _warn_of_undefined(estimate)
     key = jax.random.key(0) if key is None else key
     bits = jax.random.bits(key, (2,), jnp.uint32)
-    best_set, values = _compared(estimate, covariance, bits, confidence_level, reference)
+    best_set, values = _compared(estimate, covariance, bounds, bits, confidence_level, reference)
     numbers = {name: as_default(x) for name, x in values.items()}
     return Comparison(**numbers, best_set=best_set, confidence_level=confidence_level)
 
@@ -246,34 +263,35 @@ def _covariance_of(replicates: Array) -> Array:
 
 @double_program("reference")
 def _compared(
-    estimate: Array, covariance: Array, bits: Array, level: Array, reference: int | None
+    estimate: Array,
+    covariance: Covariance,
+    bounds: tuple[Array, Array] | None,
+    bits: Array,
+    level: Array,
+    reference: int | None,
 ) -> tuple[Array, dict[str, Array]]:
     """The best set, and the other arrays of a Comparison by name."""
     estimate = estimate.astype(jnp.float64)
-    lost = jnp.isnan(estimate) | jnp.isnan(jnp.diagonal(covariance))
+    total = covariance.total
+    lost = jnp.isnan(estimate) | jnp.isnan(jnp.diagonal(total))
     without = lost[:, None] | lost
     difference = estimate[:, None] - estimate[None, :]
-    variances = jnp.diagonal(covariance)
-    variance = variances[:, None] + variances[None, :] - 2 * covariance
-    # A variance this small is the rounding of 0: the models are equal, or no item has influence.
-    scale = jnp.maximum(variances, 1e-12 * estimate**2)
-    scale = jnp.maximum(scale[:, None], scale[None, :])
-    error = jnp.sqrt(jnp.where(variance > 1e-12 * scale, variance, 0 * variance))
-    z = numerics.divide(difference, error, jnp.where(difference == 0, 0.0, jnp.nan))
-    of_others = jnp.where(without, 0, covariance), jnp.where(without, 0, error)
-    largest, above = _largest(*of_others, bits, reference)
-    margin = normal_quantile((1 + level) / 2) * error
-    wide = jnp.quantile(largest, level) * error
+    pairs = pairs_of(estimate, covariance, bounds)
+    z = numerics.divide(difference, pairs.error, jnp.where(difference == 0, 0.0, jnp.nan))
+    largest, above = _largest(jnp.where(without, 0, total), pairs, without, bits, reference)
+    margin = t_quantile((1 + level) / 2, pairs.df) * pairs.error
+    wide = jnp.maximum(jnp.quantile(largest, level) * pairs.error, margin)
     # Draws at least as extreme as z, with a tolerance because the two are rounded differently.
     within = jnp.searchsorted(jnp.sort(largest), jnp.abs(z).ravel() * (1 - 1e-9)).reshape(z.shape)
     adjusted = (len(largest) - within.astype(jnp.float64) + 1) / (len(largest) + 1)
-    p_value = 2 * ndtr(-jnp.abs(z))
+    p_value = t_survival(jnp.abs(z), pairs.df)
     n_pairs = len(z) - 1 if reference is not None else len(z) * (len(z) - 1) // 2
     beyond = within == len(largest)
     adjusted = jnp.where(beyond, jnp.minimum(adjusted, n_pairs * p_value), adjusted)
+    adjusted = jnp.maximum(adjusted, p_value)
     pairwise = {
         "difference": difference,
-        "standard_error": error,
+        "standard_error": pairs.standard_error,
         "low": difference - margin,
         "high": difference + margin,
         "p_value": p_value,
@@ -284,32 +302,36 @@ def _compared(
     if reference is not None:
         pairwise = {name: x[:, reference] for name, x in pairwise.items()}
     behind = jnp.max(jnp.where(jnp.eye(len(z), dtype=bool) | without, -jnp.inf, -z), axis=1)
-    chi2, df = _equality(estimate, covariance, lost)
-    rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": chi2_survival(chi2, df)}
+    chi2, df = _equality(estimate, total, lost)
+    fewest = jnp.min(jnp.where(pairs.error > 0, pairs.df, jnp.inf))
+    rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": hotelling_survival(chi2, df, fewest)}
     best_set = ~(behind > jnp.quantile(above, level, axis=0))
     return best_set, {"estimate": estimate, **pairwise, **rest}
 
 
 def _largest(
-    covariance: Array, error: Array, bits: Array, reference: int | None
+    covariance: Array, pairs: Pairs, without: Array, bits: Array, reference: int | None
 ) -> tuple[Array, Array]:
-    """Simulated maxima: of |Z| over all comparisons, `[draws]`, and, for each model, of the lead of
+    """Simulated maxima: of |T| over all comparisons, `[draws]`, and, for each model, of the lead of
     any other model over it, in standard errors, `[draws, models]`."""
     values, vectors = jnp.linalg.eigh(covariance)
     factor = vectors * jnp.sqrt(jnp.maximum(values, 0))
     key = jax.random.wrap_key_data(bits, impl="threefry2x32")
+    spread = jnp.where(without, 0, pairs.standard_error)
 
     def some(number: Array) -> tuple[Array, Array]:
+        of_models, of_errors = jax.random.split(jax.random.fold_in(key, number))
         shape = (N_AT_A_TIME, len(covariance))
-        normal = jax.random.normal(jax.random.fold_in(key, number), shape, jnp.float32)
+        normal = jax.random.normal(of_models, shape, jnp.float32)
         models = normal.astype(jnp.float64) @ factor.T
-        z = numerics.divide(models[:, :, None] - models[:, None, :], error, 0.0)
-        compared = z if reference is None else z[:, :, reference : reference + 1]
-        others = jnp.where(jnp.eye(len(error), dtype=bool), -jnp.inf, -z)
+        z = numerics.divide(models[:, :, None] - models[:, None, :], spread, 0.0)
+        t = z / jnp.sqrt(pairs.drawn_variances(of_errors, N_AT_A_TIME))
+        compared = t if reference is None else t[:, :, reference : reference + 1]
+        others = jnp.where(jnp.eye(len(spread), dtype=bool), -jnp.inf, -t)
         return jnp.max(jnp.abs(compared), axis=(1, 2)), jnp.max(others, axis=2)
 
     largest, above = lax.map(some, jnp.arange(N_DRAWS // N_AT_A_TIME))
-    return largest.ravel(), above.reshape(-1, len(error))
+    return largest.ravel(), above.reshape(-1, len(spread))
 
 
 def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, Array]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.record import MetricLike, Options, choose, record_of
+from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
     BootstrapResult,
     check_amounts,
@@ -21,8 +21,14 @@ from jaxmetrics.inference._bootstrap.bootstrap import (
     wald_limits,
 )
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._influence.variance import (
+from jaxmetrics.inference._influence.clusters import (
     Clusters,
+    Sums,
+    error_of_clusters,
+    skewness_of_clusters,
+    sums_of_clusters,
+)
+from jaxmetrics.inference._influence.variance import (
     acceleration,
     as_default,
     estimate_and_error,
@@ -30,9 +36,15 @@ from jaxmetrics.inference._influence.variance import (
 )
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._intervals.metrics import Share, error_bars_of, share_of, under_one_name
-from jaxmetrics.inference._intervals.rules import Limits, Moments
-from jaxmetrics.inference._sizes import sizes_of, smallest_sizes
+from jaxmetrics.inference._intervals.metrics import (
+    Rule,
+    error_bars_of,
+    has_influence,
+    share_of,
+    with_influence,
+)
+from jaxmetrics.inference._intervals.rules import Limits, Moments, OfClusters
+from jaxmetrics.inference._sizes import Sizes, sizes_of, smallest_sizes
 
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
@@ -120,7 +132,8 @@ def confidence_interval(
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
     ids = checks.check_clusters(clusters, items)
-    metric = under_one_name(metric)
+    if method not in RESAMPLING:
+        metric, items = with_influence(metric, items)
     chosen = chosen_method(metric, method, clustered=ids is not None)
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
@@ -142,11 +155,14 @@ def confidence_interval(
         result = resampled(metric, items, request)
         if chosen == "wilson":
             return _by_wilson(metric, result, items, ids, level)
-        skew = as_default(acceleration(metric, items, ids)) if chosen == "bca" else 0.0
+        skew = as_default(_acceleration(metric, items, ids)) if chosen == "bca" else 0.0
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     if chosen != "wald":
         return _by_form(form_of(metric, chosen), items, ids, level)
-    estimate, error = (as_default(x) for x in estimate_and_error(metric, items, ids))
+    found = (
+        estimate_and_error(metric, items) if ids is None else error_of_clusters(metric, items, ids)
+    )
+    estimate, error = map(as_default, found)
     low, high = wald_limits(estimate, error, level)
     return Interval(estimate, low, high, error, chosen, level)
 
@@ -160,15 +176,15 @@ def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool =
         return "closed form" if closed and not clustered else known.auto
     if method == "closed form" and not (closed and not clustered):
         raise ValueError(
-            "method='closed form' is for roc_auc, and for partial_auc with min_fpr=0 and "
-            "min_tpr=0, without clusters: write method='auto'"
+            "method='closed form' is for roc_auc, average_precision, recall_at_fpr, and for "
+            "partial_auc with min_fpr=0 and min_tpr=0, without clusters: write method='auto'"
         )
-    if method == "wilson" and known.auto != "wilson":
+    if method == "wilson" and not known.proportion:
         raise ValueError(
             "method='wilson' is for recall_at_fpr, sensitivity_at_specificity and "
             "specificity_at_sensitivity, which are proportions: write method='auto'"
         )
-    if method in ("bca", "logit") and not chosen.metric.smooth:
+    if method in ("bca", "logit") and not has_influence(chosen.metric):
         raise TypeError(
             f"method={method!r} needs influence values, but {name} is not known to be smooth in "
             "the weights: write method='percentile'"
@@ -189,14 +205,14 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
                 f"{name} cover {coverage}",
                 stacklevel=3,
             )
-    chosen, arrays = choose(metric)
-    window = error_bars_of(chosen.metric).slope_in
-    if method != "closed form" or window is None or not is_concrete(arrays[window]):
+    _, arrays = choose(metric)
+    limit = arrays.get("max_fpr")
+    if method != "closed form" or limit is None or not is_concrete(limit):
         return
-    inside = float(np.min(np.asarray(arrays[window]))) * sizes["negatives"]
+    inside = float(np.min(np.asarray(limit))) * sizes["negatives"]
     if 0 < inside < _FEWEST_INSIDE:
         warnings.warn(
-            f"only {inside:.2g} negatives are within {window}: in simulations with fewer than "
+            f"only {inside:.2g} negatives are within max_fpr: in simulations with fewer than "
             f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %",
             stacklevel=3,
         )
@@ -228,72 +244,104 @@ class Form(NamedTuple):
 
     Attributes:
       name: the method, as users write it.
-      rule: from moments to limits.
-      slope_in: the option with respect to which the rule needs the derivative; None if it does not.
-      share: the metric of the moments, and how it is turned into the metric that was asked for.
+      rule: from moments, the level, numbers and options to limits.
+      metric: the metric of the moments, a share.
+      value_of: from the share and its options to the metric that was asked for.
     """
 
     name: str
-    rule: Callable[..., Limits]
-    slope_in: str | None
-    share: Share
+    rule: Rule
+    metric: MetricLike
+    value_of: Callable[[Array, Options], Array]
 
 
 def form_of(metric: MetricLike, name: str) -> Form:
     """The Form of a metric for the method "closed form" or "logit"."""
     known, share = error_bars_of(record_of(metric)), share_of(metric)
-    if name == "closed form" and known.closed_form is not None:
-        return Form(name, known.closed_form, known.slope_in, share)
-    return Form(name, rules.logit_t, None, share)
+    rule = known.closed_form if name == "closed form" else None
+    return Form(name, rule or _logit_t, share.metric, share.value_of)
+
+
+def _logit_t(moments: Moments, level: Array, numbers: Any, options: Options) -> Limits:
+    return rules.logit_t(moments, level)
 
 
 def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> Interval:
-    slope = None
     if ids is None:
-        moments, slope = moments_of(form.share.metric, items, form.slope_in)
+        found = limits_of_form(form, *moments_of(form.metric, items, level), level)
     else:
-        found, error = estimate_and_error(form.share.metric, items, ids)
-        moments = _moments_of_clusters(found, error, sizes_of(items, ids, found.ndim).all)
-    numbers = limits_of_form(form, moments, slope, level)
-    estimate, low, high, error = map(as_default, numbers)
+        sums = sums_of_clusters(form.metric, items, ids)
+        sizes = sizes_of(items, ids, sums.estimate.ndim)
+        chosen, arrays = choose(form.metric)
+        found = _limits_of_clusters(sums, sizes, arrays, level, chosen, form.value_of)
+    estimate, low, high, error = map(as_default, found)
     return Interval(estimate, low, high, error, form.name, level)
 
 
 def limits_of_form(
-    form: Form, moments: Moments, slope: Array | None, level: float
+    form: Form, moments: Moments, numbers: Any, level: float
 ) -> tuple[Array, Array, Array, Array]:
-    """Estimate, limits and standard error, in float64."""
-    _, numbers, value_of = form.share
-    return _limits(moments, slope, numbers, level, form.rule, value_of)
+    """Estimate, limits and standard error, in float64; by NumPy of NumPy's."""
+    chosen, arrays = choose(form.metric)
+    fixed = chosen, form.rule, form.value_of
+    if moments.library is not np or not all_concrete(*arrays.values()):
+        return _limits_in_jax(moments, numbers, arrays, np.float64(level), *fixed)
+    arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
+    with np.errstate(all="ignore"):
+        return _limits(moments, numbers, arrays, np.float64(level), *fixed)
 
 
-@double_program("rule", "value_of")
 def _limits(
     moments: Moments,
-    slope: Array | None,
-    numbers: Options,
-    level: Array,
-    rule: Callable[..., Limits],
+    numbers: Any,
+    arrays: Options,
+    level: Any,
+    chosen: Chosen,
+    rule: Rule,
     value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
-    found = moments.estimate
-    if slope is None:
-        low, high = rule(moments, level)
-    else:
-        # With estimate = area / limit, the slope is (height - estimate) / limit.
-        limit = numbers["max_fpr"]
-        low, high = rule(moments, level, limit, limit * slope + found)
-    found, low, high, one, none = (
-        value_of(share, numbers) for share in (found, low, high, jnp.ones(()), jnp.zeros(()))
+    options = chosen.options(arrays)
+    low, high = rule(moments, level, numbers, options)
+    error = rules.standard_error(moments)
+    return _values((moments.estimate, low, high, error), options, value_of)
+
+
+_limits_in_jax = double_program("chosen", "rule", "value_of")(_limits)
+
+
+@double_program("chosen", "value_of")
+def _limits_of_clusters(
+    sums: Sums,
+    sizes: Sizes,
+    arrays: Options,
+    level: Any,
+    chosen: Chosen,
+    value_of: Callable[[Array, Options], Array],
+) -> tuple[Array, Array, Array, Array]:
+    negatives, positives, total = (
+        jnp.sum(x**2, axis=-1)
+        for x in (*jnp.moveaxis(sums.of_classes, -2, 0), jnp.sum(sums.of_classes, axis=-2))
     )
-    return found, low, high, rules.standard_error(moments) * (one - none)
+    found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
+    low, high = rules.logit_t_of_clusters(sums.estimate, found, level)
+    values = sums.estimate, low, high, jnp.sqrt(total)
+    return _values(values, chosen.options(arrays), value_of)
 
 
-@double_program()
-def _moments_of_clusters(estimate: Array, error: Array, k: Array) -> Moments:
-    """Moments of one class that holds all K clusters; the other class has variance 0."""
-    sizes = jnp.broadcast_to(k, estimate.shape)
-    return Moments(estimate, (jnp.zeros_like(error), error**2 * k), (sizes, sizes))
+def _values(
+    found: tuple[Array, Array, Array, Array],
+    options: Options,
+    value_of: Callable[[Array, Options], Array],
+) -> tuple[Array, Array, Array, Array]:
+    """Estimate, limits and error of a share as those of the metric, which is linear in it."""
+    *points, error = found
+    estimate, low, high = (value_of(x, options) for x in points)
+    one, none = (value_of(numerics.namespace(error).float64(x), options) for x in (1.0, 0.0))
+    return estimate, low, high, error * (one - none)
+
+
+def _acceleration(metric: MetricLike, items: Items, ids: Clusters | None) -> Array:
+    return acceleration(metric, items) if ids is None else skewness_of_clusters(metric, items, ids)
 
 
 def _by_wilson(

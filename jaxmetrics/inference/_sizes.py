@@ -12,7 +12,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics.inference._influence.variance import Clusters
+from jaxmetrics.inference._influence.clusters import Clusters
 
 
 class Sizes(NamedTuple):

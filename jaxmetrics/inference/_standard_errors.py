@@ -9,12 +9,14 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._influence.clusters import error_of_clusters
+from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.variance import (
     as_default,
-    estimate_and_covariance,
     estimate_and_error,
     influence_values,
 )
+from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
 
 
 def influence(
@@ -59,6 +61,7 @@ def influence(
     or more correlated receiver operating characteristic curves", Biometrics 44, 1988.
     """
     items = checks.check_items(scores, labels, weights, where)
+    metric, items = with_influence(metric, items)
     return as_default(influence_values(metric, items))
 
 
@@ -129,10 +132,13 @@ def standard_error(
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
-    smooth = record_of(metric).smooth
-    request.check(needs_key=not smooth)
-    if smooth:
-        return as_default(estimate_and_error(metric, items, ids)[1])
+    metric, items = with_influence(metric, items)
+    known = has_influence(record_of(metric))
+    request.check(needs_key=not known)
+    if known:
+        if ids is None:
+            return as_default(estimate_and_error(metric, items)[1])
+        return as_default(error_of_clusters(metric, items, ids)[1])
     chosen, arrays = choose(metric)
     chosen.refuse_tree(arrays, items.scores.shape[-1])
     found: Array = resampled(metric, items, request).standard_error
@@ -192,4 +198,5 @@ def covariance(
             "standard_error(...) ** 2 for one model"
         )
     ids = checks.check_clusters(clusters, items)
-    return as_default(estimate_and_covariance(metric, items, ids)[1])
+    metric, items = with_influence(metric, items)
+    return as_default(covariance_of(metric, items, ids)[1].total)

@@ -58,9 +58,14 @@ def of_each(function: Callable[[Counted], R], states: Counted) -> R:
 # them: each point of the curve is then furthest from the corner. It is highest the other way round.
 
 
+def tables_of_ends(bins: Counted) -> tuple[ScoreTable, ...]:
+    """Negatives above positives in each bin, ties, and positives above negatives."""
+    return in_bins(*bins[:2], bins.lowest, bins.undefined)
+
+
 def ends_by_order(value: Value, bins: Counted, weighted: bool) -> Array:
     """`[3, ...]`: negatives above positives in each bin, ties, and positives above negatives."""
-    low, even, high = in_bins(*bins[:2], bins.lowest, bins.undefined)
+    low, even, high = tables_of_ends(bins)
     if weighted:
         negatives, positives = bins.lost
         low = _with(low, above=(0, negatives), below=(positives, 0))
@@ -73,7 +78,7 @@ def ends_by_precision(value: Value, bins: Counted, weighted: bool) -> Array:
 
     At the low end lost positives lower the recall, but not the precision where all is flagged.
     """
-    low, even, high = in_bins(*bins[:2], bins.lowest, bins.undefined)
+    low, even, high = tables_of_ends(bins)
     if weighted:
         negatives, positives = bins.lost
         n_negative, n_positive = jnp.sum(bins.negatives) + negatives, jnp.sum(bins.positives)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array
+from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
+from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.bootstrap import result_of
 from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request
@@ -21,7 +26,7 @@ from jaxmetrics.inference._intervals.metrics import complement, error_bars_of, u
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._bootstrap import resample_bins
-from jaxmetrics.streaming._ends import Counted, counted, of_each
+from jaxmetrics.streaming._ends import Counted, counted, of_each, tables_of_ends
 from jaxmetrics.streaming._metrics import ends_of, streamed
 from jaxmetrics.streaming._question import Held, Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
@@ -86,40 +91,32 @@ def interval(
     refuse_weights(state)
     asked.chosen.refuse_several(asked.arrays, bins.n)
     request, method = Request(key, n_resamples), chosen_method(metric)
-    if method == "wilson":
+    if error_bars_of(asked.chosen.metric).proportion:
         return _of_share(asked, request, level)
     if method == "percentile":
         return _of_replicates(asked, request, level)
     form = form_of(metric, method)
-    chosen, arrays = choose(form.share.metric)
-    constants = (chosen, form.slope_in, ignore_nan)
-    moments, slope = _moments(arrays, asked.held, *constants)
-    numbers = _composed(*limits_of_form(form, moments, slope, level))
+    chosen, arrays = choose(form.metric)
+    found = _moments(arrays, asked.held, np.float64(level), chosen, ignore_nan)
+    numbers = _composed(*limits_of_form(form, *found, level))
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
 
 
-@double_program("chosen", "slope_in", "ignore_nan")
+@double_program("chosen", "ignore_nan")
 def _moments(
-    arrays: Options,
-    held: Held,
-    chosen: Chosen,
-    slope_in: str | None,
-    ignore_nan: bool,
-) -> tuple[Moments, Array | None]:
-    """Moments `[..., 3]`: low end, ties in each bin, high end; and the slope in an option."""
+    arrays: Options, held: Held, level: Array, chosen: Chosen, ignore_nan: bool
+) -> tuple[Moments, Any]:
+    """Moments and numbers `[..., 3]`: low end, ties in each bin, high end."""
+    find = error_bars_of(chosen.metric).numbers
 
-    def of_one(bins: Counted) -> tuple[Moments, Array | None]:
-        def values(positives: Array, negatives: Array, option: Array) -> Array:
-            settings = arrays if slope_in is None else {**arrays, slope_in: option}
-            return ends_of(
-                chosen, settings, bins._replace(positives=positives, negatives=negatives)
-            )
+    def of_one(bins: Counted) -> tuple[Moments, Any]:
+        def values(positives: Array, negatives: Array) -> Array:
+            return ends_of(chosen, arrays, bins._replace(positives=positives, negatives=negatives))
 
         positives, negatives = bins.positives, bins.negatives
-        option = jnp.asarray(0 if slope_in is None else arrays[slope_in], jnp.float64)
-        estimates, pull_back = jax.vjp(values, positives, negatives, option)
-        by_positives, by_negatives, by_option = jax.vmap(pull_back)(jnp.eye(3))
+        estimates, pull_back = jax.vjp(values, positives, negatives)
+        by_positives, by_negatives = jax.vmap(pull_back)(jnp.eye(3))
 
         def of_class(slopes: Array, count: Array) -> tuple[Array, Array]:
             n = jnp.sum(count)
@@ -127,9 +124,14 @@ def _moments(
             unbiased = numerics.divide(n, n - 1, jnp.nan)
             return n * unbiased * (centred**2 @ count) + 0 * estimates, jnp.full(3, n)
 
+        def numbers(table: ScoreTable) -> Any:
+            sizes = jnp.sum(negatives), jnp.sum(positives)
+            return find(OfTable(table), sizes, level, chosen.options(arrays))
+
         classes = of_class(by_negatives, negatives), of_class(by_positives, positives)
         (v0, n0), (v1, n1) = classes
-        return Moments(estimates, (v0, v1), (n0, n1)), None if slope_in is None else by_option
+        tables = jax.tree.map(lambda *x: jnp.stack(x), *tables_of_ends(bins))
+        return Moments(estimates, (v0, v1), (n0, n1)), jax.vmap(numbers)(tables)
 
     return of_each(of_one, counted(held, ignore_nan))
 

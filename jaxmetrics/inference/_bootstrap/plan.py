@@ -42,8 +42,8 @@ from jaxmetrics.inference._bootstrap.units import (
     units_of_items,
     units_of_runs,
 )
+from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.gradient import order_now
-from jaxmetrics.inference._influence.variance import Clusters
 from jaxmetrics.inference._intervals.metrics import Finish
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxmetrics._base import checks
-from jaxmetrics.inference._influence.variance import Clusters
+from jaxmetrics.inference._influence.clusters import Clusters
 
 MEMORY_BUDGET = 2**28
 # Resamples have numbers of 32 bits.

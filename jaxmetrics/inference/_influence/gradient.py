@@ -24,8 +24,11 @@ from jaxmetrics._roc.order import (
     starts,
     undefined,
 )
+from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence
+from jaxmetrics.inference._intervals.numbers import Decision
 
 _IN_BOUNDS = "promise_in_bounds"
 _IN_CACHE = 1 << 15  # items
@@ -56,10 +59,10 @@ class Slopes(NamedTuple):
     centred: tuple[Array, Array]
 
 
-def choose_smooth(metric: MetricLike) -> tuple[Chosen, Options]:
-    """A metric and its options that are arrays; refuses a metric that is not known to be smooth."""
+def choose_known(metric: MetricLike) -> tuple[Chosen, Options]:
+    """A metric and its options that are arrays; refuses one whose influence is not known."""
     chosen, arrays = choose(metric)
-    if not chosen.metric.smooth:
+    if not has_influence(chosen.metric):
         raise TypeError(
             f"{chosen.metric.name} is not known to be smooth in the weights, so its gradient may "
             "not be its influence function: to resample, write standard_error, confidence_interval "
@@ -123,33 +126,82 @@ def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), results)
 
 
-def slopes_of(problem: Problems, chosen: Chosen, arrays: Options, n_rows: int) -> Slopes:
-    """The slopes of one problem `[n]`."""
+def table_of(problem: Problems, n_rows: int) -> ScoreTable:
+    """The score table of one problem `[n]`, with its counts in float64."""
     items, order, rows = problem
-    positives, negatives = in_order_weights(items, order)
     scores = sorting.scores_of_keys(order.keys, items.scores)
     thresholds = (
         jnp.full(n_rows, -jnp.inf).at[rows].max(scores, indices_are_sorted=True, mode=_IN_BOUNDS)
     )
+    weights = in_order_weights(items, order)
+    return ScoreTable(thresholds, *(by_row(x, rows, n_rows).astype(jnp.float64) for x in weights))
 
-    def value(positives: Array, negatives: Array) -> Array:
-        table = ScoreTable(thresholds, positives, negatives)
-        return jnp.asarray(chosen.value(table, arrays), jnp.float64)
 
-    counts = [by_row(x, rows, n_rows).astype(jnp.float64) for x in (positives, negatives)]
-    estimate, pull_back = jax.vjp(value, *counts)
-    chosen.refuse_shapes(estimate)
-    by_positives, by_negatives = pull_back(jnp.ones(()))
+def slopes_of(problem: Problems, chosen: Chosen, arrays: Options, n_rows: int) -> Slopes:
+    """The slopes of one problem `[n]`."""
+    table = table_of(problem, n_rows)
+    decide = error_bars_of(chosen.metric).decision
+    if decide is None:
+        estimate, raw = _gradient(table, chosen, arrays)
+    else:
+        sizes = [effective_size(x) for x in weights_by_kind(problem)]
+        decision = decide(OfTable(table), (sizes[0], sizes[1]), chosen.options(arrays))
+        estimate, raw = decision.estimate, _slopes_of_decision(table, decision)
 
     def centred(slope: Array, count: Array) -> Array:
-        return slope - numerics.divide(jnp.sum(slope * count), jnp.sum(count), 0.0)
+        total = jnp.sum(slope * count, axis=-1, keepdims=True)
+        return slope - numerics.divide(total, jnp.sum(count), 0.0)
 
+    negatives, positives = map(centred, raw, (table.negatives, table.positives))
     return Slopes(
-        estimate,
-        ScoreTable(thresholds, *counts),
-        (by_negatives, by_positives),
-        (centred(by_negatives, counts[1]), centred(by_positives, counts[0])),
+        estimate, table, raw if decide is None else (negatives, positives), (negatives, positives)
     )
+
+
+def _gradient(
+    table: ScoreTable, chosen: Chosen, arrays: Options
+) -> tuple[Array, tuple[Array, Array]]:
+    """The value, and its derivatives in the negatives and in the positives of each row."""
+
+    def value(negatives: Array, positives: Array) -> Array:
+        counted = ScoreTable(table.thresholds, positives, negatives)
+        return jnp.asarray(chosen.value(counted, arrays), jnp.float64)
+
+    estimate, pull_back = jax.vjp(value, table.negatives, table.positives)
+    chosen.refuse_shapes(estimate)
+    negatives, positives = pull_back(jnp.ones(()))
+    return estimate, (negatives, positives)
+
+
+def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, Array]:
+    """`[..., rows]`: a flagged positive adds to the recall; a flagged negative moves the threshold
+    up, along the curve."""
+    flagged = (table.thresholds > decision.beyond[..., None]) | ~decision.some[..., None]
+    negatives, positives = (
+        numerics.divide(flagged, jnp.sum(x), 0.0) for x in (table.negatives, table.positives)
+    )
+    return -decision.slope[..., None] * negatives, positives
+
+
+def effective_size(weights: Array) -> Array:
+    """(sum w)^2 / sum w^2."""
+    shares = numerics.divide(weights.astype(jnp.float64), jnp.max(weights, initial=0), 0.0)
+    return numerics.divide(jnp.sum(shares) ** 2, jnp.sum(shares**2), 0.0)
+
+
+def of_items(by_class: list[Array], problem: Problems, n_rows: int) -> Array:
+    """`[n]`: of each item its weight times the entry of its class, negatives first, and row."""
+    order = problem.order
+    # Both classes in one table, as each lookup is a slow gather.
+    at = problem.rows + n_rows * (order.kinds == POSITIVE)
+    negatives, positives = weights_by_kind(problem)
+    weights = positives + negatives
+    units = sorting.take(jnp.concatenate(by_class), at)
+    units = jnp.where(weights > 0, weights * units, 0)
+    found: Array = (
+        jnp.zeros_like(units).at[order.item].set(units, unique_indices=True, mode=_IN_BOUNDS)
+    )
+    return found
 
 
 def by_row(x: Array, rows: Array, n_rows: int) -> Array:
@@ -169,7 +221,11 @@ def in_order_weights(items: Items, order: Ordered) -> tuple[Array, Array]:
     return sorting.take(positives, order.item), sorting.take(negatives, order.item)
 
 
+def weights_by_kind(problem: Problems) -> tuple[Array, Array]:
+    """The weights `[n]` of the negatives and of the positives, in order."""
+    return in_order_weights(problem.items, problem.order)[::-1]
+
+
 def counts_of(problem: Problems) -> Array:
     """The number of negatives and of positives with weight, `[2]`, in float64."""
-    positives, negatives = in_order_weights(problem.items, problem.order)
-    return jnp.stack([jnp.sum(x > 0) for x in (negatives, positives)]).astype(jnp.float64)
+    return jnp.stack([jnp.sum(x > 0) for x in weights_by_kind(problem)]).astype(jnp.float64)

@@ -21,6 +21,8 @@ from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.host_placements import OneClass, OnHost
 from jaxmetrics._roc.host_rows import of_each_row
 from jaxmetrics._roc.record import Chosen, Options
+from jaxmetrics.inference._intervals.metrics import error_bars_of
+from jaxmetrics.inference._intervals.numbers import Decision
 from jaxmetrics.inference._intervals.rules import Moments
 
 _SHORT = 1 << 14  # rows of a batch with fewer items take less time in one program
@@ -95,28 +97,64 @@ class _Asked(OnHost):
 
 
 def moments_on_host(
-    chosen: Chosen, items: Items, arrays: Options, slope_in: str | None
+    chosen: Chosen, items: Items, arrays: Options, level: Any
 ) -> tuple[Moments, Any] | None:
-    """The moments, and the derivative in one option, as NumPy's; None if NumPy cannot do it now."""
+    """The moments, and the numbers of the closed form, as NumPy's; None if NumPy cannot now."""
     if chosen.metric.of_placements is None:
         return None
+    known = error_bars_of(chosen.metric)
 
     def of_row(placed: OnHost, undefined: bool, arrays: Options) -> tuple[Any, ...]:
+        options = chosen.options(arrays)
+        sizes: Any
+        variances: Any
         with np.errstate(all="ignore"):
-            head = _head(placed, chosen, arrays)
-            estimate, rows, slope = _row_slopes(head, chosen, arrays, slope_in)
-            sizes, variances = zip(*map(_size_and_variance, rows), strict=True)
-        estimate = np.nan if undefined else estimate
-        return estimate, *(x + 0 * estimate for x in variances), *sizes, slope
+            if known.decision is None:
+                head = _head(placed, chosen, arrays)
+                estimate, rows = _row_slopes(head, chosen, arrays)
+                sizes, variances = map(tuple, zip(*map(_size_and_variance, rows), strict=True))
+            else:
+                sizes = placed.negative.effective_size, placed.positive.effective_size
+                decision = known.decision(placed, sizes, options)
+                estimate, variances = decision.estimate, _variances(placed, decision)
+            beside = known.numbers(placed, sizes, level, options)
+        estimate = np.nan * estimate if undefined else estimate
+        sizes = tuple(np.broadcast_to(x, np.shape(estimate)) for x in sizes)
+        return estimate, *(x + 0 * estimate for x in variances), *sizes, beside
 
     found = of_each_row(of_row, items, arrays, _SHORT)
     if found is None:
         return None
     rows, batch = found
-    *numbers, slopes = zip(*rows, strict=True)
-    columns: list[Any] = [np.reshape(x, batch) for x in numbers]
-    moments = Moments(columns[0], (columns[1], columns[2]), (columns[3], columns[4]))
-    return moments, None if slope_in is None else np.reshape(slopes, batch)
+    estimate, v0, v1, n0, n1, beside = _stacked(rows, batch)
+    return Moments(estimate, (v0, v1), (n0, n1)), beside
+
+
+def _stacked(rows: Any, batch: tuple[int, ...]) -> Any:
+    """One pytree of arrays `[*batch, ...]` from one for each row."""
+    return jax.tree.map(lambda *x: np.reshape(x, (*batch, *np.shape(x[0]))), *rows)
+
+
+def _variances(placed: OnHost, decision: Decision) -> tuple[Any, Any]:
+    """The variances of the influence of negatives and of positives on a recall."""
+    of_negatives = decision.slope**2 * _variance_of_flags(placed.negative, decision)
+    return of_negatives, _variance_of_flags(placed.positive, decision)
+
+
+def _variance_of_flags(items: OneClass, decision: Decision) -> Any:
+    """As `_size_and_variance`, of whether an item is flagged."""
+    n, items = len(items.scores), items.near_one()[0]
+    share = _flagged(items, decision) / items.weight
+    squares = items if items.weights is None else items._replace(weights=items.weights**2)
+    of_flagged, of_all = _flagged(squares, decision), squares.weight
+    total = of_flagged * (1 - share) ** 2 + (of_all - of_flagged) * share**2
+    return (n / (n - 1) if n != 1 else np.nan) * total / of_all
+
+
+def _flagged(items: OneClass, decision: Decision) -> Any:
+    """The weight of the items above the threshold."""
+    above = items.weight_above(np.asarray(decision.beyond), "right")
+    return np.where(decision.some, above, items.weight)
 
 
 def units_on_host(
@@ -128,7 +166,7 @@ def units_on_host(
 
     def of_row(placed: OnHost, undefined: bool, arrays: Options) -> tuple[Any, HostArray]:
         with np.errstate(all="ignore"):
-            estimate, rows, _ = _row_slopes(placed, chosen, arrays, None)
+            estimate, rows = _rows_of(placed, chosen, arrays)
             values = [of_item(x.centred, np.float64(x.n)) for x in rows]
         estimate = np.nan if undefined else estimate
         units = np.full(items.scores.shape[-1], 0 * estimate)
@@ -143,6 +181,29 @@ def units_on_host(
     rows, batch = found
     estimate, units = (np.stack(x) for x in zip(*rows, strict=True))
     return estimate.reshape(batch), units.reshape(*batch, -1)
+
+
+def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, tuple[_Rows, _Rows]]:
+    """The value, and the rows of negatives and of positives."""
+    decide = error_bars_of(chosen.metric).decision
+    if decide is None:
+        return _row_slopes(placed, chosen, arrays)
+    classes = placed.negative, placed.positive
+    sizes = classes[0].effective_size, classes[1].effective_size
+    decision = decide(placed, sizes, chosen.options(arrays))
+    chosen.refuse_shapes(decision.estimate)
+    rows = []
+    for items, slope in zip(classes, (-decision.slope, 1.0), strict=True):
+        flagged = (items.scores > decision.beyond) | ~decision.some
+        low, high = items.only(~flagged), items.only(flagged)
+        both: Any = (
+            None if x is None else np.concatenate([x, y]) for x, y in zip(low, high, strict=True)
+        )
+        scaled, _ = OneClass(*both).near_one()
+        slopes = np.array([0.0, slope / scaled.weight])
+        bounds = np.array([0, len(low.scores), len(items.scores)])
+        rows.append(_rows(scaled, slopes, bounds, items.weight))
+    return decision.estimate, (rows[0], rows[1])
 
 
 def _head(placed: OnHost, chosen: Chosen, arrays: Options) -> OnHost:
@@ -160,10 +221,8 @@ def _value(chosen: Chosen, placed: Any, arrays: Options) -> Any:
     return chosen.metric.of_placements(placed, **chosen.options(arrays))
 
 
-def _row_slopes(
-    placed: OnHost, chosen: Chosen, arrays: Options, slope_in: str | None
-) -> tuple[Any, tuple[_Rows, _Rows], Any]:
-    """The value, the rows of negatives and of positives, and the derivative in an option."""
+def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, tuple[_Rows, _Rows]]:
+    """The value, and the rows of negatives and of positives."""
     positive, unit = placed.positives_ascending.near_one()
     negative, unit_of_negatives = placed.negatives_ascending.near_one()
     first = _first_of_groups(placed, joined=chosen.metric.of_roc_curve)
@@ -176,7 +235,7 @@ def _row_slopes(
     sums = placed.positives_ascending.from_here()
     columns[3:5, :n] = [sums.take(x) for x in (bounds[2:], first)]
     totals = np.array([placed.total_positives, placed.total_negatives], np.float64)
-    estimate, slopes, slope = _slopes(columns, totals, arrays, chosen, slope_in)
+    estimate, slopes = _slopes(columns, totals, arrays, chosen)
 
     by_weight, *by_placement = np.asarray(slopes)[:, :n]
     of_negatives = _spread(*by_placement[:2])
@@ -187,7 +246,7 @@ def _row_slopes(
         _rows(negative, of_negatives * unit_of_negatives, between, placed.total_negatives),
         _rows(positive, of_positives * unit, bounds, placed.total_positives),
     )
-    return float(estimate), rows, slope
+    return float(estimate), rows
 
 
 def _first_of_groups(placed: OnHost, *, joined: bool) -> HostArray:
@@ -238,30 +297,24 @@ def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> 
     return _Rows(n, items, bounds, weights, centred)
 
 
-def _size_and_variance(rows: _Rows) -> tuple[float, float]:
+def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
     n, items, bounds, squares, centred = rows
-    size = total = float(squares.sum())
+    size = total = squares.sum()
     if items.weights is not None and total:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
-        size = total**2 / float(squares.sum())
-    return size, size * (n / (n - 1) if n != 1 else np.nan) * float((squares * centred**2).sum())
+        size = total**2 / squares.sum()
+    return size, size * (n / (n - 1) if n != 1 else np.nan) * (squares * centred**2).sum()
 
 
-@double_program("chosen", "slope_in")
-def _slopes(
-    columns: Array, totals: Array, arrays: Options, chosen: Chosen, slope_in: str | None
-) -> tuple[Array, Array, Array | None]:
-    """The value of the metric, and its derivatives in the columns and in an option."""
+@double_program("chosen")
+def _slopes(columns: Array, totals: Array, arrays: Options, chosen: Chosen) -> tuple[Array, Array]:
+    """The value of the metric, and its derivatives in the columns."""
 
-    def value(columns: Array, arrays: Options) -> Array:
+    def value(columns: Array) -> Array:
         return jnp.asarray(_value(chosen, _Groups(columns, totals), arrays), jnp.float64)
 
-    estimate, pull_back = jax.vjp(lambda columns: value(columns, arrays), columns)
+    estimate, pull_back = jax.vjp(value, columns)
     chosen.refuse_shapes(estimate)
     (slopes,) = pull_back(jnp.ones(()))
-    if slope_in is None:
-        return estimate, slopes, None
-    option = jnp.asarray(arrays[slope_in], jnp.float64)
-    slope = jax.grad(lambda option: value(columns, {**arrays, slope_in: option}))(option)
-    return estimate, slopes, slope
+    return estimate, slopes

@@ -1,21 +1,29 @@
-"""Tails and quantiles that JAX lacks, elementwise and in float64.
+"""Tails and quantiles, elementwise and in float64: SciPy's of NumPy's arrays, and of JAX's ours.
 
-To be traced inside `double_precision()`.
+JAX lacks them. Its part is to be traced inside `double_precision()`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jax import lax
-from jax.scipy.special import betainc, digamma, gammaincc, gammaln, ndtri
+from jax.scipy.special import betainc, digamma, gammaincc, gammaln, ndtr, ndtri
 
+from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics.inference._intervals.beta import beta_cdf
 
 # From here on the series in 1 / df is exact to 1e-11. JAX's `betainc` is that exact only below, as
 # it takes differences of log-gammas, which grow with df.
 _MANY = 1000.0
+
+# From here on Student's distribution is the normal one, to 1e-7 of a tail.
+_NORMAL = 1e7
 
 # From Wallace's start Newton's method converges to rounding in 4 steps for df of 0.5 and more.
 _STEPS = 5
@@ -26,9 +34,36 @@ _NODES, _WEIGHTS = (
 )
 
 
-def normal_quantile(probability: ArrayLike) -> Array:
+def special(library: Any) -> Any:
+    """The special functions of an array library."""
+    return scipy.special if library is np else jax.scipy.special
+
+
+def normal_quantile(probability: Any) -> Array:
     """The normal quantile."""
-    return ndtri(jnp.asarray(probability, jnp.float64))
+    quantile: Array = special(numerics.namespace(probability)).ndtri(probability)
+    return quantile
+
+
+def t_survival(t: Array, df: Array) -> Array:
+    """P(|T| > t) for Student's T; `df` may be fractional or infinite."""
+    t, df = _doubles(t, df)
+    few = jnp.minimum(df, _NORMAL)
+    mass = beta_cdf(few / (few + t * t), few / 2, jnp.full_like(few, 0.5))
+    return jnp.where(df < _NORMAL, mass, 2 * ndtr(-jnp.abs(t)))
+
+
+def hotelling_survival(statistic: Array, dimensions: Array, df: Array) -> Array:
+    """P(X > statistic) for Hotelling's T squared; NaN if `df` is less than its dimensions.
+
+    It is F's of `dimensions` and df - dimensions + 1, and chi-squared's for infinite `df`.
+    """
+    statistic, dimensions, df = _doubles(statistic, dimensions, df)
+    rest = jnp.minimum(df, _NORMAL) - dimensions + 1
+    share = 1 / (1 + jnp.maximum(statistic, 0) / jnp.minimum(df, _NORMAL))
+    mass = beta_cdf(share, jnp.maximum(rest, 0.5) / 2, jnp.maximum(dimensions, 1) / 2)
+    mass = jnp.where(dimensions > 0, jnp.where(rest > 0, mass, jnp.nan), 1.0)
+    return jnp.where(df < _NORMAL, mass, chi2_survival(statistic, dimensions))
 
 
 def chi2_survival(statistic: ArrayLike, df: ArrayLike) -> Array:
@@ -38,11 +73,16 @@ def chi2_survival(statistic: ArrayLike, df: ArrayLike) -> Array:
     return tail
 
 
-def t_quantile(probability: ArrayLike, df: ArrayLike) -> Array:
+def t_quantile(probability: Any, df: Any) -> Array:
     """The quantile of Student's t; `df` may be fractional or infinite.
 
     The relative error is below 1e-10 for probabilities from 1e-6 to 1 - 1e-6 and df from 0.5.
     """
+    if numerics.namespace(probability, df) is np:
+        quantile: Array = np.where(
+            np.isinf(df), scipy.special.ndtri(probability), scipy.special.stdtrit(df, probability)
+        )
+        return quantile
     probability, df = _doubles(probability, df)
     few, many = jnp.minimum(df, _MANY), jnp.maximum(df, _MANY)
     size = jnp.where(df <= _MANY, _t_size(probability, few), _t_series(probability, many))
@@ -122,6 +162,27 @@ def _t_series(probability: Array, df: Array) -> Array:
     for term in reversed(terms):
         total = (total + term) / df
     return z * (1 + total)
+
+
+def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:
+    """The smallest whole k with P(X <= k) >= probability, for X binomial of `n` and `share`.
+
+    `n` may be fractional: P(X <= k) is then the Beta's tail that it is for whole numbers. Exact
+    where the expansion of E. A. Cornish and R. A. Fisher 1937 is nearer than 2.5.
+    """
+    library = numerics.namespace(probability, n, share)
+    z = special(library).ndtri(probability)
+    mean, variance = n * share, n * share * (1 - share)
+    skewed = (1 - 2 * share) * (z * z - 1) / 6
+    near = library.floor(mean + z * library.sqrt(variance) + skewed)
+    found = near + 3
+    for k in (near + 2, near + 1, near, near - 1, near - 2, near - 3):
+        inside = library.clip(k, 0.0, library.maximum(n - 1e-9, 0.0))
+        below = beta_cdf(1 - share, n - inside, inside + 1)
+        reached = library.where(k >= n, 1.0, library.where(k < 0, 0.0, below))
+        found = library.where(reached >= probability, k, found)
+    within: Array = library.clip(found, 0.0, library.floor(n))
+    return within
 
 
 def _doubles(*values: ArrayLike) -> tuple[Array, ...]:

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.host import is_concrete
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
+from jaxmetrics._roc.placements import Placements
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity, specificity_at_sensitivity
-from jaxmetrics.inference._intervals import rules
-from jaxmetrics.inference._intervals.rules import Limits
+from jaxmetrics.inference._intervals import areas, precision, recall
+from jaxmetrics.inference._intervals.numbers import (
+    Decision,
+    Numbers,
+    Sizes,
+    decision_of_recall,
+    height_at_limit,
+    heights_and_box,
+    no_numbers,
+    precision_without_itself,
+)
+from jaxmetrics.inference._intervals.recall import Box, Heights
+from jaxmetrics.inference._intervals.rules import Limits, Moments
+
+Rule: TypeAlias = Callable[[Moments, Any, Any, Options], Limits]
 
 _MANY = 8
 
@@ -60,12 +74,10 @@ class Share(NamedTuple):
 
     Attributes:
       metric: the share, as a metric.
-      numbers: the options that the largest value depends on.
-      value_of: from the share and the numbers to the original metric; linear in the share.
+      value_of: from the share and its options to the original metric; linear in the share.
     """
 
     metric: MetricLike
-    numbers: Options
     value_of: Callable[[Array, Options], Array]
 
 
@@ -74,22 +86,26 @@ class ErrorBars(NamedTuple):
 
     Attributes:
       auto: the method of "auto" where the closed form does not hold.
-      closed_form: the rule from moments to limits, if there is one.
-      slope_in: the option with respect to which that rule needs the derivative of the share.
+      closed_form: the rule from moments, the level, numbers and options to limits, if there is one.
+      numbers: what that rule needs of the data beside the moments.
+      decision: of a metric that one threshold decides, how it is; its influence follows from that.
       serves: from the options to whether the closed form holds.
       share: from the options to the Share that the rules are for; None if it is the metric.
       finish: from the default Finish and the options to a faster one.
       same_as: from the options to another metric that has this very value, or None.
-      of_negatives: whether the metric is a share of the negatives, not of the positives.
+      proportion: whether the metric is a share of a class, for which Wilson's interval serves.
+      of_negatives: whether that class is the negatives.
     """
 
     auto: str = "percentile"
-    closed_form: Callable[..., Limits] | None = None
-    slope_in: str | None = None
+    closed_form: Rule | None = None
+    numbers: Numbers = no_numbers
+    decision: Callable[[Placements, Sizes, Options], Decision] | None = None
     serves: Callable[[Options], bool] = lambda options: True
     share: Callable[[Options], Share] | None = None
     finish: Callable[[Finish, Options], Finish] = lambda finish, options: finish
     same_as: Callable[[Options], MetricLike | None] = lambda options: None
+    proportion: bool = False
     of_negatives: bool = False
 
 
@@ -100,15 +116,53 @@ def under_one_name(metric: MetricLike) -> MetricLike:
     return metric if other is None else other
 
 
+def with_influence(metric: MetricLike, items: Items) -> tuple[MetricLike, Items]:
+    """The metric by the name that has its rules, and its items.
+
+    A specificity is the recall of the reversed scores with the classes exchanged.
+    """
+    chosen, arrays = choose(metric)
+    options = chosen.options(arrays)
+    if chosen.metric != specificity_at_sensitivity.record or options["return_threshold"]:
+        return under_one_name(metric), items
+    recall = functools.partial(recall_at_fpr, max_fpr=complement(options["min_sensitivity"]))
+    return recall, items._replace(scores=_reversed(items.scores), labels=items.labels == 0)
+
+
+def _reversed(scores: Any) -> Any:
+    """Scores in the reverse order; the highest unsigned number has no negative."""
+    return -scores if numerics.is_inexact(scores) else ~scores
+
+
 def share_of(metric: MetricLike) -> Share:
     """The metric as a share of its largest value; most are that themselves."""
     chosen, arrays = choose(metric)
     share = error_bars_of(chosen.metric).share
-    return Share(metric, {}, _itself) if share is None else share(chosen.options(arrays))
+    return Share(metric, _itself) if share is None else share(chosen.options(arrays))
 
 
-def _itself(share: Array, numbers: Options) -> Array:
+def range_of(metric: MetricLike) -> tuple[Array, Array] | None:
+    """The lowest and the highest value of a metric, in float64; None if they are not known."""
+    chosen, _ = choose(metric)
+    if error_bars_of(chosen.metric).closed_form is None:
+        return None
+    share = share_of(metric)
+    of_share, arrays = choose(share.metric)
+    if all_concrete(*arrays.values()):
+        arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
+    options = of_share.options(arrays)
+    ends: Any = np.array([0.0, 1.0])
+    low, high = share.value_of(ends, options)
+    return low, high
+
+
+def _itself(share: Array, options: Options) -> Array:
     return share
+
+
+def has_influence(metric: Metric) -> bool:
+    """Whether the influence values of a metric are known, so that no error needs resamples."""
+    return metric.smooth or error_bars_of(metric).decision is not None
 
 
 def error_bars_of(metric: Metric) -> ErrorBars:
@@ -141,12 +195,15 @@ def _from_zero(options: Options) -> bool:
 def _share_of_window(options: Options) -> Share:
     window = {name: options[name] for name in ("max_fpr", "min_fpr", "min_tpr")}
     share = functools.partial(partial_auc, **window, scale="range")
-    return Share(share, window, _AREAS_OF_SHARES[options["scale"]])
+    return Share(share, _AREAS_OF_SHARES[options["scale"]])
 
 
-def _area_of_share(share: Array, window: Options, *, scale: str) -> Array:
+def _area_of_share(share: Array, options: Options, *, scale: str) -> Array:
     if scale == "range":
         return share
+    library = numerics.namespace(share)
+    names = ("max_fpr", "min_fpr", "min_tpr")
+    window = {name: library.asarray(options[name], np.float64) for name in names}
     largest = (window["max_fpr"] - window["min_fpr"]) * (1 - window["min_tpr"])
     return scaled(share * largest, **window, scale=scale)
 
@@ -217,19 +274,48 @@ def complement(limit: Any) -> Any:
     return numerics.namespace(limit).minimum(1 - limit + rounding, 1).astype(limit.dtype)
 
 
+def _limits_of_auc(moments: Moments, level: Any, numbers: Any, options: Options) -> Limits:
+    return areas.auc(moments, level)
+
+
+def _limits_of_partial_auc(moments: Moments, level: Any, height: Array, options: Options) -> Limits:
+    return areas.partial_auc(moments, level, options["max_fpr"], height)
+
+
+def _limits_of_precision(
+    moments: Moments, level: Any, without_itself: Array, options: Options
+) -> Limits:
+    return precision.average_precision(moments, level, without_itself)
+
+
+def _limits_of_recall(
+    moments: Moments, level: Any, numbers: tuple[Heights, Box], options: Options
+) -> Limits:
+    return recall.recall(moments.estimate, moments.sizes, *numbers, options["max_fpr"], level)
+
+
 _ERROR_BARS: dict[Metric, ErrorBars] = {
-    roc_auc.record: ErrorBars("logit", rules.auc, finish=_finish_roc_auc),
+    roc_auc.record: ErrorBars("logit", _limits_of_auc, finish=_finish_roc_auc),
     partial_auc.record: ErrorBars(
         "logit",
-        rules.partial_auc,
-        slope_in="max_fpr",
+        _limits_of_partial_auc,
+        height_at_limit,
         serves=_from_zero,
         share=_share_of_window,
         finish=_finish_partial_auc,
         same_as=_roc_auc_if_whole,
     ),
-    average_precision.record: ErrorBars("logit"),
-    recall_at_fpr.record: ErrorBars("wilson", finish=_finish_recall),
-    sensitivity_at_specificity.record: ErrorBars("wilson", same_as=_recall_if_alone),
-    specificity_at_sensitivity.record: ErrorBars("wilson", of_negatives=True),
+    average_precision.record: ErrorBars("logit", _limits_of_precision, precision_without_itself),
+    recall_at_fpr.record: ErrorBars(
+        "logit",
+        _limits_of_recall,
+        heights_and_box,
+        decision_of_recall,
+        finish=_finish_recall,
+        proportion=True,
+    ),
+    sensitivity_at_specificity.record: ErrorBars(
+        "wilson", same_as=_recall_if_alone, proportion=True
+    ),
+    specificity_at_sensitivity.record: ErrorBars("wilson", proportion=True, of_negatives=True),
 }

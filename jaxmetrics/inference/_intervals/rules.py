@@ -1,30 +1,22 @@
 """Closed-form intervals: from an estimate and its variance, by class, to confidence limits.
 
-To be traced inside `double_precision()`. Arguments may be arrays, may be traced, and broadcast. A
-NaN estimate has NaN limits; any other estimate has finite limits if all sizes are at least 1.
+The functions here are parts of the rules of all metrics. They are written over the array library:
+NumPy's, or JAX's within `double_precision()`. Arguments are in float64, may be arrays, may be
+traced, and broadcast. A NaN estimate has NaN limits; any other estimate has finite limits if all
+sizes are at least 1.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import jax.numpy as jnp
-import numpy as np
-from jax.scipy.special import expit, logit
+from typing import Any, NamedTuple
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
+from jaxmetrics.inference._intervals.beta import beta_quantile
+from jaxmetrics.inference._intervals.distributions import special
 
 Limits = tuple[Array, Array]
-
-# `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
-# largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
-# variance counts as.
-_PSEUDO_AUC = 1 / 8
-_PSEUDO_PARTIAL = 1 / 3
-_PRIOR = 2.0
-_FEWEST_DF = 4.0
 
 # An estimate this near to 0 or 1 differs from it by rounding only.
 _ROUNDING = 1e-12
@@ -42,249 +34,203 @@ class Moments(NamedTuple):
     variances: tuple[Array, Array]  # unbiased, of negatives and of positives
     sizes: tuple[Array, Array]  # of negatives and of positives
 
+    @property
+    def library(self) -> Any:
+        return numerics.namespace(self.estimate, *self.variances, *self.sizes)
+
 
 def standard_error(moments: Moments) -> Array:
     """sqrt(s0^2 / n0 + s1^2 / n1); NaN if a class has one item, as its variance is unknown."""
-    library = numerics.namespace(*moments.variances, *moments.sizes)
-    _, variances, sizes = moments if library is np else _doubles(moments)
+    library = moments.library
     parts = [
         numerics.divide(s2, library.where(n > 1, n, 0), library.nan)
-        for s2, n in zip(variances, sizes, strict=True)
+        for s2, n in zip(moments.variances, moments.sizes, strict=True)
     ]
     error: Array = library.sqrt(parts[0] + parts[1])
     return error
 
 
-def logit_t(moments: Moments, confidence_level: ArrayLike) -> Limits:
+def sixth_of_skewness(contributions: Array) -> Array:
+    """S3 / S2^1.5 / 6, with S_k the sums of the k-th powers along the last axis."""
+    library = numerics.namespace(contributions)
+    squares = library.sum(contributions**2, axis=-1)
+    return numerics.divide(library.sum(contributions**3, axis=-1), squares**1.5, 0.0) / 6
+
+
+def logit_t(moments: Moments, level: Any) -> Limits:
     """expit(logit(A) -+ t sqrt(V) / (A (1 - A))), with A the estimate, V = s0^2 / n0 + s1^2 / n1.
 
     t has the degrees of freedom of Welch and Satterthwaite, V^2 / sum((s^2 / n)^2 / (n - 1)), at
     least 1. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
     from 0 to 1.
     """
-    moments, confidence_level = _doubles(moments), jnp.asarray(confidence_level, jnp.float64)
     estimate, variances, sizes = moments
-    centre = _interior(estimate, sizes)
+    centre = interior(estimate, sizes)
     u = centre * (1 - centre)
-    parts = [_known(s2, n, u) / n for s2, n in zip(variances, sizes, strict=True)]
+    parts = [known(s2, n, u) / n for s2, n in zip(variances, sizes, strict=True)]
     variance = parts[0] + parts[1]
-    spread = _spread(parts[0], 1.0, sizes[0]) + _spread(parts[1], 1.0, sizes[1])
-    t = distributions.t_quantile((1 + confidence_level) / 2, _df(variance, spread, 1.0))
-    margin = t * jnp.sqrt(variance) / u
-    limits = expit(logit(centre) - margin), expit(logit(centre) + margin)
-    return _around(estimate, _ends(estimate, limits, sizes, confidence_level, variance <= 0))
+    spread = spread_of(parts[0], 1.0, sizes[0]) + spread_of(parts[1], 1.0, sizes[1])
+    limits = on_logit(centre, variance, degrees(variance, spread, 1.0), level)
+    return around(estimate, ends(estimate, limits, sizes, level, variance <= 0))
 
 
-def auc(moments: Moments, confidence_level: ArrayLike) -> Limits:
-    """The limits of the area under the ROC curve: logit, t and a correction for skewness.
+class OfClusters(NamedTuple):
+    """The variances of an estimate from sums over clusters.
 
-    expit(logit A - sqrt(V) / (A (1 - A)) T(+-t)). The influence values of a class are means of
-    Bernoulli draws, so their distribution is close to the Beta with mean A and variance
-    rho A (1 - A). The Beta supplies the skewness g and the kurtosis, which a small sample cannot. A
-    pseudo-observation of rho = 1 keeps the variance from being far too small by chance. The degrees
-    of freedom follow from the kurtosis. T removes the skewness, which balances the two tails. The
-    interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1.
-
-    Found by simulation: see the coverage table in the documentation. With 20 positives or fewer,
-    some of them mislabelled, the coverage of a 95 % interval can fall to 79 %.
+    The clusters with negatives and those with positives may be the same ones, in part or all.
     """
-    moments, confidence_level = _doubles(moments), jnp.asarray(confidence_level, jnp.float64)
-    estimate, variances, sizes = moments
-    area = _interior(estimate, sizes)
-    u = area * (1 - area)
-    variance = spread = third = jnp.zeros_like(u)
-    for s2, n in zip(variances, sizes, strict=True):
-        rho = _beta_share(s2, n, u, _PSEUDO_AUC)
-        skewness, excess = _beta_shape(area, rho)
-        part = rho * u / n
-        variance = variance + part
-        third = third + skewness * part**1.5 / jnp.sqrt(n)
-        spread = spread + _spread(part, (excess + skewness**2 / 2) / 2, n)
-    t = distributions.t_quantile((1 + confidence_level) / 2, _df(variance, spread, _FEWEST_DF))
 
-    skewness = third / variance**1.5
-    scale = jnp.sqrt(variance) / u
-    shift = skewness / 6
-    bend = skewness / 3 + scale * (2 * area - 1) / 2  # the second term: the logit is curved
-
-    def transformed(x: Array) -> Array:
-        y = x - shift
-        bent = jnp.abs(bend * y)
-        return jnp.where(bend * y < 0, y * (1 + bent), y / (1 + bent))
-
-    centre = logit(area)
-    limits = expit(centre - scale * transformed(t)), expit(centre - scale * transformed(-t))
-    limits = _ends(estimate, limits, sizes, confidence_level)
-    n0, n1 = sizes
-    within = wilson(area, n0 * n1 / (n0 + n1), confidence_level)
-    return _around(estimate, _inside(limits, within))
+    negatives: Array  # their part of the variance
+    positives: Array
+    total: Array  # also with the part of clusters with both
+    sizes: tuple[Array, Array, Array]  # clusters with negatives, with positives, and all
+    mixed: Array  # the share of the clusters with both
 
 
-def partial_auc(
-    moments: Moments,
-    confidence_level: ArrayLike,
-    max_fpr: ArrayLike,
-    tpr_at_max_fpr: ArrayLike,
-) -> Limits:
-    """The limits of the area under the ROC curve up to `max_fpr`, divided by `max_fpr`.
+def degrees_of_clusters(found: OfClusters) -> Array:
+    """Those of Welch where each cluster has one class, and K - 1 where each has both.
 
-    expit(logit e -+ t sqrt(V0 + V1) / (e (1 - e))). With only m negatives in the window the
-    estimate is biased upwards by about (height - area) (1 - max_fpr) / (2 m), with the height of
-    the curve at `max_fpr`; e is the estimate without this bias. V1 is as in `auc`. V0 depends on
-    the m negatives alone, so it is shrunk towards the variance of a power law,
-    ROC(u) = r (u / max_fpr)^h, with h a function of e and `max_fpr`.
-
-    `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, and the
-    middle of the step where `max_fpr` falls on one.
-
-    Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
-    about three negatives in the window.
+    V^2 / ((1 - w) (V1^2 / (K1 - 1) + V0^2 / (K0 - 1)) + w V^2 / (K - 1)), at least 1, with w the
+    share of the clusters with both.
     """
-    moments, confidence_level = _doubles(moments), jnp.asarray(confidence_level, jnp.float64)
-    max_fpr = jnp.asarray(max_fpr, jnp.float64)
-    tpr_at_max_fpr = jnp.asarray(tpr_at_max_fpr, jnp.float64)
-    estimate, (s2_0, s2_1), (n0, n1) = moments
-    sizes = n0, n1
-    m = n0 * max_fpr
+    k0, k1, k = found.sizes
+    apart = spread_of(found.negatives, 1.0, k0) + spread_of(found.positives, 1.0, k1)
+    together = spread_of(found.total, 1.0, k)
+    library = numerics.namespace(apart, together)
+    share = library.where(found.mixed < 1, (1 - found.mixed) * apart, 0.0)
+    share = share + library.where(found.mixed > 0, found.mixed * together, 0.0)
+    return degrees(found.total, share, 1.0)
 
-    area = _interior(estimate, sizes)
-    centre = _interior(area - _window_bias(area, m, max_fpr, tpr_at_max_fpr), sizes)
-    u = centre * (1 - centre)
 
-    rho = _beta_share(s2_1, n1, area * (1 - area), _PSEUDO_PARTIAL)
-    v1 = rho * u / n1
-    _, excess = _beta_shape(centre, rho)
+def logit_t_of_clusters(estimate: Array, found: OfClusters, level: Any) -> Limits:
+    """expit(logit(A) -+ t SE / (A (1 - A))), with the degrees of freedom of the clusters for t."""
+    sizes = found.sizes[:2]
+    centre = interior(estimate, sizes)
+    limits = on_logit(centre, found.total, degrees_of_clusters(found), level)
+    return around(estimate, ends(estimate, limits, sizes, level, found.total <= 0))
 
-    s2_0 = _known(s2_0, n0, u / max_fpr)
-    v0 = (m * s2_0 + _PRIOR * _power_law_variance(centre, max_fpr)) / (m + _PRIOR) / n0
 
-    variance = v0 + v1
-    spread = _spread(v1, excess / 2, n1) + v0**2 / (m + _PRIOR + 2)
-    t = distributions.t_quantile((1 + confidence_level) / 2, _df(variance, spread, _FEWEST_DF))
-    margin = t * jnp.sqrt(variance) / u
-    limits = expit(logit(centre) - margin), expit(logit(centre) + margin)
-    limits = _ends(estimate, limits, sizes, confidence_level)
-    within = wilson(centre, n1 * m / (n1 + m), confidence_level)
-    return _around(estimate, _inside(limits, within))
+def on_logit(centre: Array, variance: Array, df: Array, level: Any) -> Limits:
+    """expit(logit(centre) -+ t sqrt(variance) / (centre (1 - centre)))."""
+    library = numerics.namespace(centre, variance, df)
+    t = distributions.t_quantile((1 + level) / 2, df)
+    margin = t * library.sqrt(variance) / (centre * (1 - centre))
+    middle = special(library).logit(centre)
+    low, high = (special(library).expit(x) for x in (middle - margin, middle + margin))
+    return low, high
 
 
 def effective_size(share: Array, variance: Array, most: Array) -> Array:
     """The number of draws for which a proportion p has variance V: p (1 - p) / V, up to `most`."""
-    size = numerics.divide(share * (1 - share), variance, jnp.inf)
-    return jnp.minimum(jnp.where(size == 0, jnp.inf, size), most)
+    library = numerics.namespace(share, variance, most)
+    size = numerics.divide(share * (1 - share), variance, library.inf)
+    found: Array = library.minimum(library.where(size == 0, library.inf, size), most)
+    return found
 
 
-def wilson(estimate: ArrayLike, n: ArrayLike, confidence_level: ArrayLike) -> Limits:
+def wilson(estimate: Array, n: Array, level: Any) -> Limits:
     """The range of p with |estimate - p| <= z sqrt(p (1 - p) / n), for a proportion of `n` draws.
 
     `n` may be fractional; for n = 0 the limits are 0 and 1. E. B. Wilson, "Probable inference, the
     law of succession, and statistical inference", JASA 22, 1927.
     """
-    estimate, n, confidence_level = (
-        jnp.asarray(value, jnp.float64) for value in (estimate, n, confidence_level)
-    )
-    z2 = distributions.normal_quantile((1 + confidence_level) / 2) ** 2
+    library = numerics.namespace(estimate, n)
+    z2 = distributions.normal_quantile((1 + level) / 2) ** 2
     middle = n * estimate + z2 / 2
-    margin = jnp.sqrt(z2 * (n * estimate * (1 - estimate) + z2 / 4))
+    margin = library.sqrt(z2 * (n * estimate * (1 - estimate) + z2 / 4))
     low, high = (middle - margin) / (n + z2), (middle + margin) / (n + z2)
-    return _around(estimate, (jnp.maximum(low, 0.0), jnp.minimum(high, 1.0)))
+    return around(estimate, (library.maximum(low, 0.0), library.minimum(high, 1.0)))
 
 
-def _beta_share(s2: Array, n: Array, largest: Array, pseudo: float) -> Array:
-    """rho, the variance over its largest value, shrunk to 1 by `pseudo` of an observation."""
-    rho = jnp.minimum(_known(s2, n, largest) / largest, 1.0)
-    return rho + pseudo / n * (1 - rho)
+def of_few_failures(limits: Limits, share: Array, n: Array, fewest: float, level: Any) -> Limits:
+    """Limits widened to Beta ones where hardly a failure, or hardly a success, has been seen.
 
-
-def _beta_shape(mean: Array, rho: Array) -> tuple[Array, Array]:
-    """The skewness of the Beta, and its kurtosis above the least possible, 1 + skewness^2."""
-    skewness = 2 * (1 - 2 * mean) * jnp.sqrt(rho / (mean * (1 - mean))) / (1 + rho)
-    return skewness, 2 * (1 - rho) / (1 + 2 * rho) * (1 + skewness**2 / 4)
-
-
-def _window_bias(area: Array, m: Array, max_fpr: Array, tpr_at_max_fpr: Array) -> Array:
-    """The upward bias of a partial area with few negatives in the window, at most half of it.
-
-    The height at the end of the window is a mean of the observed one, with weight m, and that of
-    the power law, with weight `_PRIOR`.
+    A sample without a rare low positive looks like one of a perfect model, and its variance is that
+    of one. n A soft successes of n have the lower limit BetaInv(alpha / 2; n A + 1/2,
+    n (1 - A) + 1/2) of Jeffreys, and the lower limit moves to it, if that is lower, as n (1 - A)
+    falls from 1.5 to 1 times `fewest`; the upper one likewise, by n A.
     """
-    observed = tpr_at_max_fpr * jnp.clip(tpr_at_max_fpr / area - 1, 0.0, 1.0)
-    h = _power(area, max_fpr)
-    height = (m * observed + _PRIOR * area * (1 + h) * h) / (m + _PRIOR)
-    return jnp.minimum(height * (1 - max_fpr) / (2 * m), area / 2)
+    library = numerics.namespace(share, n, *limits)
+    successes, failures = n * share, n * (1 - share)
+    low, high = limits
+    lower, upper = jeffreys(successes, n, level)
+    low = towards(low, library.minimum(low, lower), failures, fewest)
+    high = towards(high, library.maximum(high, upper), successes, fewest)
+    return low, high
 
 
-def _power(area: Array, max_fpr: Array) -> Array:
-    """The approximate exponent in the window of ROC curves with this partial area."""
-    return jnp.minimum((0.55 + 0.65 * jnp.sqrt(max_fpr)) * (1 - area), 1.0)
+def towards(limit: Array, other: Array, count: Array, fewest: float) -> Array:
+    """From a limit to another one as a count falls from 1.5 to 1 times `fewest`."""
+    share = numerics.namespace(limit, other, count).clip(3 - 2 * count / fewest, 0.0, 1.0)
+    moved: Array = limit + share * (other - limit)
+    return moved
 
 
-def _spread(variance: Array, factor: ArrayLike, n: Array) -> Array:
+def jeffreys(successes: Array, n: Array, level: Any) -> Limits:
+    """BetaInv(alpha / 2; k + 1/2, n - k + 1/2) and BetaInv(1 - alpha / 2; the same)."""
+    shapes = successes + 0.5, n - successes + 0.5
+    low, high = (beta_quantile((1 + s * level) / 2, *shapes) for s in (-1, 1))
+    return low, high
+
+
+def spread_of(variance: Array, factor: Any, n: Array) -> Array:
     """variance^2 / df of a class, with df = (n - 1) / factor; infinite for one item."""
-    several = n > 1
-    return jnp.where(several, variance**2 * factor / jnp.where(several, n - 1, 1), jnp.inf)
+    library, several = numerics.namespace(variance, n), n > 1
+    found: Array = library.where(
+        several, variance**2 * factor / library.where(several, n - 1, 1.0), library.inf
+    )
+    return found
 
 
-def _power_law_variance(area: Array, max_fpr: Array) -> Array:
-    """The variance of a negative's influence on the partial area, if the curve is the power law."""
-    h = _power(area, max_fpr)
-    return (area * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
-
-
-def _df(variance: Array, spread: Array, fewest: float) -> Array:
+def degrees(variance: Array, spread: Array, fewest: float) -> Array:
     """The degrees of freedom of a sum of variances: Welch 1947, Satterthwaite 1946."""
-    return jnp.maximum(numerics.divide(variance**2, spread, jnp.inf), fewest)
+    library = numerics.namespace(variance, spread)
+    found: Array = library.maximum(numerics.divide(variance**2, spread, library.inf), fewest)
+    return found
 
 
-def _known(s2: Array, n: Array, largest: Array) -> Array:
+def known(s2: Array, n: Array, largest: Array) -> Array:
     """The variance, or, for a class of one item, the largest possible one."""
-    return jnp.where(n > 1, s2, largest)
+    found: Array = numerics.namespace(s2, n, largest).where(n > 1, s2, largest)
+    return found
 
 
-def _interior(estimate: Array, sizes: tuple[Array, Array]) -> Array:
+def interior(estimate: Array, sizes: tuple[Array, Array]) -> Array:
     """The estimate, kept half a pair of items away from 0 and 1, where the logit is infinite."""
     margin = 1 / (2 * sizes[0] * sizes[1])
-    return jnp.clip(estimate, margin, 1 - margin)
+    inside: Array = numerics.namespace(estimate, *sizes).clip(estimate, margin, 1 - margin)
+    return inside
 
 
-def _ends(
+def ends(
     estimate: Array,
     limits: Limits,
     sizes: tuple[Array, Array],
-    confidence_level: Array,
-    constant: ArrayLike = False,
+    level: Any,
+    constant: Any = False,
 ) -> Limits:
     """The limits, replaced where the estimate is 0 or 1, or the influence is `constant`.
 
     The lower limit of a perfect sample is that of Clopper and Pearson for n successes of n, with n
     the size of the smaller class, unless `limits` has a lower one. An estimate of 0 is the reverse.
     """
+    library = numerics.namespace(estimate, *limits, *sizes)
     low, high = limits
-    lowest = ((1 - confidence_level) / 2) ** (1 / jnp.minimum(*sizes))
-    perfect = estimate >= jnp.where(constant, 0.5, 1 - _ROUNDING)
-    worst = estimate <= jnp.where(constant, 0.5, _ROUNDING)
-    low = jnp.where(worst, 0.0, jnp.where(perfect, jnp.minimum(low, lowest), low))
-    high = jnp.where(perfect, 1.0, jnp.where(worst, jnp.maximum(high, 1 - lowest), high))
+    lowest = ((1 - level) / 2) ** (1 / library.minimum(*sizes))
+    perfect = estimate >= library.where(constant, 0.5, 1 - _ROUNDING)
+    worst = estimate <= library.where(constant, 0.5, _ROUNDING)
+    least, most = library.minimum(low, lowest), library.maximum(high, 1 - lowest)
+    low = library.where(worst, 0.0, library.where(perfect, least, low))
+    high = library.where(perfect, 1.0, library.where(worst, most, high))
     return low, high
 
 
-def _inside(limits: Limits, outer: Limits) -> Limits:
-    return jnp.maximum(limits[0], outer[0]), jnp.minimum(limits[1], outer[1])
+def inside(limits: Limits, outer: Limits) -> Limits:
+    library = numerics.namespace(*limits, *outer)
+    return library.maximum(limits[0], outer[0]), library.minimum(limits[1], outer[1])
 
 
-def _around(estimate: Array, limits: Limits) -> Limits:
+def around(estimate: Array, limits: Limits) -> Limits:
     """Widened to contain the estimate, which a low level or a shifted centre may leave out."""
-    return jnp.minimum(limits[0], estimate), jnp.maximum(limits[1], estimate)
-
-
-def _doubles(moments: Moments) -> Moments:
-    estimate, variances, sizes = moments
-
-    def double(value: ArrayLike) -> Array:
-        return jnp.asarray(value, jnp.float64)
-
-    return Moments(
-        double(estimate),
-        (double(variances[0]), double(variances[1])),
-        (double(sizes[0]), double(sizes[1])),
-    )
+    library = numerics.namespace(estimate, *limits)
+    return library.minimum(limits[0], estimate), library.maximum(limits[1], estimate)

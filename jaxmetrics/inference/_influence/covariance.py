@@ -1,0 +1,67 @@
+"""The covariance of a metric between models that score the same items."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._influence.clusters import Clusters, sums_of_clusters
+from jaxmetrics.inference._influence.variance import errors_of_items
+from jaxmetrics.inference._sizes import sizes_of
+
+
+class Covariance(NamedTuple):
+    """The covariance between models, and what its degrees of freedom follow from.
+
+    Attributes:
+      total: `[..., models, models]`.
+      of_classes: `[..., 2, models, models]`, the parts of the negatives and of the positives. With
+        clusters the two classes depend on each other, and do not add up to the total.
+      sizes: the effective numbers of negatives, positives and all items, or of clusters with such.
+      mixed: the share of the clusters that have both classes; 0 without clusters.
+    """
+
+    total: Array
+    of_classes: Array
+    sizes: tuple[Any, Any, Any]
+    mixed: Any
+
+
+def covariance_of(
+    metric: MetricLike, items: Items, clusters: Clusters | None
+) -> tuple[Array, Covariance]:
+    """The metric `[..., models]` and its covariance, in float64 whatever the x64 mode."""
+    if clusters is None:
+        estimate, errors = errors_of_items(metric, items)
+        positive = items.labels == 1
+        total, of_classes = _products_of_items(errors, positive)
+        mixed: Any = np.float64(0)
+    else:
+        sums = sums_of_clusters(metric, items, clusters)
+        estimate, mixed = sums.estimate, sums.mixed
+        total, of_classes = _products_of_clusters(sums.of_classes)
+    sizes = sizes_of(items, clusters, estimate.ndim)
+    return estimate, Covariance(total, of_classes, (*sizes,), mixed)
+
+
+@double_program()
+def _products_of_items(errors: Array, positive: Array) -> tuple[Array, Array]:
+    apart = [jnp.where(of_class, errors, 0) for of_class in (~positive, positive)]
+    of_classes = jnp.stack([_products(x) for x in apart], axis=-3)
+    return jnp.sum(of_classes, axis=-3), of_classes
+
+
+@double_program()
+def _products_of_clusters(of_classes: Array) -> tuple[Array, Array]:
+    """Of `[..., models, 2, clusters]`."""
+    return _products(jnp.sum(of_classes, axis=-2)), _products(jnp.moveaxis(of_classes, -2, -3))
+
+
+def _products(units: Array) -> Array:
+    """The inner products of the rows."""
+    return units @ jnp.swapaxes(units, -1, -2)

@@ -1,0 +1,171 @@
+"""Closed-form intervals of the area under the ROC curve and of a part of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array
+from jaxmetrics.inference._intervals import distributions
+from jaxmetrics.inference._intervals.distributions import special
+from jaxmetrics.inference._intervals.rules import (
+    Limits,
+    Moments,
+    around,
+    degrees,
+    ends,
+    inside,
+    interior,
+    known,
+    of_few_failures,
+    on_logit,
+    spread_of,
+    wilson,
+)
+
+# `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
+# largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
+# variance counts as. `_FEWEST_...`: the soft failures of a class from which on its variance is
+# believed.
+_PSEUDO_AUC = 1 / 8
+_PSEUDO_PARTIAL = 1 / 3
+_PRIOR = 2.0
+_FEWEST_DF = 4.0
+_FEWEST_AUC = 1 / 4
+_FEWEST_PARTIAL = 1.0
+
+
+def auc(moments: Moments, level: Any) -> Limits:
+    """The limits of the area under the ROC curve: logit, t and a correction for skewness.
+
+    expit(logit A - sqrt(V) / (A (1 - A)) T(+-t)). The influence values of a class are means of
+    Bernoulli draws, so their distribution is close to the Beta with mean A and variance
+    rho A (1 - A). The Beta supplies the skewness g and the kurtosis, which a small sample cannot. A
+    pseudo-observation of rho = 1 keeps the variance from being far too small by chance. The degrees
+    of freedom follow from the kurtosis. T removes the skewness, which balances the two tails. The
+    interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1, but
+    where hardly a pair is in the wrong order it is as wide as Jeffreys's for the smaller class.
+
+    Found by simulation: see the coverage table in the documentation.
+    """
+    library = moments.library
+    estimate, variances, sizes = moments
+    area = interior(estimate, sizes)
+    u = area * (1 - area)
+    variance = spread = third = library.zeros_like(u)
+    for s2, n in zip(variances, sizes, strict=True):
+        rho = _beta_share(s2, n, u, _PSEUDO_AUC)
+        skewness, excess = beta_shape(area, rho)
+        part = rho * u / n
+        variance = variance + part
+        third = third + skewness * part**1.5 / library.sqrt(n)
+        spread = spread + spread_of(part, (excess + skewness**2 / 2) / 2, n)
+    t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
+
+    skewness = third / variance**1.5
+    scale = library.sqrt(variance) / u
+    shift = skewness / 6
+    bend = skewness / 3 + scale * (2 * area - 1) / 2  # the second term: the logit is curved
+
+    def transformed(x: Array) -> Array:
+        y = x - shift
+        bent = abs(bend * y)
+        found: Array = library.where(bend * y < 0, y * (1 + bent), y / (1 + bent))
+        return found
+
+    logit, expit = special(library).logit, special(library).expit
+    middle = logit(area)
+    limits = expit(middle - scale * transformed(t)), expit(middle - scale * transformed(-t))
+    limits = ends(estimate, limits, sizes, level)
+    n0, n1 = sizes
+    limits = inside(limits, wilson(area, n0 * n1 / (n0 + n1), level))
+    limits = of_few_failures(limits, estimate, library.minimum(n0, n1), _FEWEST_AUC, level)
+    return around(estimate, limits)
+
+
+def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Array) -> Limits:
+    """The limits of the area under the ROC curve up to `max_fpr`, divided by `max_fpr`.
+
+    expit(logit e -+ t sqrt(V0 + V1) / (e (1 - e))). With only m negatives in the window the
+    estimate is biased upwards by about (height - area) (1 - max_fpr) / (2 m), with the height of
+    the curve at `max_fpr`; e is the estimate without this bias. V1 is as in `auc`, with a weight of
+    the pseudo-observation that rises with the area. V0 depends on the m negatives alone, so it is
+    shrunk towards the variance of a power law, ROC(u) = r (u / max_fpr)^h, with h a function of e
+    and `max_fpr`. Where hardly a positive is missed, or found, the interval is as wide as
+    Jeffreys's for the positives.
+
+    `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, and the
+    middle of the step where `max_fpr` falls on one.
+
+    Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
+    about three negatives in the window.
+    """
+    library = moments.library
+    estimate, (s2_0, s2_1), sizes = moments
+    n0, n1 = sizes
+    m = n0 * max_fpr
+
+    area = interior(estimate, sizes)
+    centre = centre_of_window(area, sizes, max_fpr, tpr_at_max_fpr)
+    u = centre * (1 - centre)
+
+    pseudo = _PSEUDO_PARTIAL + (1 - _PSEUDO_PARTIAL) * area
+    rho = _beta_share(s2_1, n1, area * (1 - area), pseudo)
+    v1 = rho * u / n1
+    _, excess = beta_shape(centre, rho)
+
+    s2_0 = known(s2_0, n0, u / max_fpr)
+    v0 = (m * s2_0 + _PRIOR * power_law_variance(centre, max_fpr)) / (m + _PRIOR) / n0
+
+    variance = v0 + v1
+    spread = spread_of(v1, excess / 2, n1) + v0**2 / (m + _PRIOR + 2)
+    limits = on_logit(centre, variance, degrees(variance, spread, _FEWEST_DF), level)
+    limits = ends(estimate, limits, sizes, level)
+    limits = inside(limits, wilson(centre, n1 * m / (n1 + m), level))
+    share = library.clip(estimate, 0.0, 1.0)
+    return around(estimate, of_few_failures(limits, share, n1, _FEWEST_PARTIAL, level))
+
+
+def centre_of_window(
+    area: Array, sizes: tuple[Array, Array], max_fpr: Array, tpr_at_max_fpr: Array
+) -> Array:
+    """The partial area without the upward bias that few negatives in the window give it.
+
+    The height at the end of the window is a mean of the observed one, with weight m, and that of
+    the power law, with weight `_PRIOR`. The bias is taken to be at most half of the area.
+    """
+    library = numerics.namespace(area, *sizes, max_fpr, tpr_at_max_fpr)
+    m = sizes[0] * max_fpr
+    observed = tpr_at_max_fpr * library.clip(tpr_at_max_fpr / area - 1, 0.0, 1.0)
+    h = power(area, max_fpr)
+    height = (m * observed + _PRIOR * area * (1 + h) * h) / (m + _PRIOR)
+    bias = library.minimum(height * (1 - max_fpr) / (2 * m), area / 2)
+    return interior(area - bias, sizes)
+
+
+def power(area: Array, max_fpr: Array) -> Array:
+    """The approximate exponent in the window of ROC curves with this partial area."""
+    library = numerics.namespace(area, max_fpr)
+    found: Array = library.minimum((0.55 + 0.65 * library.sqrt(max_fpr)) * (1 - area), 1.0)
+    return found
+
+
+def power_law_variance(area: Array, max_fpr: Array) -> Array:
+    """The variance of a negative's influence on the partial area, if the curve is the power law."""
+    h = power(area, max_fpr)
+    variance: Array = (area * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
+    return variance
+
+
+def beta_shape(mean: Array, rho: Array) -> tuple[Array, Array]:
+    """The skewness of the Beta, and its kurtosis above the least possible, 1 + skewness^2."""
+    library = numerics.namespace(mean, rho)
+    skewness = 2 * (1 - 2 * mean) * library.sqrt(rho / (mean * (1 - mean))) / (1 + rho)
+    return skewness, 2 * (1 - rho) / (1 + 2 * rho) * (1 + skewness**2 / 4)
+
+
+def _beta_share(s2: Array, n: Array, largest: Array, pseudo: Array | float) -> Array:
+    """rho, the variance over its largest value, shrunk to 1 by `pseudo` of an observation."""
+    rho = numerics.namespace(s2, n, largest).minimum(known(s2, n, largest) / largest, 1.0)
+    share: Array = rho + pseudo / n * (1 - rho)
+    return share

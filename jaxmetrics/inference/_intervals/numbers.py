@@ -1,0 +1,124 @@
+"""What closed-form intervals need of the data beside the moments of a metric.
+
+Functions of the placements of one sample, of its class sizes, negatives first, of the confidence
+level and of the options of the metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from jaxmetrics._base.numerics import rates
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.areas import partial_auc
+from jaxmetrics._roc.limits import limit_of_fpr
+from jaxmetrics._roc.placements import Groups, Placements
+from jaxmetrics._roc.record import Options
+from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics.inference._intervals.recall import (
+    Box,
+    Heights,
+    around_limit,
+    likely_counts,
+    squared_slope,
+)
+
+Sizes: TypeAlias = tuple[Array, Array]
+Numbers: TypeAlias = Callable[[Placements, Sizes, Any, Options], Any]
+
+# A limit that is lower by so much leaves out the step that it falls on, and no other one.
+_JUST_BELOW = 1 - 2.0**-22
+
+
+def no_numbers(placed: Placements, sizes: Sizes, level: Any, options: Options) -> tuple[()]:
+    """Nothing."""
+    return ()
+
+
+def height_at_limit(placed: Placements, sizes: Sizes, level: Any, options: Options) -> Array:
+    """The height of the ROC curve at `max_fpr`, and the middle of the step if it falls on one."""
+    del sizes, level
+    before, at = _recalls(placed, options["max_fpr"], [_JUST_BELOW, 1.0], {"method": "linear"})
+    return (before + at) / 2
+
+
+def precision_without_itself(
+    placed: Placements, sizes: Sizes, level: Any, options: Options
+) -> Array:
+    """The average of (C - 1/2) / (C - 1/2 + F) over positives, with C true and F false positives.
+
+    Under weights, 1/2 is that of a positive with the mean weight.
+    """
+    del level, options
+    placed = placed.near_one(together=True)
+    half = placed.total_positives / sizes[1] / 2
+
+    def precisions(part: Groups) -> Any:
+        caught = part.library.maximum(part.positives_not_below - half, 0.0)
+        return part.total(rates(caught, caught + part.not_below))
+
+    found: Array = placed.summed(precisions) / placed.total_positives
+    return found
+
+
+class Decision(NamedTuple):
+    """A recall, and the threshold that it is at; `[]` or `[limits]`.
+
+    Attributes:
+      estimate: the recall.
+      beyond: the highest score of the negatives beyond the limit; items above it are flagged.
+      some: whether there is such a negative.
+      slope: of the ROC curve at the limit.
+    """
+
+    estimate: Array
+    beyond: Array
+    some: Array
+    slope: Array
+
+
+def decision_of_recall(placed: Placements, sizes: Sizes, options: Options) -> Decision:
+    """The recall at `max_fpr`, and how it was decided."""
+    library = placed.library
+    limit = library.asarray(options["max_fpr"])
+    heights = _heights(placed, sizes, options)
+    points = placed.beside(limit_of_fpr(limit))
+    slope = library.sqrt(squared_slope(heights, limit.astype(np.float64), sizes))
+    some = points.fps_within < placed.total_negatives
+    return Decision(heights.at, points.beyond, some, slope)
+
+
+def heights_and_box(
+    placed: Placements, sizes: Sizes, level: Any, options: Options
+) -> tuple[Heights, Box]:
+    """The heights of the ROC curve in and around the window, and those of likely thresholds."""
+    limit = placed.library.asarray(options["max_fpr"]).astype(np.float64)
+    fewest, most = likely_counts(limit, sizes[0], level)
+    least, greatest = _recalls(placed, np.float64(1), [fewest, most], {"method": "step"})
+    box = Box(placed.library.where(fewest < 0, 0.0, least), greatest)
+    return _heights(placed, sizes, options), box
+
+
+def _heights(placed: Placements, sizes: Sizes, options: Options) -> Heights:
+    how = {name: options[name] for name in ("method", "quantile_method")}
+    at, before = _recalls(placed, options["max_fpr"], [1.0, _JUST_BELOW], how)
+    limit = placed.library.asarray(options["max_fpr"]).astype(np.float64)
+    lower, upper = _recalls(placed, np.float64(1), [*around_limit(limit, sizes[0])], how)
+    window = {"max_fpr": limit, "min_fpr": 0.0, "min_tpr": 0.0, "scale": "range"}
+    return Heights(at, before, lower, upper, _value(partial_auc, placed, window))
+
+
+def _recalls(placed: Placements, max_fpr: Any, factors: list[Any], how: Options) -> list[Array]:
+    """The recall at each product of `max_fpr`, in its dtype, and a factor."""
+    library = placed.library
+    limit = library.asarray(max_fpr)
+    limits = library.stack([(limit * x).astype(limit.dtype) for x in factors])
+    found = _value(recall_at_fpr, placed, {"max_fpr": limits.ravel(), **how})
+    return list(found.reshape(limits.shape))
+
+
+def _value(metric: Any, placed: Placements, options: Options) -> Any:
+    return metric.record.of_placements(placed, **options)
