@@ -195,7 +195,8 @@ def compare(
         chosen.refuse_several(arrays, items.scores.shape[-1])
         result = resampled(metric, items, request)
         estimate, covariance = result.estimate, _of_replicates(result.replicates)
-    return _comparison(estimate, covariance, range_of(metric), key, level, reference)
+    bounds = range_of(metric) if known and ids is None else None
+    return _comparison(estimate, covariance, bounds, key, level, reference)
 
 
 def comparison_of_replicates(

@@ -139,11 +139,11 @@ def confidence_interval(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
     record = record_of(metric)
-    resamples = chosen in RESAMPLING or (chosen == "wald" and not record.smooth)
-    if resamples and key is None and record.smooth:
+    resamples = chosen in RESAMPLING or (chosen == "wald" and not has_influence(record))
+    if resamples and key is None and has_influence(record):
         raise TypeError(
             f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
-            f"method='wald', as {record.name} is smooth in the weights"
+            f"method='wald', as the influence values of {record.name} are known"
         )
     request.check(needs_key=resamples)
     if resamples:

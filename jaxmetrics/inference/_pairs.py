@@ -15,6 +15,8 @@ from jaxmetrics._base.types import Array
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
 
+_MORE = 4.0
+_FEWEST = 1 / 4
 _UNLIMITED = 1e9  # observations, of which a variance is as good as known
 
 
@@ -23,7 +25,7 @@ class Pairs(NamedTuple):
 
     Attributes:
       standard_error: of the difference.
-      error: the same, with one more observation of the largest variance in each class.
+      error: the same, with disagreements that may not have been drawn.
       df: the degrees of freedom of `error`.
       of_negatives: the share of the negatives in the variance.
       sizes: the numbers of negatives, positives and all items, or of clusters with such.
@@ -51,32 +53,53 @@ class Pairs(NamedTuple):
 def pairs_of(estimate: Array, covariance: Covariance, bounds: tuple[Array, Array] | None) -> Pairs:
     """The pairs of models; `bounds` are the lowest and the highest value of the metric, if known.
 
-    V_c = (s_c^2 + max(L_c - s_c^2, 0) / n_c) / n_c of each class, with s_c^2 the variance of the
-    difference of the influence values, and L = uA + uB - 2 r sqrt(uA uB) its largest one: u is
-    (A - lowest) (highest - A), and r the correlation of the two models there, at least 0.
+    The variance of a difference is V_0 + V_1, of the negatives and the positives, with
+    V_c = (s_c^2 + m max(L_c - s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance of the difference
+    of the influence values, and L_c of `_largest_variances` a variance that disagreements which
+    were not drawn may have. m is 1, and 5 where hardly a failure of a model has been seen.
     """
     sizes = [jnp.ravel(jnp.asarray(x, jnp.float64))[0] for x in covariance.sizes]
+    n0, n1, n = sizes
     mixed = jnp.ravel(jnp.asarray(covariance.mixed, jnp.float64))[0]
     total = _of_differences(covariance.total)
     classes = [_of_differences(x) for x in jnp.moveaxis(covariance.of_classes, -3, 0)]
     error = _root(total, covariance.total, estimate)
     if bounds is not None:
-        lowest, highest = bounds
-        u = jnp.maximum((estimate - lowest) * (highest - estimate), 0)
-        raised = []
-        for v, of_class, n in zip(classes, covariance.of_classes, sizes[:2], strict=True):
-            deviations = jnp.sqrt(jnp.maximum(jnp.diagonal(of_class), 0))
-            scale = deviations[:, None] * deviations[None, :]
-            r = jnp.clip(numerics.divide(of_class, scale, 0.0), 0, 1)
-            most = u[:, None] + u[None, :] - 2 * r * jnp.sqrt(u[:, None] * u[None, :])
-            raised.append(v + numerics.divide(jnp.maximum(most - n * v, 0), n * n, 0.0))
-        total = total + sum(x - v for x, v in zip(raised, classes, strict=True))
-        classes = raised
-    found = OfClusters(classes[0], classes[1], total, (sizes[0], sizes[1], sizes[2]), mixed)
-    share = jnp.clip(numerics.divide(classes[0], classes[0] + classes[1], 0.5), 0, 1)
-    raised_error = jnp.where(error == 0, 0.0, jnp.sqrt(total))
-    df = degrees_of_clusters(found)
-    return Pairs(error, raised_error, df, share, (sizes[0], sizes[1], sizes[2]), mixed)
+        share = (estimate - bounds[0]) / (bounds[1] - bounds[0])
+        unit = (bounds[1] - bounds[0]) ** 2
+        weight = 1 + _MORE * _unseen(share, jnp.minimum(n0, n1))
+        given = zip(classes, covariance.of_classes, (n0, n1), strict=True)
+        added = []
+        for v, of_class, n_c in given:
+            largest = unit * _largest_variances(share, of_class / unit, n_c)
+            added.append(weight * numerics.divide(jnp.maximum(largest - n_c * v, 0), n_c**2, 0.0))
+        classes = [v + x for v, x in zip(classes, added, strict=True)]
+        total = total + added[0] + added[1]
+    df = degrees_of_clusters(OfClusters(classes[0], classes[1], total, (n0, n1, n), mixed))
+    of_negatives = jnp.clip(numerics.divide(classes[0], classes[0] + classes[1], 0.5), 0, 1)
+    raised = jnp.where(error == 0, 0.0, jnp.sqrt(total))
+    return Pairs(error, raised, df, of_negatives, (n0, n1, n), mixed)
+
+
+def _unseen(share: Array, n: Array) -> Array:
+    """From 0 to 1 as the soft failures n (1 - A) or successes n A of a model of a pair get few."""
+    fewest = n * jnp.minimum(share, 1 - share)
+    few = jnp.clip(3 - 2 * fewest / _FEWEST, 0, 1)
+    return jnp.maximum(few[:, None], few[None, :])
+
+
+def _largest_variances(share: Array, of_class: Array, n: Array) -> Array:
+    """uA + uB - 2 r sqrt(uA uB) with u = p (1 - p) and p = (n A + 1/2) / (n + 1).
+
+    r is the correlation of the two models' influence values, with one more observation, in which
+    each has the variance u and they do not depend on each other.
+    """
+    p = (n * share + 0.5) / (n + 1)
+    u = p * (1 - p)
+    deviations = jnp.sqrt(n * jnp.maximum(jnp.diagonal(of_class), 0) + u / n)
+    r = jnp.clip(n * of_class / (deviations[:, None] * deviations[None, :]), 0, 1)
+    found: Array = u[:, None] + u[None, :] - 2 * r * jnp.sqrt(u[:, None] * u[None, :])
+    return found
 
 
 def _of_differences(covariance: Array) -> Array:

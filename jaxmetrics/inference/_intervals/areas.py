@@ -27,12 +27,12 @@ from jaxmetrics.inference._intervals.rules import (
 # largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
 # variance counts as. `_FEWEST_...`: the soft failures of a class from which on its variance is
 # believed.
-_PSEUDO_AUC = 1 / 8
+_PSEUDO_AUC = 1 / 4
 _PSEUDO_PARTIAL = 1 / 3
 _PRIOR = 2.0
 _FEWEST_DF = 4.0
-_FEWEST_AUC = 1 / 4
-_FEWEST_PARTIAL = 1.0
+_FEWEST = 1 / 4
+_FEWEST_POSITIVES = 1.0
 
 
 def auc(moments: Moments, level: Any) -> Limits:
@@ -79,7 +79,7 @@ def auc(moments: Moments, level: Any) -> Limits:
     limits = ends(estimate, limits, sizes, level)
     n0, n1 = sizes
     limits = inside(limits, wilson(area, n0 * n1 / (n0 + n1), level))
-    limits = of_few_failures(limits, estimate, library.minimum(n0, n1), _FEWEST_AUC, level)
+    limits = of_few_failures(limits, estimate, library.minimum(n0, n1), _FEWEST, level)
     return around(estimate, limits)
 
 
@@ -92,7 +92,7 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     the pseudo-observation that rises with the area. V0 depends on the m negatives alone, so it is
     shrunk towards the variance of a power law, ROC(u) = r (u / max_fpr)^h, with h a function of e
     and `max_fpr`. Where hardly a positive is missed, or found, the interval is as wide as
-    Jeffreys's for the positives.
+    Jeffreys's for the positives, and for the negatives in the window if they are fewer.
 
     `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, and the
     middle of the step where `max_fpr` falls on one.
@@ -123,7 +123,9 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     limits = ends(estimate, limits, sizes, level)
     limits = inside(limits, wilson(centre, n1 * m / (n1 + m), level))
     share = library.clip(estimate, 0.0, 1.0)
-    return around(estimate, of_few_failures(limits, share, n1, _FEWEST_PARTIAL, level))
+    limits = of_few_failures(limits, share, n1, _FEWEST_POSITIVES, level)
+    limits = of_few_failures(limits, share, library.minimum(n1, m), _FEWEST, level)
+    return around(estimate, limits)
 
 
 def centre_of_window(

@@ -60,9 +60,10 @@ def hotelling_survival(statistic: Array, dimensions: Array, df: Array) -> Array:
     """
     statistic, dimensions, df = _doubles(statistic, dimensions, df)
     rest = jnp.minimum(df, _NORMAL) - dimensions + 1
+    enough = df >= dimensions
     share = 1 / (1 + jnp.maximum(statistic, 0) / jnp.minimum(df, _NORMAL))
-    mass = beta_cdf(share, jnp.maximum(rest, 0.5) / 2, jnp.maximum(dimensions, 1) / 2)
-    mass = jnp.where(dimensions > 0, jnp.where(rest > 0, mass, jnp.nan), 1.0)
+    mass = beta_cdf(share, jnp.maximum(rest, 1.0) / 2, jnp.maximum(dimensions, 1) / 2)
+    mass = jnp.where(dimensions > 0, jnp.where(enough, mass, jnp.nan), 1.0)
     return jnp.where(df < _NORMAL, mass, chi2_survival(statistic, dimensions))
 
 

@@ -12,13 +12,17 @@ from jaxmetrics.inference._intervals.rules import Limits, Moments, logit_t
 # The soft successes n1 A below which the upper limit is a Beta one, and above which it is not.
 _FEW, _ENOUGH = 4.0, 6.0
 
+# Of the influence of the negatives: a few high ones have most of it.
+_KURTOSIS = 21.0
+
 
 def average_precision(moments: Moments, level: Any, without_itself: Array) -> Limits:
     """The limits of average precision: logit ones, moved for its bias and for few successes.
 
     A positive counts itself in its own precision, so the estimate A is biased upwards. In A', which
     is `without_itself`, each precision C / (C + F) is (C - 1/2) / (C - 1/2 + F). The lower limit is
-    moved by logit A' - logit A, if that lowers it. The upper one misses the high positives that
+    moved by logit A' - logit A, if that lowers it. The degrees of freedom of the negatives are those
+    of a variance with heavy tails. The upper one misses the high positives that
     were not drawn: of k = n1 A soft successes, it is at least BetaInv(1 - alpha / 2; k + 1/2,
     n1 - k + 1/2) for k below 4, and between the two up to 6.
 
@@ -26,7 +30,7 @@ def average_precision(moments: Moments, level: Any, without_itself: Array) -> Li
     """
     library = moments.library
     estimate, _, (_, n1) = moments
-    low, high = logit_t(moments, level)
+    low, high = logit_t(moments, level, kurtosis=_KURTOSIS)
     logit, expit = special(library).logit, special(library).expit
     inner = [library.clip(x, 1e-300, 1 - 2.0**-53) for x in (without_itself, estimate, low)]
     moved = expit(logit(inner[0]) - (logit(inner[1]) - logit(inner[2])))

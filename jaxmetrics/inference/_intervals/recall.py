@@ -14,9 +14,11 @@ from jaxmetrics.inference._intervals.rules import (
     effective_size,
     interior,
     jeffreys,
+    towards,
     wilson,
 )
 
+_FEWEST = 2.0  # positives missed, or found, from which on Wilson's limit next to 1, or 0, holds
 _PRIOR = 2.0  # the number of negatives around the limit that the power law's slope counts as
 
 
@@ -95,8 +97,8 @@ def recall(
     """The limits of the recall at a false positive rate: the hull of two intervals.
 
     Wilson's, of the middle R' of the step at `max_fpr` and n = p (1 - p) / V draws, n1 at most, of
-    p = (n1 R' + 1/2) / (n1 + 1) and V = p (1 - p) / n1 + slope^2 max_fpr (1 - max_fpr) / n0. And a
-    box that knows no slope: the negatives
+    p = (n1 R' + 1/2) / (n1 + 1) and V = p (1 - p) / n1 + slope^2 max_fpr (1 - max_fpr) / n0;
+    widened to Jeffreys's next to an end of the scale. And a box that knows no slope: the negatives
     above the true threshold are binomial, and Jeffreys's limits, of the positives above the fewest
     and the most likely number of them. Both of its levels are liberal, q = min(2 alpha, 0.45).
 
@@ -109,6 +111,10 @@ def recall(
     of_threshold = squared_slope(heights, max_fpr, sizes) * max_fpr * (1 - max_fpr) / n0
     n = effective_size(p, p * (1 - p) / n1 + of_threshold, n1)
     low, high = wilson(middle(heights), n, level)
+    lower, upper = jeffreys(n * middle(heights), n, level)
+    found = n1 * middle(heights)
+    low = towards(low, library.minimum(low, lower), found, _FEWEST)
+    high = towards(high, library.maximum(high, upper), n1 - found, _FEWEST)
     liberal = 1 - 2 * _liberal(level)
     least = jeffreys(n1 * box.fewest, n1, liberal)[0]
     greatest = jeffreys(n1 * box.most, n1, liberal)[1]

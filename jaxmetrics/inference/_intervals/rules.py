@@ -57,11 +57,11 @@ def sixth_of_skewness(contributions: Array) -> Array:
     return numerics.divide(library.sum(contributions**3, axis=-1), squares**1.5, 0.0) / 6
 
 
-def logit_t(moments: Moments, level: Any) -> Limits:
+def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
     """expit(logit(A) -+ t sqrt(V) / (A (1 - A))), with A the estimate, V = s0^2 / n0 + s1^2 / n1.
 
     t has the degrees of freedom of Welch and Satterthwaite, V^2 / sum((s^2 / n)^2 / (n - 1)), at
-    least 1. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
+    least 1; for the negatives (n - 1) is divided by (kurtosis - 1) / 2 of their influence. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
     from 0 to 1.
     """
     estimate, variances, sizes = moments
@@ -69,7 +69,8 @@ def logit_t(moments: Moments, level: Any) -> Limits:
     u = centre * (1 - centre)
     parts = [known(s2, n, u) / n for s2, n in zip(variances, sizes, strict=True)]
     variance = parts[0] + parts[1]
-    spread = spread_of(parts[0], 1.0, sizes[0]) + spread_of(parts[1], 1.0, sizes[1])
+    spread = spread_of(parts[0], (kurtosis - 1) / 2, sizes[0])
+    spread = spread + spread_of(parts[1], 1.0, sizes[1])
     limits = on_logit(centre, variance, degrees(variance, spread, 1.0), level)
     return around(estimate, ends(estimate, limits, sizes, level, variance <= 0))
 
