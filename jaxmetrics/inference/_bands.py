@@ -18,9 +18,9 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import rules
-from jaxmetrics.inference._sizes import sizes_of
 
 
 @functools.partial(

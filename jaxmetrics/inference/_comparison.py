@@ -211,9 +211,7 @@ def _of_replicates(replicates: Array) -> Covariance:
     """The covariance of replicates, of which there are so many that its error is small."""
     total = _covariance_of(replicates)
     unlimited = np.float64(np.inf)
-    return Covariance(
-        total, total[None] * np.array([[[0.0]], [[1.0]]]), (unlimited,) * 3, np.float64(0)
-    )
+    return Covariance(total, None, (unlimited, unlimited, unlimited), np.float64(0))
 
 
 def _comparison(
@@ -321,12 +319,13 @@ def _largest(
     spread = jnp.where(without, 0, pairs.standard_error)
 
     def some(number: Array) -> tuple[Array, Array]:
-        of_models, of_errors = jax.random.split(jax.random.fold_in(key, number))
-        shape = (N_AT_A_TIME, len(covariance))
-        normal = jax.random.normal(of_models, shape, jnp.float32)
-        models = normal.astype(jnp.float64) @ factor.T
+        n_models = len(covariance)
+        shape = (N_AT_A_TIME, n_models + 3)
+        normal = jax.random.normal(jax.random.fold_in(key, number), shape, jnp.float32)
+        normal = normal.astype(jnp.float64)
+        models = normal[:, :n_models] @ factor.T
         z = numerics.divide(models[:, :, None] - models[:, None, :], spread, 0.0)
-        t = z / jnp.sqrt(pairs.drawn_variances(of_errors, N_AT_A_TIME))
+        t = z / jnp.sqrt(pairs.drawn_variances(normal[:, n_models:]))
         compared = t if reference is None else t[:, :, reference : reference + 1]
         others = jnp.where(jnp.eye(len(spread), dtype=bool), -jnp.inf, -t)
         return jnp.max(jnp.abs(compared), axis=(1, 2)), jnp.max(others, axis=2)

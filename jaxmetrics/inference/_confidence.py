@@ -28,6 +28,7 @@ from jaxmetrics.inference._influence.clusters import (
     skewness_of_clusters,
     sums_of_clusters,
 )
+from jaxmetrics.inference._influence.sizes import Sizes, sizes_of, smallest_sizes
 from jaxmetrics.inference._influence.variance import (
     acceleration,
     as_default,
@@ -44,7 +45,6 @@ from jaxmetrics.inference._intervals.metrics import (
     with_influence,
 )
 from jaxmetrics.inference._intervals.rules import Limits, Moments, OfClusters
-from jaxmetrics.inference._sizes import Sizes, sizes_of, smallest_sizes
 
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)

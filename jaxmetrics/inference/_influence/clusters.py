@@ -80,21 +80,25 @@ def _sums(
 ) -> tuple[Array, Array, Array]:
     def of_one(problem: Problems, bad: Array) -> tuple[Array, Array, Array]:
         slopes = slopes_of(problem, chosen, arrays, n_rows)
-        chosen.refuse_shapes(slopes.estimate)
-        by_item = of_items(list(slopes.raw), problem, n_rows)
-        n = len(by_item)
-        kinds = jnp.full(n, LEFT_OUT).at[problem.order.item].set(problem.order.kinds)
         weighty = of_items([jnp.ones(n_rows)] * 2, problem, n_rows) > 0
+        kinds = jnp.full(len(weighty), LEFT_OUT).at[problem.order.item].set(problem.order.kinds)
         at = jnp.where(weighty, kinds, LEFT_OUT).astype(jnp.int32), ids
         shape = LEFT_OUT + 1, n_clusters
-        sums = jnp.zeros(shape).at[at].add(by_item)[:LEFT_OUT]
         held = jnp.zeros(shape, bool).at[at].set(True)[:LEFT_OUT]
         k = jnp.sum(held, axis=1, keepdims=True).astype(jnp.float64)
-        mean = numerics.divide(jnp.sum(sums, axis=1, keepdims=True), k, 0.0)
         scale = jnp.sqrt(numerics.divide(k, jnp.maximum(k - 1, 0), jnp.nan))
-        estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
+
+        def of_value(estimate: Array, negatives: Array, positives: Array) -> tuple[Array, Array]:
+            by_item = of_items([negatives, positives], problem, n_rows)
+            sums = jnp.zeros(shape).at[at].add(by_item)[:LEFT_OUT]
+            mean = numerics.divide(jnp.sum(sums, axis=1, keepdims=True), k, 0.0)
+            estimate = jnp.where(bad[0], jnp.nan, estimate)
+            return estimate, jnp.where(held, scale * (sums - mean), 0) + 0 * estimate
+
+        of_values = numerics.over_batch(of_value, slopes.estimate.ndim)
+        estimate, of_classes = of_values(slopes.estimate, *slopes.raw)
         mixed = jnp.sum(held[0] & held[1]) / jnp.sum(held[0] | held[1])
-        return estimate, jnp.where(held, scale * (sums - mean), 0) + 0 * estimate, mixed
+        return estimate, of_classes, jnp.broadcast_to(mixed, estimate.shape)
 
     result: tuple[Array, Array, Array] = of_each(of_one, problems)
     return result

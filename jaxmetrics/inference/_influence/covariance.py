@@ -9,10 +9,10 @@ import numpy as np
 
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.record import MetricLike
+from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics.inference._influence.clusters import Clusters, sums_of_clusters
+from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import errors_of_items
-from jaxmetrics.inference._sizes import sizes_of
 
 
 class Covariance(NamedTuple):
@@ -20,14 +20,15 @@ class Covariance(NamedTuple):
 
     Attributes:
       total: `[..., models, models]`.
-      of_classes: `[..., 2, models, models]`, the parts of the negatives and of the positives. With
-        clusters the two classes depend on each other, and do not add up to the total.
+      of_classes: `[..., 2, models, models]`, the parts of the negatives and of the positives; None
+        if they are not known. With clusters the two classes depend on each other, and do not add up
+        to the total.
       sizes: the effective numbers of negatives, positives and all items, or of clusters with such.
       mixed: the share of the clusters that have both classes; 0 without clusters.
     """
 
     total: Array
-    of_classes: Array
+    of_classes: Array | None
     sizes: tuple[Any, Any, Any]
     mixed: Any
 
@@ -36,9 +37,11 @@ def covariance_of(
     metric: MetricLike, items: Items, clusters: Clusters | None
 ) -> tuple[Array, Covariance]:
     """The metric `[..., models]` and its covariance, in float64 whatever the x64 mode."""
+    chosen, arrays = choose(metric)
+    chosen.refuse_several(arrays, items.scores.shape[-1])
     if clusters is None:
         estimate, errors = errors_of_items(metric, items)
-        positive = items.labels == 1
+        positive = items.labels.astype(bool)
         total, of_classes = _products_of_items(errors, positive)
         mixed: Any = np.float64(0)
     else:

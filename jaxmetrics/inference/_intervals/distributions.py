@@ -22,7 +22,7 @@ from jaxmetrics.inference._intervals.beta import beta_cdf
 # it takes differences of log-gammas, which grow with df.
 _MANY = 1000.0
 
-# From here on Student's distribution is the normal one, to 1e-7 of a tail.
+# From here on Student's distribution is the normal one: its tails differ by less than 1e-8.
 _NORMAL = 1e7
 
 # From Wallace's start Newton's method converges to rounding in 4 steps for df of 0.5 and more.

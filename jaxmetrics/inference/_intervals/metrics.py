@@ -126,7 +126,7 @@ def with_influence(metric: MetricLike, items: Items) -> tuple[MetricLike, Items]
     if chosen.metric != specificity_at_sensitivity.record or options["return_threshold"]:
         return under_one_name(metric), items
     recall = functools.partial(recall_at_fpr, max_fpr=complement(options["min_sensitivity"]))
-    return recall, items._replace(scores=_reversed(items.scores), labels=items.labels == 0)
+    return recall, items._replace(scores=_reversed(items.scores), labels=~items.labels.astype(bool))
 
 
 def _reversed(scores: Any) -> Any:

@@ -21,9 +21,9 @@ def average_precision(moments: Moments, level: Any, without_itself: Array) -> Li
 
     A positive counts itself in its own precision, so the estimate A is biased upwards. In A', which
     is `without_itself`, each precision C / (C + F) is (C - 1/2) / (C - 1/2 + F). The lower limit is
-    moved by logit A' - logit A, if that lowers it. The degrees of freedom of the negatives are those
-    of a variance with heavy tails. The upper one misses the high positives that
-    were not drawn: of k = n1 A soft successes, it is at least BetaInv(1 - alpha / 2; k + 1/2,
+    moved by logit A' - logit A, if that lowers it. The degrees of freedom of the negatives are
+    those of a variance with heavy tails. The upper limit misses the high positives that were not
+    drawn: of k = n1 A soft successes, it is at least BetaInv(1 - alpha / 2; k + 1/2,
     n1 - k + 1/2) for k below 4, and between the two up to 6.
 
     Found by simulation: see the coverage table in the documentation.

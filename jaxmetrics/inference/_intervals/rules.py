@@ -61,7 +61,8 @@ def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
     """expit(logit(A) -+ t sqrt(V) / (A (1 - A))), with A the estimate, V = s0^2 / n0 + s1^2 / n1.
 
     t has the degrees of freedom of Welch and Satterthwaite, V^2 / sum((s^2 / n)^2 / (n - 1)), at
-    least 1; for the negatives (n - 1) is divided by (kurtosis - 1) / 2 of their influence. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
+    least 1; for the negatives n - 1 is divided by (kurtosis - 1) / 2, with the kurtosis of their
+    influence. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
     from 0 to 1.
     """
     estimate, variances, sizes = moments
