@@ -305,7 +305,7 @@ def main() -> None:
     print(
         f"`python -m benchmarks.means --seed {given.seed} --simulations {given.simulations}`: "
         f"{given.simulations:,} simulations of a cell, a quarter of them for percentile and bca, "
-        f"with {given.resamples:,} resamples, and of 1,000 queries. {made_by}.\n"
+        f"with {given.resamples:,} resamples, as of 1,000 queries. {made_by}.\n"
     )
     for level in LEVELS:
         for group in ("held out", "tuned"):

@@ -171,7 +171,7 @@ def warn_of_few_values(sample: Sample) -> None:
     if few.any():
         warnings.warn(
             f"a mean rests on {n[few].min():.3g} values: in simulations with fewer than {_FEWEST}, "
-            "95 % intervals of skewed values cover COVERAGE: add values",
+            "95 % intervals cover 83 to 99 %, the least of skewed values: add values",
             stacklevel=3,
         )
     sums = sums_of_rare(sample).ravel()
