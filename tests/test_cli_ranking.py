@@ -176,7 +176,7 @@ def test_intervals_are_of_bootstrap_mean(report, resampled):
         interval = resampled.interval()
     for i, name in enumerate(NAMES):
         found = report["models"][name]["ndcg_at_k"]["10"]
-        assert found["method"] == "percentile"
+        assert found["method"] == "mean"
         for key in ("low", "high", "standard_error"):
             assert found[key] == pytest.approx(float(getattr(interval, key)[i]), abs=1e-9)
         assert found["low"] < found["value"] < found["high"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,12 @@ from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._queries import HIGHEST_GRADE, Queries
 from jaxmetrics._report._settings import InputError, Settings, Tell
 from jaxmetrics.inference._comparison import comparison_of_replicates
+from jaxmetrics.inference._intervals.means import (
+    FEW,
+    interval_of_mean,
+    moments_of_sample,
+    sums_of_rare,
+)
 from jaxmetrics.plots._style import height_for
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ HEADINGS = {
 
 PLACES = range(1, 21)  # of the plot
 
-# With fewer queries, percentile intervals of a mean are too narrow.
+# With fewer queries, intervals of means are as wide as those of shares of yes and no.
 FEW_QUERIES = 20
 
 
@@ -142,19 +149,27 @@ def _measures(
     # Grades alone decide which queries are defined, so models have the same.
     defined = ~np.isnan(values).any(axis=(0, 2))
     level, key = settings.confidence_level, jax.random.key(settings.seed)
-    measures = []
+    measures, rarest = [], np.inf
     for j, k in enumerate(columns):
         # One k at a time has the shape of the other metrics, so nothing is compiled again.
-        result = jm.bootstrap_mean(
-            values[..., j], key=key, n_resamples=settings.n_resamples, where=defined
-        )
-        interval, comparison = result.interval(confidence_level=level), None
+        sample = moments_of_sample(values[..., j], None, defined, np.dtype(np.float64))
+        rarest = min(rarest, float(sums_of_rare(sample).min()))
+        interval, comparison = interval_of_mean(sample, level), None
         if len(queries.names) > 1 and k in compared:
+            result = jm.bootstrap_mean(
+                values[..., j], key=key, n_resamples=settings.n_resamples, where=defined
+            )
             comparison = comparison_of_replicates(result, confidence_level=level, key=key)
         interval, comparison = jax.tree.map(np.asarray, (interval, comparison))
         heading = HEADINGS[name] if k is None else f"{HEADINGS[name]}\nat {k}"
         count = int(defined.sum())
         measures.append(Measure(name, heading, interval, comparison, k=k, n_queries=count))
+    if rarest < FEW and queries.n_queries >= FEW_QUERIES:
+        warnings.warn(
+            f"{name}: of a model, the values of all queries, or what they lack of 1, add up to "
+            f"{rarest:.2g}; below {FEW:g} its interval is as wide as that of a share of yes and no",
+            stacklevel=2,
+        )
     return measures
 
 
@@ -162,8 +177,8 @@ def _notes(queries: Queries) -> list[str]:
     notes = []
     if queries.n_queries < FEW_QUERIES:
         notes.append(
-            f"only {queries.n_queries} queries: with fewer than {FEW_QUERIES}, intervals may be "
-            "too narrow"
+            f"only {queries.n_queries} queries: with fewer than {FEW_QUERIES}, intervals may be as "
+            "wide as those of shares of yes and no"
         )
     empty = int((np.bincount(queries.segments, queries.grades) == 0).sum())
     if empty:

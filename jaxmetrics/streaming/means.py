@@ -257,7 +257,8 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
       >>> print(f"{found.mean:.2f} ({found.low:.2f} to {found.high:.2f})")
       0.75 (0.26 to 1.24)
 
-    Reference: that of `jaxmetrics.bootstrap_mean`, whose interval suits few and skewed values.
+    Reference: that of `jaxmetrics.bootstrap_mean`, whose interval suits few and skewed values: it
+    also rests on their skewness, which a state does not keep.
     """
     _check_means(state)
     level = checks.check_level(confidence_level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
@@ -26,13 +27,19 @@ from jaxmetrics.inference._intervals.interval import (
     limits_of_replicates,
     standard_deviation,
 )
+from jaxmetrics.inference._intervals.means import (
+    Sample,
+    interval_of_mean,
+    moments_of_sample,
+    warn_of_few_values,
+)
 
 REPLICATE_METHODS = ("percentile", "basic", "bca", "wald")
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["estimate", "replicates", "standard_error", "n_undefined"],
+    data_fields=["estimate", "replicates", "standard_error", "n_undefined", "sample"],
     meta_fields=[],
 )
 @dataclass(frozen=True)
@@ -46,37 +53,59 @@ class BootstrapResult:
       standard_error: `[...]`, the standard deviation of the replicates that are not NaN.
       n_undefined: `[...]`, the number of resamples in which the metric is NaN, as they lack a class
         or it is NaN of their table. The standard error and intervals leave them out.
+      sample: moments of the values of `bootstrap_mean`, which the interval "mean" rests on: mean,
+        standard_error, skewness, n (the effective size) and is_share (all values are from 0 to 1),
+        `[...]` each. None for other metrics.
     """
 
     estimate: Any
     replicates: Any
     standard_error: Any
     n_undefined: Array
+    sample: Sample | None = None
 
     def interval(
         self,
         *,
-        method: str = "percentile",
+        method: str = "auto",
         confidence_level: float = 0.95,
         acceleration: ArrayLike = 0.0,
     ) -> Interval:
-        """A confidence interval from the replicates.
+        """A confidence interval from the replicates, or, of a mean, from moments of its values.
+
+        - percentile, basic, bca: quantiles of the replicates.
+        - wald: estimate -+ z standard errors.
+        - mean: Hall's transformed t, for `bootstrap_mean`. Values from 0 to 1 are taken for shares,
+          whose limits lie within Wilson's, and become Wilson's where the values add up to less
+          than 4. Others have the hull of Hall's limits and Student's t. The replicates have no
+          part in it, and its standard error is sqrt(s^2 / n), with n the effective size.
+        - auto: "mean" for `bootstrap_mean`, else "percentile".
 
         Args:
-          method: "percentile", "basic", "bca" or "wald", which is estimate -+ z standard errors.
+          method: "auto", "percentile", "basic", "bca", "wald" or, of a mean, "mean".
           confidence_level: in (0, 1), the nominal coverage.
           acceleration: the skewness correction of "bca", which `confidence_interval` computes. The
             default of 0 corrects for bias alone.
 
         Returns:
-          An Interval `[...]` in the unit of the metric.
+          An Interval `[...]` in the unit of the metric; its `method` is the one that "auto" chose.
 
         Raises:
           TypeError, ValueError: the method is none of these, the level is not in (0, 1), or the
             metric returns several arrays.
+
+        NaN where the metric is, and "mean" of a mean of one value. A warning says where the values
+        are too few for "mean". Differences that are not negative in any query are taken for
+        shares, too: compare models by the differences of replicates.
         """
-        checks.check_choice("method", method, REPLICATE_METHODS)
+        methods = REPLICATE_METHODS if self.sample is None else ("mean", *REPLICATE_METHODS)
+        if method == "auto":
+            method = methods[0]
+        checks.check_choice("method", method, methods)
         level = checks.check_level(confidence_level)
+        if method == "mean" and self.sample is not None:
+            warn_of_few_values(self.sample)
+            return interval_of_mean(self.sample, level)
         if not isinstance(self.replicates, jax.Array):
             raise TypeError(
                 "the metric has several results, and an interval is for one: write "
@@ -316,7 +345,8 @@ def bootstrap_mean(
       memory_budget: the most bytes that one batch may take.
 
     Returns:
-      A BootstrapResult, whose replicates are `[n_resamples, ...]` in the unit of the values.
+      A BootstrapResult, whose replicates are `[n_resamples, ...]` in the unit of the values, and
+      whose `interval()` is by default the closed form "mean".
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; the key is missing, or a weight
@@ -328,11 +358,13 @@ def bootstrap_mean(
     Example:
       >>> import jax
       >>> import jaxmetrics as jm
-      >>> result = jm.bootstrap_mean([.5, .9, .4, 1.], key=jax.random.key(0))
-      >>> print(f"{result.estimate:.1f}")
-      0.7
+      >>> result = jm.bootstrap_mean([.5, .9, .4, 1., .3, .8, .5, .6], key=jax.random.key(0))
+      >>> found = result.interval()
+      >>> print(f"{found.estimate:.3f} ({found.low:.3f} to {found.high:.3f})")
+      0.625 (0.371 to 0.861)
 
-    Reference: M. D. Smucker, J. Allan and B. Carterette, "A comparison of statistical significance
+    References: P. Hall, "On the removal of skewness by transformation", JRSS B 54, 1992, for the
+    interval; M. D. Smucker, J. Allan and B. Carterette, "A comparison of statistical significance
     tests for information retrieval evaluation", CIKM 2007.
     """
     array = checks.as_array("values", values)
@@ -350,4 +382,7 @@ def bootstrap_mean(
     )
     rows, n = _shape_of(items)
     request.check(n_values=int(np.prod(rows)), n_items=n)
-    return result_of(resample_means(items, request))
+    result = result_of(resample_means(items, request))
+    given = items.scores, items.weights, items.where
+    sample = moments_of_sample(*given, numerics.default_float())
+    return dataclasses.replace(result, sample=sample)

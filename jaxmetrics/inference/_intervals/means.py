@@ -1,0 +1,186 @@
+"""The interval of a mean of values, such as the nDCG of each query: no resampling, no key."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import all_concrete
+from jaxmetrics._base.types import Array, ArrayLike, HostArray
+from jaxmetrics.inference._intervals import distributions
+from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.rules import Limits, wilson
+
+# A share whose values, or whose distances from 1, add up to at most `FEW` has Wilson's limit on
+# that side; from `ENOUGH` on the side follows the sample's own variance and skewness.
+FEW, ENOUGH = 2.0, 4.0
+
+# Values of any range, below which a sample tells too little of its skewness.
+_FEWEST = 20
+
+# Values this near to each other, as a part of the largest, differ by rounding only.
+_ROUNDING = 1e-12
+
+# From half a degree of freedom on the quantile of Student's t is exact.
+_FEWEST_DF = 0.5
+
+
+class Sample(NamedTuple):
+    """What the interval of a mean needs of the values; `[...]` each.
+
+    With p the shares w / sum w, d = x - mean and n = 1 / sum p^2, the effective size of Kish:
+    standard_error^2 = n / (n - 1) sum p^2 d^2, and, as the mean has the third moment sum p^3 d^3,
+    skewness = sqrt(n) sum p^3 d^3 / (sum p^2 d^2)^1.5 sqrt(n (n - 1)) / (n - 2).
+    """
+
+    mean: Array
+    standard_error: Array
+    skewness: Array  # of the values, adjusted as that of Fisher and Pearson is
+    n: Array
+    is_share: Array  # whether all values are in [0, 1]
+
+
+def sample_of(values: Array, weights: Array | None, where: Array | None) -> Sample:
+    """The moments of values `[..., n]` along the last axis, which are NaN where a value is.
+
+    To be traced inside `double_precision()`.
+    """
+    valid = jnp.ones(values.shape[-1:], bool) if where is None else where
+    weights = jnp.where(valid, 1.0 if weights is None else weights, 0.0).astype(jnp.float64)
+    # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
+    weights = numerics.divide(weights, jnp.max(weights, axis=-1, keepdims=True, initial=0), 0.0)
+    values = jnp.where(weights > 0, values, 0.0).astype(jnp.float64)
+    total = jnp.sum(weights, axis=-1)
+    n = numerics.divide(total**2, jnp.sum(weights**2, axis=-1), 0.0)
+    shares = numerics.divide(weights, total[..., None], jnp.nan)
+    mean = jnp.sum(shares * values, axis=-1)
+
+    largest = jnp.max(jnp.abs(values), axis=-1, initial=0)
+    distances = jnp.where(weights > 0, values - mean[..., None], 0.0)
+    furthest = jnp.max(jnp.abs(distances), axis=-1, initial=0)
+    furthest = jnp.where(furthest > _ROUNDING * largest, furthest, 0.0 * mean)
+    parts = shares * numerics.divide(distances, furthest[..., None], 0.0)
+    second, third = jnp.sum(parts**2, axis=-1), jnp.sum(parts**3, axis=-1)
+    unbiased = numerics.divide(n, jnp.maximum(n - 1, 0), jnp.nan)
+    error = furthest * jnp.sqrt(unbiased * second)
+    # sqrt(n) is the largest that n equal weights can have. Unequal ones are kept to it.
+    adjusted = numerics.divide(n * jnp.sqrt(jnp.maximum(n - 1, 0)), jnp.maximum(n - 2, 0), 0.0)
+    skewness = adjusted * numerics.divide(third, second**1.5, 0.0)
+    skewness = jnp.clip(skewness, -jnp.sqrt(n), jnp.sqrt(n))
+    is_share = jnp.all((values >= 0) & (values <= 1), axis=-1)
+    return Sample(mean, error, skewness, jnp.broadcast_to(n, mean.shape), is_share)
+
+
+def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
+    """Hall's limits for the t statistic of a skewed sample, kept to what a share can have.
+
+    mean - SE g(t), mean - SE g(-t), with g(x) = (3 / a) (cbrt(1 + a (x - a / 6)) - 1), where
+    a = skewness / sqrt(n) and t has n - 1 degrees of freedom.
+
+    - Values of any range: the hull of these limits and of mean -+ t SE, since values that are
+      mostly 0, as differences of models often are, have a skewness by chance.
+    - Values in [0, 1]: no distribution on [0, 1] with the same mean has a larger variance than
+      yes and no, so the limits lie within Wilson's for n draws. Where the values add up to less
+      than `ENOUGH` the high ones may be lacking, and nothing in the sample tells their size: the
+      upper limit goes over to Wilson's, and the lower one to Hall's, which is lower. Values near 1
+      have the mirrored limits. Values that are all equal have Wilson's.
+
+    NaN for a mean of one value. To be traced inside `double_precision()`. Found by simulation:
+    see benchmarks/means.md. P. Hall, "On the removal of skewness by transformation", JRSS B 54,
+    1992.
+    """
+    mean, error, skewness, n, is_share = sample
+    t = distributions.t_quantile(
+        (1 + jnp.asarray(confidence_level, jnp.float64)) / 2, jnp.maximum(n - 1, _FEWEST_DF)
+    )
+    bend = numerics.divide(skewness, jnp.sqrt(n), 0.0)
+
+    def transformed(x: Array) -> Array:
+        y = x - bend / 6
+        root = jnp.cbrt(1 + bend * y)
+        return 3 * y / (root**2 + root + 1)  # the formula above, also where a is 0
+
+    hall = mean - error * transformed(t), mean - error * transformed(-t)
+    low, high = jnp.minimum(hall[0], mean - t * error), jnp.maximum(hall[1], mean + t * error)
+
+    share = jnp.clip(mean, 0, 1)
+    outer = wilson(share, n, confidence_level)
+    own = jnp.clip(hall[0], 0, share), jnp.clip(hall[1], share, 1)
+    within = jnp.maximum(own[0], outer[0]), jnp.minimum(own[1], outer[1])
+    constant = error == 0
+
+    def lacking(sum_of_values: Array) -> Array:
+        few = jnp.clip((ENOUGH - sum_of_values) / (ENOUGH - FEW), 0, 1)
+        return jnp.where(constant, 1.0, few)
+
+    ones, zeros = lacking(n * share), lacking(n * (1 - share))
+    share_low = within[0] - jnp.maximum(zeros * (within[0] - outer[0]), ones * (within[0] - own[0]))
+    share_high = within[1] + jnp.maximum(
+        ones * (outer[1] - within[1]), zeros * (own[1] - within[1])
+    )
+    known = ~jnp.isnan(error)
+    return (
+        jnp.where(known, jnp.where(is_share, share_low, low), jnp.nan),
+        jnp.where(known, jnp.where(is_share, share_high, high), jnp.nan),
+    )
+
+
+@double_program("dtype")
+def moments_of_sample(
+    values: Array, weights: Array | None, where: Array | None, dtype: Any
+) -> Sample:
+    """`sample_of` in a dtype."""
+    return Sample(*(_of_dtype(x, dtype) for x in sample_of(values, weights, where)))
+
+
+def interval_of_mean(sample: Sample, confidence_level: float) -> Interval:
+    """The interval "mean", without a warning."""
+    low, high = limits_of_mean(sample, confidence_level)
+    return Interval(sample.mean, low, high, sample.standard_error, "mean", confidence_level)
+
+
+@double_program()
+def limits_of_mean(sample: Sample, level: Array) -> Limits:
+    """`mean_limits` in the dtype of the sample."""
+    low, high = mean_limits(Sample(*(_of_dtype(x, jnp.float64) for x in sample)), level)
+    return low.astype(sample.mean.dtype), high.astype(sample.mean.dtype)
+
+
+def _of_dtype(x: Array, dtype: Any) -> Array:
+    return x if x.dtype == bool else x.astype(dtype)
+
+
+def sums_of_rare(sample: Sample) -> HostArray:
+    """n times the mean or 1 - mean, whichever is less; infinite for what is no share, or NaN."""
+    mean, error, _, n, is_share = (np.asarray(x) for x in sample)
+    sums: HostArray = np.where(is_share & ~np.isnan(error), n * np.minimum(mean, 1 - mean), np.inf)
+    return sums
+
+
+def warn_of_few_values(sample: Sample) -> None:
+    """Warn that the values are too few, and say what is lacking."""
+    if not all_concrete(*sample):
+        return
+    mean, error, _, n, is_share = (np.asarray(x).ravel() for x in sample)
+    few = ~np.isnan(error) & ~is_share & (n < _FEWEST)
+    if few.any():
+        warnings.warn(
+            f"a mean rests on {n[few].min():.3g} values: in simulations with fewer than {_FEWEST}, "
+            "95 % intervals cover 83 to 99 %, the least of skewed values: add values",
+            stacklevel=3,
+        )
+    sums = sums_of_rare(sample).ravel()
+    if np.any(sums < FEW):
+        i = np.argmin(sums)
+        what = "1 - value adds" if mean[i] > 0.5 else "the values add"
+        warnings.warn(
+            f"{what} up to {sums[i]:.2g} over {n[i]:.3g} queries: below {FEW:g} the sample cannot "
+            "show how large its rare values are, so the interval is as wide as that of a share of "
+            f"yes and no: add queries until this sum is {ENOUGH:g}",
+            stacklevel=3,
+        )
