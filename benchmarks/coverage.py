@@ -392,7 +392,7 @@ def _report(
         f"{amount.resamples:,} resamples each for percentile, basic, bca and all methods of "
         f"recall_at_fpr. max_fpr is {MAX_FPR:g}. True values come from quadrature of the "
         "population's ROC curve, and from sums where scores tie; the recall is then that at the "
-        f"largest FPR within the limit. {_versions()}; {minutes:.0f} min."
+        f"largest FPR within the limit. {versions()}; {minutes:.0f} min."
     )
     for name in METRICS:
         yield f"\n## {name}\n"
@@ -417,7 +417,7 @@ def _count(amount: Amount) -> str:
     return f"{count:,} simulated data sets (standard error of a coverage {_share(error, 4)})"
 
 
-def _versions() -> str:
+def versions() -> str:
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "numpy", "scipy"))
     return (
         f"jaxmetrics {jm.__version__}, {packages}, Python {platform.python_version()}, "
@@ -434,7 +434,7 @@ def _coverage_table(name: str, goal: list[Result], other: list[Result]) -> Itera
         for result in (*goal, *other)
     ]
     yield "Coverage; bold where it is not in 0.93 to 0.975. The goal is for the first nine rows.\n"
-    yield from _table(head, rows)
+    yield from table(head, rows)
 
 
 def _goal_line(name: str, goal: list[Result]) -> str:
@@ -461,7 +461,7 @@ def _misses_table(name: str, results: list[Result]) -> Iterator[str]:
             for t in (tallies[method] for method in methods)
         ]
         rows.append([*result.cells, *cells])
-    yield from _table(["positives, negatives", "scores", *methods], rows)
+    yield from table(["positives, negatives", "scores", *methods], rows)
 
 
 def _sizes_table(name: str, results: list[Result]) -> Iterator[str]:
@@ -474,7 +474,7 @@ def _sizes_table(name: str, results: list[Result]) -> Iterator[str]:
             coverages = [r.tallies[name][method].coverage for r in of_size]
             spans.append(f"{_share(min(coverages))} to {_share(max(coverages))}")
         rows.append([str(size), *spans])
-    yield from _table(["n", *METHODS[name]], rows)
+    yield from table(["n", *METHODS[name]], rows)
 
 
 def _coverage(tally: Tally) -> str:
@@ -487,7 +487,7 @@ def _share(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}"
 
 
-def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+def table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
     for line in (head, ["---"] * len(head), *rows):
         yield f"| {' | '.join(line)} |"
 
