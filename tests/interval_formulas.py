@@ -1,4 +1,6 @@
-"""The written formulas of intervals, by NumPy and SciPy alone: what the rules are tested against."""
+"""The written formulas of intervals, by NumPy and SciPy: what the rules are tested against."""
+
+import itertools
 
 import numpy as np
 from scipy import special, stats
@@ -162,7 +164,7 @@ def divided_area(positives, negatives, max_fpr):
     fpr, tpr = (np.append(0, np.mean(x >= thresholds, 1)) for x in (negatives, positives))
     grid = np.unique(np.append(fpr[fpr <= max_fpr], max_fpr))
     total = 0.0
-    for u, v in zip(grid[:-1], grid[1:], strict=True):  # between them the curve is a line
+    for u, v in itertools.pairwise(grid):  # between them the curve is a line
         left, right = np.flatnonzero(fpr <= u + 1e-12)[-1], np.flatnonzero(fpr >= v - 1e-12)[0]
         line = np.interp([u, v], fpr[[left, right]], tpr[[left, right]])
         total += (v - u) * line.mean()
@@ -230,7 +232,7 @@ def logit_t_of_clusters(estimate, phi, labels, clusters, level):
 
 def raised_variances(estimates, phis, labels, bounds=(0.0, 1.0)):
     """V_c of the difference of two models, of negatives and of positives, from influence values."""
-    (a, b), u = estimates, [(x - bounds[0]) * (bounds[1] - x) for x in estimates]
+    u = [(x - bounds[0]) * (bounds[1] - x) for x in estimates]
     found = []
     for kind in (False, True):
         first, second = (phi[labels == kind] for phi in phis)

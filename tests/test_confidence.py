@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
@@ -179,10 +179,13 @@ def test_clusters(kind, level, data):
         found = jm.confidence_interval(
             metric, scores, labels, clusters=clusters, confidence_level=level
         )
-        assert found.method in ("logit", "wilson")
-        if found.method == "wilson":
-            continue
+        assert found.method == "logit"
         phi = np.asarray(jm.influence(metric, scores, labels), float)
+        if metric is jm.average_precision:
+            # Clusters of other sizes change the shares of the classes, and this depends on them.
+            slopes = jax.grad(lambda w: jm.average_precision(scores, labels, weights=w))
+            with jax.enable_x64(True):
+                phi = np.asarray(slopes(jnp.ones(200))) * np.where(labels, 60, 140)
         estimate = float(metric(scores, labels))
         expected, error = formulas.logit_t_of_clusters(estimate, phi, labels, clusters, level)
         close(limits(found), expected)
@@ -572,12 +575,11 @@ def test_specificity_is_the_sensitivity_of_the_other_class(data):
     assert found.method == "closed form"
     close(found.estimate, specificity(scores, labels))
     close(limits(found), limits(expected))
-    for method in ("logit", "wald"):
-        one, other = (
-            jm.confidence_interval(metric, s, y, method=method)
-            for metric, s, y in ((specificity, scores, labels), (mirrored, -scores, ~labels))
-        )
-        close(limits(one), limits(other))
+    one, other = (
+        jm.confidence_interval(metric, s, y, method="logit")
+        for metric, s, y in ((specificity, scores, labels), (mirrored, -scores, ~labels))
+    )
+    close(limits(one), limits(other))
     one, other = (
         jm.confidence_interval(metric, s, y, key=KEY, method="wilson")
         for metric, s, y in ((specificity, scores, labels), (mirrored, -scores, ~labels))

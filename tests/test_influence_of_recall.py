@@ -35,8 +35,8 @@ def test_by_hand(way):
     labels = np.arange(15) >= 10
     phi = np.asarray(way(partial(jm.influence, RECALL))(scores, labels))
     close(phi[labels], [0.4, 0.4, 0.4, -0.6, -0.6])  # 1 or 0, less 3 of 5; a tie is not above
-    # From 0.1 to 0.3, which is sqrt(0.2 0.8 / 10) from 0.2 or half of it, the recall rises from
-    # 2 of 5 to 3 of 5, but for the positive that ties with the third; M is two negatives.
+    # Half of the limit to either side, which is less than sqrt(0.2 0.8 / 10), the recall rises from
+    # 2 of 5 to 4 of 5, over two negatives.
     low, high = formulas.around_limit(LIMIT, 10)
     close([low, high], [0.1, 0.3])
     tpr = [formulas.height(positives, negatives, x) for x in (low, high)]
@@ -44,7 +44,7 @@ def test_by_hand(way):
     slope = np.sqrt(formulas.squared_slope(positives, negatives, LIMIT))
     close(phi[~labels], -slope * (np.arange(10) >= 8) + slope * 0.2)
     by_chord = (0.8 - 0.4) / 0.2
-    area, h = formulas.divided_area(positives, negatives, LIMIT), None
+    area = formulas.divided_area(positives, negatives, LIMIT)
     middle = formulas.middle(positives, negatives, LIMIT)
     centre = formulas.centre_of_window(area, (10, 5), LIMIT, middle)
     h = formulas.power(centre, LIMIT)
@@ -101,7 +101,9 @@ def test_where_is_deletion(way, rng):
         error = jm.standard_error(RECALL, scores[where], labels[where], **left)
         close(way(partial(jm.standard_error, RECALL))(spoiled, labels, where=where, **given), error)
         weights_of_none = given.get("weights", np.ones(60)) * where
-        close(way(partial(jm.standard_error, RECALL))(scores, labels, weights=weights_of_none), error)
+        close(
+            way(partial(jm.standard_error, RECALL))(scores, labels, weights=weights_of_none), error
+        )
 
 
 @each_way
@@ -165,7 +167,10 @@ def test_amounts(way, rng):
     a = amounts[labels]
     flagged = phi[labels] > 0
     close(phi[labels], len(a) * a / a.sum() * (flagged - recall))
-    parts = [len(phi[x]) / (len(phi[x]) - 1) * np.sum(phi[x] ** 2) / len(phi[x]) ** 2 for x in classes(labels)]
+    parts = [
+        len(phi[x]) / (len(phi[x]) - 1) * np.sum(phi[x] ** 2) / len(phi[x]) ** 2
+        for x in classes(labels)
+    ]
     close(error**2, sum(parts))
 
 
@@ -175,7 +180,9 @@ def test_specificity_is_the_recall_of_reversed_scores(way, dtype, rng):
     scores, labels, _ = sample(rng, 60)
     if dtype != "float32":
         info = np.iinfo(dtype)
-        scores = (np.clip(np.round(9 * scores), -60, 60) + (60 if info.min == 0 else 0)).astype(dtype)
+        scores = (np.clip(np.round(9 * scores), -60, 60) + (60 if info.min == 0 else 0)).astype(
+            dtype
+        )
         scores[4:6], scores[6:8] = info.min, info.max
     specificity = partial(jm.specificity_at_sensitivity, min_sensitivity=0.8)
     phi = way(partial(jm.influence, specificity))(scores, labels)
@@ -187,7 +194,11 @@ def test_specificity_is_the_recall_of_reversed_scores(way, dtype, rng):
     close(error, jm.standard_error(mirrored, -scores.astype(float), ~labels), rtol=1e-6)
     sensitivity = partial(jm.sensitivity_at_specificity, min_specificity=0.8)
     plain = partial(jm.recall_at_fpr, max_fpr=0.2 + 1e-9)
-    close(way(partial(jm.influence, sensitivity))(scores, labels), jm.influence(plain, scores, labels), rtol=1e-6)
+    close(
+        way(partial(jm.influence, sensitivity))(scores, labels),
+        jm.influence(plain, scores, labels),
+        rtol=1e-6,
+    )
 
 
 def test_limits_that_flag_all_or_nothing(rng):

@@ -182,7 +182,9 @@ def test_beta_cdf():
 
 def test_derivatives_of_the_beta_quantile():
     """In the probability 1 / density, and in the shapes differences of quantiles."""
-    p, a, b = map(np.ravel, np.meshgrid([0.005, 0.1, 0.8, 0.975], [0.5, 3.0, 60.0], [0.6, 9.0, 500.0]))
+    p, a, b = map(
+        np.ravel, np.meshgrid([0.005, 0.1, 0.8, 0.975], [0.5, 3.0, 60.0], [0.6, 9.0, 500.0])
+    )
     with double_precision():
         slopes = jax.jit(jax.vmap(jax.grad(beta.beta_quantile, (0, 1, 2))))(p, a, b)
 
@@ -210,7 +212,9 @@ def test_binomial_quantile():
     )
     for found in ways(distributions.binomial_quantile, p, n, share):
         np.testing.assert_array_equal(found, stats.binom.ppf(p, n, share))
-    for found in ways(distributions.binomial_quantile, np.array(0.9), np.array(41.5), np.array(0.1)):
+    for found in ways(
+        distributions.binomial_quantile, np.array(0.9), np.array(41.5), np.array(0.1)
+    ):
         assert stats.binom.ppf(0.9, 41, 0.1) <= found <= stats.binom.ppf(0.9, 42, 0.1)
 
 
@@ -320,8 +324,7 @@ def test_written_formula_of_recall(seed, n1, n0, max_fpr, level):
 def test_the_box_widens_where_the_slope_is_wrong():
     positives, negatives = sample_of_curve(1, 25, 200)
     slope, box = (
-        f(positives, negatives, 0.05, 0.95)
-        for f in (formulas.recall_of_slope, formulas.recall_box)
+        f(positives, negatives, 0.05, 0.95) for f in (formulas.recall_of_slope, formulas.recall_box)
     )
     assert box[1] > slope[1] + 0.02
 
