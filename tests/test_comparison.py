@@ -3,6 +3,7 @@
 import itertools
 from functools import partial
 
+import interval_formulas as formulas
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +14,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Items
 from jaxmetrics.inference import _comparison, _permutation
+from jaxmetrics.inference._influence.covariance import Covariance
 
 # With xdist's --dist loadgroup one worker compiles each program once.
 pytestmark = pytest.mark.xdist_group("comparison")
@@ -66,12 +68,86 @@ def test_pairs_are_those_of_delong(data, compared):
     close(compared.estimate, areas)
     close(compared.difference, difference)
     close(compared.standard_error, error)
-    z = stats.norm.ppf(0.975)
-    close(compared.low, difference - z * error)
-    close(compared.high, difference + z * error)
-    pairs = ~np.eye(4, dtype=bool)
-    pairs[0, 3] = pairs[3, 0] = False
-    close(compared.p_value[pairs], 2 * stats.norm.sf(np.abs(difference[pairs] / error[pairs])))
+
+
+def values_of_influence(scores, labels):
+    """Of the AUC, `[models, n]`: placement values less their means."""
+    positive = labels[:, None] > labels
+    found = []
+    for row in scores:
+        wins = (1 + np.sign(row[:, None] - row)) / 2
+        phi = np.where(
+            labels,
+            np.sum(wins * positive, axis=1) / (~labels).sum(),
+            np.sum(wins * positive, axis=0) / labels.sum(),
+        )
+        for kind in (False, True):
+            phi[labels == kind] -= phi[labels == kind].mean()
+        found.append(phi)
+    return np.array(found)
+
+
+def t_of_pairs(data, level=0.95):
+    """The raised error, the degrees of freedom and the quantile of t, `[models, models]`."""
+    labels = data[1]
+    phi, (areas, _) = values_of_influence(*data), delong(*data)
+    sizes = (~labels).sum(), labels.sum()
+    error, df, share = np.zeros((3, len(areas), len(areas)))
+    for i, j in itertools.product(range(len(areas)), repeat=2):
+        pair = [i, j]
+        if np.allclose(phi[i], phi[j]):
+            continue
+        parts = formulas.raised_variances(areas[pair], phi[pair], labels)
+        error[i, j], df[i, j] = np.sqrt(parts.sum()), formulas.welch(parts, sizes)
+        share[i, j] = parts[0] / parts.sum()
+    return error, df, stats.t.ppf((1 + level) / 2, np.where(df > 0, df, 1)), share
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_limits_are_those_of_welch(data, level):
+    """Of the error with one more observation of the largest variance in each class."""
+    found = jm.compare(jm.roc_auc, *data, confidence_level=level)
+    difference = np.subtract.outer(*[delong(*data)[0]] * 2)
+    error, df, t, _ = t_of_pairs(data, level)
+    assert (error >= np.asarray(found.standard_error) - 1e-6).all()
+    assert np.max(error / np.where(error > 0, found.standard_error, 1)) > 1.005
+    close(found.low, difference - t * error)
+    close(found.high, difference + t * error)
+    pairs = error > 0
+    p_value = 2 * stats.t.sf(np.abs(difference[pairs] / error[pairs]), df[pairs])
+    close(found.p_value[pairs], p_value)
+
+
+def test_simultaneous_limits_are_those_of_the_maxima(data, compared):
+    """Of normal differences with the covariance of the models, each over the root of a chi2 of its
+    classes over its degrees of freedom: one chi2 a draw and class for all comparisons."""
+    rng, labels, n = np.random.default_rng(8), data[1], 200_000
+    error, _, t, share = t_of_pairs(data)
+    covariance = delong(*data)[1]
+    models = rng.multivariate_normal(np.zeros(4), covariance, n, method="eigh")
+    k0, k1 = (~labels).sum() - 1, labels.sum() - 1
+    negatives, positives = (rng.chisquare(k, n)[:, None, None] / k for k in (k0, k1))
+    spread = np.where(error > 0, errors_of_differences(covariance), np.inf)
+    z = (models[:, :, None] - models[:, None, :]) / spread
+    z /= np.sqrt(share * negatives + (1 - share) * positives)
+    largest = np.max(np.abs(z), axis=(1, 2))
+    critical = np.quantile(largest, 0.95)
+    # Two quantiles of 200,000 and of 100,096 draws differ by their own errors.
+    density = np.mean(np.abs(largest - critical) < 0.05) / 0.1
+    tolerance = 4 * np.sqrt(0.95 * 0.05 * (1 / n + 1 / 100_096)) / density
+    assert tolerance < 0.06
+    pairs = error > 0
+    wide = np.asarray(compared.simultaneous_high - compared.difference, float)
+    found = wide[pairs] / error[pairs]
+    np.testing.assert_allclose(found, found[0], rtol=1e-4)
+    np.testing.assert_allclose(found[0], critical, atol=tolerance)
+    assert (found > t[pairs] + 0.1).all()
+    # The share of the draws that are at least as extreme.
+    difference = np.asarray(compared.difference, float)
+    for i, j in zip(*np.nonzero(pairs), strict=True):
+        p = np.mean(largest >= abs(difference[i, j]) / error[i, j])
+        limit = 4 * np.sqrt((p * (1 - p) + 1e-5) * (1 / n + 1 / 100_096))
+        assert abs(compared.simultaneous_p_value[i, j] - p) <= limit + 1e-5
 
 
 def test_row_minus_column(compared):
@@ -97,8 +173,10 @@ def test_all_at_once_is_more_careful(compared):
     assert (compared.simultaneous_high >= compared.high)[pairs].all()
     assert (compared.simultaneous_p_value >= compared.p_value - 1e-3).all()
     # Fewer than six comparisons, of which some are one, cost less than Bonferroni's.
-    wide = (compared.simultaneous_high - compared.difference)[0, 1]
-    assert wide < stats.norm.isf(0.025 / 6) * compared.standard_error[0, 1]
+    wide, single = (
+        (x - compared.difference)[0, 1] for x in (compared.simultaneous_high, compared.high)
+    )
+    assert wide < single * stats.norm.isf(0.025 / 6) / stats.norm.isf(0.025)
 
 
 def test_the_best_is_among_the_best(compared):
@@ -117,7 +195,11 @@ def test_chi2(data, compared):
     expected = d @ np.linalg.solve(contrast @ covariance @ contrast.T, d)
     close(compared.chi2, expected, rtol=1e-4)
     assert compared.chi2_df == 2
-    close(compared.chi2_p_value, stats.chi2.sf(expected, 2), rtol=1e-3)
+    # Hotelling's, with the fewest degrees of freedom of a pair.
+    error, df, *_ = t_of_pairs(data)
+    fewest = df[error > 0].min()
+    expected = stats.f.sf(expected * (fewest - 1) / (2 * fewest), 2, fewest - 1)
+    close(compared.chi2_p_value, expected, rtol=1e-3)
 
 
 def test_a_reference(data, compared):
@@ -126,8 +208,8 @@ def test_a_reference(data, compared):
     close(found.difference, compared.difference[:, 1])
     close(found.standard_error, compared.standard_error[:, 1])
     close(found.p_value, compared.p_value[:, 1])
-    z = stats.norm.ppf(0.95)
-    close(found.high, found.difference + z * found.standard_error)
+    error, _, t, _ = t_of_pairs(data, 0.9)
+    close(found.high, found.difference + (t * error)[:, 1])
     assert found.simultaneous_high.shape == found.simultaneous_p_value.shape == (4,)
     others = np.array([0, 2, 3])
     assert (found.simultaneous_low < found.low)[others].all()
@@ -143,8 +225,12 @@ def from_moments(data, monkeypatch):
     covariance = 0.3 * np.eye(4) + 0.7
 
     def compare(estimate, **options):
-        found = np.asarray(estimate, float), covariance
-        monkeypatch.setattr(_comparison, "estimate_and_covariance", lambda *_: found)
+        # Of so many items that t is normal.
+        sizes = (np.float64(1e12),) * 3
+        parts = np.stack([covariance, covariance * 0])
+        known = Covariance(covariance, parts, sizes, np.float64(0))
+        found = np.asarray(estimate, float), known
+        monkeypatch.setattr(_comparison, "covariance_of", lambda *_: found)
         return jm.compare(jm.roc_auc, *data, **options)
 
     return compare
@@ -201,23 +287,104 @@ def test_key_of_the_simulation(data, compared):
 # ---- other ways to a covariance
 
 
-def test_recall_by_paired_resamples(data):
-    found = jm.compare(RECALL, *data, key=KEY)
-    values = np.asarray(jm.bootstrap(RECALL, *data, key=KEY).replicates, float)
+QUANTILE = partial(jm.threshold_at_fpr, max_fpr=0.1)
+
+
+def test_a_threshold_by_paired_resamples(data):
+    """Of so many resamples that its error is known: t is normal."""
+    found = jm.compare(QUANTILE, *data, key=KEY)
+    values = np.asarray(jm.bootstrap(QUANTILE, *data, key=KEY).replicates, float)
     error = errors_of_differences(np.cov(values.T))
     close(found.standard_error, error, rtol=1e-4)
+    z = stats.norm.ppf(0.975)
+    close(found.high, found.difference + z * found.standard_error, rtol=1e-4)
     with pytest.raises(TypeError, match="key is missing"):
-        jm.compare(RECALL, *data)
+        jm.compare(QUANTILE, *data)
 
 
-def test_clusters(data, rng):
-    """Clusters of one item each are no clusters, but for n - 1 in place of each class's."""
-    found = jm.compare(jm.roc_auc, *data, clusters=rng.permutation(N))
-    again = jm.compare(jm.roc_auc, *data, clusters=[f"user {i}" for i in range(N)])
-    close(found.standard_error, again.standard_error)
-    np.testing.assert_allclose(
-        found.standard_error, jm.compare(jm.roc_auc, *data).standard_error, rtol=0.02
-    )
+def test_recall_by_its_influence(data):
+    """No key is needed, and the errors are near those of paired resamples."""
+    found = jm.compare(RECALL, *data)
+    with_key = jm.compare(RECALL, *data, key=KEY)
+    np.testing.assert_array_equal(found.low, with_key.low)
+    covariance = np.asarray(jm.covariance(RECALL, *data), float)
+    close(found.standard_error, errors_of_differences(covariance), rtol=1e-4)
+    labels, sizes = data[1], ((~data[1]).sum(), data[1].sum())
+    phi = np.asarray(jm.influence(RECALL, *data), float)
+    for i, j in ((0, 1), (1, 2)):
+        estimates = np.asarray(found.estimate, float)[[i, j]]
+        parts = formulas.raised_variances(estimates, phi[[i, j]], labels)
+        t = stats.t.ppf(0.975, formulas.welch(parts, sizes))
+        close(found.high[i, j] - found.difference[i, j], t * np.sqrt(parts.sum()), rtol=1e-4)
+    values = np.asarray(jm.bootstrap(RECALL, *data, key=KEY).replicates, float)
+    error = errors_of_differences(np.cov(values.T))[0, 1]
+    np.testing.assert_allclose(found.standard_error[0, 1], error, rtol=0.35)
+
+
+def test_clusters_of_one_item_each_are_no_clusters(data, rng):
+    alone = jm.compare(jm.roc_auc, *data)
+    for clusters in (rng.permutation(N), [f"user {i}" for i in range(N)]):
+        found = jm.compare(jm.roc_auc, *data, clusters=clusters)
+        for name in ("standard_error", "low", "high", "p_value"):
+            close(getattr(found, name), getattr(alone, name))
+
+
+@pytest.mark.parametrize("kind", ["one class", "some mixed", "mixed"])
+def test_limits_with_clusters(kind, data):
+    """With the sums of clusters as the observations of each class."""
+    labels = data[1]
+    rng = np.random.default_rng(6)
+    clusters = rng.integers(0, 12, N)
+    if kind == "one class":
+        clusters = np.where(labels, clusters % 7, 7 + clusters)
+    elif kind == "some mixed":
+        clusters = np.where(labels, clusters % 7, clusters)
+    found = jm.compare(jm.roc_auc, *data, clusters=clusters)
+    phi, areas = values_of_influence(*data), delong(*data)[0]
+    sums = np.array([formulas.sums_of_clusters(x, labels, clusters) for x in phi])
+    held = [np.unique(clusters[labels == c]) for c in (False, True)]
+    for i, j in ((0, 1), (0, 2), (2, 1)):
+        total, parts = np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2), []
+        for c in (0, 1):
+            k = len(held[c])
+            a, b = sums[i, c, held[c]], sums[j, c, held[c]]
+            u = areas[[i, j]] * (1 - areas[[i, j]])
+            r = max(a @ b / np.sqrt((a @ a) * (b @ b)), 0)
+            v = (a - b) @ (a - b)
+            most = u.sum() - 2 * r * np.sqrt(u.prod())
+            parts.append(v + max(most - k * v, 0) / k**2)
+            total += parts[-1] - v
+        df = formulas.degrees_of_clusters(*parts, total, labels, clusters)
+        error = np.sqrt(np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2))
+        close(found.standard_error[i, j], error)
+        close(found.high[i, j] - found.difference[i, j], stats.t.ppf(0.975, df) * np.sqrt(total))
+
+
+def test_a_class_in_one_cluster_has_no_error(data):
+    clusters = np.where(data[1], 0, 1 + np.arange(N) % 9)
+    found = jm.compare(jm.roc_auc, *data, clusters=clusters)
+    assert np.isnan(found.standard_error[0, 1])
+    assert np.isnan(found.low[0, 1])
+
+
+def test_size_with_six_clusters(monkeypatch):
+    """Two equal models: z rejects far more often than it says, and t does not."""
+    monkeypatch.setattr(_comparison, "N_DRAWS", _comparison.N_AT_A_TIME)  # maxima are not looked at
+    rng, n, n_clusters = np.random.default_rng(12), 120, 6
+    labels, clusters = np.arange(n) % 2 == 0, np.arange(n) // 20
+    compare = jax.jit(partial(jm.compare, jm.roc_auc, clusters=clusters, reference=0))
+    rejected = []
+    for _ in range(400):
+        common = rng.normal(size=n) + labels
+        of_cluster = rng.normal(size=(2, n_clusters))[:, clusters] * np.where(labels, 1, -1)
+        scores = common + 0.7 * of_cluster + 0.3 * rng.normal(size=(2, n))
+        found = compare(scores.astype("float32"), labels)
+        z = abs(float(found.difference[1] / found.standard_error[1]))
+        rejected.append((float(found.p_value[1]) < 0.05, z > stats.norm.ppf(0.975)))
+    by_t, by_z = np.mean(rejected, axis=0)
+    # 0.05 and three standard errors of 400 simulations.
+    assert by_t < 0.083
+    assert by_z > 0.083
 
 
 def test_a_model_that_is_undefined(data):

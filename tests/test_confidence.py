@@ -3,15 +3,16 @@
 import warnings
 from functools import partial
 
+import interval_formulas as formulas
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
-from jaxmetrics.inference._intervals import rules
+from jaxmetrics.inference._intervals import areas, rules
 
 # With xdist's --dist loadgroup one worker compiles each program once.
 pytestmark = [
@@ -24,6 +25,7 @@ Z = stats.norm.ppf(0.975)
 LIMIT = 0.2
 PARTIAL = partial(jm.partial_auc, max_fpr=LIMIT)
 RECALL = partial(jm.recall_at_fpr, max_fpr=[0.1, LIMIT])
+BY_WILSON = partial(jm.confidence_interval, RECALL, method="wilson", key=KEY)
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +61,6 @@ def by_rule(rule, *args):
         return np.stack(jax.jit(rule)(*args))
 
 
-def logit_t(estimate, variances, sizes, level=0.95):
-    parts = np.array(variances) / sizes
-    df = parts.sum() ** 2 / np.sum(parts**2 / (np.array(sizes) - 1))
-    margin = stats.t.ppf((1 + level) / 2, df) * np.sqrt(parts.sum())
-    return special.expit(
-        special.logit(estimate) + np.array([-1, 1]) * margin / (estimate * (1 - estimate))
-    )
-
-
 # ---- closed forms
 
 
@@ -78,7 +71,7 @@ def test_auto_of_the_auc(data):
     assert interval.confidence_level == 0.95
     estimate, variances, sizes = moments(parts)
     found = rules.Moments(estimate, tuple(variances), tuple(sizes))
-    close(limits(interval), by_rule(rules.auc, found, 0.95))
+    close(limits(interval), by_rule(areas.auc, found, 0.95))
     close(interval.standard_error, np.sqrt(np.sum(np.array(variances) / sizes)))
     close(interval.estimate, estimate)
 
@@ -93,7 +86,7 @@ def test_auto_of_a_partial_area(data):
     found = rules.Moments(float(interval.estimate), tuple(variances), tuple(sizes))
     thresholds = np.unique(scores)[::-1][:, None]
     fpr, tpr = (np.mean(scores[labels == c] >= thresholds, axis=1) for c in (False, True))
-    expected = by_rule(rules.partial_auc, found, 0.9, LIMIT, np.interp(LIMIT, fpr, tpr))
+    expected = by_rule(areas.partial_auc, found, 0.9, LIMIT, np.interp(LIMIT, fpr, tpr))
     assert interval.method == "closed form"
     close(limits(interval), expected)
 
@@ -102,7 +95,7 @@ def test_logit(data):
     estimate, variances, sizes = moments(placements(*data))
     for level in (0.8, 0.95):
         interval = jm.confidence_interval(jm.roc_auc, *data, method="logit", confidence_level=level)
-        close(limits(interval), logit_t(estimate, variances, sizes, level))
+        close(limits(interval), formulas.logit_t(estimate, variances, sizes, level))
     assert interval.method == "logit"
 
 
@@ -113,17 +106,114 @@ def test_wald(data):
     close(limits(interval), [estimate - margin, estimate + margin])
 
 
-def test_clusters(data, rng):
-    """As if the K clusters were draws of one class: t has K - 1 degrees of freedom."""
-    clusters = rng.integers(0, 40, 200)
-    interval = jm.confidence_interval(jm.roc_auc, *data, clusters=clusters)
-    assert interval.method == "logit"
-    estimate = float(jm.roc_auc(*data))
-    error = jm.standard_error(jm.roc_auc, *data, clusters=clusters)
-    close(interval.standard_error, error)
-    margin = stats.t.ppf(0.975, 39) * float(error) / (estimate * (1 - estimate))
-    expected = special.expit(special.logit(estimate) + np.array([-margin, margin]))
-    close(limits(interval), expected)
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_auto_of_average_precision(level, data):
+    """Logit limits, moved for the positive that counts itself and for few successes."""
+    scores, labels = data
+    for kept in (labels >= 0, ~labels | (np.cumsum(labels) <= 12)):  # many, and few successes
+        items = scores[kept], labels[kept]
+        interval = jm.confidence_interval(jm.average_precision, *items, confidence_level=level)
+        phi = np.asarray(jm.influence(jm.average_precision, *items), float)
+        _, variances, sizes = moments((phi[~items[1]], phi[items[1]]))
+        positives, negatives = (items[0][items[1] == c] for c in (True, False))
+        caught = (positives >= positives[:, None]).sum(1)
+        estimate = np.mean(caught / (caught + (negatives >= positives[:, None]).sum(1)))
+        without = formulas.precision_without_itself(positives, negatives)
+        expected = formulas.average_precision(estimate, variances, sizes, level, without)
+        assert interval.method == "closed form"
+        close(interval.estimate, estimate)
+        close(limits(interval), expected)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_auto_of_recall(level, data):
+    """Of several limits at once, without a key: the hull of a slope's limits and of a box."""
+    scores, labels = data
+    positives, negatives = (scores[labels == c].astype(float) for c in (True, False))
+    interval = jm.confidence_interval(RECALL, scores, labels, confidence_level=level)
+    assert interval.method == "closed form"
+    expected = [formulas.recall(positives, negatives, t, level) for t in (0.1, LIMIT)]
+    close(limits(interval), np.transpose(expected))
+    close(interval.estimate, RECALL(scores, labels))
+    for i, t in enumerate((0.1, LIMIT)):
+        alone = partial(jm.recall_at_fpr, max_fpr=t)
+        close(interval.standard_error[i], jm.standard_error(alone, scores, labels))
+        one = jm.confidence_interval(alone, scores, labels, confidence_level=level)
+        close(limits(one), limits(interval)[:, i])
+
+
+def test_recall_by_amounts(data, rng):
+    """Equal amounts are none, and unequal ones count as their effective size."""
+    scores, labels = data
+    metric = partial(jm.recall_at_fpr, max_fpr=LIMIT)
+    alone = jm.confidence_interval(metric, scores, labels)
+    equal = jm.confidence_interval(metric, scores, labels, amounts=np.full(200, 7.0))
+    close(limits(equal), limits(alone))
+    doubled = np.where(np.cumsum(labels) <= 12, 100.0, 1e-9)  # as if 12 positives were there
+    few = jm.confidence_interval(metric, scores, labels, amounts=doubled)
+    kept = ~labels | (np.cumsum(labels) <= 12)
+    expected = jm.confidence_interval(metric, scores[kept], labels[kept])
+    close(limits(few), limits(expected), rtol=1e-4)
+    assert np.diff(limits(few), axis=0) > 1.5 * np.diff(limits(alone), axis=0)
+
+
+def clusters_of(kind, labels):
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, 14, len(labels))
+    if kind == "one class":
+        return np.where(labels, ids % 6, 6 + ids)
+    if kind == "some mixed":
+        return np.where(labels, ids % 6, ids)
+    return ids
+
+
+@pytest.mark.parametrize("kind", ["one class", "some mixed", "mixed"])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_clusters(kind, level, data):
+    """The variance of the class sums of clusters, with degrees of freedom between Welch's and
+    K - 1."""
+    scores, labels = data
+    clusters = clusters_of(kind, labels)
+    of_recall = partial(jm.recall_at_fpr, max_fpr=LIMIT)
+    for metric in (jm.roc_auc, jm.average_precision, of_recall):
+        found = jm.confidence_interval(
+            metric, scores, labels, clusters=clusters, confidence_level=level
+        )
+        assert found.method == "logit"
+        phi = np.asarray(jax.jit(partial(jm.influence, metric))(scores, labels), float)
+        if metric is jm.average_precision:
+            # Clusters of other sizes change the shares of the classes, and this depends on them.
+            slopes = jax.grad(lambda w: jm.average_precision(scores, labels, weights=w))
+            with jax.enable_x64(True):
+                phi = np.asarray(slopes(jnp.ones(200))) * np.where(labels, 60, 140)
+        estimate = float(metric(scores, labels))
+        expected, error = formulas.logit_t_of_clusters(estimate, phi, labels, clusters, level)
+        close(limits(found), expected)
+        close(found.standard_error, error)
+
+
+def test_mixed_clusters_are_draws_of_one_class(data):
+    """All with both classes: t has K - 1 degrees of freedom, and the variance is that of sums."""
+    scores, labels = data
+    clusters = clusters_of("mixed", labels)
+    assert all(len(set(labels[clusters == k])) == 2 for k in range(14))
+    phi = np.asarray(jm.influence(jm.roc_auc, scores, labels), float)
+    sums = np.bincount(clusters, phi / np.where(labels, labels.sum(), (~labels).sum()))
+    error, estimate = np.sqrt(14 / 13 * np.sum(sums**2)), float(jm.roc_auc(scores, labels))
+    found = jm.confidence_interval(jm.roc_auc, scores, labels, clusters=clusters)
+    close(found.standard_error, error)
+    close(limits(found), formulas.on_logit(estimate, error**2, 13, 0.95))
+
+
+@pytest.mark.filterwarnings("ignore:.*cluster")
+def test_a_class_in_one_cluster_has_no_interval(data):
+    scores, labels = data
+    for positives in (labels, ~labels):
+        clusters = np.where(positives, 0, 1 + np.arange(200) % 9)
+        found = jm.confidence_interval(jm.roc_auc, scores, labels, clusters=clusters)
+        assert np.isnan(limits(found)).all()
+        assert np.isnan(found.standard_error)
+        close(found.estimate, jm.roc_auc(scores, labels))
 
 
 def test_scales_of_a_partial_area(data):
@@ -183,7 +273,7 @@ def test_batch_and_masks(data, rng):
     for i in range(2):
         estimate, variances, sizes = moments(placements(models[i][where], labels[where]))
         alone = rules.Moments(estimate, tuple(variances), tuple(sizes))
-        close(limits(found)[:, i], by_rule(rules.auc, alone, 0.95))
+        close(limits(found)[:, i], by_rule(areas.auc, alone, 0.95))
 
 
 def test_closed_forms_in_jit(data):
@@ -282,7 +372,7 @@ def test_bca_where_all_replicates_are_on_one_side():
 
 def test_wilson(data):
     """Of as many draws as give the bootstrap's error, p (1 - p) / V, and no more than positives."""
-    interval = jm.confidence_interval(RECALL, *data, key=KEY)
+    interval = BY_WILSON(*data)
     assert interval.method == "wilson"
     result = jm.bootstrap(RECALL, *data, key=KEY)
     close(interval.standard_error, result.standard_error)
@@ -295,13 +385,17 @@ def test_wilson(data):
 
 
 def test_methods_of_other_metrics(data):
-    assert jm.confidence_interval(jm.average_precision, *data).method == "logit"
+    with pytest.raises(TypeError, match="key is missing"):
+        jm.confidence_interval(RECALL, *data, method="wilson")
     with pytest.raises(ValueError, match="method='wilson' is for recall_at_fpr"):
         jm.confidence_interval(jm.roc_auc, *data, method="wilson", key=KEY)
+    threshold = partial(jm.threshold_at_fpr, max_fpr=0.1)
     with pytest.raises(TypeError, match="method='bca' needs influence values"):
-        jm.confidence_interval(RECALL, *data, method="bca", key=KEY)
+        jm.confidence_interval(threshold, *data, method="bca", key=KEY)
     with pytest.raises(TypeError, match="is not known to be smooth"):
-        jm.confidence_interval(RECALL, *data, method="logit")
+        jm.confidence_interval(threshold, *data, method="logit")
+    with pytest.raises(ValueError, match="method='closed form' is for roc_auc"):
+        jm.confidence_interval(threshold, *data, method="closed form")
 
 
 # ---- the ends
@@ -385,9 +479,10 @@ def test_errors(options, error, message, data):
 
 
 def test_a_metric_without_gradient_needs_a_key(data):
+    threshold = partial(jm.threshold_at_fpr, max_fpr=0.1)
     for method in ("auto", "wald", "percentile"):
         with pytest.raises(TypeError, match="key is missing"):
-            jm.confidence_interval(RECALL, *data, method=method)
+            jm.confidence_interval(threshold, *data, method=method)
     with pytest.raises(ValueError, match="method must be one of 'percentile'"):
         jm.BootstrapResult(0.0, jnp.zeros(3), 0.0, 0).interval(method="logit")
 
@@ -400,13 +495,14 @@ def test_items_of_weight_zero_are_not_observations(data):
     scores, labels = data
     kept = ~labels | (np.cumsum(labels) <= 12)
     scores = np.where(labels, scores + 9, scores).astype("float32")  # all are found
-    alone = jm.confidence_interval(RECALL, scores[kept], labels[kept], key=KEY)
-    assert alone.low[0] < 0.8
-    for how in ("weights", "amounts"):
-        found = jm.confidence_interval(RECALL, scores, labels, key=KEY, **{how: kept * 3.0})
-        close(limits(found), limits(alone))
+    for find in (BY_WILSON, partial(jm.confidence_interval, RECALL)):
+        alone = find(scores[kept], labels[kept])
+        assert alone.low[0] < 0.8
+        for how in ("weights", "amounts"):
+            close(limits(find(scores, labels, **{how: kept * 3.0})), limits(alone))
+        close(limits(find(scores, labels, where=kept)), limits(alone))
     with pytest.warns(UserWarning, match="only 12 positives"):
-        jm.confidence_interval(RECALL, scores, labels, key=KEY, weights=kept * 0.1)
+        BY_WILSON(scores, labels, weights=kept * 0.1)
 
 
 def test_unequal_weights_count_as_their_effective_size(data):
@@ -416,7 +512,7 @@ def test_unequal_weights_count_as_their_effective_size(data):
     of_positives = weights[labels]
     n = of_positives.sum() ** 2 / np.sum(of_positives**2)
     for unit in (1.0, 1e-200):
-        found = jm.confidence_interval(RECALL, scores, labels, key=KEY, weights=weights * unit)
+        found = BY_WILSON(scores, labels, weights=weights * unit)
         close(found.low, [n / (n + Z**2)] * 2)
     with pytest.warns(UserWarning, match=r"only 41\.5 positives by the effective size \(sum w\)"):
         jm.confidence_interval(jm.roc_auc, *data, method="logit", weights=weights)
@@ -476,12 +572,41 @@ def test_specificity_is_the_sensitivity_of_the_other_class(data):
     mirrored = partial(jm.sensitivity_at_specificity, min_specificity=0.8)
     found = jm.confidence_interval(specificity, scores, labels, key=KEY)
     expected = jm.confidence_interval(mirrored, -scores, ~labels, key=KEY)
-    assert found.method == "wilson"
-    close(found.estimate, expected.estimate)
-    close(limits(found), limits(expected), rtol=0.03)
+    assert found.method == "closed form"
+    close(found.estimate, specificity(scores, labels))
+    close(limits(found), limits(expected))
+    one, other = (
+        jm.confidence_interval(metric, s, y, method="logit")
+        for metric, s, y in ((specificity, scores, labels), (mirrored, -scores, ~labels))
+    )
+    close(limits(one), limits(other))
+    one, other = (
+        jm.confidence_interval(metric, s, y, key=KEY, method="wilson")
+        for metric, s, y in ((specificity, scores, labels), (mirrored, -scores, ~labels))
+    )
+    close(limits(one), limits(other), rtol=0.03)
     perfect = np.where(labels, 9.0, scores)
-    found = jm.confidence_interval(specificity, perfect, labels, key=KEY)
+    found = jm.confidence_interval(specificity, perfect, labels, key=KEY, method="wilson")
     close(limits(found), [140 / (140 + Z**2), 1])  # as many as there are negatives
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int8", "bool"])
+def test_specificity_of_integer_scores(dtype, data):
+    """Integers are reversed without an overflow, the lowest and the highest too."""
+    scores, labels = data
+    if dtype == "bool":
+        whole = scores > 0.5
+    else:
+        info = np.iinfo(dtype)
+        middle = info.max // 2 + info.min // 2
+        whole = (middle + np.clip(np.round(10 * scores), -60, 60).astype(int)).astype(dtype)
+        whole[:3], whole[3:6] = info.min, info.max
+    specificity = partial(jm.specificity_at_sensitivity, min_sensitivity=0.8)
+    found = jm.confidence_interval(specificity, whole, labels)
+    expected = jm.confidence_interval(specificity, whole.astype("float64"), labels)
+    close(found.estimate, specificity(whole, labels))
+    close(found.estimate, expected.estimate)
+    close(limits(found), limits(expected))
 
 
 def test_one_interval_from_a_stream_too(data):
@@ -496,7 +621,6 @@ def test_one_interval_from_a_stream_too(data):
         (specificity,) * 2,
     ):
         found = find(metric)
-        assert found.method == "wilson"
         close(limits(found), limits(find(other)))
         exact = jm.confidence_interval(metric, scores, labels, key=KEY)
         assert found.low <= exact.low + 0.02

@@ -223,19 +223,27 @@ def test_covariance_is_that_of_delong(rng):
 
 
 def test_clusters(rng):
-    """K / (K - 1) times the squares of sums over clusters, of which the mean is 0 in all."""
+    """By class the sums over the clusters that hold it, centred, times sqrt(K_c / (K_c - 1))."""
     scores, labels, weights = sample(rng, 60, batch=(2,))
     labels, weights, where = labels[0], weights[0].astype(float), rng.random(60) < 0.8
     clusters = rng.integers(0, 12, 60)
     where[clusters == 3] = False  # a cluster that is left out does not count
+    where[(clusters == 5) & labels] = False  # one without positives
+    assert (where & (clusters == 5)).any()
     options = {"weights": weights, "where": where}
     got = np.asarray(jm.covariance(jm.roc_auc, scores, labels, clusters=clusters, **options))
     w, sums = np.where(where, weights, 0), []
     for row in scores:
         deviation = placements(row, labels, w) - jm.roc_auc(row, labels, weights=w)
         totals = np.where(labels, w[labels].sum(), w[~labels].sum())
-        sums.append(np.bincount(clusters, w / totals * deviation, 12))
-    expected = 11 / 10 * np.array(sums) @ np.array(sums).T
+        of_both = np.zeros(12)
+        for members in classes(labels):
+            held = np.unique(clusters[members][where[members]])
+            k = len(held)
+            of_class = np.bincount(clusters[members], (w / totals * deviation)[members], 12)[held]
+            of_both[held] += np.sqrt(k / (k - 1)) * (of_class - of_class.mean())
+        sums.append(of_both)
+    expected = np.array(sums) @ np.array(sums).T
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 
     names = np.array([f"user {i}" for i in 7 * clusters])
@@ -245,13 +253,25 @@ def test_clusters(rng):
     np.testing.assert_allclose(np.asarray(error) ** 2, np.diagonal(got), rtol=1e-10)
 
 
+def test_mixed_clusters_are_those_of_obuchowski(rng):
+    """All with both classes: K / (K - 1) times the squares of the sums of influence."""
+    scores, labels, _ = sample(rng, 60)
+    clusters = np.arange(60) % 5
+    assert all(len(set(labels[clusters == k])) == 2 for k in range(5))
+    phi = np.asarray(jm.influence(jm.roc_auc, scores, labels))
+    sums = np.bincount(clusters, phi / np.where(labels, labels.sum(), (~labels).sum()))
+    got = jm.standard_error(jm.roc_auc, scores, labels, clusters=clusters)
+    np.testing.assert_allclose(got**2, 5 / 4 * np.sum(sums**2), rtol=1e-10)
+
+
 def test_clusters_of_one_item_each(rng):
+    """They are no clusters."""
     scores, labels, _ = sample(rng, 60)
     got = jm.standard_error(jm.roc_auc, scores, labels, clusters=rng.permutation(60))
-    phi = np.asarray(jm.influence(jm.roc_auc, scores, labels))
-    share = phi / np.where(labels, labels.sum(), (~labels).sum())
-    np.testing.assert_allclose(got**2, 60 / 59 * np.sum(share**2), rtol=1e-10)
-    assert np.isnan(jm.standard_error(jm.roc_auc, scores, labels, clusters=np.zeros(60)))
+    np.testing.assert_allclose(got, jm.standard_error(jm.roc_auc, scores, labels), rtol=1e-10)
+    # One cluster, or one with a whole class, has no variance.
+    for clusters in (np.zeros(60), np.where(labels, 0, np.arange(60))):
+        assert np.isnan(jm.standard_error(jm.roc_auc, scores, labels, clusters=clusters))
 
 
 def test_public_functions_in_jit(rng):
@@ -298,14 +318,16 @@ def test_one_item_of_a_class(rng):
 
 def test_errors_name_the_way_out(rng):
     scores, labels, _ = sample(rng, 60)
-    recall = partial(jm.recall_at_fpr, max_fpr=0.1)
-    with pytest.raises(TypeError, match=r"recall_at_fpr is not known to be smooth.*with key="):
-        jm.influence(recall, scores, labels)
+    threshold = partial(jm.threshold_at_fpr, max_fpr=0.1)
+    with pytest.raises(TypeError, match=r"threshold_at_fpr is not known to be smooth.*with key="):
+        jm.influence(threshold, scores, labels)
     with pytest.raises(TypeError, match=r"resampling needs one: write key=jax.random.key\(0\)"):
-        jm.standard_error(recall, scores, labels)
+        jm.standard_error(threshold, scores, labels)
     for function in (jm.influence, jm.standard_error):
         with pytest.raises(ValueError, match="take one limit at a time, or write bootstrap"):
             function(partial(jm.partial_auc, max_fpr=[0.1, 0.3]), scores, labels)
+    with pytest.raises(ValueError, match="take one limit at a time, or write bootstrap"):
+        jm.influence(partial(jm.recall_at_fpr, max_fpr=[0.1, 0.3]), scores, labels)
     with pytest.raises(ValueError, match=r"write standard_error\(\.\.\.\) \*\* 2 for one model"):
         jm.covariance(jm.roc_auc, scores, labels)
     with pytest.raises(ValueError, match=r"clusters must be \[n\]"):

@@ -26,6 +26,7 @@ COLUMNS = jnp.sin(jnp.arange(3 * N) ** 2.0).reshape(N, 3) + (CLASSES[:, None] ==
 WEIGHTS = jnp.ones(N)
 FEW = {"key": jax.random.key(0), "n_resamples": 20}
 RECALL = partial(jm.recall_at_fpr, max_fpr=0.2)
+WILSON = partial(jm.confidence_interval, RECALL, SCORES, LABELS, method="wilson", **FEW)
 BINS = streaming.uniform_bins(16, low=-3.0, high=3.0)
 
 
@@ -50,7 +51,16 @@ FUNCTIONS = {
     "sklearn": partial(sklearn.roc_auc_score, LABELS, SCORES),
     "covariance": partial(jm.covariance, jm.roc_auc, MODELS, LABELS),
     "closed form": partial(jm.confidence_interval, jm.roc_auc, SCORES, LABELS),
-    "wilson": partial(jm.confidence_interval, RECALL, SCORES, LABELS, **FEW),
+    "closed form of precision": partial(
+        jm.confidence_interval, jm.average_precision, SCORES, LABELS
+    ),
+    "closed form of recall": partial(jm.confidence_interval, RECALL, SCORES, LABELS),
+    "influence of recall": partial(jm.influence, RECALL, SCORES, LABELS),
+    "covariance of recall": partial(jm.covariance, RECALL, MODELS, LABELS),
+    "clusters": partial(
+        jm.confidence_interval, jm.roc_auc, SCORES, LABELS, clusters=np.arange(N) // 4
+    ),
+    "wilson": WILSON,
     "bootstrap": partial(jm.bootstrap, jm.roc_auc, SCORES, LABELS, **FEW, stratify=False),
     "bootstrap_mean": partial(jm.bootstrap_mean, SCORES, **FEW),
     "roc_band": partial(jm.roc_band, SCORES, LABELS, **FEW),
@@ -118,7 +128,7 @@ def test_an_undefined_value_is_nan_under_debug_nans():
 
 def test_resamples_have_no_derivative():
     def low(weights):
-        return jm.confidence_interval(RECALL, SCORES, LABELS, weights=weights, **FEW).low
+        return WILSON(weights=weights).low
 
     for function in (low, jax.jit(low)):
         with pytest.raises(TypeError, match=r"no derivative: write jax\.lax\.stop_gradient"):

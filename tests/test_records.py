@@ -93,6 +93,13 @@ def test_standard_error_of_amounts(data):
     amounts = np.arange(200.0)
     metric = functools.partial(jm.recall_at_fpr, max_fpr=0.1)
     options = {"amounts": amounts, "key": KEY, "n_resamples": FEW}
+    # By influence values: a key that is given changes nothing.
+    error = jm.standard_error(metric, scores, labels, amounts=amounts)
+    np.testing.assert_array_equal(jm.standard_error(metric, scores, labels, **options), error)
+    resampled = jm.bootstrap(metric, scores, labels, **options).standard_error
+    np.testing.assert_allclose(error, resampled, rtol=0.4)
+    metric = functools.partial(jm.threshold_at_fpr, max_fpr=0.1)
+    options = {"key": KEY, "n_resamples": FEW}
     expected = jm.bootstrap(metric, scores, labels, **options).standard_error
     np.testing.assert_array_equal(jm.standard_error(metric, scores, labels, **options), expected)
     with pytest.raises(TypeError, match="amounts are for metrics that take them"):
@@ -228,7 +235,10 @@ def test_the_method_of_an_interval_is_accepted_back(metric, data):
 
 
 def test_a_closed_form_that_there_is_not(data):
-    for metric in (jm.average_precision, functools.partial(jm.partial_auc, min_tpr=0.3)):
+    for metric in (
+        functools.partial(jm.threshold_at_fpr, max_fpr=0.1),
+        functools.partial(jm.partial_auc, min_tpr=0.3),
+    ):
         with pytest.raises(ValueError, match="method='closed form' is for roc_auc"):
             jm.confidence_interval(metric, *data, method="closed form")
     clusters = np.arange(200) // 2

@@ -1,0 +1,244 @@
+"""The written formulas of intervals, by NumPy and SciPy: what the rules are tested against."""
+
+import itertools
+
+import numpy as np
+from scipy import special, stats
+
+
+def welch(parts, sizes):
+    """The degrees of freedom of a sum of variances of two classes, at least 1."""
+    parts, sizes = np.asarray(parts, float), np.asarray(sizes, float)
+    return max(parts.sum() ** 2 / np.sum(parts**2 / (sizes - 1)), 1.0)
+
+
+def on_logit(centre, variance, df, level):
+    margin = stats.t.ppf((1 + level) / 2, df) * np.sqrt(variance) / (centre * (1 - centre))
+    return special.expit(special.logit(centre) + np.array([-margin, margin]))
+
+
+def logit_t(estimate, variances, sizes, level=0.95):
+    parts = np.array(variances) / sizes
+    return on_logit(estimate, parts.sum(), welch(parts, sizes), level)
+
+
+def jeffreys(successes, n, level):
+    alpha = 1 - level
+    return stats.beta.ppf([alpha / 2, 1 - alpha / 2], successes + 0.5, n - successes + 0.5)
+
+
+def wilson(estimate, n, level):
+    z = stats.norm.ppf((1 + level) / 2)
+    middle = (estimate + z**2 / (2 * n)) / (1 + z**2 / n)
+    margin = z / (1 + z**2 / n) * np.sqrt(estimate * (1 - estimate) / n + z**2 / (4 * n**2))
+    return np.array([middle - margin, middle + margin])
+
+
+def of_few_failures(limits, share, n, fewest, level):
+    """The limits, and with a weight those of Jeffreys where these are further away."""
+    low, high = limits
+    least, most = jeffreys(n * share, n, level)
+    of_failures, of_successes = (
+        np.clip((1.5 * fewest - count) / (0.5 * fewest), 0, 1)
+        for count in (n * (1 - share), n * share)
+    )
+    low = (1 - of_failures) * low + of_failures * min(low, least)
+    high = (1 - of_successes) * high + of_successes * max(high, most)
+    return np.array([low, high])
+
+
+def shape_of_beta(mean, rho):
+    """The skewness and the kurtosis of the Beta with the variance rho mean (1 - mean)."""
+    skewness, excess = stats.beta(mean * (1 / rho - 1), (1 - mean) * (1 / rho - 1)).stats("sk")
+    return float(skewness), float(excess) + 3
+
+
+def auc(estimate, variances, sizes, level):
+    """For an estimate between 0 and 1 and two items of each class or more."""
+    a, u = estimate, estimate * (1 - estimate)
+    variance = spread = third = 0.0
+    for s2, n in zip(variances, sizes, strict=True):
+        rho = min(s2 / u, 1)
+        rho += (1 - rho) / (8 * n)
+        skewness, kurtosis = shape_of_beta(a, rho)
+        part = rho * u / n
+        variance += part
+        third += skewness * part**1.5 / np.sqrt(n)
+        spread += part**2 * (kurtosis - 1 - skewness**2 / 2) / 2 / (n - 1)
+    t = stats.t.ppf((1 + level) / 2, max(variance**2 / spread, 4))
+    skewness, scale = third / variance**1.5, np.sqrt(variance) / u
+    bend = skewness / 3 + scale * (2 * a - 1) / 2
+
+    def transformed(x):
+        y = x - skewness / 6
+        bent = abs(bend * y)
+        return y * (1 + bent) if bend * y < 0 else y / (1 + bent)
+
+    low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in (t, -t))
+    n0, n1 = sizes
+    least, most = wilson(a, n0 * n1 / (n0 + n1), level)
+    found = of_few_failures((max(low, least), min(high, most)), a, min(sizes), 1 / 4, level)
+    return np.array([min(found[0], a), max(found[1], a)])
+
+
+def power(area, max_fpr):
+    return min((0.55 + 0.65 * np.sqrt(max_fpr)) * (1 - area), 1)
+
+
+def centre_of_window(area, sizes, max_fpr, height):
+    m, h = sizes[0] * max_fpr, power(area, max_fpr)
+    observed = height * np.clip(height / area - 1, 0, 1)
+    end = (m * observed + 2 * area * (1 + h) * h) / (m + 2)
+    return area - min(end * (1 - max_fpr) / (2 * m), area / 2)
+
+
+def partial_auc(estimate, variances, sizes, level, max_fpr, height):
+    """As `auc`, of the divided area."""
+    n0, n1 = sizes
+    m, u = n0 * max_fpr, estimate * (1 - estimate)
+    centre = centre_of_window(estimate, sizes, max_fpr, height)
+    rho = min(variances[1] / u, 1)
+    rho += (1 / 3 + 2 / 3 * estimate) / n1 * (1 - rho)
+    skewness, kurtosis = shape_of_beta(centre, rho)
+    of_positives = rho * centre * (1 - centre) / n1
+    h = power(centre, max_fpr)
+    prior = (centre * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
+    of_negatives = (m * variances[0] + 2 * prior) / (m + 2) / n0
+    variance = of_negatives + of_positives
+    spread = of_positives**2 * (kurtosis - 1 - skewness**2) / 2 / (n1 - 1)
+    spread += of_negatives**2 / (m + 4)
+    low, high = on_logit(centre, variance, max(variance**2 / spread, 4), level)
+    least, most = wilson(centre, n1 * m / (n1 + m), level)
+    found = of_few_failures((max(low, least), min(high, most)), estimate, n1, 1, level)
+    return np.array([min(found[0], estimate), max(found[1], estimate)])
+
+
+def average_precision(estimate, variances, sizes, level, without_itself):
+    low, high = logit_t(estimate, variances, sizes, level)
+    logit = special.logit
+    moved = special.expit(logit(without_itself) - (logit(estimate) - logit(low)))
+    n1 = sizes[1]
+    k = n1 * estimate
+    weight = np.clip((6 - k) / 2, 0, 1)
+    upper = max(high, jeffreys(k, n1, level)[1])
+    return np.array([min(low, moved), (1 - weight) * high + weight * upper])
+
+
+def precision_without_itself(positives, negatives):
+    caught = (positives >= positives[:, None]).sum(1) - 0.5
+    return np.mean(caught / (caught + (negatives >= positives[:, None]).sum(1)))
+
+
+def height(positives, negatives, fpr):
+    """The largest TPR at an FPR of at most `fpr`."""
+    thresholds = [np.inf, *np.concatenate([positives, negatives])]
+    within = [x for x in thresholds if np.mean(negatives >= x) <= fpr + 1e-12]
+    return max(np.mean(positives >= x) for x in within)
+
+
+def around_limit(max_fpr, n0):
+    d = min(max_fpr / 2, np.sqrt(max_fpr * (1 - max_fpr) / n0))
+    return max_fpr - d, min(max_fpr + d, 1)
+
+
+def squared_slope(positives, negatives, max_fpr):
+    """S of the ROC curve at the limit; the window must not be perfect, nor empty."""
+    n0, n1 = len(negatives), len(positives)
+    low, high = around_limit(max_fpr, n0)
+    m = n0 * (high - low)
+    slope = (height(positives, negatives, high) - height(positives, negatives, low)) / (high - low)
+    area = divided_area(positives, negatives, max_fpr)
+    centre = centre_of_window(area, (n0, n1), max_fpr, middle(positives, negatives, max_fpr))
+    h = power(centre, max_fpr)
+    return (m * slope**2 + 2 * (centre * (1 + h) * h / max_fpr) ** 2) / (m + 2)
+
+
+def middle(positives, negatives, max_fpr):
+    at, before = (height(positives, negatives, max_fpr - x) for x in (0, 1e-6))
+    return (at + before) / 2
+
+
+def divided_area(positives, negatives, max_fpr):
+    """The partial area by the trapezoids between thresholds, divided by `max_fpr`."""
+    thresholds = np.unique(np.concatenate([positives, negatives]))[::-1][:, None]
+    fpr, tpr = (np.append(0, np.mean(x >= thresholds, 1)) for x in (negatives, positives))
+    grid = np.unique(np.append(fpr[fpr <= max_fpr], max_fpr))
+    total = 0.0
+    for u, v in itertools.pairwise(grid):  # between them the curve is a line
+        left, right = np.flatnonzero(fpr <= u + 1e-12)[-1], np.flatnonzero(fpr >= v - 1e-12)[0]
+        line = np.interp([u, v], fpr[[left, right]], tpr[[left, right]])
+        total += (v - u) * line.mean()
+    return total / max_fpr
+
+
+def recall_of_slope(positives, negatives, max_fpr, level):
+    n0, n1, share = len(negatives), len(positives), middle(positives, negatives, max_fpr)
+    p = (n1 * share + 0.5) / (n1 + 1)
+    of_threshold = squared_slope(positives, negatives, max_fpr) * max_fpr * (1 - max_fpr) / n0
+    n = min(p * (1 - p) / (p * (1 - p) / n1 + of_threshold), n1)
+    low, high = wilson(share, n, level)
+    at = height(positives, negatives, max_fpr)
+    return np.array([min(low, at), max(high, at)])
+
+
+def recall_box(positives, negatives, max_fpr, level):
+    n0, n1 = len(negatives), len(positives)
+    q, order = min(2 * (1 - level), 0.45), np.sort(negatives)[::-1]
+    fewest, most = (int(stats.binom.ppf(x, n0, max_fpr)) for x in (q, 1 - q))
+    low, high = 0.0, 1.0
+    if fewest > 0 and (least := (positives > order[fewest - 1]).sum()):
+        low = stats.beta.ppf(q, least + 0.5, n1 - least + 0.5)
+    if most < n0 and (greatest := (positives > order[most]).sum()) < n1:
+        high = stats.beta.ppf(1 - q, greatest + 0.5, n1 - greatest + 0.5)
+    return np.array([low, high])
+
+
+def recall(positives, negatives, max_fpr, level):
+    """The hull of the two."""
+    both = [f(positives, negatives, max_fpr, level) for f in (recall_of_slope, recall_box)]
+    (low, high), (least, most) = both
+    return np.array([min(low, least), max(high, most)])
+
+
+def sums_of_clusters(phi, labels, clusters):
+    """Of negatives and of positives, `[clusters]`, centred over the clusters with such items, and
+    times sqrt(K_c / (K_c - 1)); of influence values whose mean in each class is 0."""
+    found = []
+    for kind in (False, True):
+        members = labels == kind
+        held = np.unique(clusters[members])
+        sums = np.bincount(clusters[members], phi[members] / members.sum(), clusters.max() + 1)
+        k = len(held)
+        sums[held] = (sums[held] - sums[held].mean()) * np.sqrt(k / (k - 1))
+        found.append(sums)
+    return np.array(found)
+
+
+def degrees_of_clusters(v0, v1, variance, labels, clusters):
+    with_negatives, with_positives = (set(clusters[labels == kind]) for kind in (False, True))
+    k0, k1, k = map(len, (with_negatives, with_positives, with_negatives | with_positives))
+    mixed = len(with_negatives & with_positives) / k
+    apart = v1**2 / (k1 - 1) + v0**2 / (k0 - 1)
+    return max(variance**2 / ((1 - mixed) * apart + mixed * variance**2 / (k - 1)), 1)
+
+
+def logit_t_of_clusters(estimate, phi, labels, clusters, level):
+    sums = sums_of_clusters(phi, labels, clusters)
+    v0, v1 = np.sum(sums**2, axis=1)
+    variance = v1 + v0 + 2 * np.sum(sums[0] * sums[1])
+    df = degrees_of_clusters(v0, v1, variance, labels, clusters)
+    return on_logit(estimate, variance, df, level), np.sqrt(variance)
+
+
+def raised_variances(estimates, phis, labels, bounds=(0.0, 1.0)):
+    """V_c of the difference of two models, of negatives and of positives, from influence values."""
+    u = [(x - bounds[0]) * (bounds[1] - x) for x in estimates]
+    found = []
+    for kind in (False, True):
+        first, second = (phi[labels == kind] for phi in phis)
+        n, s2 = len(first), np.var(first - second, ddof=1)
+        varied = first.std() > 0 and second.std() > 0
+        r = max(np.corrcoef(first, second)[0, 1], 0) if varied else 0.0
+        largest = u[0] + u[1] - 2 * r * np.sqrt(u[0] * u[1])
+        found.append((s2 + max(largest - s2, 0) / n) / n)
+    return np.array(found)
