@@ -17,9 +17,12 @@ def on_logit(centre, variance, df, level):
     return special.expit(special.logit(centre) + np.array([-margin, margin]))
 
 
-def logit_t(estimate, variances, sizes, level=0.95):
+def logit_t(estimate, variances, sizes, level=0.95, kurtosis=3):
+    """With the kurtosis of the influence of the negatives."""
     parts = np.array(variances) / sizes
-    return on_logit(estimate, parts.sum(), welch(parts, sizes), level)
+    n0, n1 = sizes
+    spread = parts[0] ** 2 * (kurtosis - 1) / 2 / (n0 - 1) + parts[1] ** 2 / (n1 - 1)
+    return on_logit(estimate, parts.sum(), max(parts.sum() ** 2 / spread, 1), level)
 
 
 def jeffreys(successes, n, level):
@@ -59,7 +62,7 @@ def auc(estimate, variances, sizes, level):
     variance = spread = third = 0.0
     for s2, n in zip(variances, sizes, strict=True):
         rho = min(s2 / u, 1)
-        rho += (1 - rho) / (8 * n)
+        rho += (1 - rho) / (4 * n)
         skewness, kurtosis = shape_of_beta(a, rho)
         part = rho * u / n
         variance += part
@@ -110,11 +113,12 @@ def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     low, high = on_logit(centre, variance, max(variance**2 / spread, 4), level)
     least, most = wilson(centre, n1 * m / (n1 + m), level)
     found = of_few_failures((max(low, least), min(high, most)), estimate, n1, 1, level)
+    found = of_few_failures(found, estimate, min(n1, m), 1 / 4, level)
     return np.array([min(found[0], estimate), max(found[1], estimate)])
 
 
 def average_precision(estimate, variances, sizes, level, without_itself):
-    low, high = logit_t(estimate, variances, sizes, level)
+    low, high = logit_t(estimate, variances, sizes, level, kurtosis=21)
     logit = special.logit
     moved = special.expit(logit(without_itself) - (logit(estimate) - logit(low)))
     n1 = sizes[1]
@@ -177,6 +181,9 @@ def recall_of_slope(positives, negatives, max_fpr, level):
     of_threshold = squared_slope(positives, negatives, max_fpr) * max_fpr * (1 - max_fpr) / n0
     n = min(p * (1 - p) / (p * (1 - p) / n1 + of_threshold), n1)
     low, high = wilson(share, n, level)
+    least, most = jeffreys(n * share, n, level)
+    of_few, of_many = (np.clip(3 - n1 * x, 0, 1) for x in (share, 1 - share))
+    low, high = low + of_few * (min(low, least) - low), high + of_many * (max(high, most) - high)
     at = height(positives, negatives, max_fpr)
     return np.array([min(low, at), max(high, at)])
 
@@ -232,13 +239,27 @@ def logit_t_of_clusters(estimate, phi, labels, clusters, level):
 
 def raised_variances(estimates, phis, labels, bounds=(0.0, 1.0)):
     """V_c of the difference of two models, of negatives and of positives, from influence values."""
-    u = [(x - bounds[0]) * (bounds[1] - x) for x in estimates]
+    width = bounds[1] - bounds[0]
+    shares = (np.asarray(estimates) - bounds[0]) / width
+    m = weight_of_the_unseen(shares, min(np.sum(labels == 0), np.sum(labels == 1)))
     found = []
     for kind in (False, True):
-        first, second = (phi[labels == kind] for phi in phis)
+        first, second = (phi[labels == kind] / width for phi in phis)
         n, s2 = len(first), np.var(first - second, ddof=1)
-        varied = first.std() > 0 and second.std() > 0
-        r = max(np.corrcoef(first, second)[0, 1], 0) if varied else 0.0
-        largest = u[0] + u[1] - 2 * r * np.sqrt(u[0] * u[1])
-        found.append((s2 + max(largest - s2, 0) / n) / n)
+        largest = largest_variance(shares, np.cov(first, second), n)
+        found.append(width**2 * (s2 + m * max(largest - s2, 0) / n) / n)
     return np.array(found)
+
+
+def weight_of_the_unseen(shares, n):
+    """m, from the fewest soft failures or successes of a model."""
+    fewest = n * np.minimum(shares, 1 - np.asarray(shares))
+    return 1 + 4 * np.clip(3 - 8 * fewest, 0, 1).max()
+
+
+def largest_variance(shares, covariance, n):
+    """L of two models, from the covariance of their influence values."""
+    p = (n * np.asarray(shares) + 0.5) / (n + 1)
+    u = p * (1 - p)
+    r = covariance[0, 1] / np.sqrt(np.prod(np.diagonal(covariance) + u / n))
+    return u.sum() - 2 * np.clip(r, 0, 1) * np.sqrt(u.prod())

@@ -343,16 +343,18 @@ def test_limits_with_clusters(kind, data):
     phi, areas = values_of_influence(*data), delong(*data)[0]
     sums = np.array([formulas.sums_of_clusters(x, labels, clusters) for x in phi])
     held = [np.unique(clusters[labels == c]) for c in (False, True)]
+    mixed = len(np.intersect1d(*held)) / len(np.union1d(*held))
     for i, j in ((0, 1), (0, 2), (2, 1)):
+        m = formulas.weight_of_the_unseen(areas[[i, j]], min(map(len, held)))
         total, parts = np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2), []
         for c in (0, 1):
             k = len(held[c])
             a, b = sums[i, c, held[c]], sums[j, c, held[c]]
-            u = areas[[i, j]] * (1 - areas[[i, j]])
-            r = max(a @ b / np.sqrt((a @ a) * (b @ b)), 0)
             v = (a - b) @ (a - b)
-            most = u.sum() - 2 * r * np.sqrt(u.prod())
-            parts.append(v + max(most - k * v, 0) / k**2)
+            most = formulas.largest_variance(
+                areas[[i, j]], k * np.array([[a @ a, a @ b], [a @ b, b @ b]]), k
+            )
+            parts.append(v + (1 - mixed) * m * max(most - k * v, 0) / k**2)
             total += parts[-1] - v
         df = formulas.degrees_of_clusters(*parts, total, labels, clusters)
         error = np.sqrt(np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2))

@@ -195,7 +195,7 @@ def compare(
         chosen.refuse_several(arrays, items.scores.shape[-1])
         result = resampled(metric, items, request)
         estimate, covariance = result.estimate, _of_replicates(result.replicates)
-    bounds = range_of(metric) if known and ids is None else None
+    bounds = range_of(metric) if known else None
     return _comparison(estimate, covariance, bounds, key, level, reference)
 
 

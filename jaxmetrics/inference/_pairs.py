@@ -57,7 +57,8 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: tuple[Array, Array
     The variance of a difference is V_0 + V_1, of the negatives and the positives, with
     V_c = (s_c^2 + m max(L_c - s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance of the difference
     of the influence values, and L_c of `_largest_variances` a variance that disagreements which
-    were not drawn may have. m is 1, and 5 where hardly a failure of a model has been seen.
+    were not drawn may have. m is 1, and 5 where hardly a failure of a model has been seen; with
+    clusters, times the share of them that have one class.
     """
     sizes = [jnp.ravel(jnp.asarray(x, jnp.float64))[0] for x in covariance.sizes]
     n0, n1, n = sizes
@@ -71,7 +72,7 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: tuple[Array, Array
     if bounds is not None:
         share = (estimate - bounds[0]) / (bounds[1] - bounds[0])
         unit = (bounds[1] - bounds[0]) ** 2
-        weight = 1 + _MORE * _unseen(share, jnp.minimum(n0, n1))
+        weight = (1 - mixed) * (1 + _MORE * _unseen(share, jnp.minimum(n0, n1)))
         given = zip(classes, of_classes, (n0, n1), strict=True)
         added = []
         for v, of_class, n_c in given:

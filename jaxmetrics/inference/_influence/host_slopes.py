@@ -188,7 +188,8 @@ def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, tupl
     decide = error_bars_of(chosen.metric).decision
     if decide is None:
         return _row_slopes(placed, chosen, arrays)
-    classes = placed.negative, placed.positive
+    # Copies, as a selection reorders the scores that it is given, but not their indices.
+    classes = [x._replace(scores=x.scores.copy()) for x in (placed.negative, placed.positive)]
     sizes = classes[0].effective_size, classes[1].effective_size
     decision = decide(placed, sizes, chosen.options(arrays))
     chosen.refuse_shapes(decision.estimate)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._base.numerics import rates
+from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import partial_auc
 from jaxmetrics._roc.limits import limit_of_fpr
@@ -58,7 +58,7 @@ def precision_without_itself(
 
     def precisions(part: Groups) -> Any:
         caught = part.library.maximum(part.positives_not_below - half, 0.0)
-        return part.total(rates(caught, caught + part.not_below))
+        return part.total(divide(caught, caught + part.not_below, 0.0))
 
     found: Array = placed.summed(precisions) / placed.total_positives
     return found

@@ -62,7 +62,7 @@ def squared_slope(heights: Heights, max_fpr: Array, sizes: tuple[Array, Array]) 
     """
     low, high = around_limit(max_fpr, sizes[0])
     m = sizes[0] * (high - low)
-    slope = (heights.upper - heights.lower) / (high - low)
+    slope = numerics.divide(heights.upper - heights.lower, high - low, 0.0)
     area = interior(heights.area, sizes)
     centre = centre_of_window(area, sizes, max_fpr, middle(heights))
     h = power(centre, max_fpr)
@@ -120,6 +120,8 @@ def recall(
     greatest = jeffreys(n1 * box.most, n1, liberal)[1]
     low = library.minimum(low, library.where(box.fewest > 0, least, 0.0))
     high = library.maximum(high, library.where(box.most < 1, greatest, 1.0))
+    # All is flagged at an FPR of 1.
+    low, high = (library.where(max_fpr < 1, x, estimate) for x in (low, high))
     return around(estimate, (low, high))
 
 
