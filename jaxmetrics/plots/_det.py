@@ -93,7 +93,7 @@ def det(
 
 
 def _deviate(rate: HostArray) -> HostArray:
-    from scipy.special import ndtri  # type: ignore[import-untyped]  # JAX installs SciPy
+    from scipy.special import ndtri  # JAX installs SciPy
 
     deviate: HostArray = ndtri(np.clip(rate, CLOSEST, 1 - CLOSEST))
     return deviate
