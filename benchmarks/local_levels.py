@@ -61,8 +61,8 @@ def tests() -> np.ndarray:
     exact = [[-np.log(chance(int(n), level)) for level in levels] for n in SIZES]
     rise = np.subtract(exact[-1], exact[-2])
     large = [exact[-1] + rise * np.log2(n / SIZES[-1]) for n in LARGE]
-    found = []
-    for logs in (*exact, *large):
+    found = [np.ones(len(CHANCES))]  # of one draw
+    for logs in (*exact[1:], *large):
         falling = interpolate.PchipInterpolator(-np.log(logs), _QUANTILES)
         level = 2 * special.ndtr(-falling(-np.log(-np.log(CHANCES))))
         found.append(np.log(CHANCES) / np.log1p(-level))

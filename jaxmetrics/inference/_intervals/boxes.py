@@ -41,23 +41,30 @@ class Band(NamedTuple):
 def band(placed: Placements, *, fpr: Array, level: float, exact: bool) -> Band:
     """The ROC curve at each FPR, with pointwise and simultaneous limits; NaN if a class is absent.
 
-    The simultaneous limits of each class hold with chance sqrt(level) if `exact`. Else both
-    normal quantiles of their local levels are those of chance `level`, times `shrinkage`.
+    The simultaneous limits contain the pointwise ones.
     """
     library, sizes = placed.library, (placed.total_negatives, placed.total_positives)
     fpr = library.asarray(fpr, np.float64)
     before, after, caught, caught_after = placed.corners(limit_of_fpr(fpr))
-    tpr = numerics.rates(
-        _on_line(fpr * sizes[0], (before, after), (caught, caught_after)), sizes[1]
-    )
-    tpr = library.where(sizes[0] > 0, tpr, library.nan)
+    caught = _on_line(fpr * sizes[0], (before, after), (caught, caught_after))
+    tpr = library.where(sizes[0] > 0, numerics.rates(caught, sizes[1]), library.nan)
+    low, high = pointwise(placed, fpr, level)
+    joint_low, joint_high = simultaneous(placed, fpr, level, exact=exact)
+    limits = low, high, library.minimum(joint_low, low), library.maximum(joint_high, high)
+    return Band(tpr, *(library.where(library.isnan(tpr), library.nan, x) for x in limits))
+
+
+def simultaneous(placed: Placements, fpr: Array, level: float, *, exact: bool) -> Limits:
+    """The limits of the whole curve.
+
+    Those of each class hold with chance sqrt(level) if `exact`. Else the normal quantiles of their
+    local levels are those of chance `level`, times `shrinkage`.
+    """
+    sizes = placed.total_negatives, placed.total_positives
     factor = np.float64(1) if exact else shrinkage(*sizes)
     chance = level**0.5 if exact else level
     negatives, positives = (_tail(local_level(n, chance), factor) for n in sizes)
-    low, high = pointwise(placed, fpr, level)
-    joint_low, joint_high = between_boxes(placed, fpr, (negatives, positives))
-    limits = low, high, library.minimum(joint_low, low), library.maximum(joint_high, high)
-    return Band(tpr, *(library.where(library.isnan(tpr), library.nan, x) for x in limits))
+    return between_boxes(placed, fpr, (negatives, positives))
 
 
 def pointwise(placed: Placements, fpr: Array, level: float) -> Limits:
