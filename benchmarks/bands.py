@@ -211,14 +211,14 @@ def main() -> None:
     text = f"""# Coverage of ROC bands
 
 `python -m benchmarks.bands`: how often the simultaneous band of 95 %, or of the level named, holds
-the true curve at {len(FPR)} points from 0 to 1, in {options.draws} simulated data sets a row.
-The bootstrap, which was the default, is judged at the 101 points that it is meant for, in
-{options.bootstraps} data sets with {RESAMPLES} resamples. Widths are means over these points. The
-standard error of a coverage of 0.95 is {(0.95 * 0.05 / options.draws) ** 0.5:.3f}, and
-{(0.95 * 0.05 / options.bootstraps) ** 0.5:.3f} of the bootstrap's. {minutes:.0f} min.
+the true curve at {len(FPR)} points from 0 to 1, in {options.draws} simulated data sets a row. The
+bootstrap, which was the default, is judged at the 101 points that it is meant for, in
+{options.bootstraps} data sets with {RESAMPLES} resamples. Widths are means over these points.
+The standard error of a coverage of 0.95 is {(0.95 * 0.05 / options.draws) ** 0.5:.3f}, and of the
+bootstrap's {(0.95 * 0.05 / options.bootstraps) ** 0.5:.3f}. {minutes:.0f} min.
 
-"auto" has shorter boxes, by `shrinkage`; "exact" has each class at a chance
-of sqrt(0.95), so that it holds the curve whatever the scores are.
+"auto" has shorter boxes, by `shrinkage`; "exact" has each class at a chance of sqrt(0.95), so that
+it holds the curve whatever the scores are.
 
 """
     options.output.write_text(text + "\n\n".join(sections) + "\n", encoding="utf-8")
