@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from jaxmetrics._roc.host_placements import OneClass, placements_of
-from jaxmetrics.inference._intervals.boxes import simultaneous
+from jaxmetrics.inference._intervals.boxes import between_boxes, shrinkage, simultaneous
+from jaxmetrics.inference._intervals.local_level import local_level
 
 LEVELS = (0.9, 0.95, 0.99)
 SIZES = ((10, 10), (50, 50), (200, 200), (20, 200), (50, 1000), (1000, 50), (30, 3000))
 GRID = np.arange(101) / 100  # the default points, at which the bootstrap's band is meant to hold
 FPR = np.unique(np.concatenate([GRID, np.geomspace(1e-4, 0.0099, 10)]))
 AT_GRID = np.isin(FPR, GRID)
+DENSE = np.unique(np.concatenate([np.linspace(0, 1, 301), FPR]))
 RESAMPLES = 300
 ROUNDING = 1e-9
 
@@ -174,6 +176,43 @@ def measured(family: Family, sizes: tuple[int, int], draws: int, few: int) -> di
     return {name: (np.mean(held[name]), np.mean(widths[name])) for name in held}
 
 
+def needed(family: Family, sizes: tuple[int, int], draws: int) -> Any:
+    """By how much the normal quantiles may be shortened, so that curves are held at each level.
+
+    The quantile over data sets of the least factor whose boxes hold the curve at `DENSE`.
+    """
+    rng = np.random.default_rng([*sizes, *family.name.encode()])
+    truth, found = family.curve(DENSE), []
+    z = [special.ndtri(local_level(np.float64(n), 0.95) / 2) for n in sizes[::-1]]
+    for _ in range(draws):
+        drawn = zip((family.positives, family.negatives), sizes, strict=True)
+        classes = [OneClass(draw(n, random_state=rng)) for draw, n in drawn]
+        placed = placements_of(*classes)
+        least, most = 0.0, 1.3
+        while most - least > 0.01:
+            factor = (least + most) / 2
+            tails = special.ndtr(factor * z[0]), special.ndtr(factor * z[1])
+            low, high = between_boxes(placed, DENSE, tails)
+            if ((low <= truth + ROUNDING) & (truth <= high + ROUNDING)).all():
+                most = factor
+            else:
+                least = factor
+        found.append(most)
+    return np.quantile(found, 0.95)
+
+
+def table_of_constants(draws: int) -> str:
+    """What is needed beside what `shrinkage` gives: a row for each size, a column a family."""
+    lines = [
+        f"| positives, negatives | shrinkage | {' | '.join(x.name for x in USED)} |",
+        f"|{' --- |' * (2 + len(USED))}",
+    ]
+    for sizes in SIZES[:-1]:
+        cells = [shrinkage(*map(np.float64, sizes)), *(needed(x, sizes, draws) for x in USED)]
+        lines.append(f"| {sizes[0]}, {sizes[1]} | {' | '.join(f'{x:.2f}' for x in cells)} |")
+    return "\n".join(lines)
+
+
 def table(families: tuple[Family, ...], draws: int, few: int) -> str:
     """A row for each family and size, and the worst and the median of each column."""
     names = ["bootstrap 0.95", "auto 0.95", "exact 0.95", "auto 0.9", "auto 0.99"]
@@ -200,7 +239,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--bootstraps", type=int, default=100)
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("bands.md"))
+    parser.add_argument("--constants", action="store_true", help="print what shrinkage must be")
     options = parser.parse_args()
+    if options.constants:
+        print(table_of_constants(options.draws))
+        return
     start = time.perf_counter()
     sections = [
         f"## {name}\n\nCoverage by method and level, then mean width.\n\n"

@@ -36,10 +36,11 @@ def beta_quantile(probability: Any, a: Any, b: Any) -> Array:
     if numerics.namespace(probability, a, b) is np:
         near = scipy.special.betaincinv(a, b, probability)
         # SciPy's inverse has eight digits where both shapes are large, and its function more.
-        far = near * (1 - 1e-6)
+        far = near + np.where(near < 0.5, near, near - 1) * 1e-6
         error, step = (scipy.special.betainc(a, b, x) - probability for x in (near, far))
-        quantile: Array = near - numerics.divide(error * (near - far), error - step, 0.0)
-        return quantile
+        quantile = near - numerics.divide(error * (near - far), error - step, 0.0)
+        inside: Array = np.clip(quantile, 0.0, 1.0)
+        return inside
     given = (jnp.asarray(x, jnp.float64) for x in (probability, a, b))
     return _quantile(*jnp.broadcast_arrays(*given))
 
