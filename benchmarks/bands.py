@@ -29,6 +29,7 @@ AT_GRID = np.isin(FPR, GRID)
 DENSE = np.unique(np.concatenate([np.linspace(0, 1, 301), FPR]))
 RESAMPLES = 300
 ROUNDING = 1e-9
+CONSTANTS = "## The factor of the normal quantiles"
 
 
 class Family(NamedTuple):
@@ -264,7 +265,10 @@ bootstrap's {(0.95 * 0.05 / options.bootstraps) ** 0.5:.3f}. {minutes:.0f} min.
 it holds the curve whatever the scores are.
 
 """
-    options.output.write_text(text + "\n\n".join(sections) + "\n", encoding="utf-8")
+    before = options.output.read_text("utf-8") if options.output.exists() else ""
+    _, found, rest = before.partition(CONSTANTS)  # which another run prints
+    text += "\n\n".join(sections) + "\n" + (f"\n{found}{rest}" if found else "")
+    options.output.write_text(text, encoding="utf-8")
     print(options.output.read_text(encoding="utf-8"))
 
 
