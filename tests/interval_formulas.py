@@ -42,7 +42,7 @@ def of_few_failures(limits, share, n, fewest, level):
     low, high = limits
     least, most = jeffreys(n * share, n, level)
     of_failures, of_successes = (
-        np.clip((1.5 * fewest - count) / (0.5 * fewest), 0, 1)
+        np.clip((fewest[1] - count) / (fewest[1] - fewest[0]), 0, 1)
         for count in (n * (1 - share), n * share)
     )
     low = (1 - of_failures) * low + of_failures * min(low, least)
@@ -62,7 +62,7 @@ def auc(estimate, variances, sizes, level):
     variance = spread = third = 0.0
     for s2, n in zip(variances, sizes, strict=True):
         rho = min(s2 / u, 1)
-        rho += (1 - rho) / (4 * n)
+        rho += (1 - rho) / (8 * n)
         skewness, kurtosis = shape_of_beta(a, rho)
         part = rho * u / n
         variance += part
@@ -80,7 +80,7 @@ def auc(estimate, variances, sizes, level):
     low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in (t, -t))
     n0, n1 = sizes
     least, most = wilson(a, n0 * n1 / (n0 + n1), level)
-    found = of_few_failures((max(low, least), min(high, most)), a, min(sizes), 1 / 4, level)
+    found = of_few_failures((max(low, least), min(high, most)), a, min(sizes), (0.1, 0.6), level)
     return np.array([min(found[0], a), max(found[1], a)])
 
 
@@ -112,8 +112,8 @@ def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     spread += of_negatives**2 / (m + 4)
     low, high = on_logit(centre, variance, max(variance**2 / spread, 4), level)
     least, most = wilson(centre, n1 * m / (n1 + m), level)
-    found = of_few_failures((max(low, least), min(high, most)), estimate, n1, 1, level)
-    found = of_few_failures(found, estimate, min(n1, m), 1 / 4, level)
+    found = of_few_failures((max(low, least), min(high, most)), estimate, n1, (1, 1.5), level)
+    found = of_few_failures(found, estimate, min(n1, m), (0.1, 0.6), level)
     return np.array([min(found[0], estimate), max(found[1], estimate)])
 
 

@@ -672,7 +672,9 @@ def test_what_memory_cannot_hold_is_refused(n, monkeypatch):
     with pytest.raises(
         ValueError, match=r"n_resamples = 10,000,000 needs 32 GB .* has 17 GB: write"
     ):
-        jm.roc_band(*data, key=KEY, n_resamples=10_000_000, fpr=np.arange(1, 51) / 50)
+        jm.roc_band(
+            *data, method="bootstrap", key=KEY, n_resamples=10_000_000, fpr=np.arange(1, 51) / 50
+        )
     many = np.zeros(1000), np.arange(1000) % 2
     with pytest.raises(ValueError, match=r"batch = 100,000,000 needs .* GB .*: leave batch out"):
         jm.bootstrap(jm.roc_auc, *many, key=KEY, batch=10**8, n_resamples=10**8)

@@ -1,11 +1,10 @@
-"""Comparison of models: paired tests, simultaneous limits, permutations and bands of the curve."""
+"""Comparison of models: paired tests, simultaneous limits and permutations."""
 
 import itertools
 from functools import partial
 
 import interval_formulas as formulas
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
@@ -524,108 +523,3 @@ def test_permutations_of_ranks_in_double_precision(data, monkeypatch):
 def in_double_precision(ranks):
     """Ranks that float32 does not tell apart."""
     return ranks.astype("float64") - 2.0**30
-
-
-# ---- bands
-
-GRID = np.arange(1, 21) / 20
-
-
-@pytest.fixture(scope="module")
-def band(data):
-    return jm.roc_band(data[0][0], data[1], fpr=GRID, key=KEY)
-
-
-def test_a_band_is_around_the_curve(data, band):
-    curve = jm.roc_curve(data[0][0], data[1])
-    # Linear between the points; on a step, its upper end.
-    expected = np.interp(GRID + 1e-9, np.asarray(curve.fpr, float), curve.tpr)
-    np.testing.assert_allclose(band.tpr, expected, atol=1e-5)
-    np.testing.assert_allclose(band.fpr, GRID, rtol=1e-6)
-    assert (band.simultaneous_low <= band.low).all()
-    assert (band.low <= band.tpr).all()
-    assert (band.tpr <= band.high).all()
-    assert (band.high <= band.simultaneous_high).all()
-    assert (band.simultaneous_low[:-1] < band.low[:-1]).all()
-    for limit in (band.low, band.high, band.simultaneous_low, band.simultaneous_high):
-        assert (np.diff(limit) >= 0).all()
-        assert (limit >= 0).all()
-        assert (limit <= 1).all()
-
-
-@pytest.mark.filterwarnings("ignore:.*divide")  # where the curve has reached 1
-def test_limits_of_a_band(data, band):
-    """Wilson's, of which the simultaneous ones hold all of a share of the resampled curves."""
-    metric = partial(jm.recall_at_fpr, max_fpr=GRID, method="linear")
-    values = np.asarray(jm.bootstrap(metric, data[0][0], data[1], key=KEY).replicates, float)
-    p, error = np.asarray(band.tpr, float), values.std(axis=0, ddof=1)
-    varied = error > 0
-    furthest = np.max(np.abs(values - p)[:, varied] / error[varied], axis=1)
-    critical = np.quantile(furthest, 0.95)
-    assert 2 < critical < 5
-    n = np.minimum(p * (1 - p) / error**2, data[1].sum())
-    for z, low in ((stats.norm.ppf(0.975), band.low), (critical, band.simultaneous_low)):
-        middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-        margin = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-        expected = np.maximum.accumulate(middle - margin)
-        np.testing.assert_allclose(low[:10], expected[:10], rtol=1e-3)
-
-
-def test_a_band_of_a_perfect_model(data):
-    labels = data[1]
-    band = jm.roc_band(labels.astype(float), labels, fpr=GRID, key=KEY)
-    np.testing.assert_array_equal(band.tpr, 1)
-    np.testing.assert_array_equal(band.high, 1)
-    # Wilson's limit for 60 of 60.
-    z = stats.norm.ppf(0.975)
-    close(band.low, [*np.full(19, 60 / (60 + z**2)), 1])
-    assert (band.simultaneous_low <= band.low).all()
-    assert (band.simultaneous_low > 0.8).all()
-
-
-def test_the_ends_of_a_band(data, band):
-    """The curve ends at (1, 1) by definition, and nothing shows that it rises at 0 itself."""
-    whole = jm.roc_band(data[0][0], data[1], fpr=[0, *GRID], key=KEY)
-    for name in ("low", "high", "simultaneous_low", "simultaneous_high"):
-        limit = getattr(whole, name)
-        np.testing.assert_array_equal(limit[1:], getattr(band, name))
-        assert limit[-1] == 1
-    scores, labels = data[0][0], data[1]
-    above = np.mean(scores[labels] > scores[~labels].max())
-    close(whole.tpr[0], above)
-    assert whole.low[0] == whole.simultaneous_low[0] == 0
-    assert above < whole.high[0] <= whole.simultaneous_high[0] < 1
-
-
-def test_the_points_of_a_band(data):
-    band = jm.roc_band(data[0][0], data[1], key=KEY, n_resamples=20)
-    close(band.fpr, np.arange(101) / 100)
-
-
-@pytest.mark.slow
-def test_a_band_of_several_models(data):
-    band = jm.roc_band(data[0][:2], data[1], fpr=[0.1, 0.5], key=KEY, n_resamples=200)
-    assert band.low.shape == (2, 2)
-    assert band.fpr.shape == (2,)
-    assert (band.low < band.high).all()
-
-
-@pytest.mark.parametrize(
-    ("fpr", "message"),
-    [
-        ([-0.1, 0.5], r"fpr must be \[points\] in \[0, 1\]"),
-        ([1, 5, 10], r"fpr must be \[points\] in \[0, 1\].*write 0\.01 for 1 %"),
-        ([0.5, 0.1], "fpr must increase"),
-        (0.1, r"fpr must be \[points\]"),
-    ],
-)
-def test_errors_of_a_band(fpr, message, data):
-    with pytest.raises(ValueError, match=message):
-        jm.roc_band(*data, fpr=fpr, key=KEY)
-
-
-def test_undefined_band(data):
-    with pytest.warns(UserWarning, match="undefined"):
-        band = jm.roc_band(data[0][0], jnp.zeros(N, bool), fpr=GRID, key=KEY)
-    for value in (band.tpr, band.low, band.high, band.simultaneous_low):
-        assert np.isnan(value).all()

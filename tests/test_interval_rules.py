@@ -434,7 +434,7 @@ def test_estimates_that_do_not_vary():
 def test_a_class_of_one_has_no_variance_to_trust(rule):
     wide = doubled(rule, moments(0.8, (np.nan, 0.05), (1, 50)), 0.95)
     np.testing.assert_array_equal(doubled(rule, moments(0.8, (0.0, 0.05), (1, 50)), 0.95), wide)
-    narrow = doubled(rule, moments(0.8, (0.05, 0.05), (20, 50)), 0.95)
+    narrow = doubled(rule, moments(0.8, (0.05, 0.05), (200, 50)), 0.95)
     assert wide[0] < narrow[0]
     assert wide[1] > narrow[1]
 

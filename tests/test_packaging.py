@@ -63,7 +63,7 @@ result = jm.compare(jm.roc_auc, scores, labels)
 assert_type(result.simultaneous_low, jax.Array)
 assert_type(result.best_set, jax.Array)
 assert_type(jm.bootstrap(jm.roc_auc, scores, labels, key=key).interval(), jm.Interval)
-assert_type(jm.roc_band(scores, labels, key=key).low, jax.Array)
+assert_type(jm.roc_band(scores, labels).low, jax.Array)
 
 
 @jm.table_metric

@@ -445,14 +445,27 @@ def test_fonts_that_systems_have_serve_what_matplotlibs_own_lacks(monkeypatch):
 # Figures.
 
 
-def test_precision_on_the_curve_is_scikit_learns(data):
+def test_limits_of_precision_by_hand():
+    """From the FPR at which a limit of the TPR crosses the recall, or the point beyond."""
+    fpr, low, high = np.array([[0.1, 0.5, 1.0], [0.2, 0.5, 1.0], [0.6, 0.9, 1.0]])
+    band = jm.RocBand(fpr, low[None], low[None], high[None], low[None], high[None], 0.95)
+    found = [x[0] for x in _figures.precision_limits(band, np.array([0.5]))]
+    at = [list(np.round(_figures.RECALLS, 9)).index(x) for x in (0.3, 0.5, 0.7)]
+    np.testing.assert_allclose(found[0][at], [0.3 / 0.8, 0.5 / 1.5, 0.7 / 1.7])
+    np.testing.assert_allclose(found[1][at], [1, 1, 0.7 / 0.8])
+
+
+def test_limits_of_precision_are_around_scikit_learns(data):
     from sklearn.metrics import precision_recall_curve
 
     scores, labels = data["a"].to_numpy(), data["y"].to_numpy()
     precision, recall, _ = precision_recall_curve(labels, scores)
-    found = np.asarray(_figures.precision_on_curve(scores, labels))
-    for value, limit in zip(found, _figures.RECALLS, strict=True):
-        assert value == pytest.approx(precision[np.flatnonzero(recall >= limit - 1e-9)[-1]])
+    band = jm.roc_band(scores[None], labels, fpr=_figures.fpr_grid(0.1))
+    low, high = (x[0] for x in _figures.precision_limits(band, labels.mean(keepdims=True)))
+    at = [np.flatnonzero(recall >= limit - 1e-9)[-1] for limit in _figures.RECALLS]
+    assert (low <= precision[at] + 1e-6).all()
+    assert (precision[at] <= high + 1e-6).all()
+    assert np.mean(high - low) < 0.4
 
 
 # In a browser.

@@ -29,7 +29,6 @@ from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._slices import intervals_of, slices_of
 
 BY_AMOUNT = "amount_recall_at_fpr"
-BAND_RESAMPLES = 400  # for the band of precision
 
 
 def evaluate_problem(
@@ -59,9 +58,6 @@ def evaluate_problem(
     if banded:
         grid = _figures.fpr_grid(settings.max_fpr)
         work["band of ROC curves"] = partial(jm.roc_band, *given, fpr=grid, **by_metric)
-        work["band of precision"] = partial(
-            _precision_band, given, common, settings.confidence_level
-        )
     found, notes = carry_out(work, settings, tell)
     for x in problem.slices:  # in turn: each warning names its slice
         call = partial(intervals_of, x, *given, settings, **common)
@@ -85,7 +81,6 @@ def evaluate_problem(
             settings,
             measures,
             band=found.get("band of ROC curves"),
-            precision_band=found.get("band of precision"),
             slices=slices,
         )
     return Evaluation(
@@ -118,20 +113,6 @@ def _measured(
         interval, versus = jax.tree.map(np.asarray, (interval, versus))
         measures.append(Measure(x.name, x.heading, interval, versus, x.max_fpr, scale=x.scale))
     return measures
-
-
-def _precision_band(
-    given: tuple[Any, Any],
-    options: dict[str, Any],
-    level: float,
-    progress: Callable[[int], None],
-) -> jm.Interval:
-    """A percentile band of few resamples: each draws all items, which is slower than runs."""
-    n_resamples = min(options["n_resamples"], BAND_RESAMPLES)
-    options = {**options, "n_resamples": n_resamples, "progress": progress}
-    replicates = jm.bootstrap(_figures.precision_on_curve, *given, **options)
-    interval: jm.Interval = jax.tree.map(np.asarray, replicates.interval(confidence_level=level))
-    return interval
 
 
 def _facts_of_problem(problem: Problem, settings: Settings) -> dict[str, Any]:

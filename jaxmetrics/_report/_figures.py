@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import jaxmetrics as jm
@@ -28,19 +27,34 @@ RECALLS = np.linspace(0.01, 1, 100)
 _COLUMNS = 3  # of panels
 
 
-@jm.table_metric
-def precision_on_curve(table: jm.ScoreTable, *, recalls: Any = RECALLS) -> Any:
-    """Precision at the highest threshold that reaches each recall, `[recalls]`."""
-    tps, fps = jnp.cumsum(table.positives), jnp.cumsum(table.negatives)
-    slack = 2.0**-40  # for recalls that are equal up to rounding
-    at = jnp.searchsorted(tps, jnp.asarray(recalls) * tps[-1] * (1 - slack))
-    return tps[at] / (tps[at] + fps[at])
+def precision_limits(band: jm.RocBand, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The limits of precision at each recall, `[models, recalls]`, from those of the ROC curve.
+
+    With a share p of positives, precision at a recall r and an FPR u is p r / (p r + (1 - p) u). A
+    limit of u at r is where the curve of a limit of the TPR crosses r, or the point of the band
+    beyond.
+    """
+    fpr = np.concatenate([[0.0], np.asarray(band.fpr, float), [1.0]])
+
+    def precision(limit: FloatArray, side: Literal["left", "right"], share: float) -> FloatArray:
+        beyond = limit.searchsorted(RECALLS, side)  # the points that are short of the recall
+        u = fpr[beyond + (side == "right")]
+        found: FloatArray = share * RECALLS / (share * RECALLS + (1 - share) * u)
+        return found
+
+    low, high = (np.asarray(x, float) for x in (band.low, band.high))
+    lows = [precision(x, "right", share) for x, share in zip(low, shares, strict=True)]
+    highs = [precision(x, "left", share) for x, share in zip(high, shares, strict=True)]
+    return np.stack(lows), np.stack(highs)
 
 
 def fpr_grid(max_fpr: float) -> FloatArray:
-    """False positive rates of a band: over the whole curve, and denser within the window."""
+    """False positive rates of a band: over the whole curve, and denser within the window.
+
+    Those near 0 decide the precision where positives are rare.
+    """
     grid = np.concatenate([np.linspace(0, end, 101) for end in (1, max_fpr)])
-    return np.unique([max_fpr / 1000, *grid[grid > 0]])
+    return np.unique([*np.geomspace(max_fpr / 10_000, max_fpr, 81), *grid[grid > 0]])
 
 
 def best_first(values: Any) -> list[int]:
@@ -64,7 +78,6 @@ def drawings_of(
     measures: Sequence[Measure],
     *,
     band: jm.RocBand | None = None,
-    precision_band: jm.Interval | None = None,
     slices: Sequence[Slices] = (),
 ) -> tuple[Drawing, ...]:
     """The drawings of models with tables `[models, rows]`."""
@@ -107,7 +120,7 @@ def drawings_of(
             "precision_recall",
             "Precision and recall",
             f"The line of chance is at the share of positives.{pointwise}{coloured}",
-            partial(_draw_precision, table, called, precision_band),
+            partial(_draw_precision, table, called, band),
         ),
         Drawing(
             "scores",
@@ -167,12 +180,14 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure
     return figure
 
 
-def _draw_precision(table: jm.ScoreTable, names: Sequence[str], band: jm.Interval | None) -> Figure:
+def _draw_precision(table: jm.ScoreTable, names: Sequence[str], band: jm.RocBand | None) -> Figure:
     figure = _figure(6.4, height_for(names))
     ax = plots.precision_recall(table, names=names, ax=figure.subplots())
     if band is not None:
+        positives, negatives = (np.sum(np.asarray(x, float), axis=-1) for x in table[1:])
+        low, high = precision_limits(band, positives / (positives + negatives))
         for i in range(len(names)):
-            shade(ax, RECALLS, band.low[i], band.high[i], look(i)["color"])
+            shade(ax, RECALLS, low[i], high[i], look(i)["color"])
     return figure
 
 

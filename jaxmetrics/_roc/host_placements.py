@@ -17,10 +17,11 @@ from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.merging import below_and_not_above, counts_dtype
 from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within, slackened
-from jaxmetrics._roc.placements import Beside
+from jaxmetrics._roc.placements import Beside, Corners
 from jaxmetrics._roc.quantile import quantile
 
 _FEW = 32  # thresholds for which as many passes take less time than a sort
+_SIDES: tuple[Literal["right", "left"], ...] = ("right", "left")  # above, and not below
 _PART = 1 << 15  # positives whose arrays stay in the cache
 
 
@@ -47,7 +48,11 @@ class OneClass(NamedTuple):
     def weight_above(self, thresholds: HostArray, side: Literal["left", "right"]) -> HostArray:
         """The total weight of the items above each threshold; of side "left", not below it."""
         scores, weights, _ = self
-        if thresholds.size > _FEW:  # one sort takes less time than so many passes
+        if (
+            thresholds.size > _FEW and weights is None
+        ):  # one sort takes less time than so many passes
+            return len(scores) - np.sort(scores).searchsorted(thresholds, side).astype(float)
+        if thresholds.size > _FEW:
             order = scores.argsort()
             sums = OneClass(scores, None if weights is None else weights.take(order)).from_here()
             return sums.take(scores.searchsorted(thresholds, side, sorter=order)).astype(float)
@@ -190,10 +195,24 @@ class OnHost:
     def beside(self, limit: Limit) -> Beside:
         beyond, some = self._beyond(limit)
         within = _lowest(self.scores, beyond, some)
-        negative, total = self.negative, self.total_negatives
-        fps_within = np.where(some, negative.weight_above(beyond, "right"), total)
-        fps_beyond = np.where(some, negative.weight_above(beyond, "left"), total)
-        return Beside(within, np.where(some, beyond, within), fps_within, fps_beyond)
+        fps = _around(self.negative, beyond, some)
+        return Beside(within, np.where(some, beyond, within), *fps)
+
+    def corners(self, limit: Limit) -> Corners:
+        beyond, some = self._beyond(limit)
+        pairs = (
+            (self.negative, self.negatives_ascending),
+            (self.positive, self.positives_ascending),
+        )
+        if self._by_key:
+            return Corners(*(x for items, _ in pairs for x in _around(items, beyond, some)))
+        # Sorted once, for any number of limits.
+        found = [
+            np.where(some, len(x.scores) - x.scores.searchsorted(beyond, side), items.weight)
+            for items, x in pairs
+            for side in _SIDES
+        ]
+        return Corners(*found)
 
     def quantile(self, q: Any, method: str) -> Any:
         def from_top(place: Any) -> Any:
@@ -284,6 +303,14 @@ class _Part:
     @property
     def positives_above(self) -> HostArray:
         return self.whole.of_ties[1][self.span]
+
+
+def _around(items: OneClass, beyond: HostArray, some: HostArray) -> tuple[HostArray, HostArray]:
+    """The weight of the items above each of `beyond`, and not below it; of all without one."""
+    above, not_below = (
+        np.where(some, items.weight_above(beyond, side), items.weight) for side in _SIDES
+    )
+    return above, not_below
 
 
 def _lowest(scores: HostArray, beyond: HostArray, some: HostArray) -> HostArray:

@@ -16,7 +16,7 @@ from jaxmetrics._base.host import on_host, to_jax
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.host_placements import OneClass, OnHost, placements_of
-from jaxmetrics._roc.reported import Decision, as_reported, warn_if
+from jaxmetrics._roc.reported import Decision, as_reported, no_decision, warn_if
 
 R = TypeVar("R")
 
@@ -25,12 +25,16 @@ _SHORT = 1 << 12
 
 
 def evaluate_on_host(
-    function: Callable[..., Any], items: Items, options: dict[str, Any], decision: Decision
+    function: Callable[..., Any],
+    items: Items,
+    options: dict[str, Any],
+    decision: Decision = no_decision,
+    short: int = _SHORT,
 ) -> Any:
     """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
 
-    The result is NaN where a valid score is NaN or no item is valid. Thresholds are rounded for the
-    `decision` that they are for.
+    Nor does it for a batch of rows of fewer than `short` items. The result is NaN where a valid
+    score is NaN or no item is valid. Thresholds are rounded for the `decision` that they are for.
     """
     given, dtype = items.scores.dtype, numerics.default_float()
 
@@ -41,7 +45,7 @@ def evaluate_on_host(
                 return jax.tree.map(lambda x: np.nan * x, value), False
             return as_reported(value, lambda: placed.scores, decision(**options), given, dtype)
 
-    found = of_each_row(of_row, items, options, _SHORT)
+    found = of_each_row(of_row, items, options, short)
     if found is None:
         return None
     rows, batch = found

@@ -68,6 +68,15 @@ class Beside(NamedTuple):
     fps_beyond: Any
 
 
+class Corners(NamedTuple):
+    """The points of the ROC curve beside a limit, as numbers of items or weights of each class."""
+
+    fps_within: Any
+    fps_beyond: Any
+    tps_within: Any
+    tps_beyond: Any
+
+
 class Groups(Protocol):
     """Groups of positives with one score, and what is above and not below them, `[groups]`.
 
@@ -137,6 +146,9 @@ class Placements(Protocol):
         """The lowest score of these positives; +inf if there is none."""
 
     def beside(self, limit: Limit) -> Beside:
+        """The last point within the limit, and the one after it, or itself if it is the end."""
+
+    def corners(self, limit: Limit) -> Corners:
         """The last point within the limit, and the one after it, or itself if it is the end."""
 
     def quantile(self, q: Any, method: str) -> Any:
@@ -241,9 +253,17 @@ class OfTable:
 
     def beside(self, limit: Limit) -> Beside:
         thresholds, fps = _from_infinity(self._falling), _from_zero(self._fps)
-        last = self._last_within(limit)
-        after = jnp.minimum(last + 1, len(fps) - 1)
+        last, after = self._around(limit)
         return Beside(thresholds[last], thresholds[after], fps[last], fps[after])
+
+    def corners(self, limit: Limit) -> Corners:
+        fps, tps = _from_zero(self._fps), _from_zero(self._tps)
+        last, after = self._around(limit)
+        return Corners(fps[last], fps[after], tps[last], tps[after])
+
+    def _around(self, limit: Limit) -> tuple[Any, Any]:
+        last = self._last_within(limit)
+        return last, jnp.minimum(last + 1, self._fps.shape[-1])
 
     def quantile(self, q: Any, method: str) -> Any:
         return weighted_quantile(self.table.thresholds, self.table.negatives, q, method)

@@ -14,13 +14,20 @@ from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._roc.host_rows import evaluate_on_host
+from jaxmetrics._roc.placements import OfPlacements
+from jaxmetrics._roc.record import Options
+from jaxmetrics._roc.table import evaluate
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import as_default
-from jaxmetrics.inference._intervals import rules
+from jaxmetrics.inference._intervals import boxes, rules
+from jaxmetrics.inference._intervals.boxes import Band
+
+METHODS = ("auto", "exact", "bootstrap")
 
 
 @functools.partial(
@@ -57,7 +64,8 @@ def roc_band(
     *,
     fpr: ArrayLike | None = None,
     confidence_level: float = 0.95,
-    key: Array,
+    method: str = "auto",
+    key: Array | None = None,
     n_resamples: int = 2000,
     stratify: bool = True,
     clusters: ArrayLike | None = None,
@@ -68,21 +76,37 @@ def roc_band(
 ) -> RocBand:
     """Pointwise and simultaneous confidence bands of the ROC curve.
 
-    n = min(TPR (1 - TPR) / SE^2, n_1) at each FPR, with SE from the bootstrap and n_1 the effective
-    size (sum w)^2 / sum w^2 of the positives; the limits are Wilson's for a proportion TPR of n
-    draws. The simultaneous band has the quantile of
-    max |TPR* - TPR| / SE over the points in place of the normal quantile, if that is larger. The
-    true curve never falls, and both limits are made not to fall either. By definition the TPR is 1
-    at an FPR of 1, without error. At an FPR of 0 the lower limit is 0, as the observed curve is
-    above the true one there.
+    - boxes: the share of a class at or above a threshold, k of n items, is from
+      BetaInv(l / 2; k, n - k + 1) to BetaInv(1 - l / 2; k + 1, n - k). Limits of both classes make
+      a box of FPR x TPR at each threshold, and a curve that rises lies between the lines through
+      the corners of the boxes.
+    - exact: boxes with the local level l at which all limits of a class hold at once with chance
+      sqrt(confidence_level). The whole curve lies within the simultaneous band with a chance of
+      `confidence_level` or more, whatever the distributions of the scores are.
+    - auto: narrower boxes, as a curve may leave a box only where both classes err. The normal
+      quantile of l at chance `confidence_level` is multiplied by
+      max(sqrt(n_0 + n_1) / (sqrt(n_0) + sqrt(n_1)), 0.95 - 0.3 / m^(1/3)), with m items of the
+      smaller class. In simulations the band holds the whole curve at least as often as it should.
+    - bootstrap: for data with weights or clusters, for which there are no boxes. The limits are
+      Wilson's of n = min(TPR (1 - TPR) / SE^2, n_1) draws, with SE from the bootstrap and n_1 the
+      effective size (sum w)^2 / sum w^2 of the positives. The simultaneous band has the quantile of
+      max |TPR* - TPR| / SE over the points in place of the normal one, if that is larger.
+
+    The true curve never falls, and no limit does. By definition the TPR is 1 at an FPR of 1,
+    without error. At an FPR of 0 the lower limit is 0, as the observed curve is above the true one
+    there.
 
     Args:
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       fpr: `[points]`, increasing, in [0, 1], the points of the band; 0, 0.01, ... 1 by default. The
-        simultaneous band depends on the choice of points, but for 0 and 1.
+        simultaneous band by boxes holds for the whole curve, whatever they are; by the bootstrap
+        it holds for these points.
       confidence_level: in (0, 1), the nominal coverage of each band.
-      key: a JAX random key.
+      method: "auto", "exact" or "bootstrap", as above; "auto" is "bootstrap" where there are
+        weights or clusters.
+      key: a JAX random key, for the bootstrap. Boxes need none: with them a key is accepted and not
+        used, and `n_resamples`, `stratify`, `memory_budget` and `progress` change nothing.
       n_resamples: the number of resamples, at least 1.
       stratify: True keeps the number of items of each class fixed in every resample; False draws
         from all items together.
@@ -98,41 +122,70 @@ def roc_band(
       A RocBand `[..., points]`, of rates from 0 to 1.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; the key is missing, or `fpr` does
-        not increase or leaves [0, 1].
+      TypeError, ValueError: as the conventions list under Errors; the bootstrap has no key,
+        method="exact" comes with weights or clusters, or `fpr` does not increase or leaves [0, 1].
 
-    NaN where a class is absent or a valid score is NaN. Time as `bootstrap` of a metric of the
-    ROC curve, and O(n_resamples points log n); memory O(n + memory_budget + n_resamples points).
+    NaN where a class is absent or a valid score is NaN. Time O(n log n + points log n) and memory
+    O(n + points) by boxes. By the bootstrap, time as `bootstrap` of a metric of the ROC curve, and
+    O(n_resamples points log n); memory O(n + memory_budget + n_resamples points).
 
     Example:
-      >>> import jax
       >>> import jaxmetrics as jm
       >>> scores, labels = [.1, .4, .35, .8, .7, .2], [0, 0, 1, 1, 1, 0]
-      >>> band = jm.roc_band(scores, labels, fpr=[.25, .5, 1.], key=jax.random.key(0))
+      >>> band = jm.roc_band(scores, labels, fpr=[.25, .5, 1.])
       >>> print(bool((band.simultaneous_low <= band.low).all()))
       True
 
-    Reference: L. E. Bantis, C. T. Nakas and B. Reiser, "Construction of confidence regions in the
-    ROC space after the estimation of the optimal Youden index-based cut-off point", Biometrics 70,
-    2014, for regions; J. L. Montiel Olea and M. Plagborg-Moller, "Simultaneous confidence bands:
-    theory, implementation, and an application to SVARs", Journal of Applied Econometrics 34, 2019.
+    References: S. Aldor-Noiman, L. D. Brown, A. Buja, W. Rolke and R. A. Stine, "The power to see:
+    a new graphical test of normality", The American Statistician 67, 2013, for limits of equal
+    local level; G. Campbell, "Advances in statistical methodology for the evaluation of diagnostic
+    and laboratory tests", Statistics in Medicine 13, 1994, for boxes; J. L. Montiel Olea and M.
+    Plagborg-Moller, "Simultaneous confidence bands: theory, implementation, and an application to
+    SVARs", Journal of Applied Econometrics 34, 2019, for the bootstrap.
     """
     items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
     level = checks.check_level(confidence_level)
+    checks.check_choice("method", method, METHODS)
     grid = np.arange(101) / 100 if fpr is None else checks.check_grid("fpr", fpr)
     ids = checks.check_clusters(clusters, items)
+    no_boxes = weights is not None or ids is not None
+    if no_boxes and method == "exact":
+        raise ValueError(
+            "method='exact' is for items without weights and clusters: write method='bootstrap'"
+        )
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
+    resamples = no_boxes or method == "bootstrap"
+    if resamples and key is None:
+        raise TypeError(
+            "key is missing, and a band with weights, clusters or method='bootstrap' resamples: "
+            "write key=jax.random.key(0)"
+        )
+    request.check(needs_key=resamples)
+    checks.check_rows(items)
+    found = (
+        _by_bootstrap(items, request, grid, level)
+        if resamples
+        else _by_boxes(items, {"fpr": grid, "level": level, "exact": method == "exact"})
+    )
+    return RocBand(jnp.asarray(grid, numerics.default_float()), *found, level)
+
+
+def _by_boxes(items: Items, options: Options) -> Band:
+    """By NumPy where it can now, because programs of this take seconds to compile."""
+    found: Band | None = evaluate_on_host(boxes.band, items, options, short=0)
+    return found or evaluate(OfPlacements(boxes.band), items, options)
+
+
+def _by_bootstrap(items: Items, request: Request, grid: HostArray, level: float) -> Band:
     # The limit of a rate is above 0; the lowest such limit has the height of the curve at 0.
     limit = np.maximum(grid, np.finfo(np.float64).tiny)
     metric = functools.partial(recall_at_fpr, max_fpr=limit, method="linear")
     found = resampled(metric, items, request)
-    positives = sizes_of(items, ids, found.estimate.ndim).positives
+    positives = sizes_of(items, request.clusters, found.estimate.ndim).positives
     limits = _limits(found.estimate, found.replicates, positives, grid, level)
-    low, high, joint_low, joint_high = map(as_default, limits)
-    points = jnp.asarray(grid, numerics.default_float())
-    return RocBand(points, found.estimate, low, high, joint_low, joint_high, level)
+    return Band(found.estimate, *map(as_default, limits))
 
 
 @double_program()

@@ -325,7 +325,8 @@ def _largest(
         normal = normal.astype(jnp.float64)
         models = normal[:, :n_models] @ factor.T
         z = numerics.divide(models[:, :, None] - models[:, None, :], spread, 0.0)
-        t = z / jnp.sqrt(pairs.drawn_variances(normal[:, n_models:]))
+        errors = jnp.sqrt(pairs.drawn_variances(normal[:, n_models:]))
+        t = jnp.where(spread > 0, z / errors, 0.0)
         compared = t if reference is None else t[:, :, reference : reference + 1]
         others = jnp.where(jnp.eye(len(spread), dtype=bool), -jnp.inf, -t)
         return jnp.max(jnp.abs(compared), axis=(1, 2)), jnp.max(others, axis=2)

@@ -26,13 +26,13 @@ from jaxmetrics.inference._intervals.rules import (
 # `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
 # largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
 # variance counts as. `_FEWEST_...`: the soft failures of a class from which on its variance is
-# believed.
-_PSEUDO_AUC = 1 / 4
+# believed, and those up to which it is not.
+_PSEUDO_AUC = 1 / 8
 _PSEUDO_PARTIAL = 1 / 3
 _PRIOR = 2.0
 _FEWEST_DF = 4.0
-_FEWEST = 1 / 4
-_FEWEST_POSITIVES = 1.0
+_FEWEST = (0.1, 0.6)
+_FEWEST_POSITIVES = (1.0, 1.5)
 
 
 def auc(moments: Moments, level: Any) -> Limits:

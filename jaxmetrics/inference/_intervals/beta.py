@@ -108,9 +108,8 @@ def _log_tail(own: Array, other: Array, odds: Array) -> tuple[Array, Array, tupl
 
     def log_density(odds: Array) -> Array:
         """But for a constant; 0 at the mode."""
-        n = own + other
-        above = jnp.log(n / own) + jax.nn.log_sigmoid(odds)
-        return own * above + other * (jnp.log(n / other) + jax.nn.log_sigmoid(-odds))
+        below = jnp.log1p(other / own) + jax.nn.log_sigmoid(odds)
+        return own * below + other * (jnp.log1p(own / other) + jax.nn.log_sigmoid(-odds))
 
     here = log_density(odds)
 
@@ -134,7 +133,7 @@ def _log_tail(own: Array, other: Array, odds: Array) -> tuple[Array, Array, tupl
 
 def _log_norm(a: Array, b: Array) -> Array:
     """log B(a, b) - a log(a / (a + b)) - b log(b / (a + b)), without large numbers."""
-    half = (jnp.log(2 * jnp.pi) + jnp.log((a + b) / a) - jnp.log(b)) / 2
+    half = (jnp.log(2 * jnp.pi) + jnp.log1p(b / a) - jnp.log(b)) / 2
     return half + _stirling(a) + _stirling(b) - _stirling(a + b)
 
 

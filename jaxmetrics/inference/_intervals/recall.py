@@ -18,7 +18,7 @@ from jaxmetrics.inference._intervals.rules import (
     wilson,
 )
 
-_FEWEST = 2.0  # positives missed, or found, from which on Wilson's limit next to 1, or 0, holds
+_FEWEST = (2.0, 3.0)  # positives missed, or found, between which Wilson's limit begins to hold
 _PRIOR = 2.0  # the number of negatives around the limit that the power law's slope counts as
 
 

@@ -144,13 +144,15 @@ def wilson(estimate: Array, n: Array, level: Any) -> Limits:
     return around(estimate, (library.maximum(low, 0.0), library.minimum(high, 1.0)))
 
 
-def of_few_failures(limits: Limits, share: Array, n: Array, fewest: float, level: Any) -> Limits:
+def of_few_failures(
+    limits: Limits, share: Array, n: Array, fewest: tuple[float, float], level: Any
+) -> Limits:
     """Limits widened to Beta ones where hardly a failure, or hardly a success, has been seen.
 
     A sample without a rare low positive looks like one of a perfect model, and its variance is that
     of one. n A soft successes of n have the lower limit BetaInv(alpha / 2; n A + 1/2,
     n (1 - A) + 1/2) of Jeffreys, and the lower limit moves to it, if that is lower, as n (1 - A)
-    falls from 1.5 to 1 times `fewest`; the upper one likewise, by n A.
+    falls from the higher of the numbers `fewest` to the lower one; the upper one likewise, by n A.
     """
     library = numerics.namespace(share, n, *limits)
     successes, failures = n * share, n * (1 - share)
@@ -161,9 +163,10 @@ def of_few_failures(limits: Limits, share: Array, n: Array, fewest: float, level
     return low, high
 
 
-def towards(limit: Array, other: Array, count: Array, fewest: float) -> Array:
-    """From a limit to another one as a count falls from 1.5 to 1 times `fewest`."""
-    share = numerics.namespace(limit, other, count).clip(3 - 2 * count / fewest, 0.0, 1.0)
+def towards(limit: Array, other: Array, count: Array, fewest: tuple[float, float]) -> Array:
+    """From a limit to another one as a count falls from one number to a lower one."""
+    last, first = fewest
+    share = numerics.namespace(limit, other, count).clip((first - count) / (first - last), 0.0, 1.0)
     moved: Array = limit + share * (other - limit)
     return moved
 

@@ -1,0 +1,399 @@
+"""Bands of the ROC curve: by boxes of order statistics, and by the bootstrap."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxmetrics as jm
+from benchmarks import local_levels
+from jaxmetrics._roc.host_placements import OneClass, placements_of
+from jaxmetrics.inference._intervals import boxes
+from jaxmetrics.inference._intervals.local_level import local_level
+
+pytestmark = pytest.mark.xdist_group("bands")
+
+KEY = jax.random.key(31)
+N = 120
+GRID = np.arange(1, 21) / 20
+LIMITS = ("low", "high", "simultaneous_low", "simultaneous_high")
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Scores with and without ties, `[2, n]`, and labels."""
+    rng = np.random.default_rng(2)
+    labels = np.arange(N) % 10 < 4
+    scores = rng.normal(size=N) + 1.2 * labels
+    return np.stack([scores, scores.round()]), labels
+
+
+@pytest.fixture(scope="module")
+def band(data):
+    return jm.roc_band(data[0][1], data[1], fpr=GRID)
+
+
+@pytest.fixture(scope="module")
+def resampled(data):
+    return jm.roc_band(data[0][1], data[1], fpr=GRID, method="bootstrap", key=KEY)
+
+
+def same(a, b, rtol=1e-5, *, names=("tpr", *LIMITS)):
+    for name in names:
+        found, expected = (np.asarray(getattr(x, name)) for x in (a, b))
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-6, err_msg=name)
+
+
+def share_limits(count, n, level):
+    """Those of Clopper and Pearson."""
+    low = stats.beta.ppf(level / 2, count, n - count + 1) if count > 0 else 0.0
+    return low, stats.beta.ppf(1 - level / 2, count + 1, n - count) if count < n else 1.0
+
+
+def by_corners(scores, labels, fpr, levels):
+    """The lines through the corners of the box of each threshold, one by one."""
+    upper, lower = [], []
+    for threshold in (np.inf, *np.unique(scores)[::-1]):
+        sides = []
+        for mask, level in zip((~labels, labels), levels, strict=True):
+            n = mask.sum()
+            sides.append(share_limits((scores[mask] >= threshold).sum(), n, level))
+        (fpr_low, fpr_high), (tpr_low, tpr_high) = sides
+        upper.append((fpr_low, tpr_high))
+        lower.append((fpr_high, tpr_low))
+
+    def height(points, at):
+        """The highest point of the line at an FPR; 0 before its start."""
+        found = 0.0
+        for (x0, y0), (x1, y1) in zip(points, [*points[1:], (2.0, points[-1][1])], strict=True):
+            if x0 <= at < x1:
+                found = y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+        return found
+
+    return [[height(points, at) if at < 1 else 1.0 for at in fpr] for points in (lower, upper)]
+
+
+# ---- boxes
+
+
+@pytest.mark.parametrize(
+    ("scores", "low", "high"),
+    [
+        # Positive above negative. With t the tail of one class, the box at the positive's score is
+        # FPR 0 to 1 - t and TPR t to 1.
+        ([2, 1], [0, 0, 0.1, 1], [1, 1, 1, 1]),
+        ([1, 2], [0, 0, 0, 1], [0.9, 1, 1, 1]),
+        # Tied: from (0, 1 - t) to (t, 1), and from (1 - t, 0) to (1, t).
+        ([1, 1], [0, 0, 0.05, 1], [0.95, 1, 1, 1]),
+    ],
+)
+def test_two_items_by_hand(scores, low, high):
+    """Both classes have one item: the tail t is half of 1 - sqrt(level), here 0.1."""
+    found = jm.roc_band(
+        scores, [1, 0], fpr=[0.05, 0.5, 0.95, 1], method="exact", confidence_level=0.64
+    )
+    np.testing.assert_allclose(found.simultaneous_low, low, atol=1e-6)
+    np.testing.assert_allclose(found.simultaneous_high, high, atol=1e-6)
+
+
+@pytest.mark.parametrize("row", [0, 1])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_against_corners_one_by_one(data, row, level):
+    scores, labels = data[0][row], data[1]
+    fpr = np.sort(np.random.default_rng(1).random(40))
+    found = jm.roc_band(scores, labels, fpr=fpr, method="exact", confidence_level=level)
+    sizes = (~labels).sum(), labels.sum()
+    levels = [float(local_level(np.float64(n), level**0.5)) for n in sizes]
+    low, high = by_corners(scores, labels, fpr, levels)
+    np.testing.assert_allclose(found.simultaneous_low, low, atol=1e-6)
+    np.testing.assert_allclose(found.simultaneous_high, high, atol=1e-6)
+
+
+def test_the_default_shortens_quantiles(data):
+    """By sqrt(n0 + n1) / (sqrt(n0) + sqrt(n1)) or 0.95 - 0.3 / m^(1/3), the larger one."""
+    scores, labels = data[0][0], data[1]
+    found = jm.roc_band(scores, labels, fpr=GRID)
+    factor = max(120**0.5 / (72**0.5 + 48**0.5), 0.95 - 0.3 / 48 ** (1 / 3))
+    assert factor == pytest.approx(0.8674, abs=1e-3)
+    for names, chances in (
+        (LIMITS[2:], [float(local_level(np.float64(n), 0.95)) for n in (72, 48)]),
+        (LIMITS[:2], [0.05, 0.05]),
+    ):
+        levels = [2 * stats.norm.cdf(factor * stats.norm.ppf(x / 2)) for x in chances]
+        expected = by_corners(scores, labels, GRID, levels)
+        for name, limit in zip(names, expected, strict=True):
+            np.testing.assert_allclose(getattr(found, name), limit, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40, 300])
+@pytest.mark.parametrize("chance", [0.6, 0.95])
+def test_limits_of_all_order_statistics_hold_at_once(n, chance):
+    rng, k = np.random.default_rng(n), np.arange(1, n + 1)
+    tail = local_level(np.float64(n), chance) / 2
+    low = stats.beta.ppf(tail, k, n - k + 1)
+    draws = 10_000
+    drawn = np.sort(rng.random((draws, n)), axis=1)
+    held = ((drawn >= low) & (drawn <= 1 - low[::-1])).all(axis=1).mean()
+    assert abs(held - chance) < 3 * (chance * (1 - chance) / draws) ** 0.5
+
+
+def test_local_levels_of_traced_and_large_classes():
+    sizes = np.array([1.0, 3.0, 77.0, 1e4, 1e7])
+    expected = local_level(sizes, 0.9)
+    np.testing.assert_allclose(jax.jit(partial(local_level, chance=0.9))(sizes), expected, 1e-4)
+    assert (np.diff(expected) < 0).all()
+    assert expected[0] == pytest.approx(0.1)
+    assert 150 < np.log(0.9) / np.log1p(-expected[-1]) < 157
+    for n in (3000, 20_000):
+        found = local_levels.chance(n, float(local_level(np.float64(n), 0.9)))
+        assert found == pytest.approx(0.9, abs=1e-4)
+
+
+def coverage(curve, draw, sizes, *, draws=400, exact=False):
+    """Of the curve at points that are dense at both ends."""
+    fpr = np.unique(np.concatenate([np.linspace(0, 1, 60), np.geomspace(1e-4, 0.1, 20)]))
+    rng, held, width, truth = np.random.default_rng(5), 0, 0.0, curve(fpr)
+    for _ in range(draws):
+        positives, negatives = draw(rng)
+        placed = placements_of(OneClass(positives), OneClass(negatives))
+        low, high = boxes.simultaneous(placed, fpr, 0.9, exact=exact)
+        held += bool(((low <= truth + 1e-9) & (truth <= high + 1e-9)).all())
+        width += np.mean(high - low) / draws
+    return held / draws, width
+
+
+def normal_curve(fpr):
+    return stats.norm.sf(stats.norm.isf(fpr) - 1.2)
+
+
+def steep_curve(fpr):
+    """Positives in five clusters that are narrow beside the negatives."""
+    at = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    return np.mean(np.clip((fpr[:, None] - at + 0.004) / 0.008, 0, 1), axis=1)
+
+
+def test_coverage_of_the_whole_curve():
+    """Of curves that need limits of nearly this length; with the chance of one class it fails."""
+
+    def steep(rng):
+        at = rng.choice([0.1, 0.3, 0.5, 0.7, 0.9], 100) + rng.uniform(-0.004, 0.004, 100)
+        return -at, -rng.random(100)
+
+    def ratio(rng):
+        return rng.normal(1.2, size=20), rng.normal(size=2000)
+
+    for curve, draw, sizes in (
+        (steep_curve, steep, (100, 100)),
+        (normal_curve, ratio, (20, 2000)),
+    ):
+        held, width = coverage(curve, draw, sizes)
+        assert 0.88 < held < 0.97
+        exact, exact_width = coverage(curve, draw, sizes, draws=200, exact=True)
+        assert exact > 0.93
+        assert width < 0.93 * exact_width
+
+
+# ---- the function
+
+
+def test_a_band_is_around_the_curve(data, band, resampled):
+    curve = jm.roc_curve(data[0][1], data[1])
+    # Linear between the points; on a step, its upper end.
+    expected = np.interp(GRID + 1e-9, np.asarray(curve.fpr, float), curve.tpr)
+    for found in (band, resampled):
+        np.testing.assert_allclose(found.tpr, expected, atol=1e-5)
+        np.testing.assert_allclose(found.fpr, GRID, rtol=1e-6)
+        assert (found.simultaneous_low <= found.low).all()
+        assert (found.low <= found.tpr).all()
+        assert (found.tpr <= found.high).all()
+        assert (found.high <= found.simultaneous_high).all()
+        assert (found.simultaneous_low[:-1] < found.low[:-1]).all()
+        for name in LIMITS:
+            limit = getattr(found, name)
+            assert (np.diff(limit) >= 0).all()
+            assert (limit >= 0).all()
+            assert (limit <= 1).all()
+
+
+def test_the_curve_of_a_band_is_the_linear_recall(data):
+    fpr = np.arange(1, 41) / 40
+    found = jm.roc_band(*data, fpr=fpr)
+    expected = jm.recall_at_fpr(*data, max_fpr=fpr, method="linear")
+    np.testing.assert_allclose(found.tpr, expected, rtol=1e-6)
+
+
+def test_no_key_is_needed_and_none_is_used(data, band):
+    same(jm.roc_band(data[0][1], data[1], fpr=GRID, key=KEY, stratify=False), band, rtol=0)
+
+
+def test_only_the_order_of_the_scores_counts(data, band):
+    scores, labels = data[0][1], data[1]
+    order = np.random.default_rng(3).permutation(N)
+    same(jm.roc_band(np.exp(scores[order]), labels[order], fpr=GRID), band, rtol=0)
+
+
+def test_masked_items_are_left_out(data, band):
+    scores = np.concatenate([data[0][1], [9.0, np.nan, -9.0]])
+    labels = np.concatenate([data[1], [False, True, True]])
+    found = jm.roc_band(scores, labels, fpr=GRID, where=np.arange(N + 3) < N)
+    same(found, band, rtol=0)
+
+
+def test_a_program_finds_the_same(data):
+    """Of a batch, with ties and a mask, where labels and class sizes are traced."""
+    scores, labels = data
+    where = np.arange(N) < 110
+    call = partial(jm.roc_band, fpr=[0, *GRID])
+    expected = call(scores, labels, where=where)
+    assert expected.low.shape == (2, 21)
+    same(jax.jit(lambda *x: call(*x[:2], where=x[2]))(scores, labels, where), expected)
+    same(
+        jm.roc_band(scores[1], labels, fpr=[0, *GRID], where=where), jax.tree.map(_second, expected)
+    )
+
+
+def _second(x):
+    return x[1] if x.ndim == 2 else x
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_band_in_double_precision(data, band):
+    found = jm.roc_band(data[0][1], data[1], fpr=GRID)
+    assert found.low.dtype == np.float64
+    same(found, band, rtol=1e-6)
+
+
+def test_the_ends_of_a_band(data, band):
+    """The curve ends at (1, 1) by definition, and nothing shows that it rises at 0 itself."""
+    whole = jm.roc_band(data[0][1], data[1], fpr=[0, *GRID])
+    for name in LIMITS:
+        limit = getattr(whole, name)
+        np.testing.assert_array_equal(limit[1:], getattr(band, name))
+        assert limit[-1] == 1
+    assert whole.low[0] == whole.simultaneous_low[0] == 0
+    assert whole.tpr[0] < whole.high[0] <= whole.simultaneous_high[0] < 1
+
+
+def test_the_points_of_a_band(data):
+    np.testing.assert_allclose(jm.roc_band(*data).fpr, np.arange(101) / 100, rtol=1e-6)
+
+
+def test_a_band_of_a_perfect_model(data):
+    labels = data[1]
+    found = jm.roc_band(labels.astype(float), labels, fpr=GRID)
+    for name in ("tpr", "high", "simultaneous_high"):
+        np.testing.assert_array_equal(getattr(found, name), 1)
+    assert (found.simultaneous_low <= found.low).all()
+    assert (found.low[2:] > 0.9).all()
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 0, 0, 0], [1, 1, 1, 1, 0], [1, 0]])
+def test_one_item_of_a_class(labels):
+    found = jm.roc_band(np.arange(len(labels)), labels)
+    for name in LIMITS:
+        limit = np.asarray(getattr(found, name))
+        assert np.isfinite(limit).all()
+        assert (np.diff(limit) >= 0).all()
+    assert (found.simultaneous_high - found.simultaneous_low)[50] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels"),
+    [
+        (np.arange(4.0), np.zeros(4, bool)),
+        (np.arange(4.0), np.ones(4, bool)),
+        (np.array([1, np.nan, 2, 3]), np.array([0, 1, 1, 0])),
+        (np.zeros(0), np.zeros(0, bool)),
+    ],
+)
+def test_undefined_bands(scores, labels):
+    found = jm.roc_band(scores, labels, fpr=GRID)
+    for name in ("tpr", *LIMITS):
+        assert np.isnan(getattr(found, name)).all()
+
+
+@pytest.mark.parametrize(
+    ("fpr", "message"),
+    [
+        ([-0.1, 0.5], r"fpr must be \[points\] in \[0, 1\]"),
+        ([1, 5, 10], r"fpr must be \[points\] in \[0, 1\].*write 0\.01 for 1 %"),
+        ([0.5, 0.1], "fpr must increase"),
+        (0.1, r"fpr must be \[points\]"),
+    ],
+)
+def test_errors_of_points(fpr, message, data):
+    with pytest.raises(ValueError, match=message):
+        jm.roc_band(*data, fpr=fpr)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"weights": np.ones(N)}, TypeError, r"key is missing.*write key=jax\.random\.key\(0\)"),
+        (
+            {"clusters": np.arange(N)},
+            TypeError,
+            "key is missing, and a band with weights, clusters",
+        ),
+        ({"method": "bootstrap"}, TypeError, "key is missing"),
+        ({"method": "exact", "weights": np.ones(N)}, ValueError, "write method='bootstrap'"),
+        ({"method": "wald"}, ValueError, "method must be one of"),
+        ({"key": 0}, TypeError, "key must be one JAX random key"),
+    ],
+)
+def test_errors_of_options(options, error, message, data):
+    with pytest.raises(error, match=message):
+        jm.roc_band(data[0][0], data[1], **options)
+
+
+# ---- the bootstrap
+
+
+@pytest.mark.filterwarnings("ignore:.*divide")  # where the curve has reached 1
+def test_limits_of_the_bootstrap(data, resampled):
+    """Wilson's, of which the simultaneous ones hold all of a share of the resampled curves."""
+    metric = partial(jm.recall_at_fpr, max_fpr=GRID, method="linear")
+    values = np.asarray(jm.bootstrap(metric, data[0][1], data[1], key=KEY).replicates, float)
+    p, error = np.asarray(resampled.tpr, float), values.std(axis=0, ddof=1)
+    varied = error > 0
+    furthest = np.max(np.abs(values - p)[:, varied] / error[varied], axis=1)
+    critical = np.quantile(furthest, 0.95)
+    assert 2 < critical < 5
+    n = np.minimum(p * (1 - p) / error**2, data[1].sum())
+    for z, low in (
+        (stats.norm.ppf(0.975), resampled.low),
+        (critical, resampled.simultaneous_low),
+    ):
+        middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+        margin = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+        expected = np.maximum.accumulate(middle - margin)
+        np.testing.assert_allclose(low[:10], expected[:10], rtol=1e-3)
+
+
+def test_weights_and_clusters_resample(data, resampled):
+    """Weights of 1 change nothing, and clusters of copies widen the band."""
+    scores, labels = data[0][1], data[1]
+    weighted = jm.roc_band(scores, labels, fpr=GRID, key=KEY, weights=np.ones(N))
+    same(weighted, resampled, rtol=0.1, names=("tpr", "low", "simultaneous_low"))
+    clusters = np.tile(np.arange(N), 3)
+    found = jm.roc_band(
+        np.tile(scores, 3),
+        np.tile(labels, 3),
+        fpr=GRID,
+        key=KEY,
+        clusters=clusters,
+        n_resamples=300,
+    )
+    three = jm.roc_band(np.tile(scores, 3), np.tile(labels, 3), fpr=GRID)
+    assert np.mean(found.high - found.low) > 1.2 * np.mean(three.high - three.low)
+    np.testing.assert_allclose(found.tpr, resampled.tpr, rtol=1e-5)
+
+
+def test_a_class_is_absent_from_the_bootstrap(data):
+    with pytest.warns(UserWarning, match="undefined"):
+        found = jm.roc_band(data[0][1], jnp.zeros(N, bool), fpr=GRID, key=KEY, method="bootstrap")
+    for name in ("tpr", *LIMITS):
+        assert np.isnan(getattr(found, name)).all()
