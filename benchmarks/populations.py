@@ -217,7 +217,8 @@ def _classifiers() -> Iterator[tuple[str, Any, Any]]:
         order = np.random.default_rng(0).permutation(len(labels))
         fitted, rest = np.split(order, [len(labels) // 3])
         for name, model in models.items():
-            scores = model.fit(features[fitted], labels[fitted]).predict_proba(features[rest])[:, 1]
+            shares = model.fit(features[fitted], labels[fitted]).predict_proba(features[rest])
+            scores = shares[:, 1].astype(np.float32)  # as data sets have them: some tie in float32
             classes = (Finite(tuple(scores[labels[rest] == k])) for k in (1, 0))
             yield (f"{problem}, {name}", *classes)
 

@@ -80,7 +80,7 @@ def auc(estimate, variances, sizes, level):
     low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in (t, -t))
     n0, n1 = sizes
     least, most = wilson(a, n0 * n1 / (n0 + n1), level)
-    found = of_few_failures((max(low, least), min(high, most)), a, min(sizes), (0.1, 0.6), level)
+    found = of_few_failures((max(low, least), min(high, most)), a, min(sizes), (0.25, 0.375), level)
     return np.array([min(found[0], a), max(found[1], a)])
 
 
@@ -113,7 +113,7 @@ def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     low, high = on_logit(centre, variance, max(variance**2 / spread, 4), level)
     least, most = wilson(centre, n1 * m / (n1 + m), level)
     found = of_few_failures((max(low, least), min(high, most)), estimate, n1, (1, 1.5), level)
-    found = of_few_failures(found, estimate, min(n1, m), (0.1, 0.6), level)
+    found = of_few_failures(found, estimate, min(n1, m), (0.25, 0.375), level)
     return np.array([min(found[0], estimate), max(found[1], estimate)])
 
 

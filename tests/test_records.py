@@ -161,7 +161,9 @@ def test_methods_that_do_not_serve_a_metric(data, monkeypatch):
     with pytest.raises(TypeError, match=r"method='logit' needs influence values.*'percentile'"):
         jm.confidence_interval(recall, *data, method="logit", key=KEY)
     smooth = jm.table_metric(mean_rank, smooth=True)
-    with pytest.raises(TypeError, match=r"key is missing.*method='wald', as mean_rank is smooth"):
+    with pytest.raises(
+        TypeError, match=r"key is missing.*method='wald', as .* of mean_rank are known"
+    ):
         jm.confidence_interval(smooth, *data)
     with pytest.raises(TypeError, match="roc_curve has several results"):
         jm.confidence_interval(jm.roc_curve, *data, key=KEY)

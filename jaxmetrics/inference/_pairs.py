@@ -70,7 +70,7 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: tuple[Array, Array
     classes = [_of_differences(x) for x in of_classes]
     error = _root(total, covariance.total, estimate)
     if bounds is not None:
-        share = (estimate - bounds[0]) / (bounds[1] - bounds[0])
+        share = jnp.clip((estimate - bounds[0]) / (bounds[1] - bounds[0]), 0, 1)
         unit = (bounds[1] - bounds[0]) ** 2
         weight = (1 - mixed) * (1 + _MORE * _unseen(share, jnp.minimum(n0, n1)))
         given = zip(classes, of_classes, (n0, n1), strict=True)

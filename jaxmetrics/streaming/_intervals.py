@@ -45,10 +45,10 @@ def interval(
     """A confidence interval of a metric from a state; it covers binning and sampling error.
 
     low = the lower limit at the low end of `bounds`, high = the upper limit at the high end. The
-    methods are the defaults of `jaxmetrics.confidence_interval`: closed forms and logit limits,
-    with variances from the gradient in the counts of the bins; Wilson's for recall and specificity,
-    with the standard error from resamples of the bins; for other metrics percentiles of both ends
-    over resamples of the bins.
+    methods are the defaults of `jaxmetrics.confidence_interval`, closed forms with variances from
+    the gradient in the counts of the bins, and, for other metrics, percentiles of both ends over
+    resamples of the bins. Recall and specificity have Wilson's limits, which are also those of
+    `confidence_interval(method="wilson")`, with the standard error from resamples of the bins.
 
     For areas under the ROC curve it held the interval that `jaxmetrics.confidence_interval` has for
     the data themselves, in 2,000 simulations with 20 to 2,000 bins. It need not: few items in wide
