@@ -261,8 +261,8 @@ def test_written_formulas(sample, level):
     for name, limits in expected.items():
         found = doubled(RULES[name], moments(*sample), level)
         np.testing.assert_allclose(found, limits, rtol=1e-9, err_msg=name)
-    with_jeffreys = formulas.of_few_failures((0.3, 0.7), estimate, n1, 1.0, level)
-    found = doubled(rules.of_few_failures, (0.3, 0.7), estimate, n1, 1.0, level)
+    with_jeffreys = formulas.of_few_failures((0.3, 0.7), estimate, n1, (1, 1.5), level)
+    found = doubled(rules.of_few_failures, (0.3, 0.7), estimate, n1, (1.0, 1.5), level)
     np.testing.assert_allclose(found, with_jeffreys, rtol=1e-10)
 
 

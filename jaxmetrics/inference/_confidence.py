@@ -13,6 +13,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
     BootstrapResult,
@@ -69,18 +70,20 @@ def confidence_interval(
 ) -> Interval:
     """A confidence interval for a metric.
 
-    - closed form: for `roc_auc`, and `partial_auc` with min_fpr = min_tpr = 0, without clusters.
-      Found by simulation: the coverage is near nominal from ten items of each class.
-    - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t.
+    - closed form: for `roc_auc`, `average_precision`, `recall_at_fpr` and its other names
+      `sensitivity_at_specificity` and `specificity_at_sensitivity`, and for `partial_auc` with
+      min_fpr = min_tpr = 0, without clusters. Found by simulation on many populations: the coverage
+      is near nominal from ten items of each class, and three negatives within `max_fpr`.
+    - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t; with K
+      clusters from those of Welch, where each has one class, to K - 1, where each has both.
     - wald: A -+ z SE.
     - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the
       effective size (sum w)^2 / sum w^2 of the positives, with SE from the bootstrap. Of a
       specificity, of the negatives.
     - percentile, basic, bca: from bootstrap replicates. The acceleration of bca is
       (1/6) S3 / S2^1.5, with S_k = sum_c sum phi^k / n_c^k of the influence values phi.
-    - auto: "closed form" where there is one, "wilson" for `recall_at_fpr`,
-      `sensitivity_at_specificity` and `specificity_at_sensitivity`, "logit" for `average_precision`
-      and for other cases of `roc_auc` and `partial_auc`, else "percentile".
+    - auto: "closed form" where there is one, "logit" for other cases of these metrics, else
+      "percentile".
 
     Args:
       metric: any metric. It must have one value for each score table for "closed form", "logit",
@@ -110,8 +113,8 @@ def confidence_interval(
       TypeError, ValueError: as the conventions list under Errors; a method that resamples has no
         key, the method does not serve the metric, or it needs a metric with one value.
 
-    NaN where the metric is NaN. An estimate of exactly 0 or 1 still has an interval by "closed
-    form", "logit" and "wilson". A warning says when a class is too small for the nominal coverage.
+    NaN where the metric is NaN, or one cluster has all items of a class. An estimate of exactly 0
+    or 1 still has an interval by "closed form", "logit" and "wilson". A warning says when a class is too small for the nominal coverage.
     Time O(n log n) without resampling, else as `bootstrap`; memory O(n).
 
     Example:
@@ -197,9 +200,16 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
     sizes = smallest_sizes(items, ids)
     if sizes is None:
         return
-    fewest, name, coverage = _FEWEST[method]
+    kind = "clusters" if ids is not None and method in ("logit", "wald") else method
+    fewest, name, coverage = _FEWEST[kind]
     for what, size in sizes.items():
-        if 0 < size < fewest:
+        if kind == "clusters" and size == 1:
+            warnings.warn(
+                f"there is only 1 of the {what}, whose variance is unknown: the limits are NaN; a "
+                "cluster must be smaller than its class",
+                stacklevel=3,
+            )
+        elif 0 < size < fewest:
             warnings.warn(
                 f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
                 f"{name} cover {coverage}",
@@ -213,8 +223,23 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
     if 0 < inside < _FEWEST_INSIDE:
         warnings.warn(
             f"only {inside:.2g} negatives are within max_fpr: in simulations with fewer than "
-            f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %",
+            f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and are wide",
             stacklevel=3,
+        )
+
+
+def _warn_of_few_successes(metric: MetricLike, moments: Moments) -> None:
+    """Warn that the upper limit of an average precision is that of positives not drawn."""
+    if record_of(metric) != average_precision.record or not all_concrete(*moments.sizes):
+        return
+    found = np.asarray(moments.estimate * moments.sizes[1])
+    least = np.min(np.where(found > 0, found, np.inf), initial=np.inf)
+    if least < _FEWEST_SUCCESSES:
+        warnings.warn(
+            f"n AP = {least:.2g} for n positives and average precision AP: in simulations with "
+            f"less than {_FEWEST_SUCCESSES}, 95 % intervals cover 91 to 100 %, and are wide, as "
+            "the sample may lack the few positives with the highest scores: add positives",
+            stacklevel=4,
         )
 
 
@@ -229,6 +254,7 @@ def _so_many(size: float, what: str) -> str:
 # coverage that `python -m benchmarks.coverage` found below this size.
 _FEWEST = {
     "closed form": (10, "closed-form intervals", "90 to 100 %, and less if labels are wrong"),
+    "clusters": (10, "intervals of clusters", "91 to 97 %"),
     "logit": (50, "logit intervals", "81 to 100 %, and from 29 % for a partial area"),
     "wald": (200, "Wald intervals", "50 to 95 %, and from 24 % for a partial area"),
     "percentile": (200, "percentile intervals", "49 to 96 %, and from 33 % for a partial area"),
@@ -237,6 +263,7 @@ _FEWEST = {
     "wilson": (30, "Wilson intervals on the bootstrap's effective sample size", "61 to 98 %"),
 }
 _FEWEST_INSIDE = 3
+_FEWEST_SUCCESSES = 2
 
 
 class Form(NamedTuple):
@@ -268,7 +295,9 @@ def _logit_t(moments: Moments, level: Array, numbers: Any, options: Options) -> 
 
 def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> Interval:
     if ids is None:
-        found = limits_of_form(form, *moments_of(form.metric, items, level), level)
+        moments, numbers = moments_of(form.metric, items, level)
+        _warn_of_few_successes(form.metric, moments)
+        found = limits_of_form(form, moments, numbers, level)
     else:
         sums = sums_of_clusters(form.metric, items, ids)
         sizes = sizes_of(items, ids, sums.estimate.ndim)

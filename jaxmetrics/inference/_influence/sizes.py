@@ -53,7 +53,7 @@ def _sizes(items: Items, ids: Array | None, n_clusters: int, ndim: int) -> tuple
 
 
 def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | None:
-    """The smallest size in the batch of each class, or of the clusters, by name; None if traced."""
+    """The smallest size in the batch of each class, or of its clusters, by name; None if traced."""
     if not all_concrete(*(x for x in items[1:] if x is not None)):
         return None
     if ids is None and items.weights is None and items.amounts is None:
@@ -63,7 +63,8 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
         counts = {"positives": positive & valid, "negatives": ~positive & valid}
         return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    negatives, positives, every = (
+    negatives, positives, _ = (
         float(np.min(np.asarray(x), initial=np.inf)) for x in sizes_of(items, ids, len(batch))
     )
-    return {"positives": positives, "negatives": negatives} if ids is None else {"clusters": every}
+    of = "" if ids is None else "clusters with "
+    return {f"{of}positives": positives, f"{of}negatives": negatives}
