@@ -527,8 +527,13 @@ def test_clusters_that_hold_no_valid_item_do_not_count(data, rng):
         for how in ({"where": where}, {"weights": where * 1.0}):
             found = compute(*data, clusters=clusters, **how)
             close(limits(found), limits(alone), rtol=2e-5 if metric is jm.roc_auc else 0.2)
-    with pytest.warns(UserWarning, match="only 12 clusters"):
-        jm.confidence_interval(jm.roc_auc, *data, clusters=clusters, where=where)
+    few = where & (clusters < 9)
+    with pytest.warns(UserWarning, match="only 9 clusters with positives"):
+        jm.confidence_interval(jm.roc_auc, *data, clusters=clusters, where=few)
+    alone = np.where(data[1], 0, clusters + 1)
+    with pytest.warns(UserWarning, match="only 1 of the clusters with positives.* NaN"):
+        found = jm.confidence_interval(jm.roc_auc, *data, clusters=alone)
+    assert np.isnan(limits(found)).all()
 
 
 # ---- one number, one interval

@@ -114,7 +114,8 @@ def confidence_interval(
         key, the method does not serve the metric, or it needs a metric with one value.
 
     NaN where the metric is NaN, or one cluster has all items of a class. An estimate of exactly 0
-    or 1 still has an interval by "closed form", "logit" and "wilson". A warning says when a class is too small for the nominal coverage.
+    or 1 still has an interval by "closed form", "logit" and "wilson". A warning says when a class
+    is too small for the nominal coverage.
     Time O(n log n) without resampling, else as `bootstrap`; memory O(n).
 
     Example:
