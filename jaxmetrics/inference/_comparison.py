@@ -15,11 +15,13 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import Covariance, covariance_of
+from jaxmetrics.inference._influence.sizes import smallest_sizes
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.distributions import (
     hotelling_survival,
@@ -31,6 +33,8 @@ from jaxmetrics.inference._pairs import Pairs, pairs_of
 
 # Normal vectors in the simulation of max |Z|, and how many are in memory at a time.
 N_DRAWS, N_AT_A_TIME = 100_096, 256
+
+_FEWEST = 10  # of a class, or clusters with it
 
 
 @functools.partial(
@@ -112,24 +116,31 @@ def compare(
 ) -> Comparison:
     """Paired differences of models on the same items: intervals, p-values, and the best set.
 
-    d -+ z SE(d) for each difference d of two models, with SE(d) from the covariance V of the
-    models. V comes from the influence values, or, for a metric that is not smooth in the weights,
-    from paired bootstrap replicates. Simultaneous limits have the quantile of max |Z| over all
-    comparisons in place of z, with Z normal and correlated as the differences are. `best_set` is
-    that of multiple comparisons with the best: a model leaves it if another model is better by more
-    standard errors than the quantile of its one-sided maximum. chi2 = d' (C V C')^+ d, with
-    d = C A the differences of the estimates A, tests that all models are equal.
+    d -+ t E(d) for each difference d of two models. E^2 = V_0 + V_1 with V_c = (s_c^2 +
+    m max(L_c - s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance in class c of the difference of
+    the influence values. L_c is the variance that disagreements of the two models may have which
+    were not drawn; m is 1, and up to 5 where hardly a failure of a model was seen. t has Welch's
+    degrees of freedom, E^4 / sum_c V_c^2 / (n_c - 1), or those of the clusters. L_c is known for
+    metrics with a closed-form interval; others have E = SE(d). A metric without known influence
+    values has SE(d) from paired bootstrap replicates, and normal quantiles. Simultaneous limits
+    have the quantile of max |T| over all comparisons in place of t, where T is normal, correlated
+    as the differences are, and divided by the square root of a drawn variance. `best_set` is that
+    of multiple comparisons with the best: a model leaves it if another model is better by more E
+    than the quantile of its one-sided maximum. chi2 = d' (C V C')^+ d, with d = C A the differences
+    of the estimates A and V their covariance, tests that all models are equal, by the F
+    distribution (Hotelling's T^2).
 
     Args:
-      metric: any metric with one value for each score table. One that is not smooth in the weights
-        needs a key.
+      metric: any metric with one value for each score table. The metrics of operating points,
+        `recall_at_fpr`, `sensitivity_at_specificity` and `specificity_at_sensitivity`, and those
+        that are smooth in the weights need no key; others do.
       scores: `[models, n]`, higher is more positive; two models or more.
       labels: `[n]`, bool or 0 and 1.
       reference: the index of one model, to compare the others with it alone; None compares all
         pairs.
       confidence_level: in (0, 1), of the limits and of the best set.
       key: a JAX random key, for metrics that are resampled. It also seeds the 100,096 draws of
-        max |Z|, which are the same in every call without a key.
+        max |T|, which are the same in every call without a key.
       n_resamples: the number of resamples, for metrics that are resampled.
       stratify: True keeps the number of items of each class fixed in every resample; False draws
         from all items together.
@@ -152,13 +163,14 @@ def compare(
         that is resampled has no key.
 
     NaN where the metric is NaN. A warning names such models: they stay in the set, and the best of
-    the others, their simultaneous limits and chi2 are found without them. A p-value is NaN, and the
-    two models stay in the set, where they differ and the standard error is 0. Between equal models
-    the difference and its limits are 0 and the p-value is 1. Simultaneous p-values below 1e-5, the
-    reach of the draws, are Bonferroni's: the p-value of the pair times the number of pairs, but at
-    most 1e-5. Limits are not clipped to
-    the range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory
-    O(models n).
+    the others, their simultaneous limits and chi2 are found without them. Another one says when a
+    class has fewer than ten items: limits then rest on disagreements that were not drawn. Where two models differ and E is 0, a p-value is NaN, and both stay in the set. Between
+    models with the same influence values the difference and its limits are 0 and the p-value is 1.
+    Two models without a failure may still be different: their difference is 0, with limits around
+    it. A class that one cluster alone has makes errors and limits NaN. `standard_error` is SE(d),
+    without L_c. Simultaneous p-values below 1e-5, the reach of the draws, are Bonferroni's: the
+    p-value of the pair times the number of pairs, but at most 1e-5. Limits are not clipped to the
+    range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -188,6 +200,7 @@ def compare(
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
     request.check(needs_key=not known)
+    _warn_of_few(items, ids)
     if known:
         estimate, covariance = covariance_of(metric, items, ids)
     else:
@@ -205,6 +218,17 @@ def comparison_of_replicates(
     """A Comparison from replicates `[n_resamples, models]` of the same resamples."""
     covariance = _of_replicates(result.replicates)
     return _comparison(result.estimate, covariance, None, key, confidence_level, None)
+
+
+def _warn_of_few(items: Items, ids: Clusters | None) -> None:
+    for what, size in (smallest_sizes(items, ids) or {}).items():
+        if 0 < size < _FEWEST:
+            warnings.warn(
+                f"a comparison rests on {size:.3g} {what}: with fewer than {_FEWEST} the models may "
+                "differ on items of which none was drawn, and in simulations some 95 % limits of "
+                f"differences cover less than 88 %: add {what}",
+                stacklevel=3,
+            )
 
 
 def _of_replicates(replicates: Array) -> Covariance:

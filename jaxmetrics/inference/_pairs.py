@@ -16,6 +16,7 @@ from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_cluster
 
 _MORE = 4.0
 _FEWEST = 1 / 4
+_ROUNDING = 1e-12
 
 
 class Pairs(NamedTuple):
@@ -82,7 +83,10 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: tuple[Array, Array
         total = total + added[0] + added[1]
     df = degrees_of_clusters(OfClusters(classes[0], classes[1], total, (n0, n1, n), mixed))
     of_negatives = jnp.clip(numerics.divide(classes[0], classes[0] + classes[1], 0.5), 0, 1)
-    raised = jnp.where(error == 0, 0.0, jnp.sqrt(total))
+    # Models without any variance, such as perfect ones, may be different; others are equal.
+    constant = jnp.diagonal(covariance.total) <= _ROUNDING**2 * estimate**2
+    different = constant[:, None] & constant[None, :] & ~jnp.eye(len(constant), dtype=bool)
+    raised = jnp.where((error == 0) & ~different, 0.0, jnp.sqrt(total))
     return Pairs(error, raised, df, of_negatives, (n0, n1, n), mixed)
 
 
@@ -116,6 +120,6 @@ def _of_differences(covariance: Array) -> Array:
 def _root(variance: Array, covariance: Array, estimate: Array) -> Array:
     """The square root; 0 where a variance is the rounding of 0, as the models are equal, or no item
     has influence."""
-    scale = jnp.maximum(jnp.diagonal(covariance), 1e-12 * estimate**2)
+    scale = jnp.maximum(jnp.diagonal(covariance), _ROUNDING * estimate**2)
     scale = jnp.maximum(scale[:, None], scale[None, :])
-    return jnp.sqrt(jnp.where(variance > 1e-12 * scale, variance, 0 * variance))
+    return jnp.sqrt(jnp.where(variance > _ROUNDING * scale, variance, 0 * variance))

@@ -35,8 +35,10 @@ def influence(
     DeLong's placement values minus the AUC.
 
     Args:
-      metric: a metric that is smooth in the weights and has one value for each score table:
-        `roc_auc`, `partial_auc`, `average_precision`, your own, or a functools.partial of one.
+      metric: a metric with one value for each score table: `roc_auc`, `partial_auc`,
+        `average_precision`, `recall_at_fpr`, `sensitivity_at_specificity`,
+        `specificity_at_sensitivity`, your own that is smooth in the weights, or a functools.partial
+        of one.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative; an item of weight k counts k times in the metric, but is
@@ -47,8 +49,8 @@ def influence(
       `[..., n]`, in the unit of the metric.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; the metric is not smooth in the
-        weights, or has several values. `bootstrap` takes such metrics.
+      TypeError, ValueError: as the conventions list under Errors; the influence values of the
+        metric are not known, or it has several values. `bootstrap` takes such metrics.
 
     NaN where the metric is NaN. Time O(n log n), memory O(n) for each row of the batch.
 
@@ -83,13 +85,16 @@ def standard_error(
     """The standard error of a metric, from its influence function or from resamples.
 
     SE^2 = sum over classes c of n_c / (n_c - 1) sum_(i in c) (w_i d metric / d w_i)^2, with the
-    total weight of each class held fixed; for `roc_auc` this is DeLong's variance. With K clusters
-    SE^2 = K / (K - 1) sum_k (sum_(i in k) w_i d metric / d w_i)^2. For a metric that is not smooth
-    in the weights SE is the standard deviation of bootstrap replicates.
+    total weight of each class held fixed; for `roc_auc` this is DeLong's variance. With clusters
+    SE^2 = sum_k (sum_c z_kc)^2, where z_kc = sqrt(K_c / (K_c - 1)) (S_kc - mean of S_kc over the
+    K_c clusters with items of class c), and S_kc = sum_(i in k and c) w_i d metric / d w_i. For an
+    operating point, such as `recall_at_fpr`, the slope of the ROC curve at the threshold takes the
+    part of the gradient. For other metrics SE is the standard deviation of bootstrap replicates.
 
     Args:
-      metric: any metric. One that is smooth in the weights, such as `roc_auc`, `partial_auc` and
-        `average_precision`, must have one value for each score table; others need a key.
+      metric: any metric. `roc_auc`, `partial_auc`, `average_precision`, `recall_at_fpr`,
+        `sensitivity_at_specificity`, `specificity_at_sensitivity` and others that are smooth in the
+        weights must have one value for each score table; the rest need a key.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       key: a JAX random key, for metrics that are resampled.
@@ -109,12 +114,13 @@ def standard_error(
       `[...]`, in the unit of the metric.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; a smooth metric has several
-        values, or a metric that is not smooth has no key.
+      TypeError, ValueError: as the conventions list under Errors; a metric that is not resampled
+        has several values, or one that is resampled has no key.
 
-    NaN where the metric is NaN. A smooth metric also has NaN where a class has one item or there is
-    one cluster. 0 where the classes are perfectly separated: `confidence_interval` serves this case
-    too. Time O(n log n), memory O(n) for each row of the batch; as `bootstrap` if resampled.
+    NaN where the metric is NaN, and, without resamples, where a class has one item, or one cluster
+    has all items of a class. 0 where the classes are perfectly separated: `confidence_interval`
+    serves this case too. Time O(n log n), memory O(n) for each row of the batch; as `bootstrap` if
+    resampled.
 
     Example:
       >>> import jaxmetrics as jm
@@ -157,12 +163,13 @@ def covariance(
     """The covariance matrix of a metric between models that score the same items.
 
     Cov_ab = sum over classes c of n_c / (n_c - 1) sum_(i in c) (w_i d metric_a / d w_i)
-    (w_i d metric_b / d w_i), with the total weight of each class held fixed. The diagonal is
+    (w_i d metric_b / d w_i), with the total weight of each class held fixed. With clusters Cov_ab =
+    sum_k (sum_c z_kc)_a (sum_c z_kc)_b, with z_kc as of `standard_error`. The diagonal is
     `standard_error` squared.
 
     Args:
-      metric: a metric that is smooth in the weights and has one value for each score table, as for
-        `influence`.
+      metric: a metric whose influence values are known and that has one value for each score
+        table, as for `influence`.
       scores: `[..., models, n]`, higher is more positive.
       labels: `[n]` or `[..., models, n]`, bool or 0 and 1.
       clusters: `[n]`, integers or strings, not traced. Items of one cluster may depend on each
@@ -176,7 +183,8 @@ def covariance(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; scores have no axis of models, or
-        the metric is not smooth in the weights or has several values, which `bootstrap` takes.
+        the influence values of the metric are not known, or it has several values; `bootstrap`
+        takes such metrics.
 
     NaN as for `standard_error`. Time O(models n log n + models^2 n), memory O(models n).
 
