@@ -162,15 +162,17 @@ def compare(
         two models or more, labels differ between models, the metric has several values, or a metric
         that is resampled has no key.
 
-    NaN where the metric is NaN. A warning names such models: they stay in the set, and the best of
-    the others, their simultaneous limits and chi2 are found without them. Another one says when a
-    class has fewer than ten items: limits then rest on disagreements that were not drawn. Where two models differ and E is 0, a p-value is NaN, and both stay in the set. Between
-    models with the same influence values the difference and its limits are 0 and the p-value is 1.
-    Two models without a failure may still be different: their difference is 0, with limits around
-    it. A class that one cluster alone has makes errors and limits NaN. `standard_error` is SE(d),
-    without L_c. Simultaneous p-values below 1e-5, the reach of the draws, are Bonferroni's: the
-    p-value of the pair times the number of pairs, but at most 1e-5. Limits are not clipped to the
-    range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory O(models n).
+    NaN where the metric is NaN. A warning names such models: they stay in the set, and the best
+    of the others, their simultaneous limits and chi2 are found without them. Another one says
+    when a class has fewer than ten items: limits then rest on disagreements that were not
+    drawn. Where two models differ and E is 0, a p-value is NaN, and both stay in the set.
+    Between models with the same influence values the difference and its limits are 0 and the
+    p-value is 1. Two models without a failure may still be different: their difference is 0,
+    with limits around it. A class that one cluster alone has makes errors and limits NaN.
+    `standard_error` is SE(d), without L_c. Simultaneous p-values below 1e-5, the reach of the
+    draws, are Bonferroni's: the p-value of the pair times the number of pairs, but at most
+    1e-5. Limits are not clipped to the range of the metric. Time O(models n log n + models^2
+    n), or as `bootstrap`; memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -224,7 +226,7 @@ def _warn_of_few(items: Items, ids: Clusters | None) -> None:
     for what, size in (smallest_sizes(items, ids) or {}).items():
         if 0 < size < _FEWEST:
             warnings.warn(
-                f"a comparison rests on {size:.3g} {what}: with fewer than {_FEWEST} the models may "
+                f"a comparison rests on {size:.3g} {what}: with fewer than {_FEWEST} models may "
                 "differ on items of which none was drawn, and in simulations some 95 % limits of "
                 f"differences cover less than 88 %: add {what}",
                 stacklevel=3,
