@@ -1,0 +1,129 @@
+"""The study of many set-ups: its moments are the library's, and the rules hold in a part of it."""
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from benchmarks import curve_moments, setups
+from benchmarks.curve_moments import Sorted
+from benchmarks.populations import populations
+from jaxmetrics._base import checks
+from jaxmetrics.inference._influence.variance import moments_of
+from jaxmetrics.inference._intervals import areas, precision, recall
+
+LIMIT = 0.1
+METRICS = {
+    "auc": (jm.roc_auc, curve_moments.of_auc),
+    "average precision": (jm.average_precision, curve_moments.of_average_precision),
+    "partial area": (
+        partial(jm.partial_auc, max_fpr=LIMIT, scale="range"),
+        partial(curve_moments.of_partial_auc, limit=LIMIT),
+    ),
+    "recall": (
+        partial(jm.recall_at_fpr, max_fpr=LIMIT),
+        partial(curve_moments.of_recall, limit=LIMIT, level=0.95),
+    ),
+}
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("name", METRICS)
+def test_moments_are_the_librarys(name, ties):
+    rng, n_positive = np.random.default_rng(0), 23
+    scores = rng.normal(size=(4, 110)).astype("float32")
+    scores[:, :n_positive] += 1
+    if ties:
+        scores = np.round(2 * scores) / 2
+    labels = np.arange(110) < n_positive
+    metric, of_metric = METRICS[name]
+    moments, numbers = of_metric(Sorted.of(scores, n_positive))
+    for i, row in enumerate(scores):
+        expected = moments_of(metric, checks.check_items(row, labels), 0.95)
+        found = jax.tree.map(lambda x, i=i: x[i], (moments, numbers))
+        if name == "recall":  # its rule needs no variances
+            found, expected = ((x[0].estimate, x[0].sizes, x[1]) for x in (found, expected))
+        pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+        for x, y in pairs:
+            np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-9)
+
+
+def test_truth_is_that_of_large_samples():
+    rng, n = np.random.default_rng(1), 200_000
+    for population in populations()[::4]:
+        truth = population.truth((0.1,), 0.5)
+        data = Sorted.of(population.draw(rng, 1, n, n), n)
+        found = {
+            "roc_auc": curve_moments.of_auc(data)[0].estimate,
+            "partial_auc 0.1": curve_moments.of_partial_auc(data, 0.1)[0].estimate,
+            "average_precision": curve_moments.of_average_precision(data)[0].estimate,
+        }
+        for name, value in found.items():
+            np.testing.assert_allclose(value, truth[name], atol=6e-3, err_msg=population.name)
+
+
+# Tuned and held-out ones; all metrics, and limits of the FPR with enough negatives within.
+NAMES = ("binormal 0.9", "8 % low", "logistic, shift 2.5", "gamma 2, scale 4")
+CELLS = [(n, s) for n in NAMES for s in ((20, 500), (50, 1000))]
+
+
+def _coverages():
+    by_name = {x.name: x for x in populations()}
+    found = []
+    for i, (name, sizes) in enumerate(CELLS):
+        found += setups.study(by_name[name], *sizes, 1000, (7, i))
+    return [x for x in found if x.level == 0.95 and x.setup.inside >= 5]
+
+
+@pytest.fixture(scope="module")
+def coverages():
+    return _coverages()
+
+
+def test_the_rules_hold_in_a_part_of_the_study(coverages):
+    for metric in ("roc_auc", "partial_auc", "average_precision", "recall_at_fpr"):
+        found = [x for x in coverages if x.setup.metric == metric]
+        auto = np.array([x.coverage for x in found if x.method == "auto"])
+        assert auto.min() > 0.92, metric
+        assert np.median(auto) < 0.985, metric
+        # The data are hard enough for others to fail.
+        assert min(x.coverage for x in found) < 0.92, metric
+
+
+@pytest.mark.parametrize(
+    ("metric", "population", "sizes", "module", "constants"),
+    [
+        ("roc_auc", "binormal 0.99", (20, 500), areas, {"_FEWEST": (-2, -1)}),
+        ("average_precision", "binormal 0.8", (10, 2000), precision, {"_FEW": -2, "_ENOUGH": -1}),
+        ("recall_at_fpr", "binormal 0.99", (20, 500), recall, {"_FEWEST": (-2, -1)}),
+    ],
+)
+def test_a_rule_that_is_not_widened_fails(
+    metric, population, sizes, module, constants, monkeypatch
+):
+    chosen = next(x for x in populations() if x.name == population)
+
+    def worst():
+        found = setups.study(chosen, *sizes, 400, 3)
+        found = [x for x in found if x.setup.metric == metric and x.method == "auto"]
+        return min(x.coverage for x in found if x.level == 0.95 and x.setup.inside >= 5)
+
+    whole = worst()
+    for name, value in constants.items():
+        monkeypatch.setattr(module, name, value)
+    assert worst() < whole - 0.02
+
+
+@pytest.mark.slow
+def test_the_tables_are_printed(tmp_path):
+    output = tmp_path / "setups.md"
+    command = [sys.executable, "-m", "benchmarks.setups", "--quick", "--output", str(output)]
+    root = Path(__file__).parents[1]
+    printed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    assert printed == output.read_text()
+    assert "## recall_at_fpr" in printed
