@@ -194,7 +194,8 @@ def report(found: list[Found], simulations: int, minutes: float) -> Iterator[str
     yield (
         f"`python -m benchmarks.setups`: {len(setups)} pairs of a population and of class sizes, "
         f"{simulations:,} simulated data sets each, fewer of more than 3,000 items. Rules were "
-        "chosen on the tuned populations; the held-out ones were looked at afterwards. Set-ups "
+        "made on the tuned populations; the held-out ones were only seen beside them when "
+        "constants were compared. Set-ups "
         f"with fewer than {FEWEST_INSIDE:g} negatives within the limit of the FPR are apart, as a "
         f"warning is given there. {versions()}; {minutes:.0f} min."
     )
