@@ -1,7 +1,7 @@
 """Populations of scores with known metrics, from which the coverage study draws data sets.
 
-Nearly half of them are held out: no rule was made for them, but they were seen beside the others when
-constants were compared.
+Nearly half of them are held out: no rule was made for them, but they were seen beside the others
+when constants were compared.
 """
 
 from __future__ import annotations
