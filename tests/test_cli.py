@@ -191,9 +191,10 @@ def test_the_same_seed_gives_the_same_and_another_does_not(folder, report):
     assert again == report
     other = evaluated(folder / "data.csv", *ALL)
     assert other.pop("seed") == 0
-    for name, resampled in (("roc_auc", False), ("recall_at_fpr", True)):
+    for name in ("roc_auc", "recall_at_fpr"):  # which need no resamples
         found = [estimates(x["models"]["a"][name]) for x in (report, other)]
-        assert (found[0] != found[1]) == resampled
+        assert found[0] == found[1]
+    assert other["comparison"] != report["comparison"]  # simultaneous limits are simulated
     assert [values_of(x["models"]["a"]) for x in (report, other)] == [
         values_of(report["models"]["a"])
     ] * 2
@@ -286,15 +287,14 @@ def test_notes_of_the_library_are_lines_under_the_tables(perfect, recwarn):
     assert not [warning for warning in recwarn if warning.category is UserWarning]
 
 
-def test_resamples_that_lack_a_class_are_noted(data, folder):
+def test_clusters_that_are_few_in_a_class_are_noted(data, folder):
     # Two of as many clusters as before hold all positives.
     n = data["user"].nunique()
     users = np.where(data["y"], np.arange(N) % 2, 2 + np.arange(N) % (n - 2))
     data.assign(user=users).to_csv(folder / "few.csv", index=False)
     notes = evaluated(folder / "few.csv", *CLUSTERED, "--cluster", "user")["warnings"]
-    (note,) = [note for note in notes if "resamples" in note]
-    assert re.match(r"\d+ of 40 resamples have items of one class only", note)
-    assert "stratify" not in note  # the command has no such option
+    assert any("only 2 clusters with positives" in note for note in notes)
+    assert not any("resamples" in note for note in notes)  # there are none
 
 
 def rows_of(table):
@@ -358,10 +358,12 @@ def test_perfect_models_have_intervals_and_cannot_be_told_apart(perfect):
         assert estimate["high"] == pytest.approx(1, abs=1e-12)
         assert 0.3 < estimate["low"] < 1
     comparison = report["comparison"]["roc_auc"]
-    assert comparison["best_set"] is None
-    assert comparison["differences"][0]["simultaneous_p_value"] is None
+    assert comparison["best_set"] == list(report["models"])
+    difference = comparison["differences"][0]
+    assert difference["simultaneous_p_value"] == 1
+    assert difference["simultaneous_low"] < 0 < difference["simultaneous_high"]
     values = run("evaluate", *perfect).stdout.split("Difference")[0]
-    assert rows_of(values)["a"][0][0] == "1.000"  # no star where none is better
+    assert rows_of(values)["a"][0][0] == "1.000*"  # as none is significantly better
 
 
 def check_csv(frame, report):
