@@ -11,7 +11,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import jax
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer
@@ -40,7 +39,6 @@ scores = np.stack(
     ]
 ).astype(np.float32)
 
-key = jax.random.key(0)
 metrics = {
     "AUC": jm.roc_auc,
     "partial AUC to 5 % FPR": partial(jm.partial_auc, max_fpr=0.05, scale="range"),
@@ -49,7 +47,7 @@ metrics = {
 figure = Figure(figsize=(10, 2.6), layout="constrained")
 rows = np.arange(len(models))[::-1]
 for (name, metric), ax in zip(metrics.items(), figure.subplots(1, 3, sharey=True), strict=True):
-    found = jm.confidence_interval(metric, scores, labels, key=key)
+    found = jm.confidence_interval(metric, scores, labels)
     print(f"{name} ({found.method})")
     for model, *numbers in zip(models, found.estimate, found.low, found.high, strict=True):
         print("  {:20} {:.3f}  {:.3f} to {:.3f}".format(model, *numbers))

@@ -13,7 +13,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import jax
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer
@@ -41,9 +40,8 @@ options = {"cv": 5, "method": "predict_proba"}
 scores = np.stack([cross_val_predict(x, features, labels, **options)[:, 1] for x in scaled])
 
 metric = partial(jm.recall_at_fpr, max_fpr=0.05)
-key = jax.random.key(0)
-own = jm.confidence_interval(metric, scores, labels, key=key)
-paired = jm.compare(metric, scores, labels, key=key)
+own = jm.confidence_interval(metric, scores, labels)
+paired = jm.compare(metric, scores, labels)
 order = np.argsort(-paired.estimate, stable=True)
 limits = (paired.difference, paired.simultaneous_low, paired.simultaneous_high)
 difference, low, high = (x[:, order[0]] for x in limits)  # from the best
