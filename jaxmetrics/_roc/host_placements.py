@@ -48,13 +48,11 @@ class OneClass(NamedTuple):
     def weight_above(self, thresholds: HostArray, side: Literal["left", "right"]) -> HostArray:
         """The total weight of the items above each threshold; of side "left", not below it."""
         scores, weights, _ = self
-        if (
-            thresholds.size > _FEW and weights is None
-        ):  # one sort takes less time than so many passes
-            return len(scores) - np.sort(scores).searchsorted(thresholds, side).astype(float)
-        if thresholds.size > _FEW:
+        if thresholds.size > _FEW:  # one sort takes less time than so many passes
+            if weights is None:
+                return len(scores) - np.sort(scores).searchsorted(thresholds, side).astype(float)
             order = scores.argsort()
-            sums = OneClass(scores, None if weights is None else weights.take(order)).from_here()
+            sums = OneClass(scores, weights.take(order)).from_here()
             return sums.take(scores.searchsorted(thresholds, side, sorter=order)).astype(float)
         compare = np.greater if side == "right" else np.greater_equal
 

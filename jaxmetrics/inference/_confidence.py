@@ -201,10 +201,10 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
     sizes = smallest_sizes(items, ids)
     if sizes is None:
         return
-    kind = "clusters" if ids is not None and method in ("logit", "wald") else method
+    kind = "clusters" if ids is not None and method == "logit" else method
     fewest, name, coverage = _FEWEST[kind]
     for what, size in sizes.items():
-        if kind == "clusters" and size == 1:
+        if ids is not None and size == 1 and method in ("logit", "wald"):
             warnings.warn(
                 f"there is only 1 of the {what}, whose variance is unknown: the limits are NaN; a "
                 "cluster must be smaller than its class",

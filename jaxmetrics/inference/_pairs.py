@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._influence.covariance import Covariance
-from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
+from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
 
 _MORE = 4.0
-_FEWEST = 1 / 4
+_FEWEST = (0.25, 0.375)
 _ROUNDING = 1e-12
 
 
@@ -93,7 +93,7 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: tuple[Array, Array
 def _unseen(share: Array, n: Array) -> Array:
     """From 0 to 1 as the soft failures n (1 - A) or successes n A of a model of a pair get few."""
     fewest = n * jnp.minimum(share, 1 - share)
-    few = jnp.clip(3 - 2 * fewest / _FEWEST, 0, 1)
+    few = lacking(fewest, _FEWEST)
     return jnp.maximum(few[:, None], few[None, :])
 
 

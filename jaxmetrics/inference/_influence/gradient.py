@@ -184,9 +184,11 @@ def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, A
 
 
 def effective_size(weights: Array) -> Array:
-    """(sum w)^2 / sum w^2."""
-    shares = numerics.divide(weights.astype(jnp.float64), jnp.max(weights, initial=0), 0.0)
-    return numerics.divide(jnp.sum(shares) ** 2, jnp.sum(shares**2), 0.0)
+    """(sum w)^2 / sum w^2 along the last axis."""
+    # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
+    largest = jnp.max(weights, axis=-1, keepdims=True, initial=0)
+    shares = numerics.divide(weights.astype(jnp.float64), largest, 0.0)
+    return numerics.divide(jnp.sum(shares, axis=-1) ** 2, jnp.sum(shares**2, axis=-1), 0.0)
 
 
 def of_items(by_class: list[Array], problem: Problems, n_rows: int) -> Array:

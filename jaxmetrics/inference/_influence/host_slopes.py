@@ -115,9 +115,10 @@ def moments_on_host(
                 sizes, variances = map(tuple, zip(*map(_size_and_variance, rows), strict=True))
             else:
                 sizes = placed.negative.effective_size, placed.positive.effective_size
-                decision = known.decision(placed, sizes, options)
-                estimate, variances = decision.estimate, _variances(placed, decision)
             beside = known.numbers(placed, sizes, level, options)
+            if known.decision is not None:
+                decision = known.decision(placed, sizes, options, beside)
+                estimate, variances = decision.estimate, _variances(placed, decision)
         estimate = np.nan * estimate if undefined else estimate
         sizes = tuple(np.broadcast_to(x, np.shape(estimate)) for x in sizes)
         return estimate, *(x + 0 * estimate for x in variances), *sizes, beside

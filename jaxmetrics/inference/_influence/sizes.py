@@ -7,12 +7,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics.inference._influence.clusters import Clusters
+from jaxmetrics.inference._influence.gradient import effective_size
 
 
 class Sizes(NamedTuple):
@@ -42,9 +42,7 @@ def _sizes(items: Items, ids: Array | None, n_clusters: int, ndim: int) -> tuple
         if ids is not None:
             rows = jnp.zeros((*weights.shape[:-1], n_clusters))
             weights = rows.at[..., ids].max(weights)
-        # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
-        shares = numerics.divide(weights, jnp.max(weights, axis=-1, keepdims=True, initial=0), 0.0)
-        found = numerics.divide(jnp.sum(shares, axis=-1) ** 2, jnp.sum(shares**2, axis=-1), 0.0)
+        found = effective_size(weights)
         lacking = max(min(items.scores.ndim - 1, ndim) - found.ndim, 0)
         found = found.reshape((1,) * lacking + found.shape)
         return found.reshape(found.shape + (1,) * (ndim - found.ndim))

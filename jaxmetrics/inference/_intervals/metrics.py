@@ -13,7 +13,6 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
-from jaxmetrics._roc.placements import Placements
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity, specificity_at_sensitivity
@@ -21,7 +20,6 @@ from jaxmetrics.inference._intervals import areas, precision, recall
 from jaxmetrics.inference._intervals.numbers import (
     Decision,
     Numbers,
-    Sizes,
     decision_of_recall,
     height_at_limit,
     heights_and_box,
@@ -100,7 +98,7 @@ class ErrorBars(NamedTuple):
     auto: str = "percentile"
     closed_form: Rule | None = None
     numbers: Numbers = no_numbers
-    decision: Callable[[Placements, Sizes, Options], Decision] | None = None
+    decision: Callable[..., Decision] | None = None
     serves: Callable[[Options], bool] = lambda options: True
     share: Callable[[Options], Share] | None = None
     finish: Callable[[Finish, Options], Finish] = lambda finish, options: finish

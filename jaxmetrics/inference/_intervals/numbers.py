@@ -80,11 +80,13 @@ class Decision(NamedTuple):
     slope: Array
 
 
-def decision_of_recall(placed: Placements, sizes: Sizes, options: Options) -> Decision:
-    """The recall at `max_fpr`, and how it was decided."""
+def decision_of_recall(
+    placed: Placements, sizes: Sizes, options: Options, numbers: tuple[Heights, Box] | None = None
+) -> Decision:
+    """The recall at `max_fpr`, and how it was decided; from its `numbers` if they are known."""
     library = placed.library
     limit = library.asarray(options["max_fpr"])
-    heights = _heights(placed, sizes, options)
+    heights = _heights(placed, sizes, options) if numbers is None else numbers[0]
     points = placed.beside(limit_of_fpr(limit))
     slope = library.sqrt(squared_slope(heights, limit.astype(np.float64), sizes))
     some = points.fps_within < placed.total_negatives

@@ -7,7 +7,7 @@ from typing import Any
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.beta import beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
-from jaxmetrics.inference._intervals.rules import Limits, Moments, logit_t
+from jaxmetrics.inference._intervals.rules import Limits, Moments, logit_t, towards
 
 # The soft successes n1 A below which the upper limit is a Beta one, and above which it is not.
 _FEW, _ENOUGH = 4.0, 6.0
@@ -40,6 +40,4 @@ def average_precision(moments: Moments, level: Any, without_itself: Array) -> Li
 
     k = n1 * library.clip(estimate, 0.0, 1.0)
     beta = beta_quantile((1 + level) / 2, k + 0.5, n1 - k + 0.5)
-    share = library.clip((_ENOUGH - k) / (_ENOUGH - _FEW), 0.0, 1.0)
-    high = high + share * (library.maximum(high, beta) - high)
-    return low, high
+    return low, towards(high, library.maximum(high, beta), k, (_FEW, _ENOUGH))

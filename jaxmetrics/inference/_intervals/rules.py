@@ -165,10 +165,14 @@ def of_few_failures(
 
 def towards(limit: Array, other: Array, count: Array, fewest: tuple[float, float]) -> Array:
     """From a limit to another one as a count falls from one number to a lower one."""
+    return limit + lacking(count, fewest) * (other - limit)
+
+
+def lacking(count: Array, fewest: tuple[float, float]) -> Array:
+    """From 0 to 1 as a count falls from one number to a lower one."""
     last, first = fewest
-    share = numerics.namespace(limit, other, count).clip((first - count) / (first - last), 0.0, 1.0)
-    moved: Array = limit + share * (other - limit)
-    return moved
+    share: Array = numerics.namespace(count).clip((first - count) / (first - last), 0.0, 1.0)
+    return share
 
 
 def jeffreys(successes: Array, n: Array, level: Any) -> Limits:
