@@ -14,7 +14,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics._base import compaction, host, merging, sorting
 from jaxmetrics._base.checks import check_items
-from jaxmetrics._roc import host_rows, selection
+from jaxmetrics._roc import host_placements, host_rows, selection
 from jaxmetrics._roc.limits import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 from jaxmetrics.inference._influence import host_slopes, variance
@@ -33,6 +33,7 @@ def parts(request, monkeypatch):
         monkeypatch.setattr(sorting, "processors", lambda: 3)
         for name, size in (("_SMALL", 0), ("_BLOCK", 3), ("_SPARSE", 4)):
             monkeypatch.setattr(merging, name, size)
+        monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
 
 
 def _scores(rng, dtype):
@@ -186,6 +187,7 @@ def n_of_heads(request, monkeypatch):
         request.param
     ]
     monkeypatch.setattr(host, "LONG", 0)
+    monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
     monkeypatch.setattr(selection, "_SAMPLE", sample)
     monkeypatch.setattr(selection, "_MARGIN", 0)
     monkeypatch.setattr(selection, "_PART", part)

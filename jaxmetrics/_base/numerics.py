@@ -121,7 +121,10 @@ def default_float() -> Any:
 
 def namespace(*arrays: Any) -> Any:
     """`numpy` if all are NumPy's arrays or numbers, `jax.numpy` otherwise, also for traced ones."""
-    return np if all(isinstance(x, (np.ndarray, np.generic)) for x in arrays) else jnp
+    for x in arrays:
+        if not isinstance(x, (np.ndarray, np.generic)):
+            return jnp
+    return np
 
 
 def as_constant(x: Any) -> Any:

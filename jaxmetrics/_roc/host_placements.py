@@ -20,6 +20,7 @@ from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within, slackened
 from jaxmetrics._roc.placements import Beside, Corners
 from jaxmetrics._roc.quantile import quantile
 
+_FEW_ITEMS = 1 << 12  # are sorted sooner than the head that counts is found
 _FEW = 32  # thresholds for which as many passes take less time than a sort
 _SIDES: tuple[Literal["right", "left"], ...] = ("right", "left")  # above, and not below
 _PART = 1 << 15  # positives whose arrays stay in the cache
@@ -31,6 +32,11 @@ class OneClass(NamedTuple):
     scores: HostArray
     weights: Any = None  # [n] or None
     items: Any = None  # [n] or None
+
+    @property
+    def plain(self) -> bool:
+        """Whether there are only scores."""
+        return self.weights is None and self.items is None
 
     @property
     def weight(self) -> Any:
@@ -72,7 +78,7 @@ class OneClass(NamedTuple):
         """In order. The scores are sorted in place, or become keys, by which weights are sorted."""
         scores, weights, items = self
         keys = ~sorting.descending_keys(scores) if by_key else scores
-        if weights is None and items is None:
+        if self.plain:
             sorting.sort_row(keys)
             return OneClass(keys)
         if weights is None:
@@ -133,12 +139,14 @@ class OnHost:
 
     def weight_from(self, places: HostArray) -> HostArray:
         """The weight of the negatives from each of these places on."""
-        n, sums = len(self.negative.scores), self._sums_of_negatives
-        return n - places if sums is None else sums.take(places)
+        if not self._negatives_weighted:
+            return len(self.negative.scores) - places
+        found: HostArray = self._sums_of_negatives.take(places)
+        return found
 
     @cached_property
     def _sums_of_negatives(self) -> Any:
-        return self.negatives_ascending.from_here() if self._negatives_weighted else None
+        return self.negatives_ascending.from_here()
 
     @cached_property
     def of_ties(self) -> list[HostArray]:
@@ -161,15 +169,19 @@ class OnHost:
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         head = self if max_fpr is None else self.head(max_fpr)
-        n, step = len(head.positive.scores), max(_PART // max(np.size(max_fpr), 1), 1)
-        spans = [slice(start, start + step) for start in range(0, max(n, 1), step)]
-        return sum(function(_Part(head, span)) for span in spans)
+        n, n_limits = len(head.positive.scores), 1 if max_fpr is None else max_fpr.size
+        step = max(_PART // max(n_limits, 1), 1)
+        if n <= step:
+            return function(_Part(head, slice(None)))
+        return sum(function(_Part(head, slice(i, i + step))) for i in range(0, n, step))
 
     def head(self, max_fpr: Any) -> OnHost:
         """The items that `max_fpr` leaves in; the totals are those of all."""
+        if self._negatives_weighted or len(self.negative.scores) < _FEW_ITEMS:
+            return self
         share = np.max(limit_of_fpr(max_fpr).highest, initial=0)
         most = np.ceil(share * self.total_negatives)
-        if self._negatives_weighted or not 2 * most < self.total_negatives:  # also if it is NaN
+        if not 2 * most < self.total_negatives:  # also if it is NaN
             return self
         limit = self._from_top(np.array([most], int))[0]
         return replace(
@@ -250,8 +262,7 @@ class OnHost:
 
     @property
     def _by_key(self) -> bool:
-        given = (*self.positive[1:], *self.negative[1:])
-        return any(x is not None for x in given)
+        return not (self.positive.plain and self.negative.plain)
 
     def _from_top(self, places: Any) -> Any:
         """The scores of negatives at these places from the top, from 0; anything for NaN."""
@@ -282,13 +293,13 @@ class _Part:
 
     def total(self, of_each: Any) -> Any:
         weights = self.whole.positives_ascending.weights
-        return of_each.sum(axis=-1) if weights is None else of_each @ weights[self.span]
+        return np.add.reduce(of_each, -1) if weights is None else of_each @ weights[self.span]
 
     @cached_property
     def not_below(self) -> HostArray:
         return self.whole.weight_from(self.whole.places[0][self.span])
 
-    @cached_property
+    @property
     def above(self) -> HostArray:
         below, not_above = self.whole.places
         ties = below is not not_above
