@@ -14,7 +14,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics._base import compaction, host, merging, sorting
 from jaxmetrics._base.checks import check_items
-from jaxmetrics._roc import host_placements, host_rows, selection
+from jaxmetrics._roc import host_placements, record, selection
 from jaxmetrics._roc.limits import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 from jaxmetrics.inference._influence import host_slopes, variance
@@ -34,6 +34,7 @@ def parts(request, monkeypatch):
         for name, size in (("_SMALL", 0), ("_BLOCK", 3), ("_SPARSE", 4)):
             monkeypatch.setattr(merging, name, size)
         monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
+        monkeypatch.setattr(host_placements, "_PART", 3)
 
 
 def _scores(rng, dtype):
@@ -353,7 +354,8 @@ def test_inputs_are_not_reordered(parts):
 
 def test_batches_are_rows(parts, monkeypatch):
     """Leading axes broadcast, and batches may be empty."""
-    monkeypatch.setattr(host_rows, "_SHORT", 0)
+    monkeypatch.setattr(record, "_SHORT", 0)
+    monkeypatch.setattr(record, "_SHORT_UNSORTED", 0)
     rng = np.random.default_rng(4)
     scores = rng.normal(size=(3, 1, N)).astype(np.float32)
     labels, where = rng.random((2, N)) < 0.5, rng.random((1, 1, N)) < 0.8

@@ -148,19 +148,19 @@ class OnHost:
     def _sums_of_negatives(self) -> Any:
         return self.negatives_ascending.from_here()
 
+    def positives_from(self, begin: int, end: int | None = None) -> Any:
+        """The weight of the positives from a place on, or from each place up to the end."""
+        n = len(self.positive.scores)
+        if self.positive.weights is not None:
+            sums = self._sums_of_positives
+            return sums[begin] if end is None else sums[begin : end + 1]
+        if end is None:
+            return n - begin
+        return np.arange(n - begin, n - end - 1, -1, dtype=counts_dtype(n))
+
     @cached_property
-    def of_ties(self) -> list[HostArray]:
-        """For each positive, the weight of those above and that tie, and of those above."""
-        scores, sums = self.positives_ascending.scores, self.positives_ascending.from_here()
-        tied = np.flatnonzero(scores[1:] == scores[:-1]) + 1  # with the one before
-        not_below, above = sums[:-1].copy(), sums[1:].copy()
-        if len(tied):
-            ends = np.append(np.flatnonzero(np.diff(tied) > 1), len(tied) - 1)  # of the ties
-            lengths = np.diff(ends, prepend=-1)
-            last = tied.take(ends)
-            not_below[tied] = sums.take(last - lengths).repeat(lengths)
-            above[tied - 1] = sums.take(last + 1).repeat(lengths)
-        return [not_below, above]
+    def _sums_of_positives(self) -> Any:
+        return self.positives_ascending.from_here()
 
     def near_one(self, *, together: bool = False) -> OnHost:
         if together or not self._by_key:  # sums stay in range
@@ -172,8 +172,9 @@ class OnHost:
         n, n_limits = len(head.positive.scores), 1 if max_fpr is None else max_fpr.size
         step = max(_PART // max(n_limits, 1), 1)
         if n <= step:
-            return function(_Part(head, slice(None)))
-        return sum(function(_Part(head, slice(i, i + step))) for i in range(0, n, step))
+            return function(_Part(head, slice(0, n)))
+        spans = (slice(i, min(i + step, n)) for i in range(0, n, step))
+        return sum(function(_Part(head, span)) for span in spans)
 
     def head(self, max_fpr: Any) -> OnHost:
         """The items that `max_fpr` leaves in; the totals are those of all."""
@@ -307,11 +308,32 @@ class _Part:
 
     @property
     def positives_not_below(self) -> HostArray:
-        return self.whole.of_ties[0][self.span]
+        return self._of_ties[0]
 
     @property
     def positives_above(self) -> HostArray:
-        return self.whole.of_ties[1][self.span]
+        return self._of_ties[1]
+
+    @cached_property
+    def _of_ties(self) -> tuple[HostArray, HostArray]:
+        """For each positive, the weight of those above and that tie, and of those above."""
+        scores, begin, end = self.whole.positives_ascending.scores, self.span.start, self.span.stop
+        part, sums = scores[self.span], self.whole.positives_from(begin, end)
+        tied = np.flatnonzero(part[1:] == part[:-1]) + 1  # with the one before
+        not_below, above = sums[:-1].copy(), sums[1:].copy()
+        if len(tied):
+            ends = np.append(np.flatnonzero(np.diff(tied) > 1), len(tied) - 1)  # of the ties
+            lengths = np.diff(ends, prepend=-1)
+            last = tied.take(ends)
+            not_below[tied] = sums.take(last - lengths).repeat(lengths)
+            above[tied - 1] = sums.take(last + 1).repeat(lengths)
+        if begin and scores[begin - 1] == part[0]:
+            first = scores.searchsorted(part[0])
+            not_below[: part.searchsorted(part[0], "right")] = self.whole.positives_from(first)
+        if end < len(scores) and scores[end] == part[-1]:
+            after = scores.searchsorted(part[-1], "right")
+            above[part.searchsorted(part[-1]) :] = self.whole.positives_from(after)
+        return not_below, above
 
 
 def _around(items: OneClass, beyond: HostArray, some: HostArray) -> tuple[HostArray, HostArray]:

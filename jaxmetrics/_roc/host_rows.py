@@ -19,16 +19,14 @@ from jaxmetrics._roc.reported import Decision, as_reported, no_decision, warn_if
 
 R = TypeVar("R")
 
-# Rows of a batch with fewer items take less time in one program than one by one.
-_SHORT = 1 << 12
-
 
 def evaluate_on_host(
     function: Callable[..., Any],
     items: Items,
     options: dict[str, Any],
     decision: Decision = no_decision,
-    short: int = _SHORT,
+    *,
+    short: int,
 ) -> Any:
     """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
 

@@ -27,6 +27,7 @@ from jaxmetrics.inference._intervals.rules import Moments
 
 _SHORT = 1 << 14  # rows of a batch with fewer items take less time in one program
 _FEWEST = 64  # groups that a program is compiled for
+_PART = 1 << 15  # at most; a metric is linear in its sum over groups, so that parts have its slopes
 _FEW = 1 << 14  # items that are sorted sooner than the head that counts is found
 
 
@@ -231,15 +232,23 @@ def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, t
     below, not_above = (x.take(first) for x in placed.places)
     bounds = np.concatenate([[0], first, [len(positive.scores)]])
     n = len(first)
-    columns = np.zeros((5, max(_FEWEST, 1 << (n - 1).bit_length())))
-    columns[0, :n] = _sums(placed.positives_ascending, bounds)[1:]
-    columns[1:3, :n] = [placed.weight_from(x) for x in (not_above, below)]
+    of_groups = _sums(placed.positives_ascending, bounds)[1:]
     sums = placed.positives_ascending.from_here()
-    columns[3:5, :n] = [sums.take(x) for x in (bounds[2:], first)]
     totals = np.array([placed.total_positives, placed.total_negatives], np.float64)
-    estimate, slopes = _slopes(columns, totals, arrays, chosen)
+    length = min(max(_FEWEST, 1 << (n - 1).bit_length()), _PART)
+    slopes, estimate = np.empty((5, n)), np.float64(0)
+    for begin in range(0, max(n, 1), length):
+        part = slice(begin, begin + length)
+        columns, size = np.zeros((5, length)), len(first[part])
+        columns[0, :size] = of_groups[part]
+        columns[1:3, :size] = [placed.weight_from(x[part]) for x in (not_above, below)]
+        columns[3:5, :size] = [sums.take(x[part]) for x in (bounds[2:], first)]
+        estimate, of_part = _slopes(columns, totals, arrays, chosen)
+        slopes[:, part] = np.asarray(of_part)[:, :size]
+    if n > length:
+        estimate = _value(chosen, placed, arrays)
 
-    by_weight, *by_placement = np.asarray(slopes)[:, :n]
+    by_weight, *by_placement = slopes
     of_negatives = _spread(*by_placement[:2])
     of_positives = np.append(0.0, by_weight + _spread(*by_placement[2:])[1::2])
     between = np.zeros(2 * n + 2, np.int64)
