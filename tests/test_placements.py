@@ -393,8 +393,10 @@ SMOOTH = {
 
 @pytest.fixture(params=["whole", "head"])
 def head(request, monkeypatch):
-    """Few items, too, are cut to the head that counts, as many are."""
-    monkeypatch.setattr(host_slopes, "_FEW", 0 if request.param == "head" else 1 << 14)
+    """Few items, too, are cut to the head that counts, and into parts, as many are."""
+    if request.param == "head":
+        monkeypatch.setattr(host_slopes, "_FEW", 0)
+        monkeypatch.setattr(host_slopes, "_PART", 2)
 
 
 def _no_tables(monkeypatch):
@@ -424,6 +426,7 @@ def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
             scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
             options["where"] = rng.permutation(N) < n_valid
             monkeypatch.setattr(host_slopes, "_FEW", rng.choice([0, N + 1]))
+            monkeypatch.setattr(host_slopes, "_PART", rng.choice([2, 64]))
             with jax.enable_x64(True), monkeypatch.context() as patch:
                 table, numbers, influence = compiled(scores, labels, options)
                 _no_tables(patch)
