@@ -90,7 +90,7 @@ def _in_loop(operation: Callable[[Array, Array], Array], x: Array) -> Array:
         return result, result
 
     entries = jnp.moveaxis(x, -1, 0)
-    _, results = lax.scan(step, jnp.zeros_like(x[..., 0]), entries, unroll=8)
+    _, results = lax.scan(step, jnp.zeros(x.shape[:-1], x.dtype), entries, unroll=8)
     return jnp.moveaxis(results, 0, -1)
 
 
