@@ -35,6 +35,7 @@ def parts(request, monkeypatch):
             monkeypatch.setattr(merging, name, size)
         monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
         monkeypatch.setattr(host_placements, "_PART", 3)
+        monkeypatch.setattr(host_placements, "_BLOCK", 1)
 
 
 def _scores(rng, dtype):

@@ -23,7 +23,20 @@ from jaxmetrics._roc.quantile import quantile
 _FEW_ITEMS = 1 << 12  # are sorted sooner than the head that counts is found
 _FEW = 32  # thresholds for which as many passes take less time than a sort
 _SIDES: tuple[Literal["right", "left"], ...] = ("right", "left")  # above, and not below
+_BLOCK = 1 << 17
 _PART = 1 << 15  # positives whose arrays stay in the cache
+
+
+def compressed(values: HostArray, mask: HostArray) -> HostArray:
+    """`values.compress(mask)`, of many by blocks: NumPy makes an index of 8 bytes an entry kept."""
+    if len(mask) <= 8 * _BLOCK:
+        return values.compress(mask)
+    found, end = np.empty(np.count_nonzero(mask), values.dtype), 0
+    for begin in range(0, len(mask), _BLOCK):
+        kept = values[begin : begin + _BLOCK].compress(mask[begin : begin + _BLOCK])
+        found[end : end + len(kept)] = kept
+        end += len(kept)
+    return found
 
 
 class OneClass(NamedTuple):
@@ -71,8 +84,8 @@ class OneClass(NamedTuple):
 
     def only(self, mask: HostArray) -> OneClass:
         scores, *others = self
-        kept = (None if x is None else x.compress(mask) for x in others)
-        return OneClass(scores.compress(mask), *kept)
+        kept = (None if x is None else compressed(x, mask) for x in others)
+        return OneClass(compressed(scores, mask), *kept)
 
     def ascending(self, by_key: bool) -> OneClass:
         """In order. The scores are sorted in place, or become keys, by which weights are sorted."""

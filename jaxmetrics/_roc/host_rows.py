@@ -14,7 +14,7 @@ from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import on_host, to_jax
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import HostArray, Items
-from jaxmetrics._roc.host_placements import OneClass, OnHost, placements_of
+from jaxmetrics._roc.host_placements import OneClass, OnHost, compressed, placements_of
 from jaxmetrics._roc.reported import Decision, as_reported, no_decision, warn_if
 
 R = TypeVar("R")
@@ -111,7 +111,7 @@ def _of_class(row: Items, scores: HostArray, mask: HostArray, by_item: bool) -> 
     """The items of a class with weight."""
     mask = mask if row.where is None else mask & row.where
     indices = np.flatnonzero(mask).astype(np.uint32) if by_item else None
-    items = OneClass(scores.compress(mask), None, indices)
+    items = OneClass(compressed(scores, mask), None, indices)
     if row.weights is None and row.amounts is None:
         return items
     given = (x for x in (row.weights, row.amounts) if x is not None)
