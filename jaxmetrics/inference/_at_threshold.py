@@ -22,16 +22,14 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     positives, negatives, amounts = _weights(items)
     threshold = threshold.astype(jnp.float64)
     flagged = items.scores.astype(jnp.float64) >= threshold[..., None]
-    tp, fp = (jnp.sum(jnp.where(flagged, x, 0), axis=-1) for x in (positives, negatives))
+    (tp, total), (fp, every) = (_part(flagged, x) for x in (positives, negatives))
     none = jnp.zeros_like(tp)
-    total, every = (jnp.sum(x, axis=-1) + none for x in (positives, negatives))
     either = positives + negatives
     columns = positives, negatives, either, jnp.where(flagged, either, 0)
     sizes = Sizes(*(effective_size(x) + none for x in columns))
     if amounts is None:
         return Point(threshold, tp, fp, total, every, none, none), sizes
-    caught = jnp.sum(jnp.where(flagged, amounts, 0), axis=-1)
-    amount = jnp.sum(amounts, axis=-1) + none
+    caught, amount = _part(flagged, amounts)
     share = numerics.divide(caught, amount, jnp.nan)
     residual = jnp.where(amounts > 0, amounts * (flagged - share[..., None]), 0)
     n = jnp.sum(positives > 0, axis=-1)
@@ -86,6 +84,13 @@ def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
     scores = jnp.where(weights > 0, items.scores.astype(jnp.float64), -jnp.inf)
     found = jnp.vectorize(of_row, signature="(n),(n),(k)->(k)")(scores, weights, shares)
     return found[..., 1], found[..., 0]
+
+
+def _part(flagged: Array, weights: Array) -> tuple[Array, Array]:
+    """The weight of the flagged items, and of all; equal if all are flagged, however rounded."""
+    part, rest = (jnp.sum(jnp.where(x, weights, 0), axis=-1) for x in (flagged, ~flagged))
+    total = jnp.sum(weights, axis=-1) + 0 * part
+    return jnp.where(rest > 0, jnp.minimum(part, total), total), total
 
 
 def _weights(items: Items) -> tuple[Array, Array, Array | None]:
