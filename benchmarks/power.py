@@ -73,11 +73,11 @@ def difference_of(auc: float, r: float, n1: int, n0: int) -> tuple[float, Values
     return difference, *pilot_of((auc + difference, auc), r)
 
 
-def batches(simulations: int, n: int) -> Iterator[tuple[int, int]]:
-    """The number and the size of each batch."""
+def batches(simulations: int, n: int) -> Iterator[int]:
+    """The size of each batch."""
     size = max(min(AT_ONCE // n, simulations), 1)
-    for number, first in enumerate(range(0, simulations, size)):
-        yield number, min(size, simulations - first)
+    for first in range(0, simulations, size):
+        yield min(size, simulations - first)
 
 
 def rejected(estimate: Values, error: Values, df: Values) -> Values:
@@ -95,8 +95,8 @@ def rows_of_pairs(simulations: int) -> Iterator[list[str]]:
         )
         rng = np.random.default_rng([n1, n0, int(100 * auc), int(100 * r)])
         law = binormal((auc + difference, auc), r)
-        shares: dict[str, list[Values]] = {"compare": [], "DeLong": [], "margin": []}
-        for _, size in batches(simulations, 2 * (n1 + n0)):
+        shares: dict[str, list[Values]] = {"compare": [], "DeLong": []}
+        for size in batches(simulations, 2 * (n1 + n0)):
             found, methods = limits_of(law.draw(rng, (size, n1, n0)), n1)
             for method in ("compare", "DeLong"):
                 shares[method].append(rejected(found, *methods[method]))
@@ -117,7 +117,7 @@ def rows_of_margins(simulations: int) -> Iterator[list[str]]:
         power = jm.power(jm.roc_auc, scores, labels, margin=margin, **sizes)
         rng = np.random.default_rng([1, n1, n0, int(100 * auc), int(100 * r)])
         found = []
-        for _, size in batches(simulations, 2 * (n1 + n0)):
+        for size in batches(simulations, 2 * (n1 + n0)):
             estimate, methods = limits_of(binormal((auc, auc), r).draw(rng, (size, n1, n0)), n1)
             error, df = methods["compare"]
             found.append(estimate - quantile(0.9, df) * error > -margin)
@@ -139,7 +139,7 @@ def rows_of_samples(simulations: int) -> Iterator[list[str]]:
         power = jm.power(jm.roc_auc, scores, labels, difference=auc - low, **given)
         rng = np.random.default_rng([2, n1, n0, int(100 * auc)])
         found = []
-        for _, size in batches(simulations, 2 * (n1 + n0)):
+        for size in batches(simulations, 2 * (n1 + n0)):
             by_class = placements(binormal((auc, low), 0.0).draw(rng, (size, n1, n0)), n1)
             parts = np.stack([covariances(x[:, [m]])[:, 0, 0] for x in by_class for m in (0, 1)])
             counts = np.array([n0, n0, n1, n1])[:, None]

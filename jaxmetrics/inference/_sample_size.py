@@ -120,7 +120,7 @@ def sample_size(
       >>> scores = [[.1, .4, .35, .8, .7, .2, .9, .3], [.6, .4, .5, .3, .7, .2, .1, .8]]
       >>> needed = jm.sample_size(jm.roc_auc, scores, labels, difference=0.3)
       >>> print(needed.n_positives, needed.n_negatives)
-      26.0 26.0
+      27.0 27.0
 
     References: N. A. Obuchowski and D. K. McClish, "Sample size determination for diagnostic
     accuracy studies involving binormal ROC curve indices", Statistics in Medicine 16, 1997; W. L.
@@ -190,9 +190,9 @@ def power(
       >>> import jaxmetrics as jm
       >>> labels = [0, 0, 1, 1, 1, 0, 1, 0]
       >>> scores = [[.1, .4, .35, .8, .7, .2, .9, .3], [.6, .4, .5, .3, .7, .2, .1, .8]]
-      >>> found = jm.power(jm.roc_auc, scores, labels, difference=0.3, n_positives=26)
+      >>> found = jm.power(jm.roc_auc, scores, labels, difference=0.3, n_positives=27)
       >>> print(f"{found:.2f}")
-      0.80
+      0.81
 
     Reference: N. A. Obuchowski and D. K. McClish, "Sample size determination for diagnostic
     accuracy studies involving binormal ROC curve indices", Statistics in Medicine 16, 1997.
