@@ -1,6 +1,6 @@
 """`python -m benchmarks.power`: whether planned studies have the power, and intervals the width.
 
-Data sets of the planned size are drawn from binormal laws; the pilot has 20,000 items. They are
+Data sets of the planned size are drawn from binormal laws; the pilot is large. They are
 tested as `compare` does. NumPy simulates; the library plans, and finds the errors of `compare`.
 """
 
@@ -23,7 +23,7 @@ from benchmarks.model_pairs import binormal, placements
 
 Values = np.ndarray[Any, Any]
 
-PILOT = 10_000  # items of each class
+PILOT = 100_000  # items of each class
 POWER = 0.8
 AT_ONCE = 4_000_000  # scores
 # AUC of the first model, correlation of the two, positives, negatives for each.

@@ -40,6 +40,8 @@ class Measure(NamedTuple):
     n_queries: int | None = None  # over which the mean is
     bounds: jm.streaming.Bounds | None = None  # [models], of the exact value
     scale: str | None = None  # of a partial area
+    ranked: bool = True  # whether the highest value is the best
+    enough: float | None = None  # positives to find the difference of the best two models
 
     @property
     def by_amount(self) -> bool:
@@ -73,8 +75,10 @@ class Measure(NamedTuple):
     def has_a_best(self) -> bool:
         """Whether a model can be called the best: not where all are equal, as far as is known."""
         estimate: Any = self.interval.estimate
-        return len(estimate) > 1 and bool(
-            self.has_intervals.any() or (estimate != estimate[0]).any()
+        return (
+            self.ranked
+            and len(estimate) > 1
+            and bool(self.has_intervals.any() or (estimate != estimate[0]).any())
         )
 
     @property
@@ -92,6 +96,14 @@ class Slices(NamedTuple):
     n_items: tuple[int, ...]
     n_positive: tuple[int, ...]
     measures: tuple[Measure, ...]  # whose intervals are [slices, models]
+
+
+class Points(NamedTuple):
+    """What the threshold of each model does that one rule chooses."""
+
+    rule: str  # in JSON
+    title: str
+    measures: tuple[Measure, ...]
 
 
 class Drawing(NamedTuple):
@@ -115,6 +127,7 @@ class Evaluation(NamedTuple):
     warnings: tuple[str, ...]
     drawings: tuple[Drawing, ...]
     slices: tuple[Slices, ...] = ()
+    points: tuple[Points, ...] = ()
 
 
 def carry_out(

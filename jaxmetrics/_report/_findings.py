@@ -103,7 +103,13 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
     if details:
         return f"By simultaneous {level} intervals of all pairs, {'; '.join(details)}"
     pairs = "Pairs" if measure.lacks_intervals else "All pairs"
-    return f"{pairs} of models are compared, with simultaneous {level} intervals"
+    text = f"{pairs} of models are compared, with simultaneous {level} intervals"
+    if measure.enough is not None:
+        text += (
+            f"; if the first two differ by as much as here, {measure.enough:,.0f} positives, and "
+            "negatives in proportion, would show it with a power of 80 %"
+        )
+    return text
 
 
 def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:

@@ -79,6 +79,10 @@ def page_of(
             (drawing, _themed(drawing, svg))
             for drawing, svg in zip(evaluation.drawings, figures, strict=True)
         ],
+        points=[
+            _table_of_models(x.title, "", evaluation.names, list(x.measures))
+            for x in evaluation.points
+        ],
         slices=[table for part in evaluation.slices for table in _of_slices(part, names)],
         facts=list(_facts_in_words(evaluation.facts)),
         warnings=evaluation.warnings,

@@ -21,7 +21,7 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     """What the decision `scores >= threshold` flags, and effective sizes, in float64."""
     positives, negatives, amounts = _weights(items)
     threshold = threshold.astype(jnp.float64)
-    flagged = items.scores.astype(jnp.float64) >= threshold[..., None]
+    flagged = jnp.asarray(items.scores).astype(jnp.float64) >= threshold[..., None]
     (tp, total), (fp, every) = (_part(flagged, x) for x in (positives, negatives))
     none = jnp.zeros_like(tp)
     either = positives + negatives
