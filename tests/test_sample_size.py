@@ -57,6 +57,17 @@ def test_size_of_a_large_study_is_that_of_the_formula(scores, x64):
         np.testing.assert_allclose(needed.n_negatives, r * formula, rtol=2e-3)
 
 
+def test_agrees_with_hanley_and_mcneil():
+    """Exponential scores have their variances, A / (2 - A) - A^2 and 2 A^2 / (1 + A) - A^2."""
+    rng, n, area = np.random.default_rng(0), 40_000, 0.8
+    labels = np.arange(2 * n) < n
+    scores = rng.exponential(np.where(labels, area / (1 - area), 1.0))
+    needed = jm.sample_size(jm.roc_auc, scores, labels, difference=0.01, ratio=2)
+    v1, v0 = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+    z = (stats.norm.isf(0.025) + stats.norm.isf(0.2)) / 0.01
+    np.testing.assert_allclose(needed.n_positives, (v1 + v0 / 2) * z**2, rtol=0.03)
+
+
 def test_power_of_students_t():
     """Against the noncentral t, where the degrees of freedom are few."""
     for df in (10.0, 30.0):

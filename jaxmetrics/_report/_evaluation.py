@@ -54,6 +54,11 @@ class Measure(NamedTuple):
         return " ".join(self.heading.split())
 
     @property
+    def called(self) -> str:
+        """The title, and how positives count."""
+        return self.title + " by amount" * self.by_amount
+
+    @property
     def has_intervals(self) -> npt.NDArray[np.bool_]:
         """Which differences `[models, models]` have an interval.
 

@@ -151,7 +151,7 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     if n > 2 and best_set is not None and not np.isnan(found.chi2_p_value):
         about += f" Test that all models are equal: {p_value(float(found.chi2_p_value))}."
     return _Table(
-        measure.title,
+        measure.called,
         "Row minus column",
         tuple(names),
         rows,
