@@ -63,7 +63,7 @@ def test_agrees_with_hanley_and_mcneil():
     labels = np.arange(2 * n) < n
     scores = rng.exponential(np.where(labels, area / (1 - area), 1.0))
     needed = jm.sample_size(jm.roc_auc, scores, labels, difference=0.01, ratio=2)
-    v1, v0 = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+    v0, v1 = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
     z = (stats.norm.isf(0.025) + stats.norm.isf(0.2)) / 0.01
     np.testing.assert_allclose(needed.n_positives, (v1 + v0 / 2) * z**2, rtol=0.03)
 

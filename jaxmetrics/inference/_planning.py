@@ -30,11 +30,14 @@ class Pilot(NamedTuple):
       estimate: `[..., models]`, the metric.
       of_classes: `[..., 2, models, models]`, the covariance of the influence values of the
         negatives and of the positives; of one model alone its variances `[..., 2]`.
+      thirds: `[..., 2]`, by class the third central moment of the influence values, or of their
+        differences between two models; of two samples `[2, models]`.
       bounds: the lowest and the highest value of the metric; None if they are not known.
     """
 
     estimate: Array
     of_classes: Array
+    thirds: Array
     bounds: tuple[Array, Array] | None
 
 
@@ -45,11 +48,13 @@ class Errors(NamedTuple):
       standard_error: its standard deviation.
       error: what the test or the interval takes for it, on average.
       df: the degrees of freedom of that.
+      lean: the covariance of the estimate and its error, which skewed influence values have.
     """
 
     standard_error: Array
     error: Array
     df: Array
+    lean: Any = 0.0
 
 
 class Effect(NamedTuple):
@@ -73,7 +78,7 @@ def of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
         shape = np.shape(sizes.positives)
         columns: Any = (np.reshape(x, shape) for x in zip(*found, strict=True))
         return Errors(*columns)
-    each = jnp.vectorize(lambda *x: _of_pair(pilot, Sizes(*x)), signature="(),()->(),(),()")
+    each = jnp.vectorize(lambda *x: _of_pair(pilot, Sizes(*x)), signature="(),()->(),(),(),()")
     return Errors(*each(*sizes))
 
 
@@ -83,25 +88,30 @@ def _of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
     total = jnp.sum(of_classes, axis=0)
     planned = Covariance(total, of_classes, (*sizes, sizes[0] + sizes[1]), jnp.zeros(()))
     pairs = pairs_of(pilot.estimate, planned, pilot.bounds)
-    return Errors(pairs.standard_error[0, 1], pairs.error[0, 1], pairs.df[0, 1])
+    error = pairs.error[0, 1]
+    lean = jnp.sum(pilot.thirds / jnp.stack(sizes) ** 2) / (2 * error)
+    return Errors(pairs.standard_error[0, 1], error, pairs.df[0, 1], lean)
 
 
 def of_samples(pilot: Pilot, sizes: Sizes) -> Errors:
     """Of the difference of two models, each on items of its own of these sizes."""
-    return _apart([(pilot.of_classes[c, m, m], sizes[c]) for c in (0, 1) for m in (0, 1)])
+    parts = [(c, m) for c in (0, 1) for m in (0, 1)]
+    return _apart([(pilot.of_classes[c, m, m], pilot.thirds[c, m], sizes[c]) for c, m in parts])
 
 
 def of_one(pilot: Pilot, sizes: Sizes) -> Errors:
     """Of one model."""
-    return _apart([(pilot.of_classes[..., c], sizes[c]) for c in (0, 1)])
+    return _apart([(pilot.of_classes[..., c], pilot.thirds[..., c], sizes[c]) for c in (0, 1)])
 
 
-def _apart(parts: list[tuple[Array, Array]]) -> Errors:
+def _apart(parts: list[tuple[Array, Array, Array]]) -> Errors:
     """With Welch's degrees of freedom, of parts that do not depend on each other."""
-    variance: Any = sum(v / n for v, n in parts)
-    spread: Any = sum(spread_of(v / n, 1.0, n) for v, n in parts)
+    variance: Any = sum(v / n for v, _, n in parts)
+    spread: Any = sum(spread_of(v / n, 1.0, n) for v, _, n in parts)
+    third: Any = sum(x / n**2 for _, x, n in parts)
     error = numerics.namespace(variance).sqrt(variance)
-    return Errors(error, error, degrees(variance, spread, 1.0))
+    lean = numerics.divide(third, 2 * error, 0.0)
+    return Errors(error, error, degrees(variance, spread, 1.0), lean)
 
 
 def power_of(errors: Errors, effect: Effect, level: Any) -> Array:
@@ -109,34 +119,35 @@ def power_of(errors: Errors, effect: Effect, level: Any) -> Array:
 
     Student's t is d / (E S), with S^2 chi-squared over its degrees of freedom. By W. L. Jenkins and
     B. L. Welch, d - t E S is about normal, with the mean of S 1 - 1 / (4 df) and its variance
-    1 / (2 df).
+    1 / (2 df). Where influence values are skewed, d and E S depend on each other.
     """
-    error, e, df = errors
+    error, e, df, lean = errors
     difference, margin = effect
     library = numerics.namespace(error, e, df)
     one_sided = margin is not None
     t = t_quantile(level if one_sided else (1 + level) / 2, df)
     mean = t * e * (1 - 1 / (4 * df))
-    deviation = library.sqrt(error**2 + (t * e) ** 2 / (2 * df))
-    ndtr = special(library).ndtr
-    if one_sided:
-        found = ndtr((difference + margin - mean) / deviation)
-    else:
-        found = ndtr((difference - mean) / deviation) + ndtr((-difference - mean) / deviation)
-    power: Array = found
-    return power
+    variance = error**2 + (t * e) ** 2 / (2 * df)
+
+    def above(effect: Any, sign: int) -> Any:
+        of_both = library.maximum(variance - sign * 2 * t * lean, variance / 4)
+        return special(library).ndtr((effect - mean) / library.sqrt(of_both))
+
+    power: Array = above(difference + margin if one_sided else difference, 1)
+    return power if one_sided else power + above(-difference, -1)
 
 
 def width_of(errors: Errors, pilot: Pilot, level: Any) -> Array:
     """The width of an interval of one model: on the logit scale if the range is known."""
-    _, error, df = errors
+    _, error, df, _ = errors
     if pilot.bounds is None:
         return 2 * t_quantile((1 + level) / 2, df) * error
     low, high = pilot.bounds
     library = numerics.namespace(error, df)
     share = library.clip((pilot.estimate - low) / (high - low), 1e-9, 1 - 1e-9)
     limits = on_logit(share, (error / (high - low)) ** 2, df, level)
-    return (limits[1] - limits[0]) * (high - low)
+    width: Array = (limits[1] - limits[0]) * (high - low)
+    return width
 
 
 def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:

@@ -14,10 +14,9 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.record import MetricLike, record_of
-from jaxmetrics.inference._influence.covariance import covariance_of
+from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of
-from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._influence.variance import as_default, errors_of_items
 from jaxmetrics.inference._intervals.metrics import error_bars_of, range_of, with_influence
 from jaxmetrics.inference._planning import (
     FEWEST,
@@ -251,22 +250,34 @@ def _pilot(
         library = numerics.namespace(items.scores)
         of_models = items.scores if of_width and len(shape) > 1 else items.scores[None]
         items = items._replace(scores=library.concatenate([of_models] * n_models))
-    estimate, covariance = covariance_of(metric, items, None)
+    chosen, arrays = choose(metric)
+    chosen.refuse_several(arrays, shape[-1])
+    estimate, errors = errors_of_items(metric, items)
     sizes = sizes_of(items, None, estimate.ndim)
     counts = Sizes(sizes.negatives, sizes.positives)
     kind = ("pair" if paired else "samples") if not alone or n_models == 2 else "one"
-    return (kind, *_of_observations(estimate, covariance.of_classes, bounds, counts, kind))
+    return (kind, *_of_observations(estimate, errors, items.labels, bounds, counts, kind))
 
 
 @double_program("kind")
 def _of_observations(
-    estimate: Array, of_classes: Array, bounds: Any, sizes: Sizes, kind: str
+    estimate: Array, errors: Array, labels: Array, bounds: Any, sizes: Sizes, kind: str
 ) -> tuple[Pilot, Sizes]:
+    """The moments of the influence values, which are n times the items' parts of the errors."""
     counts = Sizes(*(x[..., 0] for x in sizes))
-    by_class = of_classes * jnp.stack(counts, axis=-1)[..., None, None]
+    n = jnp.stack(counts, axis=-1)[..., None]
+    positive = labels.astype(bool)
+    apart = jnp.stack([jnp.where(x, errors, 0) for x in (~positive, positive)], axis=-3)
+    of_classes = n[..., None] * (apart @ jnp.swapaxes(apart, -1, -2))
+    # `errors` have n / (n - 1), which makes variances unbiased.
+    influence = apart * jnp.sqrt(jnp.maximum(n * (n - 1), 0))[..., None]
+    if kind == "pair":
+        influence = influence[..., :1, :] - influence[..., 1:, :]
+    thirds = jnp.sum(influence**3, axis=-1) / n
+    thirds = thirds * jnp.array([1.0, -1.0]) if kind == "samples" else thirds[..., 0]
     if kind == "one":
-        estimate, by_class = estimate[..., 0], by_class[..., 0, 0]
-    return Pilot(estimate, by_class, bounds), counts
+        estimate, of_classes = estimate[..., 0], of_classes[..., 0, 0]
+    return Pilot(estimate, of_classes, thirds, bounds), counts
 
 
 @library_program("kind")
