@@ -162,7 +162,8 @@ def power(
     """The power of a study to find a difference, from the scores of a pilot.
 
     P(|d| > t E) for d normal with the true difference as its mean and the standard error
-    sqrt(v_0 / n_0 + v_1 / n_1), as in `sample_size`; t and E are those of `compare`.
+    sqrt(v_0 / n_0 + v_1 / n_1), as in `sample_size`; t and E are those of `compare`. The skewness
+    of the influence values makes d and E depend on each other, which counts.
 
     Args:
       metric: a metric whose influence values are known, as for `influence`.
@@ -191,7 +192,7 @@ def power(
       >>> scores = [[.1, .4, .35, .8, .7, .2, .9, .3], [.6, .4, .5, .3, .7, .2, .1, .8]]
       >>> found = jm.power(jm.roc_auc, scores, labels, difference=0.3, n_positives=27)
       >>> print(f"{found:.2f}")
-      0.81
+      0.82
 
     Reference: N. A. Obuchowski and D. K. McClish, "Sample size determination for diagnostic
     accuracy studies involving binormal ROC curve indices", Statistics in Medicine 16, 1997.
