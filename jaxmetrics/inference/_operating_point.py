@@ -166,7 +166,8 @@ def operating_point(
         given, one cost comes without the other, or what is resampled has no key.
 
     NaN where a class is absent or a valid score is NaN; precision where nothing is flagged. The
-    threshold is +inf where it is best to flag nothing. Time O(n log n), or as `bootstrap` of a
+    threshold is +inf where it is best to flag nothing. With few items the limits of a resampled
+    threshold are too narrow: see the guide. Time O(n log n), or as `bootstrap` of a
     function of a table; memory O(n).
 
     Example:
