@@ -75,6 +75,13 @@ def at_hand(*arrays: Any) -> tuple[Any, ...]:
     return tuple(map(near, arrays))
 
 
+def near_tree(tree: Any) -> Any:
+    """A pytree of numbers in float64, `at_hand`."""
+    leaves, structure = jax.tree.flatten(tree)
+    views = (x.astype(np.float64) if isinstance(x, np.ndarray) else x for x in at_hand(*leaves))
+    return jax.tree.unflatten(structure, views)
+
+
 def on_host(*arrays: Any) -> tuple[Any, ...] | None:
     """The arrays as NumPy views if all are at hand, so that NumPy sorts; None otherwise."""
     if is_compiling() or not on_cpu():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -41,6 +42,9 @@ _OPTIONS: dict[str, Any] = {
     "min_sensitivity": number(0, 1),
     "fp_cost": number(0, MOST_COST, several=False),
     "fn_cost": number(0, MOST_COST, several=False),
+    "threshold": number(-math.inf, math.inf, several=False),
+    "criterion": one_of(("youden",)),
+    "prevalence": number(0, 1, open_low=True, open_high=True, several=False),
     "scale": one_of(("raw", "range", "mcclish")),
     "method": one_of(("step", "linear", "quantile")),
     "quantile_method": one_of(QUANTILE_METHODS),

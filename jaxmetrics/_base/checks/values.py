@@ -147,6 +147,12 @@ def check_nonnegative(name: str, value: float) -> float:
     return checked
 
 
+def check_number(name: str, value: Any, low: float, high: float) -> HostOrDeviceArray:
+    """A number between two others, or several, as an array; they may be traced."""
+    checked: HostOrDeviceArray = number(low, high, open_low=True, open_high=True)(name, value)
+    return checked
+
+
 def check_index(name: str, value: int, n: int) -> None:
     """Refuse anything but a whole number from 0 to n - 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
