@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.numerics import is_inexact, largest_weight
+from jaxmetrics._base.numerics import is_inexact, largest_weight, namespace
 from jaxmetrics._base.types import Array, HostOrDeviceArray, Items
 
 
@@ -47,13 +47,14 @@ def rows_of(items: Items, batch: tuple[int, ...], ndim: int) -> Iterator[Items]:
 def class_weights(items: Items) -> tuple[Array, Array]:
     """The weight of each item as a positive and as a negative; 0 where it is masked."""
     _, labels, weights, where, amounts = items
+    library = namespace(*(x for x in items[1:] if x is not None))
     counted = weights is None and amounts is None
-    valid = jnp.array(True) if where is None else where
-    weight = jnp.where(valid, 1 if weights is None else weights, 0)
-    weight = weight.astype(jnp.int32 if counted else jnp.float64)
+    valid = library.asarray(True) if where is None else where
+    weight = library.where(valid, 1 if weights is None else weights, 0)
+    weight = weight.astype(np.int32 if counted else np.float64)
     positive, negative = (labels == 1) & valid, (labels != 1) & valid
-    amount = 1 if amounts is None else jnp.where(positive, amounts, 0)
-    return jnp.where(positive, weight * amount, 0), jnp.where(negative, weight, 0)
+    amount = 1 if amounts is None else library.where(positive, amounts, 0)
+    return library.where(positive, weight * amount, 0), library.where(negative, weight, 0)
 
 
 def not_allowed(items: Items) -> Array:

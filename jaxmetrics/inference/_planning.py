@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import special, t_quantile
@@ -82,14 +82,16 @@ def of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
     return Errors(*each(*sizes))
 
 
-@double_program()
+@library_program()
 def _of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
-    of_classes = pilot.of_classes / jnp.stack(sizes)[:, None, None]
-    total = jnp.sum(of_classes, axis=0)
-    planned = Covariance(total, of_classes, (*sizes, sizes[0] + sizes[1]), jnp.zeros(()))
-    pairs = pairs_of(pilot.estimate, planned, pilot.bounds)
+    library = numerics.namespace(pilot.of_classes, *sizes)
+    n = library.stack(sizes)
+    of_classes = pilot.of_classes / n[:, None, None]
+    total = library.sum(of_classes, axis=0)
+    planned = Covariance(total, of_classes, (*sizes, sizes[0] + sizes[1]), np.float64(0))
+    pairs = pairs_of(pilot.estimate, planned, pilot.bounds, None)
     error = pairs.error[0, 1]
-    lean = jnp.sum(pilot.thirds / jnp.stack(sizes) ** 2) / (2 * error)
+    lean = library.sum(pilot.thirds / n**2) / (2 * error)
     return Errors(pairs.standard_error[0, 1], error, pairs.df[0, 1], lean)
 
 

@@ -13,6 +13,7 @@ from jaxmetrics._base.checks.inference import (
     check_grid,
     check_key,
     check_level,
+    check_margin,
     check_models,
     check_rows,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "check_list_options",
     "check_lists",
     "check_loss_options",
+    "check_margin",
     "check_models",
     "check_n_classes",
     "check_nonnegative",

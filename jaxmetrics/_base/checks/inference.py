@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -25,6 +26,19 @@ def check_level(confidence_level: float) -> float:
         given = cut(str(confidence_level))
         raise ValueError(f"confidence_level must be in (0, 1), got {given}{hint}")
     return float(confidence_level)
+
+
+def check_margin(margin: float | None) -> float | None:
+    """The margin as a float; refuses anything but None and a constant above 0."""
+    if margin is None:
+        return None
+    if isinstance(margin, bool) or not isinstance(margin, (int, float)):
+        raise TypeError(
+            f"margin must be a number above 0, in the unit of the metric, got {brief(margin)}"
+        )
+    if not 0 < margin < math.inf:
+        raise ValueError(f"margin must be a finite number above 0, got {cut(str(margin))}")
+    return float(margin)
 
 
 def check_key(key: Any) -> None:

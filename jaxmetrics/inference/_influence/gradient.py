@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
@@ -185,10 +186,12 @@ def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, A
 
 def effective_size(weights: Array) -> Array:
     """(sum w)^2 / sum w^2 along the last axis."""
+    library = numerics.namespace(weights)
     # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
-    largest = jnp.max(weights, axis=-1, keepdims=True, initial=0)
-    shares = numerics.divide(weights.astype(jnp.float64), largest, 0.0)
-    return numerics.divide(jnp.sum(shares, axis=-1) ** 2, jnp.sum(shares**2, axis=-1), 0.0)
+    largest = library.max(weights, axis=-1, keepdims=True, initial=0)
+    shares = numerics.divide(weights.astype(np.float64), largest, 0.0)
+    of_squares = library.sum(shares**2, axis=-1)
+    return numerics.divide(library.sum(shares, axis=-1) ** 2, of_squares, 0.0)
 
 
 def of_items(by_class: list[Array], problem: Problems, n_rows: int) -> Array:

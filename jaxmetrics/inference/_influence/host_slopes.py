@@ -7,6 +7,7 @@ NumPy adds these slopes up to those in the weights of rows of items.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from jaxmetrics.inference._intervals.numbers import Decision
 from jaxmetrics.inference._intervals.rules import Moments
 
 _SHORT = 1 << 14  # rows of a batch with fewer items take less time in one program
+_FEW_ROWS = 64  # which compile nothing for all, and take less time than its first call
 _FEWEST = 64  # groups that a program is compiled for
 _PART = 1 << 15  # at most; a metric is linear in its sum over groups, so that parts have its slopes
 _FEW = 1 << 14  # items that are sorted sooner than the head that counts is found
@@ -179,7 +181,9 @@ def units_on_host(
             units[of_class.items] = found if of_class.weights is None else found * of_class.weights
         return estimate, units
 
-    found = of_each_row(of_row, items, arrays, 2 * _SHORT, by_item=True)
+    n_rows = math.prod(np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None)))
+    short = 0 if n_rows <= _FEW_ROWS else 2 * _SHORT
+    found = of_each_row(of_row, items, arrays, short, by_item=True)
     if found is None:
         return None
     rows, batch = found

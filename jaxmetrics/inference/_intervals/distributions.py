@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.special
 from jax import lax
-from jax.scipy.special import betainc, digamma, gammaincc, gammaln, ndtr, ndtri
+from jax.scipy.special import betainc, digamma, gammaln, ndtri
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array, ArrayLike
@@ -45,32 +45,34 @@ def normal_quantile(probability: Any) -> Array:
     return quantile
 
 
-def t_survival(t: Array, df: Array) -> Array:
+def t_survival(t: Any, df: Any) -> Array:
     """P(|T| > t) for Student's T; `df` may be fractional or infinite."""
-    t, df = _doubles(t, df)
-    few = jnp.minimum(df, _NORMAL)
-    mass = beta_cdf(few / (few + t * t), few / 2, jnp.full_like(few, 0.5))
-    return jnp.where(df < _NORMAL, mass, 2 * ndtr(-jnp.abs(t)))
+    library = numerics.namespace(t, df)
+    few = library.minimum(df, _NORMAL)
+    mass = beta_cdf(few / (few + t * t), few / 2, 0.5 + 0 * few)
+    tail: Array = library.where(df < _NORMAL, mass, 2 * special(library).ndtr(-library.abs(t)))
+    return tail
 
 
-def hotelling_survival(statistic: Array, dimensions: Array, df: Array) -> Array:
+def hotelling_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
     """P(X > statistic) for Hotelling's T squared; NaN if `df` is less than its dimensions.
 
     It is F's of `dimensions` and df - dimensions + 1, and chi-squared's for infinite `df`.
     """
-    statistic, dimensions, df = _doubles(statistic, dimensions, df)
-    rest = jnp.minimum(df, _NORMAL) - dimensions + 1
-    enough = df >= dimensions
-    share = 1 / (1 + jnp.maximum(statistic, 0) / jnp.minimum(df, _NORMAL))
-    mass = beta_cdf(share, jnp.maximum(rest, 1.0) / 2, jnp.maximum(dimensions, 1) / 2)
-    mass = jnp.where(dimensions > 0, jnp.where(enough, mass, jnp.nan), 1.0)
-    return jnp.where(df < _NORMAL, mass, chi2_survival(statistic, dimensions))
+    library = numerics.namespace(statistic, dimensions, df)
+    few = library.minimum(df, _NORMAL)
+    rest = library.maximum(few - dimensions + 1, 1.0)
+    share = 1 / (1 + library.maximum(statistic, 0) / few)
+    mass = beta_cdf(share, rest / 2, library.maximum(dimensions, 1) / 2)
+    mass = library.where(dimensions > 0, library.where(df >= dimensions, mass, library.nan), 1.0)
+    tail: Array = library.where(df < _NORMAL, mass, chi2_survival(statistic, dimensions))
+    return tail
 
 
-def chi2_survival(statistic: ArrayLike, df: ArrayLike) -> Array:
+def chi2_survival(statistic: Any, df: Any) -> Array:
     """P(X > statistic) for chi-squared X."""
-    statistic, df = _doubles(statistic, df)
-    tail: Array = gammaincc(df / 2, jnp.maximum(statistic, 0) / 2)
+    library = numerics.namespace(statistic, df)
+    tail: Array = special(library).gammaincc(df / 2, library.maximum(statistic, 0) / 2)
     return tail
 
 
