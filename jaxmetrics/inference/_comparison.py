@@ -15,6 +15,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, check_amounts, resampled
@@ -97,6 +98,7 @@ class Comparison:
     confidence_level: float
 
 
+@on_any_mesh
 def compare(
     metric: MetricLike,
     scores: ArrayLike,
@@ -229,7 +231,7 @@ def _warn_of_few(items: Items, ids: Clusters | None) -> None:
                 f"a comparison rests on {size:.3g} {what}: with fewer than {_FEWEST} models may "
                 "differ on items of which none was drawn, and in simulations some 95 % limits of "
                 f"differences cover less than 88 %: add {what}",
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
@@ -266,7 +268,7 @@ def _warn_of_undefined(estimate: Array) -> None:
             f"the metric of {models}{', '.join(map(str, lost[:8]))}{', ...' * (len(lost) > 8)} is "
             "undefined, as a class is absent or a score is NaN: the other models are compared "
             "without",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
