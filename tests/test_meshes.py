@@ -167,3 +167,11 @@ def test_what_varies_between_devices_has_a_derivative_of_its_own():
     program = jax.shard_map(on_each, mesh=mesh, in_specs=P("m"), out_specs=P("m"))
     expected = np.concatenate([on_each(limits[i : i + 1]) for i in range(2)])
     np.testing.assert_allclose(jax.jit(program)(limits), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_loops_have_the_types_that_shard_map_checks():
+    def value(scores):
+        return jm.ordered_pair_accuracy(scores, LABELS.astype(np.float32))
+
+    program = jax.shard_map(value, mesh=mesh_of("Auto"), in_specs=P("m"), out_specs=P("m"))
+    np.testing.assert_array_equal(jax.jit(program)(SCORES), value(SCORES))
