@@ -175,3 +175,13 @@ def test_loops_have_the_types_that_shard_map_checks():
 
     program = jax.shard_map(value, mesh=mesh_of("Auto"), in_specs=P("m"), out_specs=P("m"))
     np.testing.assert_array_equal(jax.jit(program)(SCORES), value(SCORES))
+
+
+def test_transformations_of_divided_models():
+    def value(weights, scores):
+        return jm.roc_auc(scores, jnp.asarray(LABELS), weights=weights)
+
+    slopes = jax.jit(jax.vmap(jax.grad(value), (None, 0)))
+    weights, mesh = np.linspace(0.5, 1.5, N, dtype=np.float32), mesh_of("Explicit")
+    found = slopes(on(mesh, weights), on(mesh, SCORES, "m"))
+    np.testing.assert_allclose(found, slopes(weights, SCORES), rtol=1e-5, atol=1e-7)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -48,13 +48,16 @@ def on_any_mesh(function: F) -> F:
         put: Any
         near = placed and all(map(_near, placed)) and all(map(is_concrete, given))
         if near and context.empty and not is_compiling():
+            shardings = [_sharding(x) if _on_mesh(x) else None for x in given]
             mesh, put = _sharding(placed[0]).mesh, jax.device_put
             # Moved to a device instead, an array keeps the mesh in its type.
             alone = SingleDeviceSharding(mesh.devices.flat[0])
             arguments, options = _mapped(lambda x: put(x, alone), (arguments, options))
             value = function(*arguments, **options)
         else:
-            meshes = [*(jax.typeof(x).sharding.mesh for x in placed), context]
+            # The types of arrays have explicit axes alone.
+            shardings = [jax.typeof(x).sharding for x in given]
+            meshes = (*(x.mesh for x in shardings), context)
             mesh, put = next((x for x in meshes if x.explicit_axes), None), reshard
             if mesh is None:
                 return function(*arguments, **options)
@@ -65,10 +68,12 @@ def on_any_mesh(function: F) -> F:
                 )
                 value = function(*arguments, **options)
 
+        laid = [_Laid(x.shape, _axes_of(x.ndim, y)) for x, y in zip(given, shardings, strict=True)]
+
         def sharded(x: Any) -> Any:
             if not isinstance(x, jax.Array):
                 return x
-            axes = _axes_of_result(x.shape, given)
+            axes = _axes_of_result(x.shape, laid)
             return put(x, NamedSharding(mesh, PartitionSpec(*axes)))
 
         return jax.tree.map(sharded, value)
@@ -130,20 +135,24 @@ def _near(array: jax.Array) -> bool:
     )
 
 
-def _axes_of(array: jax.Array) -> tuple[Any, ...]:
-    """The axes of the mesh over which each axis of an array is sharded."""
-    if not _on_mesh(array):
-        return (None,) * array.ndim
-    spec = _sharding(array).spec
-    return (*spec, *(None,) * (array.ndim - len(spec)))
+class _Laid(NamedTuple):
+    """The shape of an array, and the axes of the mesh over which each of its axes is sharded."""
+
+    shape: tuple[int, ...]
+    axes: tuple[Any, ...]
 
 
-def _axes_of_result(shape: tuple[int, ...], given: list[jax.Array]) -> tuple[Any, ...]:
+def _axes_of(ndim: int, sharding: Any) -> tuple[Any, ...]:
+    spec = () if sharding is None else sharding.spec
+    return (*spec, *(None,) * (ndim - len(spec)))
+
+
+def _axes_of_result(shape: tuple[int, ...], laid: list[_Laid]) -> tuple[Any, ...]:
     """The axes of the mesh over which each axis of an array of the result is sharded."""
-    for x in given:
+    for x in laid:
         if x.shape == shape:
-            return _axes_of(x)
-    batches = ([*zip(x.shape[:-1], _axes_of(x)[:-1], strict=True)] for x in given)
+            return x.axes
+    batches = ([*zip(x.shape[:-1], x.axes[:-1], strict=True)] for x in laid)
     rest = next((batch for batch in batches if any(name for _, name in batch)), [])
     axes: list[Any] = []
     for size in shape:
