@@ -45,6 +45,7 @@ def on_any_mesh(function: F) -> F:
         if not placed and not context.explicit_axes:
             return function(*arguments, **options)
         mesh: Any
+        shardings: list[Any]
         put: Any
         near = placed and all(map(_near, placed)) and all(map(is_concrete, given))
         if near and context.empty and not is_compiling():
