@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import as_constant, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
@@ -213,6 +214,7 @@ def average_precision(placed: Placements) -> Array:
     return divide(placed.summed(precisions), placed.total_positives, 0.0)
 
 
+@on_any_mesh
 def roc_auc_sampled(
     key: Array,
     scores: ArrayLike,

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import one_by_one
@@ -148,7 +148,7 @@ class _Selection:
             return jnp.where(count > places, candidate, found)
 
         none = jnp.zeros(places.shape, keys.dtype)
-        found: Array = lax.fori_loop(0, 8 * keys.dtype.itemsize, digit, none)
+        found: Array = varying.fori_loop(0, 8 * keys.dtype.itemsize, digit, none)
         return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import is_concrete, near
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, check_amounts, resampled
@@ -25,6 +26,7 @@ from jaxmetrics.inference._pairs import pairs_of
 _FEWEST = 10  # of a class, or clusters with it
 
 
+@on_any_mesh
 def compare(
     metric: MetricLike,
     scores: ArrayLike,
@@ -174,7 +176,7 @@ def _warn_of_few(items: Items, ids: Clusters | None) -> None:
                 f"a comparison rests on {size:.3g} {what}: with fewer than {_FEWEST} models may "
                 "differ on items of which none was drawn, and in simulations some 95 % limits of "
                 f"differences cover less than 88 %: add {what}",
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
@@ -195,7 +197,7 @@ def _warn_of_undefined(estimate: Array) -> None:
             f"the metric of {models}{', '.join(map(str, lost[:8]))}{', ...' * (len(lost) > 8)} is "
             "undefined, as a class is absent or a score is NaN: the other models are compared "
             "without",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
@@ -51,6 +52,7 @@ RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
 
 
+@on_any_mesh
 def confidence_interval(
     metric: MetricLike,
     scores: ArrayLike,
@@ -208,13 +210,13 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
             warnings.warn(
                 f"there is only 1 of the {what}, whose variance is unknown: the limits are NaN; a "
                 "cluster must be smaller than its class",
-                stacklevel=3,
+                stacklevel=4,
             )
         elif 0 < size < fewest:
             warnings.warn(
                 f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
                 f"{name} cover {coverage}",
-                stacklevel=3,
+                stacklevel=4,
             )
     _, arrays = choose(metric)
     limit = arrays.get("max_fpr")
@@ -225,7 +227,7 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
         warnings.warn(
             f"only {inside:.2g} negatives are within max_fpr: in simulations with fewer than "
             f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and are wide",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -240,7 +242,7 @@ def _warn_of_few_successes(metric: MetricLike, moments: Moments) -> None:
             f"n AP = {least:.2g} for n positives and average precision AP: in simulations with "
             f"less than {_FEWEST_SUCCESSES}, 95 % intervals cover 91 to 100 %, and are wide, as "
             "the sample may lack the few positives with the highest scores: add positives",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

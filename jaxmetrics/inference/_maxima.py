@@ -23,7 +23,7 @@ import numpy as np
 import scipy.special
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._pairs import Pairs
@@ -98,7 +98,7 @@ class Maximum(NamedTuple):
 
 def _repeated(library: Any, step: Callable[[Array], Array], start: Array) -> Array:
     if library is not np:
-        found: Array = lax.fori_loop(0, _STEPS, lambda _, x: step(x), start)
+        found: Array = varying.fori_loop(0, _STEPS, lambda _, x: step(x), start)
         return found
     for _ in range(_STEPS):
         last, start = start, step(start)

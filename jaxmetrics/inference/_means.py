@@ -9,6 +9,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, at_hand
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.inference._compared import Comparison, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
@@ -24,6 +25,7 @@ from jaxmetrics.inference._pairs import pairs_of_means
 _FEWEST, _FEWEST_APART = 10, 4.0
 
 
+@on_any_mesh
 def mean_interval(
     values: ArrayLike,
     *,
@@ -74,6 +76,7 @@ def mean_interval(
     return interval_of_mean(sample, level)
 
 
+@on_any_mesh
 def compare_means(
     values: ArrayLike,
     *,

@@ -13,6 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import at_hand, near
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
@@ -27,6 +28,7 @@ from jaxmetrics.inference._pairs import Sample, largest_variance, pairs_of_sampl
 _FEWEST = 10
 
 
+@on_any_mesh
 def compare_samples(
     metric: MetricLike,
     scores: ArrayLike,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
@@ -19,6 +20,7 @@ from jaxmetrics.inference._influence.variance import (
 from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
 
 
+@on_any_mesh
 def influence(
     metric: MetricLike,
     scores: ArrayLike,
@@ -67,6 +69,7 @@ def influence(
     return as_default(influence_values(metric, items))
 
 
+@on_any_mesh
 def standard_error(
     metric: MetricLike,
     scores: ArrayLike,
@@ -151,6 +154,7 @@ def standard_error(
     return found
 
 
+@on_any_mesh
 def covariance(
     metric: MetricLike,
     scores: ArrayLike,

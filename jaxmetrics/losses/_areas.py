@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import Kernel, pair_sums, power, sigmoid, softplus, square
 from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negatives
@@ -16,6 +17,7 @@ _MARGIN = ("hinge", "squared_hinge", "square")
 SURROGATES = (*_MARGIN, "logistic", "sigmoid")
 
 
+@on_any_mesh
 def pairwise_auc_loss(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -74,6 +76,7 @@ def pairwise_auc_loss(
     return loss_of_rows(_all_pairs, (surrogate,), numbers, scores, labels, weights, where)
 
 
+@on_any_mesh
 def partial_auc_loss(
     scores: ArrayLike,
     labels: ArrayLike,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
@@ -12,6 +13,7 @@ from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negativ
 from jaxmetrics.losses._top_set import edge_set
 
 
+@on_any_mesh
 def recall_at_fpr_loss(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -63,6 +65,7 @@ def recall_at_fpr_loss(
     return loss_of_rows(_recall_loss, (), numbers, scores, labels, weights, where)
 
 
+@on_any_mesh
 def average_precision_loss(
     scores: ArrayLike,
     labels: ArrayLike,

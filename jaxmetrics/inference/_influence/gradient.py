@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.checks import check_rows
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete, on_cpu, on_host
@@ -168,7 +168,7 @@ def _gradient(
         counted = ScoreTable(table.thresholds, positives, negatives)
         return jnp.asarray(chosen.value(counted, arrays), jnp.float64)
 
-    estimate, pull_back = jax.vjp(value, table.negatives, table.positives)
+    estimate, pull_back = varying.vjp(value, table.negatives, table.positives)
     chosen.refuse_shapes(estimate)
     negatives, positives = pull_back(jnp.ones(()))
     return estimate, (negatives, positives)

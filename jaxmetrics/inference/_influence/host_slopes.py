@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.merging import counts_dtype
 from jaxmetrics._base.types import Array, HostArray, Items
@@ -342,7 +342,7 @@ def _slopes(columns: Array, totals: Array, arrays: Options, chosen: Chosen) -> t
     def value(columns: Array) -> Array:
         return jnp.asarray(_value(chosen, _Groups(columns, totals), arrays), jnp.float64)
 
-    estimate, pull_back = jax.vjp(value, columns)
+    estimate, pull_back = varying.vjp(value, columns)
     chosen.refuse_shapes(estimate)
     (slopes,) = pull_back(jnp.ones(()))
     return estimate, slopes

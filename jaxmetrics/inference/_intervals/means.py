@@ -172,7 +172,7 @@ def warn_of_few_values(sample: Sample) -> None:
         warnings.warn(
             f"a mean rests on {n[few].min():.3g} values: in simulations with fewer than {_FEWEST}, "
             "95 % intervals cover 83 to 99 %, the least of skewed values: add values",
-            stacklevel=3,
+            stacklevel=4,
         )
     sums = sums_of_rare(sample).ravel()
     if np.any(sums < FEW):
@@ -182,5 +182,5 @@ def warn_of_few_values(sample: Sample) -> None:
             f"{what} up to {sums[i]:.2g} over {n[i]:.3g} queries: below {FEW:g} the sample cannot "
             "show how large its rare values are, so the interval is as wide as that of a share of "
             f"yes and no: add queries until this sum is {ENOUGH:g}",
-            stacklevel=3,
+            stacklevel=4,
         )
