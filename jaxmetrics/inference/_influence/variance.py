@@ -45,7 +45,12 @@ def moments_of(metric: MetricLike, items: Items, level: float = 0.95) -> tuple[M
 def estimate_and_error(metric: MetricLike, items: Items) -> tuple[Array, Array]:
     """The metric `[...]` and its standard error, in float64 whatever the x64 mode."""
     moments, _ = moments_of(metric, items)
-    return moments.estimate, (standard_error_of if moments.library is np else _error_of)(moments)
+    return moments.estimate, error_of_moments(moments)
+
+
+def error_of_moments(moments: Moments) -> Array:
+    """The standard error, by NumPy of NumPy's."""
+    return (standard_error_of if moments.library is np else _error_of)(moments)
 
 
 def errors_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array]:
