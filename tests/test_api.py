@@ -44,6 +44,7 @@ ORDER = [
     "method",
     "quantile_method",
     "return_threshold",
+    "axis_name",
 ]
 
 INFERENCE = [
@@ -78,6 +79,7 @@ ORDER_OF_INFERENCE = [
     "batch",
     "memory_budget",
     "progress",
+    "axis_name",
 ]
 
 LOSSES = [
@@ -108,6 +110,7 @@ ORDER_OF_LOSSES = [
     "margin",
     "temperature",
     "band",
+    "axis_name",
 ]
 OF_LABEL_SETS = [name for name in jm.extreme.__all__ if name[0].islower()]
 ORDER_OF_LABEL_SETS = [
