@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import sorting
+from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.types import Array
 
 # A name, or several, as `jax.lax.psum` has it; None where one device has all items.
@@ -49,8 +49,15 @@ def size_of(axis_name: AxisName) -> int:
 
 
 def sum_over(x: Array, axis_name: AxisName) -> Array:
-    """The sum over the devices along the axis, if there is one."""
-    return x if axis_name is None else lax.psum(x, axis_name)
+    """The sum over the devices along the axis, if there is one.
+
+    Integers become float64, as all devices together may have more items than int32 can count.
+    """
+    return x if axis_name is None else lax.psum(_in_float(x), axis_name)
+
+
+def _in_float(x: Array) -> Array:
+    return x if numerics.is_inexact(x) else x.astype(jnp.float64)
 
 
 def largest_over(x: Array, axis_name: AxisName) -> Array:
@@ -64,8 +71,8 @@ def smallest_over(x: Array, axis_name: AxisName) -> Array:
 
 
 def total_before(x: Array, axis_name: AxisName) -> Array:
-    """The sum over the devices that come before this one along the axis."""
-    of_each = lax.all_gather(x, axis_name)
+    """The sum over the devices that come before this one along the axis, as `sum_over`."""
+    of_each = lax.all_gather(_in_float(x), axis_name)
     before = jnp.arange(len(of_each)) < lax.axis_index(axis_name)
     return jnp.sum(jnp.where(before.reshape(-1, *[1] * x.ndim), of_each, 0), axis=0)
 

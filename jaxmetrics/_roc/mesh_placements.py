@@ -56,7 +56,7 @@ class OnMesh:
 
     def _sum(self, of_rows: Any) -> Any:
         """Over the rows of all devices."""
-        return sum_over(jnp.sum(of_rows, axis=-1), self.axis_name).astype(jnp.float64)
+        return sum_over(jnp.sum(of_rows, axis=-1), self.axis_name)
 
     def total(self, of_each: Any) -> Any:
         return self._sum(self.table.positives * of_each)
@@ -80,7 +80,7 @@ class OnMesh:
     def _running(self, counts: Any) -> tuple[Any, Any]:
         """The sums before each row, and with it."""
         upto = jnp.concatenate([jnp.zeros_like(counts[:1]), numerics.running_total(counts)])
-        sums = (upto + total_before(upto[-1], self.axis_name)).astype(jnp.float64)
+        sums = upto + total_before(upto[-1], self.axis_name)
         return sums[:-1], sums[1:]
 
     @property
@@ -190,8 +190,7 @@ def undefined_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: Axi
     """Whether a valid score is NaN, no item is valid, or labels or weights are not allowed."""
     weighty = weights[0] + weights[1] > 0
     bad = jnp.any(numerics.is_nan(items.scores) & weighty) | not_allowed(items, axis_name)
-    some = sum_over(jnp.any(weighty).astype(jnp.int32), axis_name)
-    return (sum_over(bad.astype(jnp.int32), axis_name) > 0) | (some == 0)
+    return (sum_over(bad, axis_name) > 0) | (sum_over(jnp.any(weighty), axis_name) == 0)
 
 
 def evaluate_on_mesh(

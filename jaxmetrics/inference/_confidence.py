@@ -30,12 +30,11 @@ from jaxmetrics.inference._influence.clusters import (
     skewness_of_clusters,
     sums_of_clusters,
 )
-from jaxmetrics.inference._influence.on_mesh import moments_on_mesh, refuse_on_mesh
+from jaxmetrics.inference._influence.on_mesh import check_axis
 from jaxmetrics.inference._influence.sizes import Sizes, sizes_of, smallest_sizes
 from jaxmetrics.inference._influence.variance import (
     acceleration,
     as_default,
-    error_of_moments,
     estimate_and_error,
     moments_of,
 )
@@ -109,9 +108,8 @@ def confidence_interval(
       amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
       memory_budget: the most bytes that one batch of resamples may take.
       progress: a function of the number of finished resamples, called after each round of batches.
-      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
-        items: each device passes its part, and all get the value of the whole.
-        For "closed form", "logit" and "wald", without clusters.
+      axis_name: the axis, or axes, over which `shard_map` splits the items, each device passing its
+        part. For "closed form", "logit" and "wald", without clusters.
 
     Returns:
       An Interval `[...]` in the unit of the metric; its `method` is the one that "auto" chose.
@@ -143,7 +141,6 @@ def confidence_interval(
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
     ids = checks.check_clusters(clusters, items)
-    axis_name = checks.check_axis_name(axis_name)
     if method not in RESAMPLING:
         metric, items = with_influence(metric, items)
     chosen = chosen_method(metric, method, clustered=ids is not None)
@@ -157,8 +154,7 @@ def confidence_interval(
             f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
             f"method='wald', as the influence values of {record.name} are known"
         )
-    if axis_name is not None:
-        refuse_on_mesh(clusters=ids, resamples=resamples)
+    axis_name = check_axis(axis_name, clusters=ids, resamples=resamples)
     request.check(needs_key=resamples)
     if resamples:
         function, arrays = choose(metric)
@@ -173,11 +169,8 @@ def confidence_interval(
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     if chosen != "wald":
         return _by_form(form_of(metric, chosen), items, ids, level, axis_name)
-    if axis_name is not None:
-        moments, _ = moments_on_mesh(metric, items, axis_name)
-        found = moments.estimate, error_of_moments(moments)
-    elif ids is None:
-        found = estimate_and_error(metric, items)
+    if ids is None:
+        found = estimate_and_error(metric, items, axis_name)
     else:
         found = error_of_clusters(metric, items, ids)
     estimate, error = map(as_default, found)
@@ -312,10 +305,7 @@ def _by_form(
     form: Form, items: Items, ids: Clusters | None, level: float, axis_name: AxisName
 ) -> Interval:
     if ids is None:
-        if axis_name is None:
-            moments, numbers = moments_of(form.metric, items, level)
-        else:
-            moments, numbers = moments_on_mesh(form.metric, items, axis_name, level)
+        moments, numbers = moments_of(form.metric, items, level, axis_name)
         _warn_of_few_successes(form.metric, moments)
         found = limits_of_form(form, moments, numbers, level)
     else:

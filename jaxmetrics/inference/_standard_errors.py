@@ -13,13 +13,11 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.clusters import error_of_clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.on_mesh import (
+    check_axis,
     covariance_on_mesh,
-    moments_on_mesh,
-    refuse_on_mesh,
 )
 from jaxmetrics.inference._influence.variance import (
     as_default,
-    error_of_moments,
     estimate_and_error,
     influence_values,
 )
@@ -146,19 +144,16 @@ def standard_error(
     items = checks.check_items(*given, along={"clusters": clusters})
     check_amounts(metric, items)
     ids = checks.check_clusters(clusters, items)
-    axis_name = checks.check_axis_name(axis_name)
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
-    if axis_name is not None:
-        refuse_on_mesh(clusters=ids, resamples=not known)
-        return as_default(error_of_moments(moments_on_mesh(metric, items, axis_name)[0]))
+    axis_name = check_axis(axis_name, clusters=ids, resamples=not known)
     request.check(needs_key=not known)
     if known:
         if ids is None:
-            return as_default(estimate_and_error(metric, items)[1])
+            return as_default(estimate_and_error(metric, items, axis_name)[1])
         return as_default(error_of_clusters(metric, items, ids)[1])
     chosen, arrays = choose(metric)
     chosen.refuse_tree(arrays, items.scores.shape[-1])
@@ -225,9 +220,8 @@ def covariance(
             "standard_error(...) ** 2 for one model"
         )
     ids = checks.check_clusters(clusters, items)
-    axis_name = checks.check_axis_name(axis_name)
+    axis_name = check_axis(axis_name, clusters=ids)
     metric, items = with_influence(metric, items)
     if axis_name is not None:
-        refuse_on_mesh(clusters=ids)
         return as_default(covariance_on_mesh(metric, items, axis_name))
     return as_default(covariance_of(metric, items, ids)[1].total)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.mesh import AxisName, largest_over, sum_over
@@ -39,14 +39,15 @@ def covariance_on_mesh(metric: MetricLike, items: Items, axis_name: AxisName) ->
     return _covariance(at_least_one(items), arrays, chosen, axis_name)
 
 
-def refuse_on_mesh(*, clusters: Any = None, resamples: bool = False) -> None:
-    """Refuse what needs more than the items of each device, and sums over all."""
-    if clusters is not None or resamples:
+def check_axis(axis_name: AxisName, *, clusters: Any, resamples: bool = False) -> AxisName:
+    """The axis; refuses what needs more than the items of each device, and sums over all."""
+    if axis_name is not None and (clusters is not None or resamples):
         what = "clusters" if clusters is not None else "metrics and methods that are resampled"
         raise TypeError(
             f"axis_name is not for {what}: gather the items first, by "
             "jax.lax.all_gather(..., tiled=True), or leave the sharding of whole arrays to jax.jit"
         )
+    return checks.check_axis_name(axis_name)
 
 
 def _chosen(metric: MetricLike) -> tuple[Chosen, Options]:
@@ -131,7 +132,7 @@ class _OfDevice:
 
     def sum_over(self, of_items: Array) -> Array:
         """Over the items of all devices."""
-        return sum_over(jnp.sum(of_items, axis=-1), self._axis_name).astype(jnp.float64)
+        return sum_over(jnp.sum(of_items, axis=-1), self._axis_name)
 
     def _effective_size(self, weights: Array) -> Array:
         """(sum w)^2 / sum w^2."""
