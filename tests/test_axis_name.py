@@ -48,6 +48,7 @@ def alone():
 def test_unweighted_values_are_those_of_one_device_to_the_last_bit(alone):
     """However the items are spread: ties, sorted, a class or nothing on some devices, NaN."""
     assert alone["counts"] == 0
+    assert alone["ordered"] == 0
     assert alone["two axes"] <= 1e-15
     assert alone["float32"] <= 6e-8
 
@@ -74,7 +75,7 @@ def test_no_device_receives_all_items(alone):
     assert sorts["all-gather"] <= 8 * 32
     assert sorts["all-to-all"] <= 1.5 * 512
     assert set(selects) == {"all-reduce"}
-    assert selects["all-reduce"] <= 4
+    assert selects["all-reduce"] <= 8
 
 
 def test_two_processes_agree_with_one_device():
