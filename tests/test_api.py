@@ -44,6 +44,7 @@ ORDER = [
     "method",
     "quantile_method",
     "return_threshold",
+    "axis_name",
 ]
 
 INFERENCE = [
@@ -97,6 +98,7 @@ ORDER_OF_INFERENCE = [
     "batch",
     "memory_budget",
     "progress",
+    "axis_name",
 ]
 
 LOSSES = [
@@ -127,6 +129,7 @@ ORDER_OF_LOSSES = [
     "margin",
     "temperature",
     "band",
+    "axis_name",
 ]
 OF_LABEL_SETS = [name for name in jm.extreme.__all__ if name[0].islower()]
 ORDER_OF_LABEL_SETS = [

@@ -17,7 +17,7 @@ from jaxmetrics._roc.placements import Groups, Part, Placements, order_of_head
 from jaxmetrics._roc.table import ScoreTable, evaluate
 
 
-@partial(placement_metric, smooth=True, of_roc_curve=True)
+@partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True)
 def roc_auc(placed: Placements) -> Array:
     """The area under the ROC curve: the probability that a positive outranks a negative.
 
@@ -29,6 +29,8 @@ def roc_auc(placed: Placements) -> Array:
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
 
     Returns:
       `[...]`, from 0 to 1; 0.5 is chance.
@@ -58,7 +60,7 @@ def _orders(*, max_fpr: ArrayLike, **_: ArrayLike) -> Part:
     return order_of_head(max_fpr)
 
 
-@partial(placement_metric, smooth=True, of_roc_curve=True, orders=_orders)
+@partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True, orders=_orders)
 def partial_auc(
     placed: Placements,
     *,
@@ -84,6 +86,8 @@ def partial_auc(
       scale: "raw", the area itself; "range", the area divided by the largest possible area, 0 to 1;
         "mcclish", (1 + (raw - chance) / (largest - chance)) / 2, which is 0.5 for chance and 1 for
         a perfect ranking, as scikit-learn's `roc_auc_score(max_fpr=)`.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
 
     Returns:
       `[...]` or `[..., k]`, in the unit of `scale`.
@@ -174,7 +178,7 @@ def in_counts(limit: Array, total: Array) -> Array:
     return found
 
 
-@partial(placement_metric, smooth=True)
+@partial(placement_metric, smooth=True, on_mesh=True)
 def average_precision(placed: Placements) -> Array:
     """Average precision: the mean over the positives of the precision at each positive.
 
@@ -186,6 +190,8 @@ def average_precision(placed: Placements) -> Array:
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
 
     Returns:
       `[...]`, from 0 to 1; chance is the share of positives.

@@ -12,6 +12,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.mesh import AxisName
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.areas import average_precision
@@ -30,6 +31,7 @@ from jaxmetrics.inference._influence.clusters import (
     skewness_of_clusters,
     sums_of_clusters,
 )
+from jaxmetrics.inference._influence.on_mesh import check_axis
 from jaxmetrics.inference._influence.sizes import Sizes, sizes_of, smallest_sizes
 from jaxmetrics.inference._influence.variance import (
     acceleration,
@@ -69,6 +71,7 @@ def confidence_interval(
     amounts: ArrayLike | None = None,
     memory_budget: int = MEMORY_BUDGET,
     progress: Callable[[int], None] | None = None,
+    axis_name: AxisName = None,
 ) -> Interval:
     """A confidence interval for a metric.
 
@@ -107,6 +110,7 @@ def confidence_interval(
       amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
       memory_budget: the most bytes that one batch of resamples may take.
       progress: a function of the number of finished resamples, called after each round of batches.
+      axis_name: the axis, or axes, of `shard_map` that split the items; without clusters and keys.
 
     Returns:
       An Interval `[...]` in the unit of the metric; its `method` is the one that "auto" chose.
@@ -117,8 +121,7 @@ def confidence_interval(
 
     NaN where the metric is NaN, or one cluster has all items of a class. An estimate of exactly 0
     or 1 still has an interval by "closed form", "logit" and "wilson". A warning says when a class
-    is too small for the nominal coverage.
-    Time O(n log n) without resampling, else as `bootstrap`; memory O(n).
+    is too small for the nominal coverage. Time O(n log n) or as `bootstrap`; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -151,6 +154,7 @@ def confidence_interval(
             f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
             f"method='wald', as the influence values of {record.name} are known"
         )
+    axis_name = check_axis(axis_name, clusters=ids, resamples=resamples)
     request.check(needs_key=resamples)
     if resamples:
         function, arrays = choose(metric)
@@ -164,10 +168,11 @@ def confidence_interval(
         skew = as_default(_acceleration(metric, items, ids)) if chosen == "bca" else 0.0
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     if chosen != "wald":
-        return _by_form(form_of(metric, chosen), items, ids, level)
-    found = (
-        estimate_and_error(metric, items) if ids is None else error_of_clusters(metric, items, ids)
-    )
+        return _by_form(form_of(metric, chosen), items, ids, level, axis_name)
+    if ids is None:
+        found = estimate_and_error(metric, items, axis_name)
+    else:
+        found = error_of_clusters(metric, items, ids)
     estimate, error = map(as_default, found)
     low, high = wald_limits(estimate, error, level)
     return Interval(estimate, low, high, error, chosen, level)
@@ -296,9 +301,11 @@ def _logit_t(moments: Moments, level: Array, numbers: Any, options: Options) -> 
     return rules.logit_t(moments, level)
 
 
-def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> Interval:
+def _by_form(
+    form: Form, items: Items, ids: Clusters | None, level: float, axis_name: AxisName
+) -> Interval:
     if ids is None:
-        moments, numbers = moments_of(form.metric, items, level)
+        moments, numbers = moments_of(form.metric, items, level, axis_name)
         _warn_of_few_successes(form.metric, moments)
         found = limits_of_form(form, moments, numbers, level)
     else:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._influence.covariance import Covariance
@@ -168,6 +167,6 @@ def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
         for number in range(_STEPS):
             ends = halved(number, ends)
     else:
-        ends = lax.fori_loop(0, _STEPS, halved, jax.tree.map(jnp.asarray, ends))
+        ends = varying.fori_loop(0, _STEPS, halved, jax.tree.map(jnp.asarray, ends))
     found = library.where(least, FEWEST, library.exp(ends[1]))
     return library.where(most, found, library.inf)  # type: ignore[no-any-return]

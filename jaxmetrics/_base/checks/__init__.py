@@ -43,6 +43,7 @@ from jaxmetrics._base.checks.predictions import (
 )
 from jaxmetrics._base.checks.values import (
     check_average,
+    check_axis_name,
     check_choice,
     check_count,
     check_cutoffs,
@@ -61,6 +62,7 @@ __all__ = [
     "brief",
     "check_alignment",
     "check_average",
+    "check_axis_name",
     "check_beta",
     "check_choice",
     "check_class_filter",
