@@ -50,6 +50,8 @@ from jaxmetrics.inference import (
     Interval,
     PermutationTest,
     RocBand,
+    SliceDifferences,
+    Slices,
     bootstrap,
     bootstrap_mean,
     compare,
@@ -58,6 +60,7 @@ from jaxmetrics.inference import (
     influence,
     permutation_test,
     roc_band,
+    slices,
     standard_error,
 )
 
@@ -75,6 +78,8 @@ __all__ = [
     "RocBand",
     "RocCurve",
     "ScoreTable",
+    "SliceDifferences",
+    "Slices",
     "accuracy",
     "average_precision",
     "average_precision_at_k",
@@ -120,6 +125,7 @@ __all__ = [
     "segment_partial_auc",
     "segment_roc_auc",
     "sensitivity_at_specificity",
+    "slices",
     "specificity",
     "specificity_at_sensitivity",
     "standard_error",

@@ -6,6 +6,8 @@ from jaxmetrics.inference._comparison import Comparison, compare
 from jaxmetrics.inference._confidence import confidence_interval
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._permutation import PermutationTest, permutation_test
+from jaxmetrics.inference._slice_tests import SliceDifferences
+from jaxmetrics.inference._slices import Slices, slices
 from jaxmetrics.inference._standard_errors import covariance, influence, standard_error
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "Interval",
     "PermutationTest",
     "RocBand",
+    "SliceDifferences",
+    "Slices",
     "bootstrap",
     "bootstrap_mean",
     "compare",
@@ -22,5 +26,6 @@ __all__ = [
     "influence",
     "permutation_test",
     "roc_band",
+    "slices",
     "standard_error",
 ]

@@ -15,6 +15,7 @@ from jaxmetrics._base.checks.inference import (
     check_level,
     check_models,
     check_rows,
+    check_slices,
 )
 from jaxmetrics._base.checks.items import (
     check_classes,
