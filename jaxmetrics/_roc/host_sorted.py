@@ -22,15 +22,15 @@ class InOrder(OnHost):
     """
 
     @property
-    def positives_ascending(self) -> OneClass:  # type: ignore[override]
+    def positives_ascending(self) -> OneClass:
         return self.positive
 
     @property
-    def negatives_ascending(self) -> OneClass:  # type: ignore[override]
+    def negatives_ascending(self) -> OneClass:
         return self.negative
 
     @property
-    def places(self) -> tuple[HostArray, HostArray]:  # type: ignore[override]
+    def places(self) -> tuple[HostArray, HostArray]:
         values, at = self.negative.scores, self.positive.scores
         return values.searchsorted(at, "left"), values.searchsorted(at, "right")
 

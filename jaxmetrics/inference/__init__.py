@@ -4,6 +4,7 @@ from jaxmetrics.inference._bands import RocBand, roc_band
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, bootstrap, bootstrap_mean
 from jaxmetrics.inference._comparison import Comparison, compare
 from jaxmetrics.inference._confidence import confidence_interval
+from jaxmetrics.inference._folds import FoldInterval, fold_interval
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._permutation import PermutationTest, permutation_test
 from jaxmetrics.inference._slice_tests import SliceDifferences
@@ -13,6 +14,7 @@ from jaxmetrics.inference._standard_errors import covariance, influence, standar
 __all__ = [
     "BootstrapResult",
     "Comparison",
+    "FoldInterval",
     "Interval",
     "PermutationTest",
     "RocBand",
@@ -23,6 +25,7 @@ __all__ = [
     "compare",
     "confidence_interval",
     "covariance",
+    "fold_interval",
     "influence",
     "permutation_test",
     "roc_band",

@@ -21,7 +21,7 @@ from jaxmetrics.inference._pairs import pairs_of
 
 # Levels at which the limits of slices are found, as normal quantiles; p-values between them are
 # interpolated. The last one has a p-value of 2e-9.
-_GRID = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0])
+_GRID = np.array([0.75, 1.5, 2.25, 3.0, 4.0, 5.0, 6.0])
 
 _NAMES = (
     "difference",
@@ -77,38 +77,39 @@ def of_models(
     """The differences of the models within each slice, `[slices, models, models]`."""
     n_models = estimate.shape[1]
     n_tests = int(tested.sum()) * n_models * (n_models - 1) // 2
-    levels = levels_of(level, n_tests)[:2]
-    found = {
-        name: np.asarray(x)
-        for name, x in _pairwise(estimate, of_classes, sizes, levels, bounded).items()
+    pairs: Any = map(np.asarray, _errors(estimate, of_classes, sizes, bounded))
+    standard_error, error, df = pairs
+    difference: Any = estimate[:, :, None] - estimate[:, None, :]
+    with np.errstate(all="ignore"):
+        undefined: Any = np.where(difference == 0, 0.0, np.nan)
+        z: Any = numerics.divide(difference, error, undefined)
+        levels = levels_of(level, n_tests)[:2]
+        alone, together = (t_quantile((1 + x) / 2, df) * error for x in levels)
+    found: dict[str, Any] = {
+        "difference": difference,
+        "standard_error": standard_error,
+        "low": difference - alone,
+        "high": difference + alone,
+        "p_value": t_survival(abs(z), df),
+        "simultaneous_low": difference - together,
+        "simultaneous_high": difference + together,
     }
     return _adjusted(found, tested[:, None, None], n_tests)
 
 
 @double_program("bounded")
-def _pairwise(
-    estimate: Array, of_classes: Array, sizes: tuple[Array, Array], levels: Array, bounded: bool
-) -> dict[str, Array]:
+def _errors(
+    estimate: Array, of_classes: Array, sizes: tuple[Array, Array], bounded: bool
+) -> tuple[Array, Array, Array]:
     bounds: Any = (jnp.zeros(()), jnp.ones(())) if bounded else None
 
-    def of_slice(estimate: Array, of_classes: Array, n0: Array, n1: Array) -> dict[str, Array]:
+    def of_slice(estimate: Array, of_classes: Array, n0: Array, n1: Array) -> Any:
         total, none = jnp.sum(of_classes, axis=0), jnp.zeros(())
         covariance = Covariance(total, of_classes, (n0, n1, n0 + n1), none)
         pairs = pairs_of(estimate, covariance, bounds)
-        difference = estimate[:, None] - estimate[None, :]
-        z = numerics.divide(difference, pairs.error, jnp.where(difference == 0, 0.0, jnp.nan))
-        margins = [t_quantile((1 + level) / 2, pairs.df) * pairs.error for level in levels]
-        return {
-            "difference": difference,
-            "standard_error": pairs.standard_error,
-            "low": difference - margins[0],
-            "high": difference + margins[0],
-            "p_value": t_survival(jnp.abs(z), pairs.df),
-            "simultaneous_low": difference - margins[1],
-            "simultaneous_high": difference + margins[1],
-        }
+        return pairs.standard_error, pairs.error, pairs.df
 
-    found: dict[str, Array] = jax.vmap(of_slice)(estimate, of_classes, *sizes)
+    found: tuple[Array, Array, Array] = jax.vmap(of_slice)(estimate, of_classes, *sizes)
     return found
 
 
@@ -168,24 +169,22 @@ def _others(values: HostArray) -> HostArray:
     return before + behind
 
 
-def _p_values(size: HostArray, margins: HostArray, levels: HostArray) -> HostArray:
+def _p_values(size: Any, margins: Any, levels: HostArray) -> HostArray:
     """1 - the highest level at which the margin is below the difference, by interpolation."""
-    z = np.append(0.0, ndtri((1 + levels) / 2))
+    z: Any = np.append(0.0, ndtri((1 + levels) / 2))
     order = z.argsort(kind="stable")
     z = z[order]
     rising = np.concatenate([np.zeros((*size.shape, 1)), margins], axis=-1)[..., order]
     rising = np.maximum.accumulate(rising, axis=-1)
     at = np.clip((rising <= size[..., None]).sum(axis=-1), 1, len(z) - 1)
     lower, upper = (np.take_along_axis(rising, (at - k)[..., None], -1)[..., 0] for k in (1, 0))
-    share = numerics.divide(size - lower, upper - lower, 0.0)
+    share: Any = numerics.divide(size - lower, upper - lower, 0.0)
     quantile = z[at - 1] + share * (z[at] - z[at - 1])
     found: HostArray = 2 * ndtr(-quantile)
     return found
 
 
-def _adjusted(
-    found: dict[str, HostArray], tested: HostArray, n_tests: int
-) -> dict[str, HostArray]:
+def _adjusted(found: dict[str, HostArray], tested: HostArray, n_tests: int) -> dict[str, HostArray]:
     """With p-values by Sidak; what is simultaneous is NaN for slices that are too small."""
     with np.errstate(all="ignore"):
         adjusted = -np.expm1(n_tests * np.log1p(-found["p_value"]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
@@ -174,18 +175,21 @@ def slices(
         compared = found.estimate, found.of_classes, found.sizes, bounded, tested, level
         models = scaled(of_models(*compared), one - none, as_default)
 
-    def out(x: Any) -> Array:
+    def out(x: Any) -> Any:
         return as_default(x[:, 0] if alone else x)
 
     return Slices(
         names,
-        jax.numpy.asarray(counts.sum(axis=1), np.int32),
-        jax.numpy.asarray(counts[:, 1], np.int32),
-        jax.numpy.asarray(tested),
-        *map(out, (estimate, error, low[..., 0], high[..., 0])),
-        models,
-        scaled(rest, one - none, out),
-        level,
+        n_items=jnp.asarray(counts.sum(axis=1), np.int32),
+        n_positives=jnp.asarray(counts[:, 1], np.int32),
+        tested=jnp.asarray(tested),
+        estimate=out(estimate),
+        standard_error=out(error),
+        low=out(low[..., 0]),
+        high=out(high[..., 0]),
+        models=models,
+        rest=scaled(rest, one - none, out),
+        confidence_level=level,
     )
 
 
@@ -235,7 +239,7 @@ class _Found(NamedTuple):
     """
 
     estimate: HostArray
-    of_classes: HostArray
+    of_classes: Any
     sizes: tuple[HostArray, HostArray]
     weights: HostArray
     numbers: Any
@@ -247,9 +251,7 @@ def _found(given: _Given, form: Form, levels: HostArray) -> _Found:
     _check_metric(chosen, arrays, given, decides)
     items = given.items
     labels, where, weights = map(_flat, (items.labels, items.where, items.weights))
-    sliced = Sliced(
-        labels == 1, given.ids, given.n, where, weights, one_unit=given.one_threshold
-    )
+    sliced = Sliced(labels == 1, given.ids, given.n, where, weights, one_unit=given.one_threshold)
     scores = np.atleast_2d(np.asarray(items.scores))
     arrays = {name: np.asarray(x) for name, x in arrays.items()}
     taken = [row.take(sliced.item) for row in scores]
@@ -280,9 +282,7 @@ def _positives(given: _Given, sliced: Sliced) -> HostArray:
     return sliced.sums(weights / weights.max(initial=1e-300))[:, 1]
 
 
-def _of_models(
-    sliced: Sliced, scores: HostArray, found: list[InSlices]
-) -> tuple[HostArray, Any]:
+def _of_models(sliced: Sliced, scores: HostArray, found: list[InSlices]) -> tuple[HostArray, Any]:
     """The values and numbers of all models; NaN where a slice has a score that is."""
     estimate = np.stack([x.estimate for x in found], axis=1)
     lost = np.zeros(estimate.shape)
@@ -319,22 +319,20 @@ def _limits(
 ) -> tuple[HostArray, HostArray, HostArray, HostArray]:
     """Estimate and error `[slices, models]`, and limits `[slices, models, levels]`."""
     shape = (*found.estimate.shape, 1)
-    sizes = tuple(np.broadcast_to(x[:, None, None], shape) for x in found.sizes)
-    variances = tuple(
-        np.diagonal(found.of_classes[:, i], axis1=1, axis2=2)[..., None] * sizes[i]
-        for i in (0, 1)
-    )
-    estimate = found.estimate[..., None]
-    variances = tuple(x + 0 * estimate for x in variances)
-    moments = Moments(estimate, (variances[0], variances[1]), (sizes[0], sizes[1]))
+    estimate: Any = found.estimate[..., None]
+    sizes: Any = tuple(np.broadcast_to(x[:, None, None], shape) for x in found.sizes)
+    parts = np.diagonal(found.of_classes, axis1=2, axis2=3)[..., None]
+    variances: Any = tuple(parts[:, i] * sizes[i] + 0 * estimate for i in (0, 1))
+    moments = Moments(estimate, variances, sizes)
     numbers = jax.tree.map(lambda x: x if x.ndim == 3 else x[..., None], found.numbers)
-    values = limits_of_form(form, moments, numbers, levels)
+    at: Any = levels
+    values = limits_of_form(form, moments, numbers, at)
     whole = np.broadcast_shapes(shape, levels.shape)
     low, high = (np.broadcast_to(np.asarray(x), whole) for x in values[1:3])
     return np.asarray(values[0])[..., 0], low, high, np.asarray(values[3])[..., 0]
 
 
-def _values_of(form: Form, shares: HostArray) -> HostArray:
+def _values_of(form: Form, shares: Any) -> HostArray:
     chosen, arrays = choose(form.metric)
     arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
     return np.asarray(form.value_of(shares, chosen.options(arrays)))

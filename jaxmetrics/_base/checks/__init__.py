@@ -90,6 +90,7 @@ __all__ = [
     "check_range",
     "check_rows",
     "check_segments",
+    "check_slices",
     "check_slots",
     "check_zero_division",
     "own",

@@ -37,8 +37,11 @@ def decided_in_slices(
     influence = np.zeros(len(scores))
     for i, (begin, end) in enumerate(zip(sliced.begins[:-1], sliced.begins[1:], strict=True)):
         item, positive = order.item[begin:end], order.positive[begin:end]
-        both = [_of_class(sliced, scores, item[x]) for x in (positive, ~positive)]
-        decision, numbers = _decided(chosen, arrays, *both, sliced.sizes[i], levels)
+        classes = (_of_class(sliced, scores, item[x]) for x in (positive, ~positive))
+        of_positives, of_negatives = classes
+        decision, numbers = _decided(
+            chosen, arrays, of_positives, of_negatives, sliced.sizes[i], levels
+        )
         found.append((decision.estimate, numbers))
         flagged = (scores[item] > decision.beyond) | ~decision.some
         influence[item] = flagged * np.where(positive, 1.0, -decision.slope)
@@ -93,7 +96,7 @@ def _decided(
     known, options = error_bars_of(chosen.metric), chosen.options(arrays)
     assert known.decision is not None
     placed = InOrder(positive, negative, positive.weight, negative.weight)
-    both = np.float64(sizes[0]), np.float64(sizes[1])
+    both: Any = np.float64(sizes[0]), np.float64(sizes[1])
     with np.errstate(all="ignore"):
         numbers: Any = known.numbers(placed, both, levels, options)
         return known.decision(placed, both, options, numbers), numbers

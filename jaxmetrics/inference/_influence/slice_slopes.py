@@ -55,11 +55,11 @@ def smooth_in_slices(
     totals, sizes = (x.take(groups.slice, axis=0) for x in (sliced.totals, sliced.sizes))
     n = len(groups.slice)
     length = max(_FEWEST, 1 << (n - 1).bit_length())
-    rows = [np.ones((length, x.shape[-1])) for x in (columns, totals, sizes)]
-    for row, x in zip(rows, (columns, totals, sizes), strict=True):
-        row[:n] = x
+    rows = [np.ones((len(x), length)) for x in (columns, totals.T, sizes.T)]
+    for row, x in zip(rows, (columns, totals.T, sizes.T), strict=True):
+        row[:, :n] = x
     value, slopes, numbers = jax.tree.map(
-        lambda x: np.asarray(x)[:n], _contributions(*rows, levels, arrays, chosen)
+        lambda x: np.asarray(x)[..., :n], _contributions(*rows, levels, arrays, chosen)
     )
 
     def added(values: HostArray) -> HostArray:
@@ -85,26 +85,25 @@ def _groups(sliced: Sliced, order: Order) -> _Groups:
 
 
 def _columns(sliced: Sliced, order: Order, groups: _Groups) -> HostArray:
-    """`[groups, 5]`: the weight, the negatives above and not below, and so the positives."""
+    """`[5, groups]`: the weight, the negatives above and not below, and so the positives."""
     weights = 1 if sliced.weights is None else sliced.weights.take(order.item)
     end = sliced.begins[1:].take(groups.slice)
-    columns = np.empty((len(end), 5))
+    columns = np.empty((5, len(end)))
     for of_class, at in ((order.positive, (3, 4)), (~order.positive, (1, 2))):
         sums = np.zeros(len(of_class) + 1, np.int64 if sliced.weights is None else np.float64)
         np.cumsum(of_class * weights, out=sums[1:])
         last, first, after = (sums.take(x) for x in (end, groups.begins, groups.ends))
-        columns[:, at[0]], columns[:, at[1]] = last - after, last - first
-        columns[:, 0] = after - first if of_class is order.positive else columns[:, 0]
+        columns[at[0]], columns[at[1]] = last - after, last - first
+        if of_class is order.positive:
+            columns[0] = after - first
     return columns
 
 
-def _influence(
-    sliced: Sliced, order: Order, groups: _Groups, slopes: HostArray
-) -> HostArray:
+def _influence(sliced: Sliced, order: Order, groups: _Groups, slopes: HostArray) -> HostArray:
     """Of each item, in the order of `sliced`."""
     real = groups.ends > groups.begins
     begins, ends, of_slice = (x.compress(real) for x in groups)
-    by_weight, by_above, by_not_below, by_higher, by_not_lower = slopes.compress(real, axis=0).T
+    by_weight, by_above, by_not_below, by_higher, by_not_lower = slopes.compress(real, axis=1)
     inner = ends < sliced.begins[1:].take(of_slice)  # there is something above in the slice
     scale = sliced.totals.take(of_slice, axis=0)
 
@@ -149,5 +148,6 @@ def _contributions(
         placed: Any = GroupsOfPositives(column[:, None], total[::-1])
         return found, slopes, numbers(placed, (size[0], size[1]), levels, options)
 
-    result: tuple[Array, Array, Any] = jax.vmap(of_group)(columns, totals, sizes)
+    mapped = jax.vmap(of_group, in_axes=-1, out_axes=-1)
+    result: tuple[Array, Array, Any] = mapped(columns, totals, sizes)
     return result

@@ -63,7 +63,7 @@ class Sliced:
         if weights is not None:
             taken = weights.take(self.item).astype(np.float64)
             highest = np.zeros(n)
-            np.maximum.at(highest, self.slice, taken)
+            np.maximum.at(highest, self.slice.astype(np.intp), taken)
             highest = np.full(n, highest.max(initial=0)) if one_unit else highest
             units = np.ldexp(1.0, np.frexp(highest)[1])
             self.weights = taken / units.repeat(of_slices)
@@ -111,7 +111,7 @@ class Sliced:
         return Order(item, starts, positive.take(item))
 
 
-def covariance_in_slices(sliced: Sliced, influence: HostArray) -> Array:
+def covariance_in_slices(sliced: Sliced, influence: HostArray) -> HostArray:
     """`[slices, 2, models, models]`: the parts of the covariance of the negatives and positives.
 
     Of `influence` `[models, n]`, the derivatives in the weight of each item, times the weight of

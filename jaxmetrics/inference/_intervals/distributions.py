@@ -47,6 +47,11 @@ def normal_quantile(probability: Any) -> Array:
 
 def t_survival(t: Array, df: Array) -> Array:
     """P(|T| > t) for Student's T; `df` may be fractional or infinite."""
+    if numerics.namespace(t, df) is np:
+        found: Array = 2 * np.where(
+            np.isinf(df), scipy.special.ndtr(-abs(t)), scipy.special.stdtr(df, -abs(t))
+        )
+        return found
     t, df = _doubles(t, df)
     few = jnp.minimum(df, _NORMAL)
     mass = beta_cdf(few / (few + t * t), few / 2, jnp.full_like(few, 0.5))
