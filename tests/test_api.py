@@ -59,6 +59,7 @@ INFERENCE = [
     "permutation_test",
     "roc_band",
 ]
+POSITIONAL = ("metric", "values", "scores", "labels", "slices", "folds")
 # What is computed on what; how; how resampled; which items count; and how much may be taken.
 ORDER_OF_INFERENCE = [
     "metric",
@@ -160,7 +161,7 @@ def test_arguments_of_inference(name):
     parameters = inspect.signature(getattr(jm, name)).parameters
     assert list(parameters) == [p for p in ORDER_OF_INFERENCE if p in parameters]
     for parameter in parameters.values():
-        positional = parameter.name in ("metric", "values", "scores", "labels")
+        positional = parameter.name in POSITIONAL
         assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
         assert (parameter.default is parameter.empty) == positional or parameter.name == "key"
 

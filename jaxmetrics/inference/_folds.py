@@ -87,7 +87,7 @@ def fold_interval(
       >>> scores, labels = [.1, .4, .35, .8, .7, .2, .9, .3], [0, 0, 1, 1, 1, 0, 1, 0]
       >>> found = jm.fold_interval(jm.roc_auc, scores, labels, [0, 0, 0, 0, 1, 1, 1, 1])
       >>> print(found.mean.estimate, found.pooled.estimate)
-      0.875 0.875
+      0.875 0.9375
 
     Reference: E. LeDell, M. Petersen and M. van der Laan, "Computationally efficient confidence
     intervals for cross-validated area under the ROC curve estimates", Electronic Journal of
