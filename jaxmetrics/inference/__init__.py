@@ -6,22 +6,28 @@ from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, bootstrap
 from jaxmetrics.inference._compared import Comparison
 from jaxmetrics.inference._comparison import compare
 from jaxmetrics.inference._confidence import confidence_interval
+from jaxmetrics.inference._folds import FoldInterval, fold_interval
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._means import compare_means, mean_interval
 from jaxmetrics.inference._operating_point import OperatingPoint, operating_point
 from jaxmetrics.inference._permutation import PermutationTest, permutation_test
 from jaxmetrics.inference._sample_size import SampleSize, power, sample_size
 from jaxmetrics.inference._samples import compare_samples
+from jaxmetrics.inference._slice_tests import SliceDifferences
+from jaxmetrics.inference._slices import Slices, slices
 from jaxmetrics.inference._standard_errors import covariance, influence, standard_error
 
 __all__ = [
     "BootstrapResult",
     "Comparison",
+    "FoldInterval",
     "Interval",
     "OperatingPoint",
     "PermutationTest",
     "RocBand",
     "SampleSize",
+    "SliceDifferences",
+    "Slices",
     "bootstrap",
     "bootstrap_mean",
     "compare",
@@ -30,6 +36,7 @@ __all__ = [
     "compare_to_value",
     "confidence_interval",
     "covariance",
+    "fold_interval",
     "influence",
     "mean_interval",
     "operating_point",
@@ -37,5 +44,6 @@ __all__ = [
     "power",
     "roc_band",
     "sample_size",
+    "slices",
     "standard_error",
 ]

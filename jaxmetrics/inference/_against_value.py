@@ -25,8 +25,8 @@ def compare_to_value(
     labels: ArrayLike,
     *,
     value: float,
-    confidence_level: float = 0.95,
     margin: float | None = None,
+    confidence_level: float = 0.95,
     key: Array | None = None,
     n_resamples: int = 2000,
     clusters: ArrayLike | None = None,
@@ -47,9 +47,9 @@ def compare_to_value(
       scores: `[n]` or `[models, n]`, higher is more positive.
       labels: `[n]`, bool or 0 and 1.
       value: the value to compare with, in the unit of the metric; finite.
-      confidence_level: in (0, 1).
       margin: a difference that is too small to matter, above 0: for tests that a model is not worse
         than the value by it, and that the two differ by less.
+      confidence_level: in (0, 1).
       key: a JAX random key, for metrics that are resampled.
       n_resamples: the number of resamples, for metrics that are resampled.
       clusters: `[n]`, integers or strings. Items of one cluster may depend on each other.

@@ -33,11 +33,11 @@ def compare(
     labels: ArrayLike,
     *,
     reference: int | None = None,
+    margin: float | None = None,
     confidence_level: float = 0.95,
     key: Array | None = None,
     n_resamples: int = 2000,
     stratify: bool = True,
-    margin: float | None = None,
     clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
@@ -70,13 +70,13 @@ def compare(
       labels: `[n]`, bool or 0 and 1.
       reference: the index of one model, to compare the others with it alone; None compares all
         pairs.
+      margin: a difference that is too small to matter, above 0, in the unit of the metric: for
+        tests that a model is not worse than another by it, and that two differ by less.
       confidence_level: in (0, 1), of the limits and of the best set.
       key: a JAX random key, for metrics that are resampled.
       n_resamples: the number of resamples, for metrics that are resampled.
       stratify: True keeps the number of items of each class fixed in every resample; False draws
         from all items together.
-      margin: a difference that is too small to matter, above 0, in the unit of the metric: for
-        tests that a model is not worse than another by it, and that two differ by less.
       clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
         each other: errors are those of whole clusters, and whole clusters are resampled.
       weights: `[n]`, not negative; an item of weight k counts k times in the metric, but is

@@ -81,8 +81,8 @@ def compare_means(
     values: ArrayLike,
     *,
     reference: int | None = None,
-    confidence_level: float = 0.95,
     margin: float | None = None,
+    confidence_level: float = 0.95,
     clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
@@ -100,8 +100,8 @@ def compare_means(
       values: `[models, items]`, a value for each item and model; two models or more.
       reference: the index of one model, to compare the others with it alone; None compares all
         pairs.
-      confidence_level: in (0, 1), of the limits and of the best set.
       margin: a difference that is too small to matter, above 0, in the unit of the values.
+      confidence_level: in (0, 1), of the limits and of the best set.
       clusters: `[items]`, integers or strings, not traced. Items of one cluster (questions on one
         passage, samples of one question) may depend on each other.
       weights: `[items]`, not negative; an item of weight k counts k times in the means, but is one

@@ -35,10 +35,10 @@ def compare_samples(
     labels: ArrayLike,
     groups: ArrayLike,
     *,
-    method: str = "auto",
     reference: int | None = None,
-    confidence_level: float = 0.95,
     margin: float | None = None,
+    confidence_level: float = 0.95,
+    method: str = "auto",
     key: Array | None = None,
     n_resamples: int = 2000,
     clusters: ArrayLike | None = None,
@@ -64,11 +64,11 @@ def compare_samples(
       labels: `[n]`, bool or 0 and 1.
       groups: `[n]`, integers or strings, not traced: two groups or more, which are compared in the
         order of `numpy.unique`. Items of different groups do not depend on each other.
-      method: "auto" or "delong".
       reference: the index of one group, to compare the others with it alone; None compares all
         pairs.
-      confidence_level: in (0, 1).
       margin: a difference that is too small to matter, above 0, in the unit of the metric.
+      confidence_level: in (0, 1).
+      method: "auto" or "delong".
       key: a JAX random key, for metrics that are resampled.
       n_resamples: the number of resamples of each group, for such metrics.
       clusters: `[n]`, integers or strings, each within one group. Items of one cluster may depend

@@ -16,6 +16,7 @@ from jaxmetrics._base.checks.inference import (
     check_margin,
     check_models,
     check_rows,
+    check_slices,
 )
 from jaxmetrics._base.checks.items import (
     check_classes,
@@ -95,6 +96,7 @@ __all__ = [
     "check_range",
     "check_rows",
     "check_segments",
+    "check_slices",
     "check_slots",
     "check_zero_division",
     "own",

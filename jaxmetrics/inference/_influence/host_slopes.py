@@ -53,7 +53,7 @@ class _Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Groups:
+class GroupsOfPositives:
     """Placements of groups of positives, in an array that JAX differentiates in.
 
     Attributes:
@@ -64,6 +64,7 @@ class _Groups:
     columns: Any
     totals: Any
     library = jnp
+    slack = numerics.SLACK
 
     above = property(lambda self: self.columns[1])
     not_below = property(lambda self: self.columns[2])
@@ -75,10 +76,10 @@ class _Groups:
     def total(self, of_each: Any) -> Any:
         return jnp.sum(self.columns[0] * of_each, axis=-1)
 
-    def near_one(self, *, together: bool = False) -> _Groups:
+    def near_one(self, *, together: bool = False) -> GroupsOfPositives:
         units = numerics.power_near(jnp.max(self.totals) if together else self.totals)
         units = jnp.broadcast_to(units, 2)
-        return _Groups(self.columns / units[_CLASSES, None], self.totals / units)
+        return GroupsOfPositives(self.columns / units[_CLASSES, None], self.totals / units)
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         del max_fpr
@@ -340,7 +341,7 @@ def _slopes(columns: Array, totals: Array, arrays: Options, chosen: Chosen) -> t
     """The value of the metric, and its derivatives in the columns."""
 
     def value(columns: Array) -> Array:
-        return jnp.asarray(_value(chosen, _Groups(columns, totals), arrays), jnp.float64)
+        return jnp.asarray(_value(chosen, GroupsOfPositives(columns, totals), arrays), jnp.float64)
 
     estimate, pull_back = varying.vjp(value, columns)
     chosen.refuse_shapes(estimate)
