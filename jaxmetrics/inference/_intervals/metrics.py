@@ -114,17 +114,25 @@ def under_one_name(metric: MetricLike) -> MetricLike:
     return metric if other is None else other
 
 
-def with_influence(metric: MetricLike, items: Items) -> tuple[MetricLike, Items]:
-    """The metric by the name that has its rules, and its items.
+def by_influence(metric: MetricLike) -> tuple[MetricLike, bool]:
+    """The metric by the name that has its rules, and whether it is that of exchanged classes.
 
     A specificity is the recall of the reversed scores with the classes exchanged.
     """
     chosen, arrays = choose(metric)
     options = chosen.options(arrays)
     if chosen.metric != specificity_at_sensitivity.record or options["return_threshold"]:
-        return under_one_name(metric), items
-    recall = functools.partial(recall_at_fpr, max_fpr=complement(options["min_sensitivity"]))
-    return recall, items._replace(scores=_reversed(items.scores), labels=~items.labels.astype(bool))
+        return under_one_name(metric), False
+    limit = complement(options["min_sensitivity"])
+    return functools.partial(recall_at_fpr, max_fpr=limit), True
+
+
+def with_influence(metric: MetricLike, items: Items) -> tuple[MetricLike, Items]:
+    """The metric by the name that has its rules, and its items."""
+    metric, exchanged = by_influence(metric)
+    if not exchanged:
+        return metric, items
+    return metric, items._replace(scores=_reversed(items.scores), labels=~items.labels.astype(bool))
 
 
 def _reversed(scores: Any) -> Any:
