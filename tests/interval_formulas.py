@@ -81,12 +81,13 @@ def auc(estimate, variances, sizes, level):
     n0, n1 = sizes
     least, most = wilson(a, n0 * n1 / (n0 + n1), level)
     low, high = max(low, least), min(high, most)
+    lows, highs = [], []
     for s2, n in zip(variances, sizes, strict=True):
         least = jeffreys(n, n, level)[0]  # of n successes of n
         of_failures, of_successes = (np.clip(2 - 50 * n * s2 / x**2, 0, 1) for x in (a, 1 - a))
-        low += of_failures * (min(low, a * least) - low)
-        high += of_successes * (max(high, 1 - (1 - a) * least) - high)
-    return np.array([min(low, a), max(high, a)])
+        lows.append(low + of_failures * (min(low, a * least) - low))
+        highs.append(high + of_successes * (max(high, 1 - (1 - a) * least) - high))
+    return np.array([min(*lows, a), max(*highs, a)])
 
 
 def power(area, max_fpr):

@@ -53,12 +53,6 @@ def of_each(function: Callable[[Counted], R], states: Counted) -> R:
     return numerics.over_batch(function, states.undefined.ndim)(states)
 
 
-def with_exchanged_classes(bins: Counted) -> Counted:
-    """The bins of the reversed scores, with the classes exchanged."""
-    positives, negatives, lowest, highest = (jnp.flip(x) for x in bins[:4])
-    return Counted(negatives, positives, -highest, -lowest, bins.undefined, jnp.flip(bins.lost))
-
-
 # With weights, rounding may have taken up to `lost` from the items of a class, wherever they are.
 # A metric of the ROC curve is lowest if negatives lost it above all bins and positives below all of
 # them: each point of the curve is then furthest from the corner. It is highest the other way round.

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
@@ -15,21 +16,17 @@ from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.bootstrap import result_of
+from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.inference._confidence import chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates
-from jaxmetrics.inference._intervals.metrics import by_influence, error_bars_of
+from jaxmetrics.inference._intervals.metrics import complement, error_bars_of, under_one_name
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._bootstrap import resample_bins
-from jaxmetrics.streaming._ends import (
-    Counted,
-    counted,
-    of_each,
-    tables_of_ends,
-    with_exchanged_classes,
-)
+from jaxmetrics.streaming._ends import Counted, counted, of_each, tables_of_ends
 from jaxmetrics.streaming._metrics import ends_of, streamed
 from jaxmetrics.streaming._question import Held, Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
@@ -49,8 +46,9 @@ def interval(
 
     low = the lower limit at the low end of `bounds`, high = the upper limit at the high end. The
     methods are the defaults of `jaxmetrics.confidence_interval`, closed forms with variances from
-    the counts of the bins, and, for other metrics, percentiles of both ends over resamples of the
-    bins.
+    the gradient in the counts of the bins, and, for other metrics, percentiles of both ends over
+    resamples of the bins. Recall and specificity have Wilson's limits, which are also those of
+    `confidence_interval(method="wilson")`, with the standard error from resamples of the bins.
 
     For areas under the ROC curve it held the interval that `jaxmetrics.confidence_interval` has for
     the data themselves, in 2,000 simulations with 20 to 2,000 bins. It need not: few items in wide
@@ -62,7 +60,7 @@ def interval(
       state: from `update` or `merge`, without weights.
       bins: the bins given to `init`.
       confidence_level: in (0, 1).
-      key: a JAX random key, for metrics without a closed form.
+      key: a JAX random key, for all but `roc_auc`, `partial_auc` and `average_precision`.
       n_resamples: number of resamples of the bins, for metrics that need a key.
       ignore_nan: leave out items without a score; by default they make the interval NaN.
 
@@ -74,8 +72,8 @@ def interval(
       TypeError: the state has weights, whose squares it does not store, or a key is missing.
       ValueError: the state has other bins, or bounds of the metric are not known.
 
-    NaN where the metric is undefined, or an item has no score. Time O(bins); for percentiles that
-    of the bootstrap. Memory O(bins).
+    NaN where the metric is undefined, or an item has no score. Time O(bins); for `recall_at_fpr`
+    O(n_resamples log bins); for percentiles that of the bootstrap. Memory O(bins).
 
     Example:
       >>> import jax.numpy as jnp
@@ -90,75 +88,56 @@ def interval(
 
     Reference: that of `jaxmetrics.confidence_interval`.
     """
-    metric, exchanged = by_influence(metric)
+    metric = under_one_name(metric)
     asked = question(metric, state, bins, ignore_nan)
     level = checks.check_level(confidence_level)
     streamed(asked.chosen, asked.arrays)
     refuse_weights(state)
     asked.chosen.refuse_several(asked.arrays, bins.n)
-    method = chosen_method(metric)
+    request, method = Request(key, n_resamples), chosen_method(metric)
+    if error_bars_of(asked.chosen.metric).proportion:
+        return _of_share(asked, request, level)
     if method == "percentile":
-        return _of_replicates(asked, Request(key, n_resamples), level)
+        return _of_replicates(asked, request, level)
     form = form_of(metric, method)
     chosen, arrays = choose(form.metric)
-    found = _moments(arrays, asked.held, np.float64(level), chosen, ignore_nan, exchanged)
+    found = _moments(arrays, asked.held, np.float64(level), chosen, ignore_nan)
     numbers = _composed(*limits_of_form(form, *found, level))
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
 
 
-@double_program("chosen", "ignore_nan", "exchanged")
+@double_program("chosen", "ignore_nan")
 def _moments(
-    arrays: Options, held: Held, level: Array, chosen: Chosen, ignore_nan: bool, exchanged: bool
+    arrays: Options, held: Held, level: Array, chosen: Chosen, ignore_nan: bool
 ) -> tuple[Moments, Any]:
     """Moments and numbers `[..., 3]`: low end, ties in each bin, high end."""
-    known, options = error_bars_of(chosen.metric), chosen.options(arrays)
+    find = error_bars_of(chosen.metric).numbers
 
     def of_one(bins: Counted) -> tuple[Moments, Any]:
-        bins = with_exchanged_classes(bins) if exchanged else bins
-        sizes = n0, n1 = jnp.sum(bins.negatives), jnp.sum(bins.positives)
-        tables = jax.tree.map(lambda *x: jnp.stack(x), *tables_of_ends(bins))
+        def values(positives: Array, negatives: Array) -> Array:
+            return ends_of(chosen, arrays, bins._replace(positives=positives, negatives=negatives))
+
+        positives, negatives = bins.positives, bins.negatives
+        estimates, pull_back = jax.vjp(values, positives, negatives)
+        by_positives, by_negatives = jax.vmap(pull_back)(jnp.eye(3))
+
+        def of_class(slopes: Array, count: Array) -> tuple[Array, Array]:
+            n = jnp.sum(count)
+            centred = slopes - numerics.divide(slopes @ count, n, 0.0)[:, None]
+            unbiased = numerics.divide(n, n - 1, jnp.nan)
+            return n * unbiased * (centred**2 @ count) + 0 * estimates, jnp.full(3, n)
 
         def numbers(table: ScoreTable) -> Any:
-            return known.numbers(OfTable(table), sizes, level, options)
+            sizes = jnp.sum(negatives), jnp.sum(positives)
+            return find(OfTable(table), sizes, level, chosen.options(arrays))
 
-        def of_decision(table: ScoreTable, beside: Any) -> tuple[Array, Array]:
-            assert known.decision is not None
-            found = known.decision(OfTable(table), sizes, options, beside)
-            share, fpr = found.estimate, found.fpr
-            return found.slope**2 * fpr * (1 - fpr), share * (1 - share)
-
-        beside = jax.vmap(numbers)(tables)
-        if known.decision is None:
-            estimate, squares = _of_gradient(bins, chosen, arrays)
-        else:
-            estimate = ends_of(chosen, arrays, bins)
-            squares = jax.vmap(of_decision)(tables, beside)
-        v0, v1 = (
-            numerics.divide(n, n - 1, jnp.nan) * x + 0 * estimate
-            for x, n in zip(squares, sizes, strict=True)
-        )
-        return Moments(estimate, (v0, v1), (jnp.full(3, n0), jnp.full(3, n1))), beside
+        classes = of_class(by_negatives, negatives), of_class(by_positives, positives)
+        (v0, n0), (v1, n1) = classes
+        tables = jax.tree.map(lambda *x: jnp.stack(x), *tables_of_ends(bins))
+        return Moments(estimates, (v0, v1), (n0, n1)), jax.vmap(numbers)(tables)
 
     return of_each(of_one, counted(held, ignore_nan))
-
-
-def _of_gradient(bins: Counted, chosen: Chosen, arrays: Options) -> tuple[Array, Any]:
-    """The ends, and the mean squares of the influence of the negatives and of the positives."""
-
-    def values(negatives: Array, positives: Array) -> Array:
-        return ends_of(chosen, arrays, bins._replace(positives=positives, negatives=negatives))
-
-    estimate, pull_back = jax.vjp(values, bins.negatives, bins.positives)
-
-    def mean_square(slopes: Array, count: Array) -> Array:
-        n = jnp.sum(count)
-        centred = slopes - numerics.divide(slopes @ count, n, 0.0)[:, None]
-        found: Array = n * (centred**2 @ count)
-        return found
-
-    slopes = jax.vmap(pull_back)(jnp.eye(3))
-    return estimate, tuple(map(mean_square, slopes, (bins.negatives, bins.positives)))
 
 
 @double_program()
@@ -180,3 +159,86 @@ def _of_replicates(asked: Question, request: Request, level: float) -> Interval:
     )
     error = jnp.max(result.standard_error, axis=-1)
     return Interval(result.estimate[..., 1], low, high, error, "percentile", level)
+
+
+def _of_share(asked: Question, request: Request, level: float) -> Interval:
+    """Wilson's limits of both ends; a bootstrap of the bins gives the effective size."""
+    request.check()
+    chosen, arrays, held, ignore_nan = asked
+    words, n_resamples = words_of(request.key), request.n_resamples
+    numbers = _share_at_limit(arrays, held, words, level, chosen, n_resamples, ignore_nan)
+    estimate, low, high, error = map(as_default, numbers)
+    return Interval(estimate, low, high, error, "wilson", level)
+
+
+@double_program("chosen", "n_resamples", "ignore_nan")
+def _share_at_limit(
+    arrays: Options,
+    held: Held,
+    words: Array,
+    level: Array,
+    chosen: Chosen,
+    n_resamples: int,
+    ignore_nan: bool,
+) -> tuple[Array, ...]:
+    key = jax.random.wrap_key_data(words, impl="threefry2x32")
+    mirrored = error_bars_of(chosen.metric).of_negatives
+    # A specificity is the recall of the reversed scores with the classes exchanged.
+    limit = complement(arrays["min_sensitivity"]) if mirrored else arrays["max_fpr"]
+    limit = jnp.asarray(limit, jnp.float64)
+
+    def of_one(bins: Counted) -> tuple[Array, ...]:
+        ends = ends_of(chosen, arrays, bins)
+        classes = bins.positives, bins.negatives
+        found, others = (x[::-1] for x in classes[::-1]) if mirrored else classes
+        drawn = _drawn_recalls(key, found, others, limit, n_resamples)
+        variances = jnp.stack([jnp.var(x, ddof=1) for x in drawn])
+        sizes = rules.effective_size(ends[::2], variances, jnp.sum(found))
+        low, high = rules.wilson(ends[::2], sizes, level)
+        numbers = ends[1], low[0], high[1], jnp.sqrt(jnp.max(variances))
+        return tuple(jnp.where(bins.undefined, jnp.nan, x) for x in numbers)
+
+    return of_each(of_one, counted(held, ignore_nan))
+
+
+def _drawn_recalls(
+    key: Array, positives: Array, negatives: Array, limit: Array, n_resamples: int
+) -> tuple[Array, Array]:
+    """Recalls `[n_resamples]` at the low and at the high end of the bin of the threshold.
+
+    A resample has as many items of each class as the data. Given the number of its negatives in
+    some bins, the number in one half of them is binomial. So halving the bins finds the one in
+    which the number of negatives from the highest score down passes the limit. The joint
+    distribution is that of multinomial counts, but the other bins need no draws.
+    """
+    depth = max(len(negatives) - 1, 1).bit_length()
+    padding = (1, (1 << depth) - len(negatives))
+    above, right = (jnp.cumsum(jnp.pad(x, padding)) for x in (negatives, positives))
+    n0, n1 = above[-1], right[-1]
+    allowed = jnp.floor(limit * n0 * (1 + 2.0**-40))
+    keys = jax.random.split(key, depth + 2)
+
+    def draw(key: Array, n: Array, part: Array, whole: Array) -> Array:
+        share = jnp.clip(numerics.divide(part, whole, 0.0), 0, 1)
+        drawn: Array = jax.random.binomial(key, n, share, dtype=jnp.float64)
+        return drawn
+
+    def halve(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        first, inside, left = state
+        half = jnp.left_shift(1, depth - 1 - i)
+        start, middle, end = above[first], above[first + half], above[first + 2 * half]
+        drawn = draw(keys[i], inside, middle - start, end - start)
+        fits = drawn <= left
+        return (
+            jnp.where(fits, first + half, first),
+            jnp.where(fits, inside - drawn, drawn),
+            jnp.where(fits, left - drawn, left),
+        )
+
+    start = jnp.zeros(n_resamples, int), jnp.full(n_resamples, n0), jnp.full(n_resamples, allowed)
+    bin_at, inside, left = lax.fori_loop(0, depth, halve, start)
+    all_fit = inside <= left
+    passed = right[bin_at + all_fit]
+    least = draw(keys[depth], jnp.full(n_resamples, n1), passed, n1)
+    more = draw(keys[depth + 1], n1 - least, right[bin_at + 1] - passed, n1 - passed)
+    return numerics.divide(least, n1, jnp.nan), numerics.divide(least + more, n1, jnp.nan)

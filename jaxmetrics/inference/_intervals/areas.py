@@ -98,15 +98,17 @@ def of_rare_items(
     If a few of the n items of a class failed wholly, and all others had one influence, the variance
     would amount to n s^2 / A^2 failures. As this number falls from 1/25 to 1/50, the lower limit
     moves to A BetaInv(alpha / 2; n + 1/2, 1/2), if that is lower: Jeffreys's of n successes of n.
-    The upper one likewise, by 1 - A.
+    The upper one likewise, by 1 - A. Of both classes the further limit counts.
     """
     library = numerics.namespace(area, *variances, *sizes)
     low, high = limits
     for s2, n in zip(variances, sizes, strict=True):
         least = beta_quantile((1 - level) / 2, n + 0.5, 0 * n + 0.5)
         failures, successes = (n * s2 / x**2 for x in (area, 1 - area))
-        low = towards(low, library.minimum(low, area * least), failures, _UNSEEN)
-        high = towards(high, library.maximum(high, 1 - (1 - area) * least), successes, _UNSEEN)
+        lower, upper = area * least, 1 - (1 - area) * least
+        lower = towards(limits[0], library.minimum(limits[0], lower), failures, _UNSEEN)
+        upper = towards(limits[1], library.maximum(limits[1], upper), successes, _UNSEEN)
+        low, high = library.minimum(low, lower), library.maximum(high, upper)
     return low, high
 
 

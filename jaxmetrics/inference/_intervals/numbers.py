@@ -72,14 +72,12 @@ class Decision(NamedTuple):
       beyond: the highest score of the negatives beyond the limit; items above it are flagged.
       some: whether there is such a negative.
       slope: of the ROC curve at the limit.
-      fpr: the share of the negatives that are flagged.
     """
 
     estimate: Array
     beyond: Array
     some: Array
     slope: Array
-    fpr: Array
 
 
 def decision_of_recall(
@@ -91,9 +89,8 @@ def decision_of_recall(
     heights = _heights(placed, sizes, options) if numbers is None else numbers[0]
     points = placed.beside(limit_of_fpr(limit))
     slope = library.sqrt(squared_slope(heights, limit.astype(np.float64), sizes))
-    within = points.fps_within
-    fpr = divide(within, placed.total_negatives, np.nan)
-    return Decision(heights.at, points.beyond, within < placed.total_negatives, slope, fpr)
+    some = points.fps_within < placed.total_negatives
+    return Decision(heights.at, points.beyond, some, slope)
 
 
 def heights_and_box(
