@@ -82,8 +82,8 @@ def auc(moments: Moments, level: Any) -> Limits:
     limits = ends(estimate, limits, sizes, level)
     n0, n1 = sizes
     limits = inside(limits, wilson(area, n0 * n1 / (n0 + n1), level))
-    s2 = [known(x, n, u) for x, n in zip(variances, sizes, strict=True)]
-    return around(estimate, of_rare_items(limits, area, (s2[0], s2[1]), sizes, level))
+    v0, v1 = (known(s2, n, u) for s2, n in zip(variances, sizes, strict=True))
+    return around(estimate, of_rare_items(limits, area, (v0, v1), sizes, level))
 
 
 def of_rare_items(
