@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._confidence import confidence_interval
@@ -41,6 +42,7 @@ class FoldInterval:
     pooled: Interval
 
 
+@on_any_mesh
 def fold_interval(
     metric: MetricLike,
     scores: ArrayLike,

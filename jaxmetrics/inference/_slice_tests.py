@@ -106,7 +106,7 @@ def _errors(
     def of_slice(estimate: Array, of_classes: Array, n0: Array, n1: Array) -> Any:
         total, none = jnp.sum(of_classes, axis=0), jnp.zeros(())
         covariance = Covariance(total, of_classes, (n0, n1, n0 + n1), none)
-        pairs = pairs_of(estimate, covariance, bounds)
+        pairs = pairs_of(estimate, covariance, bounds, None)
         return pairs.standard_error, pairs.error, pairs.df
 
     found: tuple[Array, Array, Array] = jax.vmap(of_slice)(estimate, of_classes, *sizes)

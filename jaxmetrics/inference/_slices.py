@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.host import all_concrete, is_compiling
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics.inference._confidence import Form, chosen_method, form_of, limits_of_form
@@ -87,6 +88,7 @@ class Slices:
     confidence_level: float
 
 
+@on_any_mesh
 def slices(
     metric: MetricLike,
     scores: ArrayLike,
