@@ -1,11 +1,19 @@
 import gc
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-# Before JAX starts: several devices, also where there is only a processor.
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+# Before JAX starts: several devices, also where there is only a processor. Most of the time is
+# compilation, which takes a third of it where XLA optimises nothing.
+# From 0.11 on one flag is lacking, and a process ends where XLA is given one that it does not know.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0 "
+    "--xla_cpu_parallel_codegen_split_count=1"
+    + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
+)
 # What is compiled serves the commands that tests start and the next run. Each worker has a folder,
 # as JAX locks none that may grow, and looks at all that is in one that may not each time it writes.
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(

@@ -94,9 +94,7 @@ FIRST = (
 
 
 def _marks(name):
-    # With xdist's --dist loadgroup one worker runs all tests of a metric, and compiles it once.
-    group = pytest.mark.xdist_group(name)
-    return group if name in FIRST else (group, pytest.mark.slow)
+    return () if name in FIRST else pytest.mark.slow
 
 
 EVERY_METRIC = pytest.mark.parametrize(

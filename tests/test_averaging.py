@@ -11,8 +11,6 @@ from registry import youden
 
 import jaxmetrics as jm
 
-pytestmark = pytest.mark.xdist_group("averaging")  # what is compiled once serves all
-
 N, CLASSES = 60, 4
 
 

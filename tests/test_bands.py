@@ -14,8 +14,6 @@ from jaxmetrics._roc.host_placements import OneClass, placements_of
 from jaxmetrics.inference._intervals import boxes
 from jaxmetrics.inference._intervals.local_level import local_level
 
-pytestmark = pytest.mark.xdist_group("bands")
-
 KEY = jax.random.key(31)
 N = 120
 GRID = np.arange(1, 21) / 20

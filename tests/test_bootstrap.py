@@ -17,7 +17,6 @@ from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
 
 # Most tests share shapes and programs; a worker of its own compiles each once.
-pytestmark = pytest.mark.xdist_group("bootstrap")
 
 KEY = jax.random.key(5)
 N = 300

@@ -22,8 +22,6 @@ import jaxmetrics as jm
 from jaxmetrics import _report, cli
 from jaxmetrics._report import _cells, _evaluation
 
-pytestmark = pytest.mark.xdist_group("cli")  # what is compiled once serves all
-
 # As many items, models, limits and resamples as the demonstration has here, so that the tests
 # share what JAX compiles.
 N = 899

@@ -17,7 +17,6 @@ import jaxmetrics as jm
 from jaxmetrics import _report
 from jaxmetrics._report import _csv, _files, _metrics, _settings, _stream
 
-pytestmark = pytest.mark.xdist_group("cli stream")
 BINS = jm.streaming.float16_bins()
 SETTINGS, TELL = _report.Settings(), _settings.untold
 

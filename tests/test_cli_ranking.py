@@ -14,8 +14,6 @@ import jaxmetrics as jm
 from jaxmetrics import _report
 from jaxmetrics._report import _evaluation
 
-pytestmark = pytest.mark.xdist_group("cli ranking")  # what is compiled once serves all
-
 NAMES = ("a", "b")
 N_QUERIES, N_EMPTY, N_EQUAL = 60, 4, 1
 FEW = ("--n-resamples", "200")

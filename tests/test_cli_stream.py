@@ -13,7 +13,6 @@ import jaxmetrics as jm
 from jaxmetrics import _report
 from jaxmetrics._report import _csv, _stream
 
-pytestmark = pytest.mark.xdist_group("cli stream")
 N = 3000
 ALL = ("--label", "y", "--score", "a", "--score", "b", "--n-resamples", "100", "--stream")
 

@@ -15,9 +15,6 @@ from jaxmetrics._base.types import Items
 from jaxmetrics.inference import _comparison, _permutation
 from jaxmetrics.inference._influence.covariance import Covariance
 
-# With xdist's --dist loadgroup one worker compiles each program once.
-pytestmark = pytest.mark.xdist_group("comparison")
-
 KEY = jax.random.key(31)
 N = 200
 RECALL = partial(jm.recall_at_fpr, max_fpr=0.1)

@@ -9,8 +9,6 @@ import jaxmetrics as jm
 from benchmarks import clusters, comparisons, model_pairs
 from jaxmetrics.inference import _pairs
 
-pytestmark = pytest.mark.xdist_group("comparison")
-
 SIZES = (14, 30)
 LEVEL = 0.9
 

@@ -14,9 +14,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics.inference._intervals import areas, rules
 
-# With xdist's --dist loadgroup one worker compiles each program once.
 pytestmark = [
-    pytest.mark.xdist_group("confidence"),
     pytest.mark.filterwarnings("ignore:there are only"),
 ]
 

@@ -14,8 +14,6 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import in_double
 from jaxmetrics._roc.record import record_of
 
-pytestmark = pytest.mark.xdist_group("derivatives")  # what is compiled once serves all
-
 N = 20  # items; more than one block of the sums over pairs
 RNG = np.random.default_rng(7)
 LABELS = np.arange(N) % 3 == 0

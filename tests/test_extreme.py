@@ -12,8 +12,6 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics.extreme import _matching
 
-pytestmark = pytest.mark.xdist_group("extreme")  # what is compiled once serves all
-
 N_LABELS, N_GROUPS = 40, 4
 
 

@@ -10,7 +10,7 @@ from registry import sample
 
 import jaxmetrics as jm
 
-pytestmark = [pytest.mark.usefixtures("x64"), pytest.mark.xdist_group("influence")]
+pytestmark = [pytest.mark.usefixtures("x64")]
 
 LIMIT = 0.2
 RECALL = partial(jm.recall_at_fpr, max_fpr=LIMIT)

@@ -12,8 +12,6 @@ from numpy.testing import assert_allclose
 import jaxmetrics as jm
 from jaxmetrics.losses import _rows
 
-pytestmark = pytest.mark.xdist_group("losses")  # what is compiled once serves all
-
 CONVEX = ("hinge", "squared_hinge", "square", "logistic")
 SURROGATES = (*CONVEX, "sigmoid")
 EVERY_SURROGATE = pytest.mark.parametrize("surrogate", SURROGATES)

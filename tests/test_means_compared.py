@@ -10,8 +10,6 @@ from scipy import stats
 
 import jaxmetrics as jm
 
-pytestmark = pytest.mark.xdist_group("means compared")
-
 
 @pytest.fixture
 def values(rng):

@@ -18,8 +18,6 @@ from mesh_cases import BINS, CASES, FIRST, FIRST_FORMS, FORMS, M, N
 import jaxmetrics as jm
 from jaxmetrics import extreme, losses, streaming
 
-# With xdist's --dist loadgroup one worker starts the process.
-pytestmark = pytest.mark.xdist_group("meshes")
 WORKER = Path(__file__).with_name("mesh_worker.py")
 SCORES, LABELS = CASES["roc_auc"].arrays()
 

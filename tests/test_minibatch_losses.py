@@ -11,8 +11,6 @@ from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
 
-pytestmark = pytest.mark.xdist_group("minibatch losses")  # what is compiled once serves all
-
 KL, CVAR = jm.losses.kl_partial_auc, jm.losses.cvar_partial_auc
 LOSSES = {"kl": KL.apply, "cvar": partial(CVAR.apply, max_fpr=0.3)}
 INIT = {"kl": KL.init, "cvar": CVAR.init}

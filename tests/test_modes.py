@@ -11,9 +11,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics import extreme, losses, sklearn, streaming
 
-# With xdist's --dist loadgroup one worker compiles each program once.
 pytestmark = [
-    pytest.mark.xdist_group("modes"),
     pytest.mark.filterwarnings("ignore:there are only"),
 ]
 

@@ -107,7 +107,7 @@ METRICS = [
 ]
 EVERY_METRIC = pytest.mark.parametrize(
     "entry",
-    [pytest.param(entry, marks=pytest.mark.xdist_group(entry.name)) for entry in METRICS],
+    METRICS,
     ids=lambda entry: entry.name,
 )
 # What holds of a function holds of its options, which share all but a line.

@@ -12,7 +12,6 @@ from jaxmetrics._roc.record import record_of
 from jaxmetrics._roc.table import _evaluate
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
-pytestmark = pytest.mark.xdist_group("records")
 KEY, FEW = jax.random.key(5), 200
 
 

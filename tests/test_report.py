@@ -27,7 +27,6 @@ from jaxmetrics._report import _cells, _figures, _findings, _fonts, _output, _sl
 from jaxmetrics._report import _page as pages
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 
-pytestmark = pytest.mark.xdist_group("report")
 N = 300
 NAMES = ("a", "=b <i>")
 COMMAND = "jaxmetrics evaluate data.csv --score '=b <i>'"

@@ -11,8 +11,6 @@ from scipy import stats
 
 import jaxmetrics as jm
 
-pytestmark = pytest.mark.xdist_group("samples")
-
 N = 240
 GROUPS = np.array(["east", "north", "west"])[np.arange(N) % 3]
 

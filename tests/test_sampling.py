@@ -15,9 +15,6 @@ from jaxmetrics.inference._bootstrap import draws as _draws
 from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import run as _run
 
-# All tests of counts share the shapes, and a worker of its own compiles each kind once.
-pytestmark = pytest.mark.xdist_group("sampling")
-
 KEY = jax.random.key(11)
 N = 300
 N_RESAMPLES = 6000

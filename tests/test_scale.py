@@ -11,8 +11,6 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics import losses
 
-pytestmark = pytest.mark.xdist_group("scale")
-
 RNG = np.random.default_rng(0)
 LABELS = np.arange(40) % 3 == 0
 MODELS = RNG.normal(size=(2, 40)).round(1) + LABELS

@@ -8,7 +8,7 @@ import pytest
 
 import jaxmetrics as jm
 
-pytestmark = [pytest.mark.xdist_group("slices"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 N = 120
 

@@ -18,7 +18,6 @@ from jaxmetrics.streaming._bins import bin_of
 from jaxmetrics.streaming._intervals import _drawn_recalls
 from jaxmetrics.streaming._state import _update
 
-pytestmark = pytest.mark.xdist_group("streaming")
 S, M = jm.streaming, jm.streaming.means
 UNIFORM = S.uniform_bins(20)
 BINS = {
