@@ -174,6 +174,9 @@ def _add_inference(
     add("confidence_interval", partial(jm.confidence_interval, jm.roc_auc), scores, labels)
     add("compare", partial(jm.compare, jm.roc_auc), models, labels)
     add("roc_band", jm.roc_band, scores, labels)
+    add("operating_point", partial(jm.operating_point, max_fpr=0.01), scores, labels)
+    add("sample_size", partial(jm.sample_size, jm.roc_auc, width=0.1), scores, labels)
+    add("power", partial(jm.power, jm.roc_auc, difference=0.02), scores, labels)
 
     def resampled(metric: Any) -> Callable[..., Any]:
         def error(scores: Any, labels: Any, key: Any) -> Any:

@@ -56,6 +56,9 @@ INFERENCE = [
     "compare",
     "permutation_test",
     "roc_band",
+    "operating_point",
+    "sample_size",
+    "power",
 ]
 # What is computed on what; how; how resampled; which items count; and how much may be taken.
 ORDER_OF_INFERENCE = [
@@ -64,6 +67,22 @@ ORDER_OF_INFERENCE = [
     "scores",
     "labels",
     "fpr",
+    "max_fpr",
+    "min_recall",
+    "min_precision",
+    "threshold",
+    "criterion",
+    "fp_cost",
+    "fn_cost",
+    "prevalence",
+    "difference",
+    "width",
+    "margin",
+    "power",
+    "n_positives",
+    "n_negatives",
+    "ratio",
+    "paired",
     "reference",
     "confidence_level",
     "method",
@@ -217,7 +236,16 @@ def test_defaults_are_the_same_everywhere():
 
 
 @pytest.mark.parametrize(
-    "name", ["BootstrapResult", "Comparison", "Interval", "PermutationTest", "RocBand"]
+    "name",
+    [
+        "BootstrapResult",
+        "Comparison",
+        "Interval",
+        "OperatingPoint",
+        "PermutationTest",
+        "RocBand",
+        "SampleSize",
+    ],
 )
 def test_attributes_are_documented(name):
     result = getattr(jm, name)

@@ -66,6 +66,11 @@ FUNCTIONS = {
     "roc_band": partial(jm.roc_band, SCORES, LABELS),
     "roc_band, weighted": partial(jm.roc_band, SCORES, LABELS, weights=WEIGHTS, **FEW),
     "compare": partial(jm.compare, jm.roc_auc, MODELS, LABELS),
+    "operating_point": partial(jm.operating_point, SCORES, LABELS, max_fpr=0.2, amounts=WEIGHTS),
+    "operating_point, chosen": partial(
+        jm.operating_point, SCORES, LABELS, fp_cost=1.0, fn_cost=2.0, amounts=WEIGHTS, **FEW
+    ),
+    "sample_size": partial(jm.sample_size, jm.roc_auc, MODELS, LABELS, difference=0.1),
     "permutation_test": partial(jm.permutation_test, jm.roc_auc, MODELS, LABELS, **FEW),
     "streaming.bounds": partial(of_stream, partial(streaming.bounds, jm.roc_auc)),
     "streaming.interval": partial(of_stream, partial(streaming.interval, jm.roc_auc)),

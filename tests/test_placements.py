@@ -14,7 +14,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics._base import compaction, host, merging, sorting
 from jaxmetrics._base.checks import check_items
-from jaxmetrics._roc import host_rows, selection
+from jaxmetrics._roc import host_placements, record, selection
 from jaxmetrics._roc.limits import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 from jaxmetrics.inference._influence import host_slopes, variance
@@ -33,6 +33,9 @@ def parts(request, monkeypatch):
         monkeypatch.setattr(sorting, "processors", lambda: 3)
         for name, size in (("_SMALL", 0), ("_BLOCK", 3), ("_SPARSE", 4)):
             monkeypatch.setattr(merging, name, size)
+        monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
+        monkeypatch.setattr(host_placements, "_PART", 3)
+        monkeypatch.setattr(host_placements, "_BLOCK", 1)
 
 
 def _scores(rng, dtype):
@@ -186,6 +189,7 @@ def n_of_heads(request, monkeypatch):
         request.param
     ]
     monkeypatch.setattr(host, "LONG", 0)
+    monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
     monkeypatch.setattr(selection, "_SAMPLE", sample)
     monkeypatch.setattr(selection, "_MARGIN", 0)
     monkeypatch.setattr(selection, "_PART", part)
@@ -351,7 +355,8 @@ def test_inputs_are_not_reordered(parts):
 
 def test_batches_are_rows(parts, monkeypatch):
     """Leading axes broadcast, and batches may be empty."""
-    monkeypatch.setattr(host_rows, "_SHORT", 0)
+    monkeypatch.setattr(record, "_SHORT", 0)
+    monkeypatch.setattr(record, "_SHORT_UNSORTED", 0)
     rng = np.random.default_rng(4)
     scores = rng.normal(size=(3, 1, N)).astype(np.float32)
     labels, where = rng.random((2, N)) < 0.5, rng.random((1, 1, N)) < 0.8
@@ -389,8 +394,10 @@ SMOOTH = {
 
 @pytest.fixture(params=["whole", "head"])
 def head(request, monkeypatch):
-    """Few items, too, are cut to the head that counts, as many are."""
-    monkeypatch.setattr(host_slopes, "_FEW", 0 if request.param == "head" else 1 << 14)
+    """Few items, too, are cut to the head that counts, and into parts, as many are."""
+    if request.param == "head":
+        monkeypatch.setattr(host_slopes, "_FEW", 0)
+        monkeypatch.setattr(host_slopes, "_PART", 2)
 
 
 def _no_tables(monkeypatch):
@@ -420,6 +427,7 @@ def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
             scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
             options["where"] = rng.permutation(N) < n_valid
             monkeypatch.setattr(host_slopes, "_FEW", rng.choice([0, N + 1]))
+            monkeypatch.setattr(host_slopes, "_PART", rng.choice([2, 64]))
             with jax.enable_x64(True), monkeypatch.context() as patch:
                 table, numbers, influence = compiled(scores, labels, options)
                 _no_tables(patch)

@@ -133,7 +133,7 @@ def test_records_of_one_function_are_equal():
 
 
 def test_refused_before_resampling(data, monkeypatch):
-    monkeypatch.setattr("jaxmetrics.inference._bootstrap.bootstrap._over_batch", refuse_work)
+    monkeypatch.setattr("jaxmetrics.inference._bootstrap.bootstrap.replicates_of", refuse_work)
     monkeypatch.setattr("jaxmetrics.inference._permutation.resample_swaps", refuse_work)
     both = functools.partial(jm.recall_at_fpr, max_fpr=np.array([0.1, 0.2]))
     with pytest.raises(TypeError, match="method='bca' needs influence values"):
@@ -157,7 +157,7 @@ def test_refused_before_resampling(data, monkeypatch):
 
 
 def test_methods_that_do_not_serve_a_metric(data, monkeypatch):
-    monkeypatch.setattr("jaxmetrics.inference._bootstrap.bootstrap._over_batch", refuse_work)
+    monkeypatch.setattr("jaxmetrics.inference._bootstrap.bootstrap.replicates_of", refuse_work)
     with pytest.raises(TypeError, match=r"method='logit' needs influence values.*'percentile'"):
         jm.confidence_interval(recall, *data, method="logit", key=KEY)
     smooth = jm.table_metric(mean_rank, smooth=True)

@@ -144,6 +144,35 @@ def test_the_thresholds_of_least_cost(data, output, page):
     assert page.count("Threshold of least cost") == 2
 
 
+def test_what_thresholds_do(data, output, page):
+    """At the FPR asked for and at the least cost, side by side, with the threshold in use."""
+    found = json.loads((output / "metrics.json").read_text())["operating_points"]
+    assert list(found) == ["max_fpr", "least_cost"]
+    labels = data["y"].to_numpy() == 1
+    for rule, models in found.items():
+        for name in NAMES:
+            point, flagged = (
+                models[name],
+                data[name].to_numpy() >= models[name]["threshold"]["value"],
+            )
+            values = {
+                "recall": flagged[labels].mean(),
+                "fpr": flagged[~labels].mean(),
+                "precision": labels[flagged].mean(),
+                "cost": (flagged & ~labels).mean() + 7 * (~flagged & labels).mean(),
+            }
+            for field, value in values.items():
+                assert point[field]["value"] == pytest.approx(value), (rule, field)
+                assert point[field]["low"] <= value <= point[field]["high"]
+        assert all(
+            x["cost"]["value"] >= found["least_cost"][k]["cost"]["value"] for k, x in models.items()
+        )
+    assert found["max_fpr"]["a"]["fpr"]["value"] <= 0.1
+    part = page[page.index('id="points"') : page.index('id="slices"')]
+    assert re.findall("<h3>(.*?)</h3>", part) == ["FPR of at most 10 %", "Least cost"]
+    assert "best" not in re.sub(r'<p class="about">.*?</p>', "", part)
+
+
 def test_the_numbers_of_slices_are_in_the_csv(output):
     report = json.loads((output / "metrics.json").read_text())
     frame = pd.read_csv(output / "metrics.csv")
@@ -229,7 +258,7 @@ def test_columns_of_many_numbers_are_cut_in_fifths():
 # Sentences.
 
 
-def _findings_of(estimates, best_set, difference):
+def _findings_of(estimates, best_set, difference, **more):
     estimates = np.array(estimates)
     difference = np.array(difference)
     interval = jm.Interval(estimates, estimates - 0.1, estimates + 0.1, 0 * estimates, "wald", 0.9)
@@ -238,7 +267,7 @@ def _findings_of(estimates, best_set, difference):
     comparison = jm.Comparison(
         estimates, *pairs, np.full((n, n), 0.02), np.array(best_set), 0.0, 1, 0.5, 0.9
     )
-    measure = Measure("roc_auc", "Area\nunder", interval, comparison)
+    measure = Measure("roc_auc", "Area\nunder", interval, comparison, **more)
     names = tuple("xyz"[:n])
     return _findings.findings_of(Evaluation(names, {}, (), "", "", (measure,), (), ()))[0]
 
@@ -255,6 +284,11 @@ def test_findings_say_who_is_best_and_who_is_not_significantly_worse():
     found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference)
     assert found.answer.endswith("; not significantly worse: x and y")
     assert found.detail == "All pairs of models are compared, with simultaneous 90 % intervals"
+    found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference, enough=1234.0)
+    assert found.detail.endswith(
+        "; if the first two differ by as much as here, 1,234 positives, and negatives in "
+        "proportion, would show it with a power of 80 %"
+    )
     found = _findings_of([0.8, 0.7], [True, False], [[0, 0.1], [-0.1, 0]])
     best = "x has the highest value, 0.800 [0.700, 0.900], and is significantly better"
     assert found.answer == best

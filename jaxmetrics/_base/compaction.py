@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
+from jaxmetrics._base.numerics import running_count, running_highest
 from jaxmetrics._base.types import Array
 
 _BITS = 32  # of a word, which holds so many entries of the mask
@@ -21,12 +22,12 @@ def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:
     entries = jnp.pad(mask, (0, -n % _BITS)).reshape(-1, _BITS).astype(jnp.uint32)
     words = jnp.sum(entries << each, axis=-1, dtype=jnp.uint32)
     counts = _count(words)
-    ends = jnp.cumsum(counts, dtype=jnp.int32)
+    ends = running_count(counts)
     starts = ends - counts
     # Each word with entries, at the place of its first, is repeated up to the next.
     at = jnp.where(counts > 0, starts, capacity)
     number = jnp.arange(len(words), dtype=jnp.int32)
-    word = lax.cummax(jnp.zeros(capacity, jnp.int32).at[at].set(number, mode="drop"))
+    word = running_highest(jnp.zeros(capacity, jnp.int32).at[at].set(number, mode="drop"))
     place = jnp.arange(capacity, dtype=jnp.int32)
     bit = _place_of_bit(words.at[word].get(), place - starts.at[word].get())
     return jnp.minimum(word * _BITS + bit.astype(jnp.int32), n - 1), place < ends[-1]

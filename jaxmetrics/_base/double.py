@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
-from jaxmetrics._base.numerics import is_inexact
+from jaxmetrics._base.numerics import is_inexact, namespace
 from jaxmetrics._base.primitives import linear, opaque
 
 R = TypeVar("R")
@@ -140,6 +140,29 @@ def double_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R
             with double_precision():
                 result: R = compiled(*arguments)
             return result
+
+        return call
+
+    return decorate
+
+
+def library_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """A decorator: NumPy runs a function over the array library if all arrays are NumPy's.
+
+    For others it is a `double_program`. NumPy's arrays are in float64, and compile nothing.
+    """
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        compiled = double_program(*static)(function)
+        names = list(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> R:
+            varied = [x for name, x in zip(names, arguments, strict=True) if name not in static]
+            if namespace(*jax.tree.leaves(varied)) is not np:
+                return compiled(*arguments)
+            with np.errstate(all="ignore"):
+                return function(*arguments)
 
         return call
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.primitives import is_concrete as is_concrete
+from jaxmetrics._base.primitives import is_top_level
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
@@ -31,7 +32,7 @@ def _number(x: Any) -> Array:
 
 def is_compiling() -> bool:
     """Whether a program is being traced, even if none of its inputs is at hand."""
-    return not is_concrete(_number(np.float32(0)))
+    return not is_top_level() and not is_concrete(_number(np.float32(0)))
 
 
 def to_jax(values: Any, like: Any) -> Array:
@@ -77,6 +78,13 @@ def at_hand(*arrays: Any) -> tuple[Any, ...]:
     if is_compiling() or not on_cpu():
         return arrays  # NumPy's would become constants of the program, or be sent to a device
     return tuple(map(near, arrays))
+
+
+def near_tree(tree: Any) -> Any:
+    """A pytree of numbers in float64, `at_hand`."""
+    leaves, structure = jax.tree.flatten(tree)
+    views = (x.astype(np.float64) if isinstance(x, np.ndarray) else x for x in at_hand(*leaves))
+    return jax.tree.unflatten(structure, views)
 
 
 def on_host(*arrays: Any) -> tuple[Any, ...] | None:

@@ -27,15 +27,16 @@ def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, Ho
     if not len(values) or not len(at):
         none = np.zeros(len(at), np.int64)
         return none, none
-    not_above = _not_above(values, at)
-    ties = np.flatnonzero((values.take(not_above - 1, mode="clip") == at) & (not_above > 0))
+    not_above = np.empty(len(at), counts_dtype(len(values)))
+    begins = range(0, len(at), _BLOCK)
+    ties = np.concatenate(in_threads(functools.partial(_place, values, at, not_above), begins))
     if not len(ties):
         return not_above, not_above
     tied = at.take(ties)
-    begins = np.flatnonzero(np.append(True, tied[1:] != tied[:-1]))
-    first = np.searchsorted(values, tied.take(begins), side="left")
+    starts = np.flatnonzero(np.append(True, tied[1:] != tied[:-1]))
+    first = np.searchsorted(values, tied.take(starts), side="left")
     below = not_above.copy()
-    below[ties] = first.repeat(np.diff(np.append(begins, len(ties))))
+    below[ties] = first.repeat(np.diff(np.append(starts, len(ties))))
     return below, not_above
 
 
@@ -44,22 +45,19 @@ def counts_dtype(most: int) -> Any:
     return np.int32 if most < 1 << 30 else np.int64
 
 
-def _not_above(values: HostArray, at: HostArray) -> HostArray:
-    blocks = [at[begin : begin + _BLOCK] for begin in range(0, len(at), _BLOCK)]
-    counts = in_threads(functools.partial(_not_above_in, values), blocks)
-    return np.concatenate(counts) if len(counts) > 1 else counts[0]
-
-
-def _not_above_in(values: HostArray, at: HostArray) -> HostArray:
-    low = np.searchsorted(values, at[0], side="left")
-    high = np.searchsorted(values, at[-1], side="right")
+def _place(values: HostArray, at: HostArray, not_above: HostArray, begin: int) -> HostArray:
+    """Fills in a block, and returns where in `at` the ties of the block are."""
+    block, counts = (x[begin : begin + _BLOCK] for x in (at, not_above))
+    low = np.searchsorted(values, block[0], side="left")
+    high = np.searchsorted(values, block[-1], side="right")
     between = values[low:high]
-    if len(between) > _SPARSE * len(at) or len(between) < _SMALL:
-        counts = np.searchsorted(between, at, side="right")
+    if len(between) > _SPARSE * len(block) or len(between) < _SMALL:
+        found = np.searchsorted(between, block, side="right")
     else:
-        counts = _merged(between, at)
-    counts += low
-    return counts.astype(counts_dtype(len(values)))
+        found = _merged(between, block)
+    np.add(found, low, out=counts, casting="same_kind")
+    last = values.take(counts - 1, mode="clip")
+    return begin + np.flatnonzero((last == block) & (counts > 0))
 
 
 def _merged(values: HostArray, at: HostArray) -> HostArray:

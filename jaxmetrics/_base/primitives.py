@@ -22,6 +22,9 @@ out_avals of the result of jax.make_jaxpr, and jax.extend.core.unmapped_aval
 jax.core.Tracer
     Tells whether a value is traced. If removed: whether `numpy.asarray` of the value raises
     `jax.errors.TracerArrayConversionError`.
+jax.extend.core.get_opaque_trace_state
+    Tells quickly that nothing is traced. If removed: leave `is_top_level` out of `is_compiling`,
+    in `host.py`.
 jax.enable_x64, entered while JAX traces in 32 bits
     It is public, but its documentation does not promise that this works. If it stops working:
     `jax_explicit_x64_dtypes`, see below.
@@ -57,6 +60,21 @@ Context = Callable[[], AbstractContextManager[Any]]
 def is_concrete(array: Any) -> bool:
     """Whether the values are known now, not traced."""
     return not isinstance(array, jax.core.Tracer)
+
+
+def is_top_level() -> bool:
+    """Whether no transformation of JAX runs now."""
+    state, top = _trace_states()
+    return bool(state() == top)
+
+
+@functools.cache
+def _trace_states() -> tuple[Callable[[], Any], Any]:
+    """A function that returns the present state of tracing, and the state without any."""
+    from jax.extend.core import get_opaque_trace_state  # a slow import, so not at the top
+
+    with jax.ensure_compile_time_eval():
+        return get_opaque_trace_state, get_opaque_trace_state()
 
 
 def opaque(

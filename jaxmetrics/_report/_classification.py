@@ -24,10 +24,12 @@ from jaxmetrics._report._evaluation import (
     percent,
 )
 from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, least_cost
+from jaxmetrics._report._points import points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._slices import intervals_of, slices_of
 
+_POINTS = "operating points"
 BY_AMOUNT = "amount_recall_at_fpr"
 
 
@@ -52,12 +54,15 @@ def evaluate_problem(
     }
     if problem.amounts is not None:
         recalls = [x for x in metrics if x.name == "recall_at_fpr"]
-        by_amount = [x._replace(name=BY_AMOUNT, compared=False) for x in recalls]
+        by_amount = [x._replace(name=BY_AMOUNT) for x in recalls]
         work[BY_AMOUNT] = partial(measured, by_amount, amounts=problem.amounts)
     banded = with_figures and has_bands(names, len(problem.labels))
     if banded:
         grid = _figures.fpr_grid(settings.max_fpr)
         work["band of ROC curves"] = partial(jm.roc_band, *given, fpr=grid, **by_metric)
+    if with_figures:
+        of_points = {k: v for k, v in common.items() if k != "n_resamples"}
+        work[_POINTS] = partial(points_of, problem, settings, **of_points)
     found, notes = carry_out(work, settings, tell)
     for x in problem.slices:  # in turn: each warning names its slice
         call = partial(intervals_of, x, *given, settings, **common)
@@ -65,7 +70,8 @@ def evaluate_problem(
         found, notes = {**found, **part}, [*notes, *more]
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png", names))
-    measures = [measure for name in work if not name.startswith("band") for measure in found[name]]
+    others = ("band of ROC curves", _POINTS)
+    measures = [measure for name in work if name not in others for measure in found[name]]
     slices = tuple(
         slices_of(x, problem.labels, settings, found[f"slices by {x.name}"]) for x in problem.slices
     )
@@ -93,6 +99,7 @@ def evaluate_problem(
         tuple(dict.fromkeys(notes)),
         drawings,
         slices,
+        found.get(_POINTS, ()),
     )
 
 
@@ -109,10 +116,40 @@ def _measured(
     measures = []
     for x in metrics:
         interval = jm.confidence_interval(x.function, *given, amounts=amounts, **options)
-        versus = jm.compare(x.function, *given, **options) if several and x.compared else None
+        versus = None
+        if several and x.compared:
+            versus = jm.compare(x.function, *given, amounts=amounts, **options)
         interval, versus = jax.tree.map(np.asarray, (interval, versus))
-        measures.append(Measure(x.name, x.heading, interval, versus, x.max_fpr, scale=x.scale))
+        found = Measure(x.name, x.heading, interval, versus, x.max_fpr, scale=x.scale)
+        unweighted = amounts is None and options["weights"] is None and options["clusters"] is None
+        if unweighted and versus is not None:
+            found = found._replace(enough=_enough(x, given, found))
+        measures.append(found)
     return measures
+
+
+def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float | None:
+    """The positives with which the difference of the best two models would be found.
+
+    None if it is found, or nothing can be said of it.
+    """
+    best_set, versus = measure.best_set, measure.comparison
+    if best_set is None or versus is None or np.isnan(versus.estimate).any():
+        return None
+    first, second = np.argsort(-np.asarray(versus.estimate), kind="stable")[:2]
+    difference = float(versus.difference[first, second])
+    if not best_set[second] or not difference > 0 or not measure.has_intervals[first, second]:
+        return None
+    scores, labels = given
+    needed = jm.sample_size(
+        metric.function,
+        scores[np.array([first, second])],
+        labels,
+        difference=difference,
+        confidence_level=versus.confidence_level,
+    )
+    n = float(needed.n_positives)
+    return n if np.isfinite(n) else None
 
 
 def _facts_of_problem(problem: Problem, settings: Settings) -> dict[str, Any]:

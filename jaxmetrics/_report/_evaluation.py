@@ -40,6 +40,8 @@ class Measure(NamedTuple):
     n_queries: int | None = None  # over which the mean is
     bounds: jm.streaming.Bounds | None = None  # [models], of the exact value
     scale: str | None = None  # of a partial area
+    ranked: bool = True  # whether the highest value is the best
+    enough: float | None = None  # positives to find the difference of the best two models
 
     @property
     def by_amount(self) -> bool:
@@ -50,6 +52,11 @@ class Measure(NamedTuple):
     def title(self) -> str:
         """The heading in one line."""
         return " ".join(self.heading.split())
+
+    @property
+    def called(self) -> str:
+        """The title, and how positives count."""
+        return self.title + " by amount" * self.by_amount
 
     @property
     def has_intervals(self) -> npt.NDArray[np.bool_]:
@@ -73,8 +80,10 @@ class Measure(NamedTuple):
     def has_a_best(self) -> bool:
         """Whether a model can be called the best: not where all are equal, as far as is known."""
         estimate: Any = self.interval.estimate
-        return len(estimate) > 1 and bool(
-            self.has_intervals.any() or (estimate != estimate[0]).any()
+        return (
+            self.ranked
+            and len(estimate) > 1
+            and bool(self.has_intervals.any() or (estimate != estimate[0]).any())
         )
 
     @property
@@ -92,6 +101,14 @@ class Slices(NamedTuple):
     n_items: tuple[int, ...]
     n_positive: tuple[int, ...]
     measures: tuple[Measure, ...]  # whose intervals are [slices, models]
+
+
+class Points(NamedTuple):
+    """What the threshold of each model does that one rule chooses."""
+
+    rule: str  # in JSON
+    title: str
+    measures: tuple[Measure, ...]
 
 
 class Drawing(NamedTuple):
@@ -115,6 +132,7 @@ class Evaluation(NamedTuple):
     warnings: tuple[str, ...]
     drawings: tuple[Drawing, ...]
     slices: tuple[Slices, ...] = ()
+    points: tuple[Points, ...] = ()
 
 
 def carry_out(

@@ -43,13 +43,13 @@ def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
     detail = f"In brackets, {level}"
     if measure.bounds is not None:
         detail += "; the file was read in batches, so models are not compared"
-    return Finding(_called(measure), "; ".join(parts), detail)
+    return Finding(measure.called, "; ".join(parts), detail)
 
 
 def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     found: Any = measure.comparison
     if np.isnan(found.estimate).any():
-        return Finding(_called(measure), "undefined", "The models are not compared by it")
+        return Finding(measure.called, "undefined", "The models are not compared by it")
     known = measure.has_intervals
     tops = np.flatnonzero(found.estimate == found.estimate.max()).tolist()
     best = tops[0]
@@ -68,7 +68,7 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
         answer += "; every other model is significantly worse, but not by every two-sided interval"
     if unknown:
         answer += f"; nothing can be said of the difference from {_enumerated(unknown)}"
-    return Finding(_called(measure), answer, _detail(measure, names, best, worse))
+    return Finding(measure.called, answer, _detail(measure, names, best, worse))
 
 
 def _highest(measure: Measure, names: Sequence[str], tops: Sequence[int]) -> str:
@@ -103,7 +103,13 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
     if details:
         return f"By simultaneous {level} intervals of all pairs, {'; '.join(details)}"
     pairs = "Pairs" if measure.lacks_intervals else "All pairs"
-    return f"{pairs} of models are compared, with simultaneous {level} intervals"
+    text = f"{pairs} of models are compared, with simultaneous {level} intervals"
+    if measure.enough is not None:
+        text += (
+            f"; if the first two differ by as much as here, {measure.enough:,.0f} positives, and "
+            "negatives in proportion, would show it with a power of 80 %"
+        )
+    return text
 
 
 def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:
@@ -118,10 +124,6 @@ def _value_and_interval(value: float, low: float, high: float, digits: int) -> s
     if np.isnan(low + high):
         return f"{fixed(value, digits)}, without an interval, because there are too few items"
     return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
-
-
-def _called(measure: Measure) -> str:
-    return measure.title + (" by amount" if measure.by_amount else "")
 
 
 def _enumerated(names: Sequence[str]) -> str:

@@ -48,6 +48,14 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
         "seed": settings.seed,
         "models": models,
         "comparison": comparison or None,
+        "operating_points": {
+            x.rule: {
+                name: {measure.name: _estimate(measure, i) for measure in x.measures}
+                for i, name in enumerate(evaluation.names)
+            }
+            for x in evaluation.points
+        }
+        or None,
         "slices": {part.column: _slices(part, evaluation.names) for part in evaluation.slices}
         or None,
         "warnings": list(evaluation.warnings),
@@ -143,6 +151,7 @@ def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]
             "p_value": None if best_set is None else _number(comparison.chi2_p_value),
         },
         "differences": differences,
+        "n_positives_enough": measure.enough,
         **_scale_of(measure),
     }
 

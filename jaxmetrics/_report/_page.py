@@ -79,6 +79,10 @@ def page_of(
             (drawing, _themed(drawing, svg))
             for drawing, svg in zip(evaluation.drawings, figures, strict=True)
         ],
+        points=[
+            _table_of_models(x.title, "", evaluation.names, list(x.measures))
+            for x in evaluation.points
+        ],
         slices=[table for part in evaluation.slices for table in _of_slices(part, names)],
         facts=list(_facts_in_words(evaluation.facts)),
         warnings=evaluation.warnings,
@@ -147,7 +151,7 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     if n > 2 and best_set is not None and not np.isnan(found.chi2_p_value):
         about += f" Test that all models are equal: {p_value(float(found.chi2_p_value))}."
     return _Table(
-        measure.title,
+        measure.called,
         "Row minus column",
         tuple(names),
         rows,

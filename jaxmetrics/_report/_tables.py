@@ -47,7 +47,9 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
         )
         if unknown := about_differences(compared):
             about += f"; {unknown}"
-        columns = [_Column(x.heading, difference_cells(x)) for x in compared]
+        columns = [
+            _Column(x.heading + "\nby amount" * x.by_amount, difference_cells(x)) for x in compared
+        ]
         tables += _tables_of_width("Difference from the best", about, names, columns, console)
     return tables
 

@@ -20,9 +20,23 @@ from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within, slackened
 from jaxmetrics._roc.placements import Beside, Corners
 from jaxmetrics._roc.quantile import quantile
 
+_FEW_ITEMS = 1 << 12  # are sorted sooner than the head that counts is found
 _FEW = 32  # thresholds for which as many passes take less time than a sort
 _SIDES: tuple[Literal["right", "left"], ...] = ("right", "left")  # above, and not below
+_BLOCK = 1 << 17
 _PART = 1 << 15  # positives whose arrays stay in the cache
+
+
+def compressed(values: HostArray, mask: HostArray) -> HostArray:
+    """`values.compress(mask)`, of many by blocks: NumPy makes an index of 8 bytes an entry kept."""
+    if len(mask) <= 8 * _BLOCK:
+        return values.compress(mask)
+    found, end = np.empty(np.count_nonzero(mask), values.dtype), 0
+    for begin in range(0, len(mask), _BLOCK):
+        kept = values[begin : begin + _BLOCK].compress(mask[begin : begin + _BLOCK])
+        found[end : end + len(kept)] = kept
+        end += len(kept)
+    return found
 
 
 class OneClass(NamedTuple):
@@ -31,6 +45,11 @@ class OneClass(NamedTuple):
     scores: HostArray
     weights: Any = None  # [n] or None
     items: Any = None  # [n] or None
+
+    @property
+    def plain(self) -> bool:
+        """Whether there are only scores."""
+        return self.weights is None and self.items is None
 
     @property
     def weight(self) -> Any:
@@ -65,14 +84,14 @@ class OneClass(NamedTuple):
 
     def only(self, mask: HostArray) -> OneClass:
         scores, *others = self
-        kept = (None if x is None else x.compress(mask) for x in others)
-        return OneClass(scores.compress(mask), *kept)
+        kept = (None if x is None else compressed(x, mask) for x in others)
+        return OneClass(compressed(scores, mask), *kept)
 
     def ascending(self, by_key: bool) -> OneClass:
         """In order. The scores are sorted in place, or become keys, by which weights are sorted."""
         scores, weights, items = self
         keys = ~sorting.descending_keys(scores) if by_key else scores
-        if weights is None and items is None:
+        if self.plain:
             sorting.sort_row(keys)
             return OneClass(keys)
         if weights is None:
@@ -133,26 +152,28 @@ class OnHost:
 
     def weight_from(self, places: HostArray) -> HostArray:
         """The weight of the negatives from each of these places on."""
-        n, sums = len(self.negative.scores), self._sums_of_negatives
-        return n - places if sums is None else sums.take(places)
+        if not self._negatives_weighted:
+            return len(self.negative.scores) - places
+        found: HostArray = self._sums_of_negatives.take(places)
+        return found
 
     @cached_property
     def _sums_of_negatives(self) -> Any:
-        return self.negatives_ascending.from_here() if self._negatives_weighted else None
+        return self.negatives_ascending.from_here()
+
+    def positives_from(self, begin: int, end: int | None = None) -> Any:
+        """The weight of the positives from a place on, or from each place up to the end."""
+        n = len(self.positive.scores)
+        if self.positive.weights is not None:
+            sums = self._sums_of_positives
+            return sums[begin] if end is None else sums[begin : end + 1]
+        if end is None:
+            return n - begin
+        return np.arange(n - begin, n - end - 1, -1, dtype=counts_dtype(n))
 
     @cached_property
-    def of_ties(self) -> list[HostArray]:
-        """For each positive, the weight of those above and that tie, and of those above."""
-        scores, sums = self.positives_ascending.scores, self.positives_ascending.from_here()
-        tied = np.flatnonzero(scores[1:] == scores[:-1]) + 1  # with the one before
-        not_below, above = sums[:-1].copy(), sums[1:].copy()
-        if len(tied):
-            ends = np.append(np.flatnonzero(np.diff(tied) > 1), len(tied) - 1)  # of the ties
-            lengths = np.diff(ends, prepend=-1)
-            last = tied.take(ends)
-            not_below[tied] = sums.take(last - lengths).repeat(lengths)
-            above[tied - 1] = sums.take(last + 1).repeat(lengths)
-        return [not_below, above]
+    def _sums_of_positives(self) -> Any:
+        return self.positives_ascending.from_here()
 
     def near_one(self, *, together: bool = False) -> OnHost:
         if together or not self._by_key:  # sums stay in range
@@ -161,15 +182,20 @@ class OnHost:
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         head = self if max_fpr is None else self.head(max_fpr)
-        n, step = len(head.positive.scores), max(_PART // max(np.size(max_fpr), 1), 1)
-        spans = [slice(start, start + step) for start in range(0, max(n, 1), step)]
+        n, n_limits = len(head.positive.scores), 1 if max_fpr is None else max_fpr.size
+        step = max(_PART // max(n_limits, 1), 1)
+        if n <= step:
+            return function(_Part(head, slice(0, n)))
+        spans = (slice(i, min(i + step, n)) for i in range(0, n, step))
         return sum(function(_Part(head, span)) for span in spans)
 
     def head(self, max_fpr: Any) -> OnHost:
         """The items that `max_fpr` leaves in; the totals are those of all."""
+        if self._negatives_weighted or len(self.negative.scores) < _FEW_ITEMS:
+            return self
         share = np.max(limit_of_fpr(max_fpr).highest, initial=0)
         most = np.ceil(share * self.total_negatives)
-        if self._negatives_weighted or not 2 * most < self.total_negatives:  # also if it is NaN
+        if not 2 * most < self.total_negatives:  # also if it is NaN
             return self
         limit = self._from_top(np.array([most], int))[0]
         return replace(
@@ -250,8 +276,7 @@ class OnHost:
 
     @property
     def _by_key(self) -> bool:
-        given = (*self.positive[1:], *self.negative[1:])
-        return any(x is not None for x in given)
+        return not (self.positive.plain and self.negative.plain)
 
     def _from_top(self, places: Any) -> Any:
         """The scores of negatives at these places from the top, from 0; anything for NaN."""
@@ -282,13 +307,13 @@ class _Part:
 
     def total(self, of_each: Any) -> Any:
         weights = self.whole.positives_ascending.weights
-        return of_each.sum(axis=-1) if weights is None else of_each @ weights[self.span]
+        return np.add.reduce(of_each, -1) if weights is None else of_each @ weights[self.span]
 
     @cached_property
     def not_below(self) -> HostArray:
         return self.whole.weight_from(self.whole.places[0][self.span])
 
-    @cached_property
+    @property
     def above(self) -> HostArray:
         below, not_above = self.whole.places
         ties = below is not not_above
@@ -296,11 +321,32 @@ class _Part:
 
     @property
     def positives_not_below(self) -> HostArray:
-        return self.whole.of_ties[0][self.span]
+        return self._of_ties[0]
 
     @property
     def positives_above(self) -> HostArray:
-        return self.whole.of_ties[1][self.span]
+        return self._of_ties[1]
+
+    @cached_property
+    def _of_ties(self) -> tuple[HostArray, HostArray]:
+        """For each positive, the weight of those above and that tie, and of those above."""
+        scores, begin, end = self.whole.positives_ascending.scores, self.span.start, self.span.stop
+        part, sums = scores[self.span], self.whole.positives_from(begin, end)
+        tied = np.flatnonzero(part[1:] == part[:-1]) + 1  # with the one before
+        not_below, above = sums[:-1].copy(), sums[1:].copy()
+        if len(tied):
+            ends = np.append(np.flatnonzero(np.diff(tied) > 1), len(tied) - 1)  # of the ties
+            lengths = np.diff(ends, prepend=-1)
+            last = tied.take(ends)
+            not_below[tied] = sums.take(last - lengths).repeat(lengths)
+            above[tied - 1] = sums.take(last + 1).repeat(lengths)
+        if begin and scores[begin - 1] == part[0]:
+            first = scores.searchsorted(part[0])
+            not_below[: part.searchsorted(part[0], "right")] = self.whole.positives_from(first)
+        if end < len(scores) and scores[end] == part[-1]:
+            after = scores.searchsorted(part[-1], "right")
+            above[part.searchsorted(part[-1]) :] = self.whole.positives_from(after)
+        return not_below, above
 
 
 def _around(items: OneClass, beyond: HostArray, some: HostArray) -> tuple[HostArray, HostArray]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
@@ -15,13 +14,10 @@ from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import on_host, to_jax
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import HostArray, Items
-from jaxmetrics._roc.host_placements import OneClass, OnHost, placements_of
+from jaxmetrics._roc.host_placements import OneClass, OnHost, compressed, placements_of
 from jaxmetrics._roc.reported import Decision, as_reported, no_decision, warn_if
 
 R = TypeVar("R")
-
-# Rows of a batch with fewer items take less time in one program than one by one.
-_SHORT = 1 << 12
 
 
 def evaluate_on_host(
@@ -29,7 +25,8 @@ def evaluate_on_host(
     items: Items,
     options: dict[str, Any],
     decision: Decision = no_decision,
-    short: int = _SHORT,
+    *,
+    short: int,
 ) -> Any:
     """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
 
@@ -51,14 +48,17 @@ def evaluate_on_host(
     rows, batch = found
     values, unlike = zip(*rows, strict=True)
     with nan_as_value():
-        result = jax.tree.map(lambda *x: _in_jax(x, batch, items.scores, dtype), *values)
+        if isinstance(values[0], tuple):
+            result = jax.tree.map(lambda *x: _in_jax(x, batch, items.scores, dtype), *values)
+        else:
+            result = _in_jax(values, batch, items.scores, dtype)
     warn_if(any(unlike), dtype)
     return result
 
 
 def _in_jax(rows: tuple[Any, ...], batch: tuple[int, ...], like: Any, dtype: Any) -> jax.Array:
-    shape = (*batch, *np.shape(rows[0]))
-    return to_jax(np.reshape(rows if batch else rows[0], shape).astype(dtype), like)
+    whole = np.reshape(rows, (*batch, *np.shape(rows[0]))) if batch else np.asarray(rows[0])
+    return to_jax(whole.astype(dtype), like)
 
 
 def of_each_row(
@@ -75,7 +75,8 @@ def of_each_row(
     Undefined is a row where a valid score is NaN or no item is valid. Options that are arrays
     become NumPy's. With `by_item`, the classes have the indices of their items.
     """
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    single = all(x is None or x.ndim == 1 for x in items)
+    batch = () if single else np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
     if 0 in batch or (batch and items.scores.shape[-1] < short):
         return None
     names = [k for k, v in options.items() if isinstance(v, (np.ndarray, jax.Array))]
@@ -93,26 +94,32 @@ def _of_row(row: Items, by_item: bool) -> tuple[OnHost, bool]:
     """The placements of items `[n]`, and whether they are undefined."""
     scores: Any = row.scores
     labels: Any = row.labels
-    where = row.where
     if scores.dtype == bool:
         scores = scores.view(np.uint8)
-    elif jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize < 4:
+    elif scores.dtype.itemsize < 4 and numerics.is_inexact(scores):
         scores = scores.astype(np.float32)  # which NumPy sorts faster
-
-    def of(mask: HostArray, *weights: Any) -> tuple[OneClass, bool]:
-        """The items of a class with weight, and whether a score of theirs is NaN."""
-        mask = mask if where is None else mask & where
-        indices = np.flatnonzero(mask).astype(np.uint32) if by_item else None
-        items = OneClass(scores.compress(mask), None, indices)
-        given = [x.compress(mask).astype(np.float64) for x in weights if x is not None]
-        if given:
-            product: Any = math.prod(given)
-            items, weighty = items._replace(weights=product), product > 0
-            items = items if weighty.all() else items.only(weighty)
-        return items, len(items.scores) > 0 and bool(np.isnan(items.scores.max()))
-
     positive = labels if labels.dtype == bool else labels == 1
-    positives, nan = of(positive, row.weights, row.amounts)
-    negatives, nan_too = of(~positive, row.weights)
-    some = len(positives.scores) or len(negatives.scores)
-    return placements_of(positives, negatives), nan or nan_too or not some
+    positives = _of_class(row, scores, positive, by_item)
+    negatives = _of_class(row._replace(amounts=None), scores, ~positive, by_item)
+    undefined = not (len(positives.scores) or len(negatives.scores))
+    if numerics.is_inexact(scores) and not undefined and _has_nan(scores):
+        undefined = any(len(x.scores) and _has_nan(x.scores) for x in (positives, negatives))
+    return placements_of(positives, negatives), undefined
+
+
+def _of_class(row: Items, scores: HostArray, mask: HostArray, by_item: bool) -> OneClass:
+    """The items of a class with weight."""
+    mask = mask if row.where is None else mask & row.where
+    indices = np.flatnonzero(mask).astype(np.uint32) if by_item else None
+    items = OneClass(compressed(scores, mask), None, indices)
+    if row.weights is None and row.amounts is None:
+        return items
+    given = (x for x in (row.weights, row.amounts) if x is not None)
+    product: Any = math.prod(np.asarray(x).compress(mask).astype(np.float64) for x in given)
+    items, weighty = items._replace(weights=product), product > 0
+    return items if weighty.all() else items.only(weighty)
+
+
+def _has_nan(scores: HostArray) -> bool:
+    highest = scores.max()
+    return bool(highest != highest)  # the highest of numbers and NaN is NaN

@@ -9,6 +9,8 @@ import numpy as np
 
 from jaxmetrics._base.numerics import as_constant, namespace, next_above, rates
 
+_NEAR = np.array([-1.0, 0.0, 1.0])
+
 
 class Limit(NamedTuple):
     """What false positives must not exceed.
@@ -58,9 +60,8 @@ def most_within(limit: Limit, total: Any, slack: float) -> Any:
     share, bound, library = limit.share, limit.bound, namespace(limit.bound, total)
     if slack:
         return slackened(share, slack) * total
-    nearest = library.minimum(library.round(limit.highest * total), total)
-    most = library.zeros_like(nearest)
-    for count in (nearest - 1, nearest, nearest + 1):
-        within = limit.rate(count, total).astype(bound.dtype) <= bound
-        most = library.where(within & (count <= total), count, most)
+    nearest = library.minimum((limit.highest * total).round(), total)
+    counts = nearest + _NEAR.reshape(-1, *(1,) * bound.ndim)
+    within = (limit.rate(counts, total).astype(bound.dtype) <= bound) & (counts <= total)
+    most = library.where(within, counts, 0.0).max(axis=0)
     return library.where(library.isnan(bound), library.nan, most)

@@ -156,12 +156,13 @@ def library_metric(
     smooth: bool = False,
     of_roc_curve: bool = False,
     decision: Decision = no_decision,
+    check: Callable[[Options], Options] = checks.check_options,
 ) -> TableMetric[P, R]:
     """`table_metric` for the library's own: checks options by name, and keeps integer counts."""
     metric: TableMetric[P, R] = _metric(
         function,
         function,
-        checks.check_options,
+        check,
         amounts=amounts,
         smooth=smooth,
         of_roc_curve=of_roc_curve,

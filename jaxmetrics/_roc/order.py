@@ -64,7 +64,7 @@ def apart_rows(order: Ordered, merge: Array) -> tuple[Array, Array]:
     their neighbours. Without it, all rows stay separate.
     """
     row_begins = starts(order.keys)
-    rows = jnp.cumsum(row_begins, dtype=jnp.int32) - 1
+    rows = numerics.running_count(row_begins.astype(jnp.int32)) - 1
     both = (
         jnp.zeros_like(row_begins)
         .at[rows]

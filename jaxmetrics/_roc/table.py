@@ -133,7 +133,7 @@ def build(source: Prepared) -> tuple[ScoreTable, Array]:
 
     first = jnp.ones_like(keys[..., :1], bool)
     starts = jnp.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
-    rows = jnp.cumsum(starts, axis=-1, dtype=jnp.int32) - 1
+    rows = numerics.running_count(starts.astype(jnp.int32)) - 1
     thresholds = sorting.scores_of_keys(keys, items.scores)
     thresholds = _at_rows(thresholds, rows, "max", -jnp.inf)
     positives, negatives = _at_rows(positives, rows, "add", 0), _at_rows(negatives, rows, "add", 0)

@@ -49,6 +49,7 @@ from jaxmetrics._base.checks.values import (
     check_flag,
     check_index,
     check_nonnegative,
+    check_number,
 )
 from jaxmetrics._base.quoting import brief
 
@@ -82,6 +83,7 @@ __all__ = [
     "check_models",
     "check_n_classes",
     "check_nonnegative",
+    "check_number",
     "check_options",
     "check_per_item",
     "check_positive_class",

@@ -15,6 +15,8 @@ from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
+_ARRAYS = (np.ndarray, jax.Array)
+
 
 def all_valid(valid: Any, mask: Any) -> bool:
     return bool((valid if mask is None else valid | ~mask).all())
@@ -33,9 +35,8 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     """
     if value is None:
         raise TypeError(f"{name} is missing: pass an array with one entry per item")
-    if isinstance(value, np.ndarray):
-        refuse_masked(name, value)
-        array: HostOrDeviceArray = _native(np.asarray(value))
+    if type(value) is np.ndarray:
+        array: HostOrDeviceArray = _native(value)
     elif isinstance(value, jax.Array):
         array = value
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
@@ -165,6 +166,8 @@ def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
       by_rows: items are the first axis of a DataFrame, and not the last; lists hold rows.
     """
     first, like = "", None
+    if all(isinstance(x, _ARRAYS) for x in given.values()):
+        return
     parts = given.items() if by_rows else (x for pair in given.items() for x in _parts(*pair))
     for name, value in parts:
         axes = getattr(value, "axes", None)
@@ -199,6 +202,8 @@ def extremes(values: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
+    if len(set(shapes.values())) == 1 and all(shapes.values()):
+        return  # the rule
     for name, shape in shapes.items():
         if not shape:
             raise ValueError(f"{name} is a single number: pass an array [..., n] of n items")

@@ -23,7 +23,6 @@ from jaxmetrics._base.numerics import default_float, is_inexact, largest_weight,
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
 
-@double_precision()  # keeps a 64-bit array of another library in 64 bits
 def check_items(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -43,9 +42,23 @@ def check_items(
       dtype: what weights are rounded to, if it is not their own dtype.
     """
     per_item = {"weights": weights, "where": where, "amounts": amounts}
-    items = Items(**weighted_arrays({"scores": scores, "labels": labels}, per_item))
+    given = {"scores": scores, "labels": labels, **per_item}
+    if all(x is None or isinstance(x, np.ndarray) for x in given.values()):
+        return _checked_items(given, along, rows_are_problems, dtype)
+    with double_precision():  # keeps a 64-bit array of another library in 64 bits
+        return _checked_items(given, along, rows_are_problems, dtype)
+
+
+def _checked_items(
+    given: dict[str, ArrayLike],
+    along: dict[str, ArrayLike | None] | None,
+    rows_are_problems: bool,
+    dtype: Any,
+) -> Items:
+    needed = {name: given.pop(name) for name in ("scores", "labels")}
+    items = Items(**weighted_arrays(needed, given))
     if along:
-        check_alignment({"scores": scores, "labels": labels, **per_item, **along})
+        check_alignment(needed | given | along)
     if not rows_are_problems:
         check_axis("scores", items.scores, items.labels)
     _check_labels(items)
@@ -104,6 +117,7 @@ def _check_labels(items: Items) -> None:
     scores, labels, _, mask, _ = items
     if labels.dtype == bool or not all_concrete(labels, mask):
         return
+    labels, mask = near(labels), near(mask)
     with jax.ensure_compile_time_eval():  # checks concrete labels under a trace, too
         valid = (labels == 0) | (labels == 1)
         if not all_valid(valid, mask):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -41,6 +42,9 @@ _OPTIONS: dict[str, Any] = {
     "min_sensitivity": number(0, 1),
     "fp_cost": number(0, MOST_COST, several=False),
     "fn_cost": number(0, MOST_COST, several=False),
+    "threshold": number(-math.inf, math.inf, several=False),
+    "criterion": one_of(("youden",)),
+    "prevalence": number(0, 1, open_low=True, open_high=True, several=False),
     "scale": one_of(("raw", "range", "mcclish")),
     "method": one_of(("step", "linear", "quantile")),
     "quantile_method": one_of(QUANTILE_METHODS),
@@ -56,7 +60,8 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
     checked = {name: _OPTIONS[name](name, value) for name, value in options.items()}
     limits = {k: v.shape for k, v in checked.items() if hasattr(v, "shape")}
     try:
-        np.broadcast_shapes(*limits.values())
+        if any(limits.values()):
+            np.broadcast_shapes(*limits.values())
     except ValueError:
         listed = ", ".join(f"{name} {list(shape)}" for name, shape in limits.items())
         raise ValueError(f"limits must be single numbers or broadcast, got {listed}") from None
@@ -64,15 +69,16 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
         window = _window(checked["min_fpr"], checked["max_fpr"])
         checked["min_fpr"], checked["max_fpr"] = window
     for name in ("min_fpr", "min_tpr"):
-        if name in checked and is_concrete(checked[name]) and not np.ndim(checked[name]):
-            checked[name] = checked[name] if np.any(np.asarray(checked[name])) else 0.0
+        limit = checked.get(name)
+        if limit is not None and is_concrete(limit) and not limit.ndim and not limit:
+            checked[name] = 0.0
     return checked
 
 
 def _window(low: HostOrDeviceArray, high: HostOrDeviceArray) -> tuple[Any, Any]:
     """Both ends; where one is traced, it is NaN if they are not in order."""
     if all_concrete(low, high):
-        if not np.all(np.asarray(low) < np.asarray(high)):
+        if not (np.asarray(low) < np.asarray(high)).all():
             given = cut(f"{low} and {high}")
             raise ValueError(f"min_fpr must be below max_fpr, got {given}")
         return low, high

@@ -29,7 +29,13 @@ def number(
     """A check of one number, or of several, that may be traced. It returns an array."""
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
 
+    def inside(value: Any) -> Any:
+        above = value > low if open_low else value >= low
+        return above & (value < high if open_high else value <= high)
+
     def check(name: str, value: Any) -> HostOrDeviceArray:
+        if type(value) is float and inside(value):
+            return np.array(value)
         wanted = f"a number in {interval}{' or several' if several else ''}"
         try:
             if isinstance(value, jax.Array):  # its dtype stays: rates are compared in it
@@ -44,11 +50,9 @@ def number(
         if not numeric or (array.ndim and not several):
             raise TypeError(f"{name} must be {wanted}, got {brief(value)}")
         host = np.asarray(array) if is_concrete(array) else array
-        above = host > low if open_low else host >= low
-        below = host < high if open_high else host <= high
         if not is_concrete(array):
-            return jnp.where(above & below, array, jnp.nan)  # a traced value cannot raise
-        outside = host[~(above & below)]
+            return jnp.where(inside(array), array, jnp.nan)  # a traced value cannot raise
+        outside = host[~inside(host)]
         if outside.size:
             given = f"{outside[0]:g} among {host.size} values" if host.ndim else cut(f"{value}")
             percent = high == 1.0 and bool(np.any(outside > 1))
@@ -140,6 +144,12 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
 def check_nonnegative(name: str, value: float) -> float:
     """A finite constant that is not negative."""
     checked: float = constant(0, math.inf, open_low=False)(name, value)
+    return checked
+
+
+def check_number(name: str, value: Any, low: float, high: float) -> HostOrDeviceArray:
+    """A number between two others, or several, as an array; they may be traced."""
+    checked: HostOrDeviceArray = number(low, high, open_low=True, open_high=True)(name, value)
     return checked
 
 

@@ -220,7 +220,7 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
     batch, n = _shape_of(items)
     n_values = int(np.prod(batch)) * chosen.size(arrays, n)
     request.check(n_values=n_values, n_items=n)
-    found = _over_batch(metric, items, request)
+    found = replicates_of(metric, items, request)
     if not jax.tree.leaves(found.values):
         raise TypeError(
             "metric must return a number or a pytree of numbers, got none: write return"
@@ -278,7 +278,7 @@ def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Re
         )
 
 
-def _over_batch(metric: MetricLike, items: Items, request: Request) -> Replicates:
+def replicates_of(metric: MetricLike, items: Items, request: Request) -> Replicates:
     """Replicates `[n_resamples, ..., *value]`."""
     items = at_least_one(items)
     given = {k: v for k, v in items._asdict().items() if v is not None}

@@ -178,7 +178,11 @@ def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options) -> Fin
     def of_one(counts: Array) -> tuple[Any, Array]:
         drawn = counts if cells.unit is None else sorting.take(counts, cells.unit)
         positives, negatives = _by_row(drawn, classes, rows)
-        value = how.chosen.value(ScoreTable(thresholds, positives, negatives), arrays)
+        options = arrays
+        if cells.amounts is not None:
+            amounts = jnp.where(valid, cells.amounts, 0)
+            options = {**arrays, "amounts": _sums(drawn.astype(jnp.float64) * amounts, rows)}
+        value = how.chosen.value(ScoreTable(thresholds, positives, negatives), options)
         value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
         return value, (jnp.sum(positives) > 0) & (jnp.sum(negatives) > 0)
 
@@ -189,13 +193,14 @@ def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options) -> Fin
 
 def _by_row(drawn: Array, classes: list[Array], rows: Array) -> tuple[Array, Array]:
     """The positives and the negatives `[rows]` of cells drawn `drawn` times."""
-
-    def sums(x: Array) -> Array:
-        return jnp.zeros_like(x).at[rows].add(x, indices_are_sorted=True, mode="promise_in_bounds")
-
     if any(numerics.is_inexact(x) for x in (drawn, *classes)):
         each = drawn.astype(jnp.float64)
-        return sums(each * classes[0]), sums(each * classes[1])
+        return _sums(each * classes[0], rows), _sums(each * classes[1], rows)
     # Both sums in one 64-bit word take one scatter instead of two.
-    both = sums(drawn.astype(jnp.int64) * ((classes[0].astype(jnp.int64) << 32) | classes[1]))
+    words = (classes[0].astype(jnp.int64) << 32) | classes[1]
+    both = _sums(drawn.astype(jnp.int64) * words, rows)
     return (both >> 32).astype(jnp.int32), both.astype(jnp.int32)
+
+
+def _sums(x: Array, rows: Array) -> Array:
+    return jnp.zeros_like(x).at[rows].add(x, indices_are_sorted=True, mode="promise_in_bounds")

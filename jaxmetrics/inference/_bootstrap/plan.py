@@ -164,7 +164,9 @@ def prepare_items(
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of any models, weights and clusters: each item or cluster is a unit."""
     ids, n_clusters = (None, 0) if clusters is None else clusters
-    return _units_of_items(items, order_now(items), ids, plan.stratified, depth, n_clusters)
+    apart = plan.finish is not None and plan.finish.apart
+    order = order_now(items)
+    return _units_of_items(items, order, ids, plan.stratified, depth, n_clusters, apart)
 
 
 def prepare_head(items: Items, plan: Plan, depth: int, _: Any) -> tuple[Units, Cells, Any]:
@@ -181,7 +183,7 @@ def numbers_of_classes(items: Items) -> Any:
     return np.array([np.sum(valid & ~labels), np.sum(valid & labels)], np.int32)
 
 
-@double_program("n_clusters")
+@double_program("n_clusters", "apart")
 def _units_of_items(
     items: Items,
     order: Ordered | None,
@@ -189,6 +191,7 @@ def _units_of_items(
     stratified: Array,
     depth: Array,
     n_clusters: int,
+    apart: bool,
 ) -> tuple[Units, Cells, Array]:
     items = jax.tree.map(jnp.asarray, items)
     order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
@@ -202,7 +205,7 @@ def _units_of_items(
 
     def of_model(scores: Any, order: Ordered, weights: Any, amounts: Any) -> Cells:
         one = items._replace(scores=scores, weights=weights, amounts=amounts)
-        return cells_of_items(one, order, ids, depth)
+        return cells_of_items(one, order, ids, depth, apart)
 
     per_item = (items.weights, items.amounts)
     axes = [0 if x is not None and x.ndim == 2 else None for x in per_item]

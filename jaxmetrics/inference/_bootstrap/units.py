@@ -64,6 +64,8 @@ class Cells(NamedTuple):
       joined: `[cells]`, whether the cell is in the same row of the score table as the one before.
       thresholds: `[cells]`, the score.
       used: `[]`, the number of cells; unused ones come last.
+      amounts: `[cells]`, what each draw of the unit adds to the amount of the positives, where
+        that is counted apart from their number.
     """
 
     unit: Array | None
@@ -72,6 +74,7 @@ class Cells(NamedTuple):
     joined: Array
     thresholds: Array
     used: Array
+    amounts: Array | None = None
 
 
 class Runs(NamedTuple):
@@ -225,9 +228,15 @@ def units_of_items(strata: Array) -> Units:
     )
 
 
-def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, depth: Array) -> Cells:
+def cells_of_items(
+    items: Items, order: Ordered, unit_of_item: Array | None, depth: Array, apart: bool
+) -> Cells:
     """A cell for each item `[n]`; those of the head are used, and all positives with amounts."""
     positives, negatives = in_order_weights(items, order)
+    amounts = None
+    if apart and items.amounts is not None:
+        amounts = positives
+        positives, negatives = in_order_weights(items._replace(amounts=None), order)
     head = head_of(order, depth)
     used = head if items.amounts is None else jnp.sum(order.kinds != LEFT_OUT)
     return Cells(
@@ -237,6 +246,7 @@ def cells_of_items(items: Items, order: Ordered, unit_of_item: Array | None, dep
         joined=~starts(order.keys),
         thresholds=sorting.scores_of_keys(order.keys, items.scores),
         used=used.astype(jnp.int32),
+        amounts=amounts,
     )
 
 
@@ -250,6 +260,7 @@ def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
         joined=_whole_tiles(cells.joined, True),
         thresholds=_whole_tiles(cells.thresholds),
         used=cells.used,
+        amounts=None if cells.amounts is None else _whole_tiles(cells.amounts),
     )
 
 

@@ -97,7 +97,7 @@ def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Proble
         apart, before = apart_rows(order, merge)
         kind_changes = starts(order.kinds) & ~apart
         begins = kind_changes | (starts(order.keys) & (apart | before))
-        return jnp.cumsum(begins, dtype=jnp.int32) - 1
+        return numerics.running_count(begins.astype(jnp.int32)) - 1
 
     rows = row_by_row(rows_of, order)
     return Problems(items, order, rows), jnp.max(rows) + 1

@@ -7,7 +7,7 @@ NumPy adds these slopes up to those in the weights of rows of items.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.merging import counts_dtype
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.host_placements import OneClass, OnHost
 from jaxmetrics._roc.host_rows import of_each_row
@@ -27,6 +28,7 @@ from jaxmetrics.inference._intervals.rules import Moments
 
 _SHORT = 1 << 14  # rows of a batch with fewer items take less time in one program
 _FEWEST = 64  # groups that a program is compiled for
+_PART = 1 << 15  # at most; a metric is linear in its sum over groups, so that parts have its slopes
 _FEW = 1 << 14  # items that are sorted sooner than the head that counts is found
 
 
@@ -167,7 +169,8 @@ def units_on_host(
 
     def of_row(placed: OnHost, undefined: bool, arrays: Options) -> tuple[Any, HostArray]:
         with np.errstate(all="ignore"):
-            estimate, rows = _rows_of(placed, chosen, arrays)
+            estimate, by_class = _rows_of(placed, chosen, arrays)
+            rows = list(by_class)
             values = [of_item(x.centred, np.float64(x.n)) for x in rows]
         estimate = np.nan if undefined else estimate
         units = np.full(items.scores.shape[-1], 0 * estimate)
@@ -184,7 +187,7 @@ def units_on_host(
     return estimate.reshape(batch), units.reshape(*batch, -1)
 
 
-def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, tuple[_Rows, _Rows]]:
+def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iterable[_Rows]]:
     """The value, and the rows of negatives and of positives."""
     decide = error_bars_of(chosen.metric).decision
     if decide is None:
@@ -205,7 +208,7 @@ def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, tupl
         slopes = np.array([0.0, slope / scaled.weight])
         bounds = np.array([0, len(low.scores), len(items.scores)])
         rows.append(_rows(scaled, slopes, bounds, items.weight))
-    return decision.estimate, (rows[0], rows[1])
+    return decision.estimate, rows
 
 
 def _head(placed: OnHost, chosen: Chosen, arrays: Options) -> OnHost:
@@ -223,32 +226,47 @@ def _value(chosen: Chosen, placed: Any, arrays: Options) -> Any:
     return chosen.metric.of_placements(placed, **chosen.options(arrays))
 
 
-def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, tuple[_Rows, _Rows]]:
-    """The value, and the rows of negatives and of positives."""
+def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iterable[_Rows]]:
+    """The value, and the rows of negatives and of positives, one class after the other."""
     positive, unit = placed.positives_ascending.near_one()
     negative, unit_of_negatives = placed.negatives_ascending.near_one()
     first = _first_of_groups(placed, joined=chosen.metric.of_roc_curve)
     below, not_above = (x.take(first) for x in placed.places)
-    bounds = np.concatenate([[0], first, [len(positive.scores)]])
-    n = len(first)
-    columns = np.zeros((5, max(_FEWEST, 1 << (n - 1).bit_length())))
-    columns[0, :n] = _sums(placed.positives_ascending, bounds)[1:]
-    columns[1:3, :n] = [placed.weight_from(x) for x in (not_above, below)]
+    n, kind = len(first), counts_dtype(max(len(positive.scores), len(negative.scores)))
+    bounds = np.zeros(n + 2, kind)
+    bounds[1:-1], bounds[-1] = first, len(positive.scores)
+    of_groups = _sums(placed.positives_ascending, bounds)[1:]
     sums = placed.positives_ascending.from_here()
-    columns[3:5, :n] = [sums.take(x) for x in (bounds[2:], first)]
     totals = np.array([placed.total_positives, placed.total_negatives], np.float64)
-    estimate, slopes = _slopes(columns, totals, arrays, chosen)
+    length = min(max(_FEWEST, 1 << (n - 1).bit_length()), _PART)
+    of_negatives, of_positives, so_far = np.zeros(2 * n + 1), np.zeros(n + 1), 0.0
+    for begin in range(0, max(n, 1), length):
+        part = slice(begin, min(begin + length, n))
+        columns, size = np.zeros((5, length)), len(first[part])
+        columns[0, :size] = of_groups[part]
+        columns[1:3, :size] = [placed.weight_from(x[part]) for x in (not_above, below)]
+        columns[3:5, :size] = [sums.take(x[part]) for x in (bounds[2:], first)]
+        estimate, slopes = _slopes(columns, totals, arrays, chosen)
+        by_weight, *by_placement = np.asarray(slopes)[:, :size]
+        by_negatives, by_positives = by_placement[:2], by_placement[2:]
+        rows = slice(2 * begin, 2 * begin + 2 * size + 1)
+        of_negatives[rows] = _spread(of_negatives[2 * begin], *by_negatives)
+        spread = _spread(so_far, *by_positives)
+        of_positives[begin + 1 : begin + size + 1] = by_weight + spread[1::2]
+        so_far = spread[-1]
+    if n > length:
+        estimate = _value(chosen, placed, arrays)
 
-    by_weight, *by_placement = np.asarray(slopes)[:, :n]
-    of_negatives = _spread(*by_placement[:2])
-    of_positives = np.append(0.0, by_weight + _spread(*by_placement[2:])[1::2])
-    between = np.zeros(2 * n + 2, np.int64)
+    between = np.zeros(2 * n + 2, kind)
     between[1:-1:2], between[2::2], between[-1] = below, not_above, len(negative.scores)
-    rows = (
-        _rows(negative, of_negatives * unit_of_negatives, between, placed.total_negatives),
-        _rows(positive, of_positives * unit, bounds, placed.total_positives),
-    )
-    return float(estimate), rows
+    of_negatives *= unit_of_negatives
+    of_positives *= unit
+
+    def of_classes() -> Iterator[_Rows]:
+        yield _rows(negative, of_negatives, between, placed.total_negatives)
+        yield _rows(positive, of_positives, bounds, placed.total_positives)
+
+    return float(estimate), of_classes()
 
 
 def _first_of_groups(placed: OnHost, *, joined: bool) -> HostArray:
@@ -276,27 +294,29 @@ def _sums(items: OneClass, bounds: HostArray) -> HostArray:
     return np.where(lengths > 0, sums, 0.0)
 
 
-def _spread(by_above: HostArray, by_not_below: HostArray) -> HostArray:
+def _spread(start: float, by_above: HostArray, by_not_below: HostArray) -> HostArray:
     """The slopes in what is between groups and in what ties with them, in turn, from below.
 
     What is above a group counts in both placements of the group, and what ties with it in one.
+    `start` is the slope in what is below all.
     """
-    slopes = np.zeros(2 * len(by_above) + 1)
-    np.cumsum(by_above + by_not_below, out=slopes[2::2])
+    slopes = np.full(2 * len(by_above) + 1, start)
+    slopes[2::2] = by_above + by_not_below
+    np.cumsum(slopes[::2], out=slopes[::2])
     slopes[1::2] = slopes[:-1:2] + by_not_below
     return slopes
 
 
 def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> _Rows:
-    """The rows between the bounds. The lowest also holds the items below the head."""
+    """The rows between the bounds, centred in place. The lowest also has what is below the head."""
     n, weights = len(items.scores), _sums(items, bounds)
     if items.weights is None:
         n = int(total)
         weights[0] += n - len(items.scores)
     of_class = weights.sum()
     # Not BLAS's product, whose threads wait for JAX's.
-    centred = slopes - ((slopes * weights).sum() / of_class if of_class else 0.0)
-    return _Rows(n, items, bounds, weights, centred)
+    slopes -= np.einsum("i,i", slopes, weights) / of_class if of_class else 0.0
+    return _Rows(n, items, bounds, weights, slopes)
 
 
 def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
@@ -306,7 +326,9 @@ def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     if items.weights is not None and total:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
         size = total**2 / squares.sum()
-    return size, size * (n / (n - 1) if n != 1 else np.nan) * (squares * centred**2).sum()
+    return size, size * (n / (n - 1) if n != 1 else np.nan) * np.einsum(
+        "i,i,i", squares, centred, centred
+    )
 
 
 @double_program("chosen")

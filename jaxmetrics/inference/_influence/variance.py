@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program, nan_as_value
+from jaxmetrics._base.host import to_jax
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.placements import OfTable
@@ -151,7 +152,7 @@ def as_default(x: Array) -> Array:
     """A double-precision array, traced, NumPy's or not, in JAX's default float."""
     if numerics.namespace(x) is np:
         with nan_as_value():
-            return jnp.asarray(np.asarray(x, numerics.default_float()))
+            return to_jax(np.asarray(x, numerics.default_float()), None)
     return _rounded(x, numerics.default_float())
 
 

@@ -13,6 +13,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
+from jaxmetrics._roc.operating import chosen_point
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity, specificity_at_sensitivity
@@ -59,12 +60,14 @@ class Finish(NamedTuple):
       merges: whether neighbouring items of one class and different scores may be drawn as one run.
       of_curves: the metric as a function of Curves and the options; None if it needs score tables.
       limits: names of the options that are false positive rates; the curve beyond them is not used.
+      apart: whether amounts are an option `[rows]` of the metric, and do not multiply positives.
     """
 
     chosen: Chosen
     merges: bool
     of_curves: Callable[[Curves, Options], Array] | None = None
     limits: tuple[str, ...] = ()
+    apart: bool = False
 
 
 class Share(NamedTuple):
@@ -93,6 +96,7 @@ class ErrorBars(NamedTuple):
       same_as: from the options to another metric that has this very value, or None.
       proportion: whether the metric is a share of a class, for which Wilson's interval serves.
       of_negatives: whether that class is the negatives.
+      of_prevalence: whether the metric depends on the share of positives.
     """
 
     auto: str = "percentile"
@@ -105,6 +109,7 @@ class ErrorBars(NamedTuple):
     same_as: Callable[[Options], MetricLike | None] = lambda options: None
     proportion: bool = False
     of_negatives: bool = False
+    of_prevalence: bool = False
 
 
 def under_one_name(metric: MetricLike) -> MetricLike:
@@ -303,7 +308,9 @@ _ERROR_BARS: dict[Metric, ErrorBars] = {
         finish=_finish_partial_auc,
         same_as=_roc_auc_if_whole,
     ),
-    average_precision.record: ErrorBars("logit", _limits_of_precision, precision_without_itself),
+    average_precision.record: ErrorBars(
+        "logit", _limits_of_precision, precision_without_itself, of_prevalence=True
+    ),
     recall_at_fpr.record: ErrorBars(
         "logit",
         _limits_of_recall,
@@ -316,4 +323,5 @@ _ERROR_BARS: dict[Metric, ErrorBars] = {
         "wilson", same_as=_recall_if_alone, proportion=True
     ),
     specificity_at_sensitivity.record: ErrorBars("wilson", proportion=True, of_negatives=True),
+    chosen_point.record: ErrorBars(finish=lambda finish, options: finish._replace(apart=True)),
 }

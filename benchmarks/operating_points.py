@@ -1,0 +1,212 @@
+"""`python -m benchmarks.operating_points`: coverage of the intervals of `operating_point`.
+
+The truth of a rate is that of the threshold that was reported, in the population: the share of each
+class that it flags there. So the optimism of a threshold that was chosen on the sample counts. The
+truth of a threshold is the one that the rule chooses in the population.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy import stats
+
+import jaxmetrics as jm
+from benchmarks.coverage import table
+from benchmarks.populations import Continuous, Mixture
+
+Values = np.ndarray[Any, Any]
+
+NAMES = ("recall", "fpr", "precision", "flagged", "cost", "recall_by_amount", "threshold")
+RESAMPLES = 300
+ROUNDING = 1e-6  # of results in single precision
+
+
+class Law(NamedTuple):
+    """Scores of both classes, whose upper tails are known."""
+
+    name: str
+    positives: Any
+    negatives: Any
+
+
+def _normal(mean: float = 0.0) -> Continuous:
+    return Continuous(stats.norm(mean))
+
+
+def _binormal(auc: float) -> Continuous:
+    return _normal(stats.norm.ppf(auc) * 2**0.5)
+
+
+LAWS = (
+    Law("binormal, AUC 0.75", _binormal(0.75), _normal()),
+    Law("binormal, AUC 0.9", _binormal(0.9), _normal()),
+    Law("binormal, AUC 0.98", _binormal(0.98), _normal()),
+    Law("Student, 3 df, shift 2", Continuous(stats.t(3, 2)), Continuous(stats.t(3))),
+    Law("8 % low", Mixture(0.08, _binormal(0.97), _normal(-1.0)), _normal()),
+)
+COSTS = {"fp_cost": 1.0, "fn_cost": 5.0}
+RULES: dict[str, dict[str, Any]] = {
+    "threshold=1": {"threshold": 1.0},
+    "max_fpr=0.05": {"max_fpr": 0.05},
+    "min_recall=0.8": {"min_recall": 0.8},
+    "min_precision=0.6": {"min_precision": 0.6},
+    "youden": {"criterion": "youden"},
+    "costs 1 and 5": {},
+}
+SIZES = ((20, 80), (50, 200), (200, 800))
+SEVERAL = 100  # data sets in one call
+
+
+def rates_at(law: Law, t: Values) -> tuple[Values, Values]:
+    """The recall and the FPR of thresholds in the population."""
+    recall, fpr = law.positives.upper(t), law.negatives.upper(t)
+    return np.where(np.isinf(t), t < 0, recall), np.where(np.isinf(t), t < 0, fpr)
+
+
+def truths(law: Law, t: Values, share: float) -> dict[str, Values]:
+    """What thresholds do in the population, by name. Amounts do not depend on scores."""
+    recall, fpr = rates_at(law, t)
+    flagged = share * recall + (1 - share) * fpr
+    with np.errstate(invalid="ignore"):
+        precision = share * recall / flagged
+    cost = COSTS["fp_cost"] * (1 - share) * fpr + COSTS["fn_cost"] * share * (1 - recall)
+    found = recall, fpr, precision, flagged, cost, recall
+    return dict(zip(NAMES, found, strict=False))
+
+
+def best_threshold(law: Law, rule: dict[str, Any], share: float) -> float:
+    """The threshold that the rule chooses in the population."""
+    if "threshold" in rule:
+        return float(rule["threshold"])
+    grid = np.linspace(-8, 12, 400_001)
+    found = truths(law, grid, share)
+    recall, fpr, precision, _, cost, _ = found.values()
+    if "max_fpr" in rule:
+        return float(grid[np.argmax(fpr <= rule["max_fpr"])])
+    if "min_recall" in rule:
+        return float(grid[recall >= rule["min_recall"]][-1])
+    if "min_precision" in rule:
+        return float(grid[np.argmax(np.nan_to_num(precision) >= rule["min_precision"])])
+    return float(grid[np.argmax(recall - fpr) if rule else np.argmin(cost)])
+
+
+class Cell(NamedTuple):
+    """Coverage and mean width by name, of a rule, a law and class sizes."""
+
+    rule: str
+    law: str
+    sizes: tuple[int, int]
+    coverage: dict[str, float]
+    width: dict[str, float]
+    optimism: float  # mean of the recall, or of the saved cost, above that in the population
+
+
+def cell_of(name: str, law: Law, sizes: tuple[int, int], simulations: int, known: bool) -> Cell:
+    """`known`: the share of positives is given, and the class sizes are fixed."""
+    n1, n0 = sizes
+    n, share = n1 + n0, n1 / (n1 + n0)
+    rng = np.random.default_rng([n1, n0, known, *name.encode(), *law.name.encode()])
+    inside: dict[str, list[Values]] = {x: [] for x in NAMES}
+    widths: dict[str, list[Values]] = {x: [] for x in NAMES}
+    gains = []
+    best = best_threshold(law, RULES[name], share)
+    for number in range(-(-simulations // SEVERAL)):
+        labels = np.arange(n) < n1
+        if not known:
+            labels = rng.random((SEVERAL, n)) < share
+        shape = (SEVERAL, n)
+        scores = np.where(labels, law.positives.draw(rng, shape), law.negatives.draw(rng, shape))
+        point = jm.operating_point(
+            scores.astype(np.float32),
+            labels,
+            **RULES[name],
+            **COSTS,
+            prevalence=share if known else None,
+            amounts=rng.lognormal(size=n if known else shape),
+            key=jax.random.key(number),
+            n_resamples=RESAMPLES,
+        )
+        at = np.asarray(point.threshold.estimate, float)
+        truth = {**truths(law, at, share), "threshold": best}
+        for x in NAMES:
+            found = getattr(point, x)
+            low, high = (np.asarray(y, float) for y in (found.low, found.high))
+            defined = ~np.isnan(np.asarray(found.estimate) + truth[x])
+            slack = ROUNDING * (1 + np.abs(truth[x]))
+            within = (low <= truth[x] + slack) & (truth[x] - slack <= high)
+            inside[x].append(within[defined])
+            widths[x].append((high - low)[defined])
+        gains.append(np.asarray(point.cost.estimate, float) - truth["cost"])
+    coverage = {x: float(np.concatenate(y).mean()) for x, y in inside.items()}
+    width = {x: float(np.median(np.concatenate(y))) for x, y in widths.items()}
+    return Cell(name, law.name, sizes, coverage, width, float(-np.concatenate(gains).mean()))
+
+
+def cells(simulations: int, known: bool) -> Iterator[Cell]:
+    for name in RULES:
+        for law in LAWS:
+            for sizes in SIZES:
+                yield cell_of(name, law, sizes, simulations, known)
+
+
+def rows(found: list[Cell]) -> Iterator[list[str]]:
+    """By rule and class sizes, the lowest and the median coverage over laws."""
+    for name in RULES:
+        for sizes in SIZES:
+            of = [x for x in found if x.rule == name and x.sizes == sizes]
+            if of:
+                shares = [[x.coverage[y] for x in of] for y in NAMES]
+                listed = [f"{min(x):.3f}, {np.median(x):.3f}" for x in shares]
+                yield [name, "{}, {}".format(*sizes), *listed]
+
+
+def text_of(found: Iterator[list[str]]) -> str:
+    return "\n".join(table(["rule", "positives, negatives", *NAMES], list(found)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--simulations", type=int, default=1000)
+    parser.add_argument("--unknown", type=int, default=300, help="with an unknown prevalence")
+    parser.add_argument("--rules", nargs="*", default=list(RULES))
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    for name in set(RULES) - set(options.rules):
+        del RULES[name]
+    warnings.simplefilter("ignore")
+    start = time.perf_counter()
+    parts = []
+    for title, known, simulations in (
+        ("The share of positives is given", True, options.simulations),
+        ("The share of positives is that of the sample, which varies", False, options.unknown),
+    ):
+        if simulations:
+            found = list(cells(simulations, known))
+            error = (0.95 * 0.05 / simulations) ** 0.5
+            words = f"{simulations} data sets a law; the standard error of 0.95 is {error:.3f}."
+            parts.append(f"## {title}\n\n{words}\n\n{text_of(rows(found))}")
+    minutes = (time.perf_counter() - start) / 60
+    text = f"""# Coverage of the intervals of operating_point
+
+`python -m benchmarks.operating_points`: the lowest and the median coverage of 95 % intervals over
+{len(LAWS)} laws of scores ({"; ".join(x.name for x in LAWS)}), with costs of
+{COSTS["fp_cost"]:g} and {COSTS["fn_cost"]:g}, lognormal amounts and {RESAMPLES} resamples. Rates
+and costs are those of the reported threshold in the population. {minutes:.0f} min.
+
+"""
+    text += "\n\n".join(parts) + "\n"
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

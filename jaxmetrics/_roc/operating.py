@@ -1,0 +1,119 @@
+"""The threshold that a rule chooses, and what is flagged there."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.numerics import SLACK, divide
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.curves import operating_points
+from jaxmetrics._roc.metric import library_metric
+from jaxmetrics._roc.record import Options
+from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics._roc.thresholds import threshold_at_fpr
+from jaxmetrics._roc.tradeoffs import (
+    min_cost_threshold,
+    recall_at_precision,
+    specificity_at_sensitivity,
+)
+
+# Each rule by the option that asks for it.
+RULES = ("max_fpr", "min_recall", "min_precision", "threshold", "criterion")
+COSTS = ("fp_cost", "fn_cost")
+
+
+class Point(NamedTuple):
+    """A threshold and the weights of the items that it flags, and of all items."""
+
+    threshold: Array
+    tp: Array
+    fp: Array
+    positives: Array
+    negatives: Array
+    caught: Array  # the amount of the flagged positives; 0 without amounts
+    amount: Array  # of all positives
+
+
+def check_rule(given: Options) -> Options:
+    """The options that are given, checked; refuses anything but one rule."""
+    options = {name: value for name, value in given.items() if value is not None}
+    costs = [name for name in COSTS if name in options]
+    if len(costs) == 1:
+        raise TypeError(
+            f"costs come in pairs, got {costs[0]} alone: write fp_cost=1.0, fn_cost=10.0"
+        )
+    rules = [name for name in RULES if name in options]
+    if len(rules) > 1 or not (rules or costs):
+        raise TypeError(
+            f"one rule must choose the threshold, got {' and '.join(rules) or 'none'}: write one of"
+            " max_fpr=0.01, min_recall=0.9, min_precision=0.5, threshold=0.7, "
+            "criterion='youden', or fp_cost=1.0 and fn_cost=10.0"
+        )
+    checked = checks.check_options(options)
+    for name in RULES[:3]:
+        if np.ndim(checked.get(name, 0.0)):
+            raise ValueError(f"{name} must be one number, got {len(checked[name])}: call once each")
+    return checked
+
+
+@partial(library_metric, check=check_rule)
+def chosen_point(
+    table: ScoreTable,
+    *,
+    max_fpr: Any = None,
+    min_recall: Any = None,
+    min_precision: Any = None,
+    threshold: Any = None,
+    fp_cost: Any = None,
+    fn_cost: Any = None,
+    criterion: Any = None,
+    prevalence: Any = None,
+    amounts: Any = None,
+) -> Point:
+    """The Point at the threshold that the rule chooses. `amounts` `[rows]` are of the table."""
+    points = operating_points(table)
+    fps, tps, _ = points
+    total, every = tps[-1], fps[-1]
+    if max_fpr is not None:
+        how = {"method": "step", "quantile_method": "linear"}
+        found = threshold_at_fpr.record.function(table, max_fpr=max_fpr, **how)
+    elif min_recall is not None:
+        by_recall = specificity_at_sensitivity.record.function
+        found = by_recall(table, min_sensitivity=min_recall, return_threshold=True).threshold
+    elif min_precision is not None:
+        limit = _in_sample(min_precision, prevalence, total, every)
+        by_precision = recall_at_precision.record.function
+        found = by_precision(table, min_precision=limit, return_threshold=True).threshold
+    elif threshold is not None:
+        found = jnp.asarray(threshold, jnp.float64)
+    else:
+        # Whole numbers where the counts are, so that operating points of equal cost tie exactly.
+        costs = (1.0, 1.0) if criterion is not None else (fp_cost, fn_cost)
+        if criterion is not None or prevalence is not None:
+            share = 0.5 if criterion is not None else prevalence
+            costs = costs[0] * (1 - share) * total, costs[1] * share * every
+        by_cost = min_cost_threshold.record.function
+        found = by_cost(table, fp_cost=costs[0], fn_cost=costs[1])
+    found = jnp.where((total > 0) & (every > 0), found, jnp.nan)
+    flagged = table.thresholds >= found
+    weights = (table.positives, table.negatives, jnp.zeros(1) if amounts is None else amounts)
+    flagged_amounts = jnp.zeros(1, bool) if amounts is None else flagged
+    tp, fp, caught = (
+        jnp.sum(jnp.where(x, w, 0)).astype(jnp.float64)
+        for x, w in zip((flagged, flagged, flagged_amounts), weights, strict=True)
+    )
+    return Point(found, tp, fp, total, every, caught, jnp.sum(weights[2]))
+
+
+def _in_sample(precision: Any, prevalence: Any, positives: Array, negatives: Array) -> Any:
+    """The precision in the sample of a threshold that has this one at another prevalence."""
+    if prevalence is None:
+        return precision
+    odds = precision * (1 - prevalence) * positives
+    other = (1 - precision) * prevalence * negatives
+    return divide(odds, odds + other, 1.0) * (1 - SLACK)

@@ -1,0 +1,241 @@
+"""What is reported of a threshold, and its limits: recall, FPR, precision, share flagged, cost.
+
+All are shares; a cost is one of the cost of the dearer error. Written over the array library:
+NumPy's, or JAX's within `double_precision()`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.operating import Point
+from jaxmetrics.inference._intervals.distributions import normal_quantile
+from jaxmetrics.inference._intervals.rules import Limits, around, effective_size, jeffreys
+
+_TINY = 1e-300  # which has a logarithm
+
+
+class Terms(NamedTuple):
+    """What is known without the sample; None if it is not given."""
+
+    prevalence: Any = None
+    fp_cost: Any = None
+    fn_cost: Any = None
+
+    @property
+    def dearer(self) -> Array:
+        """The cost of the dearer error, in which costs are counted."""
+        largest: Array = numerics.namespace(*self[1:]).maximum(*self[1:])
+        return largest
+
+
+class Sizes(NamedTuple):
+    """Effective sizes (sum w)^2 / sum w^2, and the variance of the recall by amount.
+
+    Attributes:
+      positives, negatives, all, flagged: of these items.
+      amounts: of the positives, each with its weight times its amount; None without amounts.
+      spread: the variance of the recall by amount at a fixed threshold.
+    """
+
+    positives: Array
+    negatives: Array
+    all: Array
+    flagged: Array
+    amounts: Array | None = None
+    spread: Array | None = None
+
+
+class Chosen(NamedTuple):
+    """Moments, over resamples, of a share at the threshold that is chosen in the resample.
+
+    Of its value in the resample less its value in the data.
+
+    Attributes:
+      optimism: the mean, by which a choice on the data that it is judged by is too good.
+      variance: the variance.
+    """
+
+    optimism: Array
+    variance: Array
+
+
+class Share(NamedTuple):
+    """A share, its limits and its variance."""
+
+    value: Array
+    low: Array
+    high: Array
+    variance: Array
+
+    def times(self, factor: Any) -> Share:
+        value, low, high, variance = self
+        return Share(value * factor, low * factor, high * factor, variance * factor**2)
+
+
+def shares_of(point: Point, terms: Terms, *, amounts: bool) -> dict[str, Array]:
+    """The shares by name; NaN where they are 0 / 0."""
+    nan = numerics.namespace(*point).nan
+    recall = numerics.divide(point.tp, point.positives, nan)
+    fpr = numerics.divide(point.fp, point.negatives, nan)
+    total = point.positives + point.negatives
+    prevalence = terms.prevalence
+    if prevalence is None:
+        precision = numerics.divide(point.tp, point.tp + point.fp, nan)
+        flagged = numerics.divide(point.tp + point.fp, total, nan)
+        errors = _errors(point)
+    else:
+        caught, alarms = prevalence * recall, (1 - prevalence) * fpr
+        precision = numerics.divide(caught, caught + alarms, nan)
+        flagged = caught + alarms
+        errors = alarms, prevalence * (1 - recall)
+    found = {"recall": recall, "fpr": fpr, "precision": precision, "flagged": flagged}
+    if terms.fp_cost is not None:
+        cost = terms.fp_cost * errors[0] + terms.fn_cost * errors[1]
+        found["cost"] = numerics.divide(cost, terms.dearer + 0 * cost, 0.0)
+    if amounts:
+        found["recall_by_amount"] = numerics.divide(point.caught, point.amount, nan)
+    return found
+
+
+def _errors(point: Point) -> tuple[Array, Array]:
+    """The shares of false positives and of missed positives among all items."""
+    total, nan = point.positives + point.negatives, numerics.namespace(*point).nan
+    alarms, missed = (
+        numerics.divide(x, total, nan) for x in (point.fp, point.positives - point.tp)
+    )
+    return alarms, missed
+
+
+def proportion(value: Array, n: Array, level: Any) -> Share:
+    """Jeffreys's limits of a share of `n` draws."""
+    variance = numerics.divide(value * (1 - value), n, numerics.namespace(value, n).nan)
+    return Share(value, *around(value, jeffreys(n * value, n, level)), variance)
+
+
+def total_of(a: Share, b: Share, correlation: Any) -> Share:
+    """The sum of two shares from the limits of each, by Zou and Donner.
+
+    As far from the sum as the root of d^2 + e^2 + 2 r d e, with d and e the distances of the limits
+    and r the correlation of the two.
+    """
+    library = numerics.namespace(*a, *b)
+
+    def distance(d: Array, e: Array) -> Array:
+        found: Array = library.sqrt(library.maximum(d**2 + e**2 + 2 * correlation * d * e, 0))
+        return found
+
+    value = a.value + b.value
+    low = value - distance(a.value - a.low, b.value - b.low)
+    high = value + distance(a.high - a.value, b.high - b.value)
+    covariance = correlation * library.sqrt(a.variance * b.variance)
+    return Share(value, low, high, a.variance + b.variance + 2 * covariance)
+
+
+def limits_at_threshold(
+    point: Point, sizes: Sizes, terms: Terms, level: Any, *, quantile: bool
+) -> dict[str, tuple[Array, Array, Array, Array]]:
+    """Values, limits and standard errors at a threshold, by name, from Jeffreys's limits.
+
+    At the prevalence of the sample, precision and share flagged are shares of items drawn, and the
+    two errors of a cost are shares that exclude each other. At a given prevalence all follow from
+    recall and FPR, which do not depend on each other.
+
+    A `quantile` that was chosen is the score of a positive, which therefore counts half.
+    """
+    library = numerics.namespace(*point)
+    estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
+    if quantile:
+        half = numerics.divide(point.positives, 2 * sizes.positives, 0.0)
+        point = point._replace(tp=library.maximum(point.tp - half, 0))
+    values = shares_of(point, terms, amounts=sizes.amounts is not None)
+    recall = proportion(values["recall"], sizes.positives, level)
+    fpr = proportion(values["fpr"], sizes.negatives, level)
+    prevalence, correlation = terms.prevalence, library.zeros_like(recall.value)
+    if prevalence is None:
+        precision = proportion(values["precision"], sizes.flagged, level)
+        flagged = proportion(values["flagged"], sizes.all, level)
+        errors = [proportion(x, sizes.all, level) for x in _errors(point)]
+        odds = [numerics.divide(x.value, 1 - x.value, 0.0) for x in errors]
+        correlation = -library.sqrt(odds[0] * odds[1])
+    else:
+        caught, alarms = recall.times(prevalence), fpr.times(1 - prevalence)
+        precision = _precision(recall, fpr, sizes, values["precision"], prevalence)
+        flagged = total_of(caught, alarms, correlation)
+        missed = Share(1 - recall.value, 1 - recall.high, 1 - recall.low, recall.variance)
+        errors = [alarms, missed.times(prevalence)]
+    found = {"recall": recall, "fpr": fpr, "precision": precision, "flagged": flagged}
+    if terms.fp_cost is not None:
+        of_dearer = (numerics.divide(x, terms.dearer, 0.0) for x in (terms.fp_cost, terms.fn_cost))
+        parts = [error.times(x) for error, x in zip(errors, of_dearer, strict=True)]
+        found["cost"] = total_of(parts[0], parts[1], correlation)
+    if sizes.amounts is not None:
+        assert sizes.spread is not None
+        share = values["recall_by_amount"]
+        n = effective_size(share, sizes.spread, sizes.amounts)
+        found["recall_by_amount"] = proportion(share, n, level)
+    return {
+        name: (estimates[name], *around(estimates[name], x[1:3]), library.sqrt(x.variance))
+        for name, x in found.items()
+    }
+
+
+def _precision(recall: Share, fpr: Share, sizes: Sizes, value: Array, prevalence: Any) -> Share:
+    """At a given prevalence: by the limits of log recall - log FPR.
+
+    Half an item is added to each count of the middle, which else might have no logarithm.
+    """
+    library = numerics.namespace(*recall, *fpr)
+    logs = []
+    for share, n in ((recall, sizes.positives), (fpr, sizes.negatives)):
+        middle = (n * share.value + 0.5) / (n + 1)
+        low, high = around(middle, (share.low, share.high))
+        of = [library.log(library.maximum(x, _TINY)) for x in (middle, low, high)]
+        logs.append(Share(of[0], of[1], of[2], (1 - middle) / (middle * n)))
+    minus = Share(-logs[1].value, -logs[1].high, -logs[1].low, logs[1].variance)
+    found = total_of(logs[0], minus, library.zeros_like(value))
+    odds = (1 - prevalence) / prevalence
+    low, high = (1 / (1 + odds * library.exp(-x)) for x in found[1:3])
+    return Share(value, low, high, (value * (1 - value)) ** 2 * found.variance)
+
+
+def limits_of_choice(
+    point: Point, sizes: Sizes, terms: Terms, level: Any, chosen: dict[str, Chosen]
+) -> dict[str, tuple[Array, Array, Array, Array]]:
+    """Values, limits and standard errors at a chosen threshold, by name, from resamples.
+
+    Jeffreys's limits around the value less its optimism, of as many draws as have its variance,
+    which is that of resamples, made unbiased for the smaller class.
+    """
+    library = numerics.namespace(*point)
+    fewest = library.minimum(sizes.positives, sizes.negatives)
+    unbiased = numerics.divide(fewest, library.maximum(fewest - 1, 0), 1.0)
+    most: dict[str, Any] = {
+        "recall": sizes.positives,
+        "fpr": sizes.negatives,
+        "precision": sizes.flagged,
+        "recall_by_amount": sizes.amounts,
+    }
+    found = {}
+    for name, value in shares_of(point, terms, amounts=sizes.amounts is not None).items():
+        optimism, variance = chosen[name].optimism, unbiased * chosen[name].variance
+        n = most.get(name, _LARGEST + 0 * value)
+        centre = library.clip(value - optimism, 0.0, 1.0)
+        middle = (sizes.all * centre + 0.5) / (sizes.all + 1)
+        n = effective_size(middle, variance, n)
+        n = library.where(variance > 0, n, library.minimum(n, sizes.all))
+        limits = around(value, jeffreys(n * centre, n, level))
+        found[name] = (value, *limits, library.sqrt(variance))
+    return found
+
+
+_LARGEST = 1e9  # draws of a share whose variance may be less than that of yes and no
+
+
+def normal_error(limits: Limits, level: Any) -> Array:
+    """The standard error of a normal estimate with these limits."""
+    low, high = limits
+    error: Array = (high - low) / (2 * normal_quantile((1 + level) / 2))
+    return error

@@ -1,0 +1,289 @@
+"""What happens at a threshold: the rates, the cost and their intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
+from jaxmetrics._roc.record import evaluate_chosen
+from jaxmetrics.inference._at_threshold import (
+    flagged_at,
+    moments_of_choice,
+    order_statistics,
+    percentiles_of_threshold,
+)
+from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
+from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._intervals.distributions import binomial_quantile
+from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.operating import (
+    Chosen,
+    Sizes,
+    Terms,
+    limits_at_threshold,
+    limits_of_choice,
+    normal_error,
+)
+from jaxmetrics.inference._intervals.rules import Limits, around
+
+# Rules of which the threshold is a quantile of a class.
+QUANTILES = ("max_fpr", "min_recall")
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=[
+        "threshold",
+        "recall",
+        "fpr",
+        "precision",
+        "flagged",
+        "cost",
+        "recall_by_amount",
+    ],
+    meta_fields=["confidence_level"],
+)
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A threshold, and what the decision `score >= threshold` does; each an Interval `[...]`.
+
+    Estimates are those of the sample at this threshold. Limits are of what the same threshold does
+    in the population.
+
+    Attributes:
+      threshold: in the unit of the scores; its limits are of the threshold that the rule chooses in
+        the population, and may be infinite.
+      recall: the share of the positives that is flagged.
+      fpr: the share of the negatives that is flagged.
+      precision: the share of the flagged items that is positive.
+      flagged: the share of all items that is flagged.
+      cost: the mean cost of an item, `fp_cost` for a false positive and `fn_cost` for a missed
+        positive; None without costs.
+      recall_by_amount: the share of the amount of the positives that is flagged; None without
+        amounts.
+      confidence_level: the nominal coverage of each interval.
+    """
+
+    threshold: Interval
+    recall: Interval
+    fpr: Interval
+    precision: Interval
+    flagged: Interval
+    cost: Interval | None
+    recall_by_amount: Interval | None
+    confidence_level: float
+
+
+def operating_point(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    max_fpr: ArrayLike | None = None,
+    min_recall: ArrayLike | None = None,
+    min_precision: ArrayLike | None = None,
+    threshold: ArrayLike | None = None,
+    criterion: str | None = None,
+    fp_cost: ArrayLike | None = None,
+    fn_cost: ArrayLike | None = None,
+    prevalence: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+    key: Array | None = None,
+    n_resamples: int = 2000,
+    clusters: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    amounts: ArrayLike | None = None,
+    memory_budget: int = MEMORY_BUDGET,
+    progress: Callable[[int], None] | None = None,
+) -> OperatingPoint:
+    """What a threshold, given or chosen by a rule, does: rates and cost, each with an interval.
+
+    One rule chooses the threshold t of the decision `score >= t`:
+
+    - max_fpr: the largest recall with FPR <= max_fpr, as `threshold_at_fpr`.
+    - min_recall: the smallest FPR with recall >= min_recall, as `specificity_at_sensitivity`.
+    - min_precision: the largest recall with precision >= min_precision, as `recall_at_precision`.
+    - threshold: this one.
+    - criterion="youden": the largest recall - FPR; of several such t the highest.
+    - fp_cost and fn_cost, where no other rule is given: the lowest cost of an item,
+      fp_cost (1 - p) FPR + fn_cost p (1 - recall), with p the share of positives; of several such t
+      the highest.
+
+    The intervals answer what this very threshold does to new items, not what the rule attains at
+    best: for recall at an FPR that is known exactly see `confidence_interval` of `recall_at_fpr`.
+    With max_fpr, min_recall and threshold they are Jeffreys's, and those of Zou and Donner for what
+    follows from two rates; t has the limits of a quantile. The other rules choose the best point of
+    the sample, whose value is better than that of new items. They need a key: in each resample the
+    rule chooses again, and d is the value in the resample less the value in the data at the
+    threshold so chosen. Limits are Jeffreys's around (value - mean of d), with as many draws as
+    have the variance of d. So it is with clusters, by any rule.
+
+    Args:
+      scores: `[..., n]`, higher is more positive.
+      labels: `[..., n]`, bool or 0 and 1.
+      max_fpr: the largest FPR, in (0, 1].
+      min_recall: the smallest recall, in [0, 1].
+      min_precision: the smallest precision, in [0, 1], at `prevalence` if that is given.
+      threshold: a threshold, in the unit of the scores.
+      criterion: "youden".
+      fp_cost: cost of one false positive; also reported beside another rule.
+      fn_cost: cost of one false negative.
+      prevalence: the share of positives where the threshold will be used, in (0, 1), if it is not
+        that of the sample, as in case-control data. Recall and FPR do not depend on it; precision,
+        share flagged and cost are those at this share, which is taken to be known.
+      confidence_level: in (0, 1), the nominal coverage of each interval.
+      key: a JAX random key, for what is resampled.
+      n_resamples: the number of resamples, for what is resampled.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
+        each other: whole clusters are resampled.
+      weights: `[..., n]`, not negative; an item of weight k counts k times, but is one observation.
+      where: `[..., n]` bool, False for items to leave out.
+      amounts: `[..., n]`, how much each positive counts in `recall_by_amount`. The threshold does
+        not depend on them.
+      memory_budget: the most bytes that one batch of resamples may take.
+      progress: a function of the number of finished resamples, called after each round of batches.
+
+    Returns:
+      An OperatingPoint, whose fields are Intervals `[...]`. The threshold is rounded so that
+      `scores >= threshold` flags what is reported.
+
+    Raises:
+      TypeError, ValueError: as the conventions list under Errors; no rule or more than one is
+        given, one cost comes without the other, or what is resampled has no key.
+
+    NaN where a class is absent or a valid score is NaN; precision where nothing is flagged. The
+    threshold is +inf where it is best to flag nothing. With few items the limits of a resampled
+    threshold are too narrow: see the guide. Time O(n log n), or as `bootstrap` of a
+    function of a table; memory O(n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores, labels = [.1, .4, .35, .8, .7, .2], [0, 0, 1, 1, 1, 0]
+      >>> point = jm.operating_point(scores, labels, max_fpr=0.2)
+      >>> found = point.threshold.estimate, point.recall.estimate
+      >>> print(*(f"{x:.3f}" for x in found))
+      0.700 0.667
+
+    References: W. J. Youden, "Index for rating diagnostic tests", Cancer 3, 1950; L. D. Brown,
+    T. T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", Statistical Science
+    16, 2001; G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures",
+    Statistics in Medicine 27, 2008; B. Efron and R. Tibshirani, "An Introduction to the Bootstrap",
+    1993, section 17.6, for the optimism.
+    """
+    given = (scores, labels, weights, where, amounts)
+    items = checks.check_items(*given, along={"clusters": clusters})
+    level = checks.check_level(confidence_level)
+    ids = checks.check_clusters(clusters, items)
+    checks.check_rows(items)
+    if threshold is not None and numerics.is_inexact(items.scores) and not np.ndim(threshold):
+        threshold = np.asarray(threshold, items.scores.dtype)  # as scores >= threshold takes it
+    rule = functools.partial(
+        chosen_point,
+        max_fpr=max_fpr,
+        min_recall=min_recall,
+        min_precision=min_precision,
+        threshold=threshold,
+        fp_cost=fp_cost,
+        fn_cost=fn_cost,
+        criterion=criterion,
+        prevalence=prevalence,
+    )
+    options = chosen_point.record.settings(rule.keywords)
+    name = next((x for x in RULES if x in options), "cost")
+    resamples = ids is not None or not (name in QUANTILES or name == "threshold")
+    request = Request(
+        key,
+        n_resamples,
+        stratify=prevalence is not None,
+        clusters=ids,
+        memory_budget=memory_budget,
+        progress=progress,
+    )
+    if resamples and key is None:
+        raise TypeError(
+            "key is missing, and clusters, costs, min_precision and criterion resample: write "
+            "key=jax.random.key(0)"
+        )
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    n_values = len(Point._fields) * int(np.prod(batch))
+    request.check(needs_key=resamples, n_values=n_values, n_items=items.scores.shape[-1])
+    items = at_least_one(items)
+    reported = evaluate_chosen(rule, items._replace(amounts=None)).threshold
+    found = flagged_at(items, jnp.broadcast_to(reported, batch))
+    terms = Terms(*(options.get(x) for x in ("prevalence", *COSTS)))
+    chosen, limits = None, None
+    if resamples:
+        drawn = jax.tree.map(lambda x: x[1:], replicates_of(rule, items, request).values)
+        chosen = moments_of_choice(items, terms, drawn)
+        limits = percentiles_of_threshold(drawn.threshold, np.float64(level))
+    elif name in QUANTILES:
+        of_negatives = name == "max_fpr"
+        size = found[1].negatives if of_negatives else found[1].positives
+        shares = _likely_shares(*near_tree((size, options[name], np.float64(level))))
+        limits = order_statistics(items, shares, of_negatives)
+    values = _intervals(*near_tree((*found, terms, np.float64(level), chosen, limits)))
+    return _result(values, "bootstrap" if resamples else "closed form", level)
+
+
+@library_program()
+def _likely_shares(size: Array, share: Array, level: Array) -> Array:
+    """Shares of a class whose scores are the limits of its (1 - share)-quantile, `[..., 2]`.
+
+    The number of the class above the quantile is binomial, whatever the law of the scores is.
+    """
+    fewest, most = (binomial_quantile((1 + s * level) / 2, size, share + 0 * size) for s in (-1, 1))
+    shares: Array = numerics.namespace(size).stack([fewest / size, (most + 1) / size], axis=-1)
+    return shares
+
+
+@library_program()
+def _intervals(
+    point: Point,
+    sizes: Sizes,
+    terms: Terms,
+    level: Array,
+    chosen: dict[str, Chosen] | None,
+    limits: Limits | None,
+) -> dict[str, tuple[Array, ...]]:
+    """Estimates, limits and standard errors by name."""
+    library, at = numerics.namespace(*point), point.threshold
+    found: dict[str, tuple[Array, ...]] = (
+        {**limits_at_threshold(point, sizes, terms, level, quantile=limits is not None)}
+        if chosen is None
+        else {**limits_of_choice(point, sizes, terms, level, chosen)}
+    )
+    low, high = around(at, (at, at) if limits is None else limits)
+    error = library.where(low < high, normal_error((low, high), level), 0.0)
+    found["threshold"] = at, low, high, error
+    if "cost" in found:
+        found["cost"] = tuple(x * terms.dearer for x in found["cost"])
+    bad = library.isnan(at) | (point.positives <= 0) | (point.negatives <= 0)
+    return {
+        name: tuple(library.where(bad | library.isnan(x[0]), library.nan, y) for y in x)
+        for name, x in found.items()
+    }
+
+
+def _result(values: dict[str, tuple[Array, ...]], method: str, level: float) -> OperatingPoint:
+    def interval(name: str) -> Any:
+        if name not in values:
+            return None
+        estimate, low, high, error = map(as_default, values[name])
+        return Interval(estimate, low, high, error, method, level)
+
+    fields = [x.name for x in dataclasses.fields(OperatingPoint)][:-1]
+    return OperatingPoint(**{x: interval(x) for x in fields}, confidence_level=level)

@@ -1,0 +1,171 @@
+"""The power of a planned study, and how large it must be, from the variances of a pilot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.types import Array
+from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._intervals.distributions import special, t_quantile
+from jaxmetrics.inference._intervals.rules import degrees, on_logit, spread_of
+from jaxmetrics.inference._pairs import pairs_of
+
+FEWEST = 2.0  # of a class
+_MOST = 1e12  # of the positives
+_STEPS = 60
+
+
+class Pilot(NamedTuple):
+    """What a pilot says of one observation.
+
+    Attributes:
+      estimate: `[..., models]`, the metric.
+      of_classes: `[..., 2, models, models]`, the covariance of the influence values of the
+        negatives and of the positives; of one model alone its variances `[..., 2]`.
+      thirds: `[..., 2]`, by class the third central moment of the influence values, or of their
+        differences between two models; of two samples `[2, models]`.
+      bounds: the lowest and the highest value of the metric; None if they are not known.
+    """
+
+    estimate: Array
+    of_classes: Array
+    thirds: Array
+    bounds: tuple[Array, Array] | None
+
+
+class Errors(NamedTuple):
+    """Of an estimate in a study of a given size.
+
+    Attributes:
+      standard_error: its standard deviation.
+      error: what the test or the interval takes for it, on average.
+      df: the degrees of freedom of that.
+      lean: the covariance of the estimate and its error, which skewed influence values have.
+    """
+
+    standard_error: Array
+    error: Array
+    df: Array
+    lean: Any = 0.0
+
+
+class Effect(NamedTuple):
+    """The true difference, and the margin of non-inferiority; None in a test of equality."""
+
+    difference: Any
+    margin: Any
+
+
+class Sizes(NamedTuple):
+    """The numbers of negatives and of positives."""
+
+    negatives: Array
+    positives: Array
+
+
+def of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
+    """Of the difference of two models on the same items, as `compare` has it."""
+    if numerics.namespace(*sizes) is np:
+        found = [_of_pair(pilot, Sizes(*each)) for each in zip(*map(np.ravel, sizes), strict=True)]
+        shape = np.shape(sizes.positives)
+        columns: Any = (np.reshape(x, shape) for x in zip(*found, strict=True))
+        return Errors(*columns)
+    each = jnp.vectorize(lambda *x: _of_pair(pilot, Sizes(*x)), signature="(),()->(),(),(),()")
+    return Errors(*each(*sizes))
+
+
+@double_program()
+def _of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
+    of_classes = pilot.of_classes / jnp.stack(sizes)[:, None, None]
+    total = jnp.sum(of_classes, axis=0)
+    planned = Covariance(total, of_classes, (*sizes, sizes[0] + sizes[1]), jnp.zeros(()))
+    pairs = pairs_of(pilot.estimate, planned, pilot.bounds)
+    error = pairs.error[0, 1]
+    lean = jnp.sum(pilot.thirds / jnp.stack(sizes) ** 2) / (2 * error)
+    return Errors(pairs.standard_error[0, 1], error, pairs.df[0, 1], lean)
+
+
+def of_samples(pilot: Pilot, sizes: Sizes) -> Errors:
+    """Of the difference of two models, each on items of its own of these sizes."""
+    parts = [(c, m) for c in (0, 1) for m in (0, 1)]
+    return _apart([(pilot.of_classes[c, m, m], pilot.thirds[c, m], sizes[c]) for c, m in parts])
+
+
+def of_one(pilot: Pilot, sizes: Sizes) -> Errors:
+    """Of one model."""
+    return _apart([(pilot.of_classes[..., c], pilot.thirds[..., c], sizes[c]) for c in (0, 1)])
+
+
+def _apart(parts: list[tuple[Array, Array, Array]]) -> Errors:
+    """With Welch's degrees of freedom, of parts that do not depend on each other."""
+    variance: Any = sum(v / n for v, _, n in parts)
+    spread: Any = sum(spread_of(v / n, 1.0, n) for v, _, n in parts)
+    third: Any = sum(x / n**2 for _, x, n in parts)
+    error = numerics.namespace(variance).sqrt(variance)
+    lean = numerics.divide(third, 2 * error, 0.0)
+    return Errors(error, error, degrees(variance, spread, 1.0), lean)
+
+
+def power_of(errors: Errors, effect: Effect, level: Any) -> Array:
+    """The chance that a test finds a difference, or, with a margin, that there is none below it.
+
+    Student's t is d / (E S), with S^2 chi-squared over its degrees of freedom. By W. L. Jenkins and
+    B. L. Welch, d - t E S is about normal, with the mean of S 1 - 1 / (4 df) and its variance
+    1 / (2 df). Where influence values are skewed, d and E S depend on each other.
+    """
+    error, e, df, lean = errors
+    difference, margin = effect
+    library = numerics.namespace(error, e, df)
+    one_sided = margin is not None
+    t = t_quantile(level if one_sided else (1 + level) / 2, df)
+    mean = t * e * (1 - 1 / (4 * df))
+    variance = error**2 + (t * e) ** 2 / (2 * df)
+
+    def above(effect: Any, sign: int) -> Any:
+        of_both = library.maximum(variance - sign * 2 * t * lean, variance / 4)
+        return special(library).ndtr((effect - mean) / library.sqrt(of_both))
+
+    power: Array = above(difference + margin if one_sided else difference, 1)
+    return power if one_sided else power + above(-difference, -1)
+
+
+def width_of(errors: Errors, pilot: Pilot, level: Any) -> Array:
+    """The width of an interval of one model: on the logit scale if the range is known."""
+    _, error, df, _ = errors
+    if pilot.bounds is None:
+        return 2 * t_quantile((1 + level) / 2, df) * error
+    low, high = pilot.bounds
+    library = numerics.namespace(error, df)
+    share = library.clip((pilot.estimate - low) / (high - low), 1e-9, 1 - 1e-9)
+    limits = on_logit(share, (error / (high - low)) ** 2, df, level)
+    width: Array = (limits[1] - limits[0]) * (high - low)
+    return width
+
+
+def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+    """The smallest number of positives that is enough, infinite if there is none; by bisection."""
+    ends: Any = np.full(shape, np.log(FEWEST)), np.full(shape, np.log(_MOST))
+    least, most = (enough(np.exp(x)) for x in ends)
+    library = numerics.namespace(least)
+
+    def halved(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = (low + high) / 2
+        inside = enough(library.exp(middle))
+        return library.where(inside, low, middle), library.where(inside, middle, high)
+
+    if library is np:
+        for number in range(_STEPS):
+            ends = halved(number, ends)
+    else:
+        ends = lax.fori_loop(0, _STEPS, halved, jax.tree.map(jnp.asarray, ends))
+    found = library.where(least, FEWEST, library.exp(ends[1]))
+    return library.where(most, found, library.inf)  # type: ignore[no-any-return]

@@ -1,0 +1,260 @@
+"""What a threshold does: the choice, the rates that it reports, and their intervals."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxmetrics as jm
+
+N, N_POSITIVE = 120, 40
+LABELS = np.arange(N) < N_POSITIVE
+KEY = jax.random.key(0)
+FEW = {"key": KEY, "n_resamples": 60}
+NAMES = ("recall", "fpr", "precision", "flagged", "cost", "recall_by_amount")
+COSTS = {"fp_cost": 1.0, "fn_cost": 5.0}
+RULES = {
+    "max_fpr": {"max_fpr": 0.1},
+    "min_recall": {"min_recall": 0.7},
+    "min_precision": {"min_precision": 0.6, **FEW},
+    "threshold": {"threshold": 0.8},
+    "youden": {"criterion": "youden", **FEW},
+    "cost": FEW,
+}
+
+
+def drawn(rng, *shape):
+    return rng.normal(size=(*shape, N)) + 1.2 * LABELS
+
+
+def by_hand(scores, labels, threshold, prevalence=None, amounts=None, weights=None):
+    """What `scores >= threshold` does."""
+    weights = np.ones(len(scores)) if weights is None else weights
+    flagged = scores >= threshold
+    recall, fpr = (np.average(flagged[x], weights=weights[x]) for x in (labels, ~labels))
+    share = np.average(labels, weights=weights) if prevalence is None else prevalence
+    caught, alarms = share * recall, (1 - share) * fpr
+    values = [recall, fpr, caught / (caught + alarms), caught + alarms]
+    values.append(alarms * COSTS["fp_cost"] + share * (1 - recall) * COSTS["fn_cost"])
+    if amounts is not None:
+        values.append(np.average(flagged[labels], weights=(weights * amounts)[labels]))
+    return dict(zip(NAMES, values, strict=False))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("prevalence", [None, 0.02])
+def test_reports_what_the_threshold_does(rule, prevalence, rng):
+    scores, amounts = drawn(rng), rng.lognormal(size=N)
+    options = {**COSTS, **RULES[rule], "prevalence": prevalence, "amounts": amounts}
+    point = jm.operating_point(scores, LABELS, **options)
+    expected = by_hand(scores, LABELS, np.asarray(point.threshold.estimate), prevalence, amounts)
+    for name, value in expected.items():
+        found = getattr(point, name)
+        np.testing.assert_allclose(found.estimate, value, rtol=1e-6)
+        assert 0 <= found.low <= value * (1 + 1e-6) <= found.high * (1 + 1e-6), name
+        assert found.low < found.high
+        assert found.standard_error > 0
+    assert point.threshold.low <= point.threshold.estimate <= point.threshold.high
+
+
+def best(scores, labels, objective, allowed):
+    """The threshold of all scores and +inf that maximises an objective, the highest of several."""
+    thresholds = np.append(np.inf, np.unique(scores)[::-1])
+    tpr, fpr = ((scores[x][:, None] >= thresholds).mean(axis=0) for x in (labels, ~labels))
+    share = labels.mean()
+    with np.errstate(invalid="ignore"):
+        precision = share * tpr / (share * tpr + (1 - share) * fpr)
+    rank = np.where(allowed(tpr, fpr, precision), objective(tpr, fpr), -np.inf)
+    return thresholds[np.argmax(rank)]
+
+
+def test_rules_choose_the_best(x64, rng):
+    def anything(tpr, fpr, precision):
+        return np.ones(tpr.shape, bool)
+
+    scores = np.round(drawn(rng), 1)  # with ties
+    share = LABELS.mean()
+    cases = {
+        "max_fpr": (lambda t, f: t, lambda t, f, p: f <= 0.1),
+        "min_recall": (lambda t, f: t - 1e3 * f, lambda t, f, p: t >= 0.7),
+        "min_precision": (lambda t, f: t, lambda t, f, p: p >= 0.6),
+        "youden": (lambda t, f: t - f, anything),
+        "cost": (lambda t, f: -(1 - share) * f - 5 * share * (1 - t), anything),
+    }
+    for rule, (objective, allowed) in cases.items():
+        options = {**COSTS, **RULES[rule]} if rule == "cost" else RULES[rule]
+        found = jm.operating_point(scores, LABELS, **options).threshold.estimate
+        rounded = lambda *x, of=objective: np.round(of(*x), 12)  # noqa: E731
+        assert found == best(scores, LABELS, rounded, allowed), rule
+
+
+def test_agrees_with_the_metrics(rng):
+    scores = drawn(rng)
+    at = jm.operating_point(scores, LABELS, max_fpr=0.1)
+    np.testing.assert_allclose(at.recall.estimate, jm.recall_at_fpr(scores, LABELS, max_fpr=0.1))
+    assert at.threshold.estimate == jm.threshold_at_fpr(scores, LABELS, max_fpr=0.1)
+    at = jm.operating_point(scores, LABELS, min_recall=0.7)
+    other = jm.specificity_at_sensitivity(scores, LABELS, min_sensitivity=0.7)
+    np.testing.assert_allclose(1 - at.fpr.estimate, other, rtol=1e-6)
+    cheapest = jm.operating_point(scores, LABELS, **COSTS, **FEW).threshold.estimate
+    assert cheapest == jm.min_cost_threshold(scores, LABELS, **COSTS)
+
+
+def test_of_several_best_points_the_highest_threshold():
+    """0.9 and 0.6 both have a recall - FPR of 0.5."""
+    scores, labels = [0.9, 0.8, 0.6, 0.4, 0.3, 0.7], [1, 0, 1, 0, 0, 0]
+    point = jm.operating_point(scores, labels, criterion="youden", **FEW)
+    np.testing.assert_allclose(point.threshold.estimate, 0.9, rtol=1e-6)
+    assert (point.recall.estimate, point.fpr.estimate) == (0.5, 0)
+
+
+def test_costs_at_another_prevalence(rng):
+    """The rarer positives are, the higher is the cheapest threshold; weights say the same."""
+    scores = drawn(rng)
+    options = {"fp_cost": 1.0, "fn_cost": 5.0, **FEW}
+    often, seldom = (
+        jm.operating_point(scores, LABELS, prevalence=p, **options).threshold.estimate
+        for p in (0.5, 0.02)
+    )
+    assert often < seldom
+    weights = np.where(LABELS, 0.02 / N_POSITIVE, 0.98 / (N - N_POSITIVE))
+    weighted = jm.operating_point(scores, LABELS, weights=weights, **options)
+    assert weighted.threshold.estimate == seldom
+    precise = [
+        jm.operating_point(scores, LABELS, min_precision=0.2, **FEW, **x).threshold.estimate
+        for x in ({"prevalence": 0.02}, {"weights": weights})
+    ]
+    assert precise[0] == precise[1]
+
+
+def test_limits_of_a_given_threshold_are_jeffreys():
+    scores = np.concatenate([np.linspace(0, 1, 20), np.linspace(0.5, 1.5, 20)])
+    labels = np.arange(40) >= 20
+    point = jm.operating_point(scores, labels, threshold=0.9)
+    counts = {"recall": (12, 20), "fpr": (2, 20), "precision": (12, 14), "flagged": (14, 40)}
+    for name, (k, n) in counts.items():
+        limits = stats.beta.ppf([0.025, 0.975], k + 0.5, n - k + 0.5)
+        found = getattr(point, name)
+        np.testing.assert_allclose([found.low, found.high], limits, rtol=1e-5)
+        assert found.method == "closed form"
+    assert point.threshold.low == point.threshold.high == np.float32(0.9)
+
+
+def test_limits_of_a_quantile_are_order_statistics():
+    """The number of 100 negatives above the true threshold is binomial: from 5 to 16 of them."""
+    scores = np.concatenate([np.arange(100.0), np.arange(50, 150)])
+    labels = np.arange(200) >= 100
+    point = jm.operating_point(scores, labels, max_fpr=0.1)
+    fewest, most = stats.binom.ppf([0.025, 0.975], 100, 0.1)
+    assert point.threshold.high == 100 - fewest
+    assert point.threshold.low == 100 - most - 1
+    few = jm.operating_point(scores[90:110], labels[90:110], max_fpr=0.01)
+    assert few.threshold.high == np.inf
+
+
+def test_threshold_does_not_depend_on_amounts(rng):
+    scores, amounts = drawn(rng), rng.lognormal(3, 1, size=N)
+    for rule in ("youden", "max_fpr"):
+        options = {**RULES[rule], **COSTS}
+        plain, both = (
+            jm.operating_point(scores, LABELS, **options, amounts=x) for x in (None, amounts)
+        )
+        assert plain.recall_by_amount is None
+        for name in ("threshold", "recall", "cost"):
+            one, other = getattr(plain, name), getattr(both, name)
+            assert one.estimate == other.estimate
+            if rule == "max_fpr":
+                assert (one.low, one.high) == (other.low, other.high)
+    # Equal amounts are counts, also in each resample.
+    same = jm.operating_point(scores, LABELS, **RULES["youden"], amounts=np.full(N, 7.0))
+    for end in ("estimate", "low", "high", "standard_error"):
+        found = getattr(same.recall_by_amount, end), getattr(same.recall, end)
+        np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_optimism_moves_the_limits():
+    """Without any signal the best point of a sample is no better than chance, but looks so."""
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(40, N))
+    point = jm.operating_point(scores, LABELS, criterion="youden", key=KEY, n_resamples=200)
+    apparent = point.recall.estimate - point.fpr.estimate
+    middle = (point.recall.low + point.recall.high - point.fpr.low - point.fpr.high) / 2
+    assert apparent.mean() > 0.08
+    assert middle.mean() < 0.75 * apparent.mean()
+
+
+def test_batch_and_masks(rng):
+    """Models of a batch get the same resamples, in any order; a mask leaves items out."""
+    scores, out = drawn(rng, 2), LABELS[::-1]
+    pairs = []
+    for rule in ("max_fpr", "youden"):
+        both, swapped = (
+            jm.operating_point(x, LABELS, **RULES[rule], **COSTS) for x in (scores, scores[::-1])
+        )
+        assert both.recall.estimate.shape == (2,)
+        pairs.append((both, jax.tree.map(lambda x: x[::-1], swapped)))
+    masked = np.where(out, np.nan, scores)
+    kept = jm.operating_point(scores[:, ~out], LABELS[~out], **RULES["max_fpr"])
+    pairs.append((jm.operating_point(masked, LABELS, **RULES["max_fpr"], where=~out), kept))
+    for one, other in pairs:
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), one, other)
+
+
+@pytest.mark.slow
+def test_works_in_jit(rng):
+    scores = jnp.asarray(drawn(rng), jnp.float32)
+    for rule in ("max_fpr", "youden"):
+        options = {**RULES[rule], **COSTS, "prevalence": 0.1}
+        function = partial(jm.operating_point, labels=LABELS, **options)
+        outside, inside = function(scores), jax.jit(function)(scores)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4), inside, outside)
+
+
+def test_clusters_widen(rng):
+    scores, ids = np.repeat(drawn(rng)[::6], 6), np.repeat(np.arange(N // 6), 6)
+    labels = np.repeat(LABELS[::6], 6)
+    options = {"threshold": 0.5, **FEW}
+    alone = jm.operating_point(scores, labels, **options)
+    whole = jm.operating_point(scores, labels, clusters=ids, **options)
+    assert whole.fpr.method == "bootstrap"
+    assert whole.fpr.estimate == alone.fpr.estimate
+    assert whole.fpr.standard_error > 1.7 * alone.fpr.standard_error
+    assert whole.threshold.low == whole.threshold.high
+
+
+def test_edges():
+    labels = [0, 0, 1, 1]
+    perfect = jm.operating_point([0.1, 0.2, 0.8, 0.9], labels, max_fpr=0.1, **COSTS)
+    assert (perfect.recall.estimate, perfect.recall.high, perfect.fpr.low) == (1, 1, 0)
+    assert perfect.recall.low > 0
+    assert perfect.fpr.high < 1
+    worst = jm.operating_point([0.8, 0.9, 0.1, 0.2], labels, max_fpr=0.1, prevalence=0.1)
+    assert worst.threshold.estimate == np.inf
+    assert worst.recall.estimate == worst.flagged.estimate == 0
+    assert np.isnan([worst.precision.estimate, worst.precision.low]).all()
+    absent = jm.operating_point([0.8, 0.9], [0, 0], threshold=0.5)
+    assert all(np.isnan(x).all() for x in jax.tree.leaves(absent))
+    broken = jm.operating_point([0.8, np.nan, 0.1], [0, 1, 1], max_fpr=0.5)
+    assert all(np.isnan(x).all() for x in jax.tree.leaves(broken))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({}, TypeError, "one rule must choose the threshold, got none"),
+        ({"max_fpr": 0.1, "threshold": 1.0}, TypeError, "got max_fpr and threshold"),
+        ({"fp_cost": 1.0}, TypeError, "costs come in pairs, got fp_cost alone"),
+        ({"max_fpr": [0.1, 0.2]}, ValueError, "max_fpr must be one number, got 2"),
+        ({"max_fpr": 5}, ValueError, "write fractions, 0.01 for 1 %"),
+        ({"criterion": "f1"}, ValueError, "criterion must be one of 'youden'"),
+        ({"criterion": "youden"}, TypeError, "key is missing, and clusters, costs"),
+        ({"max_fpr": 0.1, "clusters": [0, 1, 2, 3]}, TypeError, "key is missing"),
+        ({"max_fpr": 0.1, "prevalence": 1.0}, ValueError, r"prevalence must be in \(0, 1\)"),
+    ],
+)
+def test_refuses(options, error, words):
+    with pytest.raises(error, match=words):
+        jm.operating_point([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], **options)
