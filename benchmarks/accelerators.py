@@ -97,7 +97,10 @@ def compiled(target: str, names: list[str], n: int, limit: float) -> Iterator[di
             text=True,
         )
         lines = _lines(process, _SLOWER * limit)
-        left = json.loads(next(lines, "[]"))
+        first = next(lines, None)
+        if first is None:
+            raise RuntimeError(f"no process for {target} starts: run {' '.join(command)}")
+        left = json.loads(first)
         for line in lines:
             yield json.loads(line)
             left.pop(0)
