@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from unittest import mock
 
-import jax
 import numpy as np
 from scipy import special, stats
 
 import jaxmetrics as jm
 from benchmarks.model_pairs import Scores, placements
-from jaxmetrics.inference import _comparison
 from jaxmetrics.inference._intervals.rules import Moments, logit_t
-
-N_DRAWS = 10_240  # of max |T| in a comparison; its error in the level is 0.002
 
 
 def labels_of_clusters(kind: str, n_clusters: int) -> Scores:
@@ -93,18 +88,16 @@ def rows_of_equal_models(simulations: int, counts: tuple[int, ...]) -> Iterator[
             labels = np.resize(labels_of_clusters(kind, k), (most, 10))
             rng = np.random.default_rng([k, *kind.encode()])
             found = []
-            for i in range(simulations):
+            for _ in range(simulations):
                 shared = clustered_scores(rng, labels, (), 1.5)
                 own = clustered_scores(rng, labels, (5,), 1.5)
-                with mock.patch.object(_comparison, "N_DRAWS", N_DRAWS):
-                    result = jm.compare(
-                        jm.roc_auc,
-                        (shared + own).reshape(5, -1),
-                        labels.ravel(),
-                        clusters=np.arange(most * 10) // 10,
-                        where=np.arange(most * 10) < k * 10,
-                        key=jax.random.key(i),
-                    )
+                result = jm.compare(
+                    jm.roc_auc,
+                    (shared + own).reshape(5, -1),
+                    labels.ravel(),
+                    clusters=np.arange(most * 10) // 10,
+                    where=np.arange(most * 10) < k * 10,
+                )
                 error = np.asarray(result.standard_error)
                 z = np.abs(result.difference) / np.where(error > 0, error, np.inf)
                 pair = z[0, 1] > special.ndtri(0.975), result.p_value[0, 1] < 0.05

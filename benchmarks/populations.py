@@ -44,6 +44,8 @@ class Continuous:
     def upper_inverse(self, share: Scores) -> Scores:
         return self.law.isf(share)
 
+    not_below = upper
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -71,24 +73,36 @@ class Power:
         return -(rng.random(shape) ** (1 / self.exponent))
 
 
-@dataclass(frozen=True)
-class Levels:
-    """A few scores, 0, 1, ..., and the share of each."""
+@dataclass(frozen=True, eq=False)
+class Discrete:
+    """A few scores, in rising order, and the share of each."""
 
-    shares: tuple[float, ...]
+    scores: Scores
+    shares: Scores
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Scores:
-        return rng.choice(len(self.shares), shape, p=self.shares).astype(float)
+        return rng.choice(self.scores, shape, p=self.shares)
+
+    def upper(self, x: Scores) -> Scores:
+        return self._beyond[np.searchsorted(self.scores, x, side="right")]
+
+    def not_below(self, x: Scores) -> Scores:
+        return self._beyond[np.searchsorted(self.scores, x, side="left")]
+
+    @property
+    def _beyond(self) -> Scores:
+        return np.append(np.cumsum(self.shares[::-1])[::-1], 0)
 
 
-@dataclass(frozen=True)
-class Finite:
+def levels(*shares: float) -> Discrete:
+    """The scores 0, 1, ..."""
+    return Discrete(np.arange(len(shares)).astype(float), np.array(shares))
+
+
+def finite(scores: Scores) -> Discrete:
     """The held-out scores of a classifier, drawn with replacement."""
-
-    scores: tuple[float, ...]
-
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Scores:
-        return rng.choice(np.array(self.scores), shape)
+    found, counts = np.unique(scores.astype(float), return_counts=True)
+    return Discrete(found, counts / len(scores))
 
 
 class Population(NamedTuple):
@@ -101,15 +115,27 @@ class Population(NamedTuple):
 
     def draw(
         self, rng: np.random.Generator, data_sets: int, n_positive: int, n_negative: int
-    ) -> Scores:
-        """Scores `[data_sets, items]`, positives first."""
-        of_positives = self.positives.draw(rng, (data_sets, n_positive))
-        of_negatives = self.negatives.draw(rng, (data_sets, n_negative))
-        return np.concatenate([of_positives, of_negatives], axis=1).astype(np.float32)
+    ) -> tuple[Scores, Scores]:
+        """The counts of positives and of negatives in runs of falling score, `[data_sets, runs]`.
+
+        The scores of the positives are drawn, and the number of negatives between them. A run ties
+        with a positive, and the next one is below it.
+        """
+        scores = self.positives.draw(rng, (data_sets, n_positive)).astype(np.float32)
+        scores = -np.sort(-scores.astype(float), axis=1)
+        reached = np.stack([self.negatives.upper(scores), self.negatives.not_below(scores)], -1)
+        reached = np.maximum.accumulate(reached.reshape(data_sets, -1), axis=1)
+        shares = np.diff(reached, prepend=0, append=1)
+        places = np.arange(n_positive)
+        new = np.diff(scores, prepend=np.inf) != 0
+        run = 2 * np.maximum.accumulate(np.where(new, places, 0), axis=1) + 1
+        positives = np.zeros(shares.shape, int)
+        np.add.at(positives, (np.arange(data_sets)[:, None], run), 1)
+        return positives, rng.multinomial(n_negative, shares)
 
     def curve(self) -> tuple[Scores, Scores, bool]:
         """FPR, TPR, and whether these are all points of a curve with straight lines."""
-        if isinstance(self.negatives, (Levels, Finite)):
+        if isinstance(self.negatives, Discrete):
             fpr, tpr = _points(self.positives, self.negatives)
             return fpr, tpr, True
         grid = np.linspace(0, 1, 400_001)
@@ -144,15 +170,10 @@ class Population(NamedTuple):
         return values
 
 
-def _points(positives: Any, negatives: Any) -> tuple[Scores, Scores]:
+def _points(positives: Discrete, negatives: Discrete) -> tuple[Scores, Scores]:
     """The points of the ROC curve of two discrete laws."""
-    if isinstance(positives, Levels):
-        shares = np.array([negatives.shares[::-1], positives.shares[::-1]])
-    else:
-        classes = [np.array(x.scores) for x in (negatives, positives)]
-        levels = np.unique(np.concatenate(classes))[::-1]
-        shares = np.array([[np.mean(x == level) for level in levels] for x in classes])
-    fpr, tpr = np.concatenate([np.zeros((2, 1)), np.cumsum(shares, axis=1)], axis=1)
+    thresholds = np.union1d(positives.scores, negatives.scores)[::-1]
+    fpr, tpr = (np.append(0, x.not_below(thresholds)) for x in (negatives, positives))
     return fpr, tpr
 
 
@@ -178,7 +199,7 @@ def _tuned() -> Iterator[tuple[str, Any, Any]]:
     yield "10 % mislabelled", Mixture(0.1, _binormal(0.97), _normal()), _normal()
     flat_then_steep = Mixture(0.5, _normal(-0.3, 0.1), _normal(6, 1))
     yield "flat, then steep", flat_then_steep, Continuous(stats.uniform(-1, 2))
-    yield "five levels", Levels((0.05, 0.1, 0.2, 0.25, 0.4)), Levels((0.5, 0.28, 0.13, 0.06, 0.03))
+    yield "five levels", levels(0.05, 0.1, 0.2, 0.25, 0.4), levels(0.5, 0.28, 0.13, 0.06, 0.03)
 
 
 def _held_out() -> Iterator[tuple[str, Any, Any]]:
@@ -194,8 +215,8 @@ def _held_out() -> Iterator[tuple[str, Any, Any]]:
     yield "15 % contaminated", Mixture(0.15, _binormal(0.9), _normal(0, 3)), _normal()
     low = Continuous(stats.logistic(-2))
     yield "8 % low", Mixture(0.08, Continuous(stats.logistic(5)), low), logistic
-    positives = (0.02, 0.03, 0.05, 0.1, 0.2, 0.25, 0.35)
-    yield "seven levels", Levels(positives), Levels((0.615, 0.2, 0.09, 0.047, 0.028, 0.014, 0.006))
+    positives = levels(0.02, 0.03, 0.05, 0.1, 0.2, 0.25, 0.35)
+    yield "seven levels", positives, levels(0.615, 0.2, 0.09, 0.047, 0.028, 0.014, 0.006)
 
 
 def _classifiers() -> Iterator[tuple[str, Any, Any]]:
@@ -220,7 +241,7 @@ def _classifiers() -> Iterator[tuple[str, Any, Any]]:
         for name, model in models.items():
             shares = model.fit(features[fitted], labels[fitted]).predict_proba(features[rest])
             scores = shares[:, 1].astype(np.float32)  # as data sets have them: some tie in float32
-            classes = (Finite(tuple(scores[labels[rest] == k])) for k in (1, 0))
+            classes = (finite(scores[labels[rest] == k]) for k in (1, 0))
             yield (f"{problem}, {name}", *classes)
 
 

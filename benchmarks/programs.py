@@ -22,6 +22,9 @@ class Program(NamedTuple):
 
 # What runs on the host by design, reads batches there, or makes a function or a constant.
 ON_THE_HOST = {
+    "compare_samples",
+    "fold_interval",
+    "slices",
     "drop_intermediate",
     "table_metric",
     "streaming.exact",
@@ -174,6 +177,10 @@ def _add_inference(
     add("confidence_interval", partial(jm.confidence_interval, jm.roc_auc), scores, labels)
     add("compare", partial(jm.compare, jm.roc_auc), models, labels)
     add("roc_band", jm.roc_band, scores, labels)
+    add("mean_interval", jm.mean_interval, scores)
+    add("compare_means", jm.compare_means, models)
+    value = partial(jm.compare_to_value, jm.roc_auc, value=0.5)
+    add("compare_to_value", value, scores, labels)
     add("operating_point", partial(jm.operating_point, max_fpr=0.01), scores, labels)
     add("sample_size", partial(jm.sample_size, jm.roc_auc, width=0.1), scores, labels)
     add("power", partial(jm.power, jm.roc_auc, difference=0.02), scores, labels)

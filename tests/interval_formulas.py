@@ -80,8 +80,14 @@ def auc(estimate, variances, sizes, level):
     low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in (t, -t))
     n0, n1 = sizes
     least, most = wilson(a, n0 * n1 / (n0 + n1), level)
-    found = of_few_failures((max(low, least), min(high, most)), a, min(sizes), (0.25, 0.375), level)
-    return np.array([min(found[0], a), max(found[1], a)])
+    low, high = max(low, least), min(high, most)
+    lows, highs = [], []
+    for s2, n in zip(variances, sizes, strict=True):
+        least = jeffreys(n, n, level)[0]  # of n successes of n
+        of_failures, of_successes = (np.clip(2 - 50 * n * s2 / x**2, 0, 1) for x in (a, 1 - a))
+        lows.append(low + of_failures * (min(low, a * least) - low))
+        highs.append(high + of_successes * (max(high, 1 - (1 - a) * least) - high))
+    return np.array([min(*lows, a), max(*highs, a)])
 
 
 def power(area, max_fpr):

@@ -30,7 +30,7 @@ mesh = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
 whole, items = PartitionSpec(), PartitionSpec("items")
 
 
-def placed(array):
+def placed(array, mesh=mesh):
     """Of which each process gives the part that its devices hold."""
     return jax.make_array_from_callback(
         array.shape, NamedSharding(mesh, items), lambda index: array[index]
@@ -54,6 +54,8 @@ state = jm.streaming.State(jax.numpy.asarray(state.digits))
 mean = jm.streaming.means.State(jax.numpy.asarray(mean.digits))
 alone = jm.streaming.update(jm.streaming.init(BINS), scores, labels, bins=BINS)
 merged = jm.streaming.merge(state, jm.streaming.init(BINS))
+explicit = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Explicit,))
+auc = jm.roc_auc(placed(scores, explicit), placed(labels, explicit))
 low, high = jm.streaming.bounds(jm.roc_auc, state, bins=BINS)
 print(
     json.dumps(
@@ -64,6 +66,7 @@ print(
             "n": int(jm.streaming.n_items(state)),
             "all_reduces": compiled.count("all-reduce("),
             "auc": float(jm.roc_auc(jm.streaming.table(state, bins=BINS))),
+            "auc_of_all": float(auc.addressable_data(0)),
             "bounds": [float(low), float(high)],
             "mean": float(jm.streaming.means.result(mean).mean),
         }

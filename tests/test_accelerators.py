@@ -23,8 +23,14 @@ _UNKNOWN_TO_TPUS = re.compile(
     r'"stablehlo.reduce_window"(?:(?!\}\) :).)*\}\) : \(tensor<[^>]*f64',
     re.DOTALL,
 )
-# Lengths that no other test has: JAX keeps what it traced, and that depends on the backend.
-LENGTH = {"gpu": 1100, "tpu": 1300}
+
+
+@pytest.fixture
+def fresh_traces():
+    """JAX keeps what it traced, and that depends on the backend."""
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
 
 
 def test_every_public_function_has_a_program():
@@ -43,10 +49,10 @@ def test_every_public_function_has_a_program():
 
 
 @pytest.mark.parametrize(("backend", "platform"), [("gpu", "cuda"), ("tpu", "tpu")])
-def test_every_function_lowers(backend, platform, monkeypatch):
+def test_every_function_lowers(backend, platform, monkeypatch, fresh_traces):
     """No plug-in is needed for this, and none compiles it."""
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    for name, program in programs(LENGTH[backend]).items():
+    for name, program in programs(200).items():
         traced = jax.jit(program.function).trace(*program.arguments)
         try:
             lowered = traced.lower(lowering_platforms=(platform,)).as_text()

@@ -44,6 +44,7 @@ ORDER = [
     "method",
     "quantile_method",
     "return_threshold",
+    "axis_name",
 ]
 
 INFERENCE = [
@@ -54,12 +55,19 @@ INFERENCE = [
     "bootstrap_mean",
     "confidence_interval",
     "compare",
+    "compare_means",
+    "compare_samples",
+    "compare_to_value",
+    "mean_interval",
+    "slices",
+    "fold_interval",
     "permutation_test",
     "roc_band",
     "operating_point",
     "sample_size",
     "power",
 ]
+POSITIONAL = ("metric", "values", "scores", "labels", "slices", "folds", "groups")
 # What is computed on what; how; how resampled; which items count; and how much may be taken.
 ORDER_OF_INFERENCE = [
     "metric",
@@ -67,6 +75,10 @@ ORDER_OF_INFERENCE = [
     "scores",
     "labels",
     "fpr",
+    "slices",
+    "folds",
+    "groups",
+    "min_items",
     "max_fpr",
     "min_recall",
     "min_precision",
@@ -75,6 +87,8 @@ ORDER_OF_INFERENCE = [
     "fp_cost",
     "fn_cost",
     "prevalence",
+    "value",
+    "reference",
     "difference",
     "width",
     "margin",
@@ -83,7 +97,6 @@ ORDER_OF_INFERENCE = [
     "n_negatives",
     "ratio",
     "paired",
-    "reference",
     "confidence_level",
     "method",
     "key",
@@ -97,6 +110,7 @@ ORDER_OF_INFERENCE = [
     "batch",
     "memory_budget",
     "progress",
+    "axis_name",
 ]
 
 LOSSES = [
@@ -127,6 +141,7 @@ ORDER_OF_LOSSES = [
     "margin",
     "temperature",
     "band",
+    "axis_name",
 ]
 OF_LABEL_SETS = [name for name in jm.extreme.__all__ if name[0].islower()]
 ORDER_OF_LABEL_SETS = [
@@ -173,7 +188,7 @@ def test_arguments_of_inference(name):
     parameters = inspect.signature(getattr(jm, name)).parameters
     assert list(parameters) == [p for p in ORDER_OF_INFERENCE if p in parameters]
     for parameter in parameters.values():
-        positional = parameter.name in ("metric", "values", "scores", "labels")
+        positional = parameter.name in POSITIONAL
         assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
         assert (parameter.default is parameter.empty) == positional or parameter.name == "key"
 

@@ -84,7 +84,7 @@ def test_the_study_fails_without(part, fresh, monkeypatch):
     if part == "degrees":
         monkeypatch.setattr(_pairs, "degrees_of_clusters", lambda found: jnp.inf + found.total)
     else:
-        monkeypatch.setattr(_pairs, "_largest_variances", lambda share, of_class, n: 0 * of_class)
+        monkeypatch.setattr(_pairs, "_largest_variances", lambda share, of_class, *_: 0 * of_class)
     assert coverage_of(*case) < lowest
 
 

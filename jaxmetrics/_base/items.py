@@ -8,7 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.numerics import is_inexact, largest_weight
+from jaxmetrics._base.mesh import AxisName, largest_over
+from jaxmetrics._base.numerics import is_inexact, largest_weight, namespace
 from jaxmetrics._base.types import Array, HostOrDeviceArray, Items
 
 
@@ -47,31 +48,39 @@ def rows_of(items: Items, batch: tuple[int, ...], ndim: int) -> Iterator[Items]:
 def class_weights(items: Items) -> tuple[Array, Array]:
     """The weight of each item as a positive and as a negative; 0 where it is masked."""
     _, labels, weights, where, amounts = items
+    library = namespace(*(x for x in items[1:] if x is not None))
     counted = weights is None and amounts is None
-    valid = jnp.array(True) if where is None else where
-    weight = jnp.where(valid, 1 if weights is None else weights, 0)
-    weight = weight.astype(jnp.int32 if counted else jnp.float64)
+    valid = library.asarray(True) if where is None else where
+    weight = library.where(valid, 1 if weights is None else weights, 0)
+    weight = weight.astype(np.int32 if counted else np.float64)
     positive, negative = (labels == 1) & valid, (labels != 1) & valid
-    amount = 1 if amounts is None else jnp.where(positive, amounts, 0)
-    return jnp.where(positive, weight * amount, 0), jnp.where(negative, weight, 0)
+    amount = 1 if amounts is None else library.where(positive, amounts, 0)
+    return library.where(positive, weight * amount, 0), library.where(negative, weight, 0)
 
 
-def not_allowed(items: Items) -> Array:
-    """`[...]`: whether an eager call refuses the labels or weights; traced, they give NaN."""
+def not_allowed(items: Items, axis_name: AxisName = None) -> Array:
+    """`[...]`: whether an eager call refuses the labels or weights; traced, they give NaN.
+
+    Weights are compared with those of all devices along the axis, if there is one.
+    """
     refused = jnp.zeros(items.labels.shape, bool)
     if items.labels.dtype != bool:
         refused = (items.labels != 0) & (items.labels != 1)
     if items.weights is not None:
         refused = refused | ~((items.weights >= 0) & (items.weights < jnp.inf))
     refused = refused if items.where is None else refused & items.where
-    return jnp.any(refused, axis=-1) | beyond_scale(items.weights, items.where)
+    return jnp.any(refused, axis=-1) | beyond_scale(items.weights, items.where, axis_name)
 
 
-def beyond_scale(weights: HostOrDeviceArray | None, where: HostOrDeviceArray | None) -> Array:
+def beyond_scale(
+    weights: HostOrDeviceArray | None,
+    where: HostOrDeviceArray | None,
+    axis_name: AxisName = None,
+) -> Array:
     """`[...]`: whether the highest weight is too large or too small for sums and products."""
     if weights is None or not is_inexact(weights):
         return jnp.zeros((), bool)
     largest = largest_weight(weights.dtype)
     counted = weights if where is None else jnp.where(where, weights, 0)
-    highest = jnp.max(counted, axis=-1)
+    highest = largest_over(jnp.max(counted, axis=-1), axis_name)
     return (highest > largest) | ((highest > 0) & (highest < 1 / largest))

@@ -39,7 +39,10 @@ class Keywords(NamedTuple):
 
 
 def keywords(
-    function: Callable[..., Any], positional: dict[str, Any], others: tuple[str, ...]
+    function: Callable[..., Any],
+    positional: dict[str, Any],
+    others: tuple[str, ...],
+    last: tuple[str, ...] = (),
 ) -> Keywords:
     """The arguments of a metric of arrays that wraps `function(value, *, option, ...)`.
 
@@ -47,6 +50,7 @@ def keywords(
       function: its options must be keyword-only.
       positional: the arrays that may be positional, with their defaults or REQUIRED.
       others: the arrays that are keyword-only, None by default.
+      last: what else the metric takes, after its options, None by default.
     """
     name = function.__name__
     options = tuple(inspect.signature(function).parameters.values())[1:]
@@ -60,4 +64,5 @@ def keywords(
     taken = {array.name for array in arrays} & {option.name for option in options}
     if taken:
         raise TypeError(f"an option of {name} may not be named {', '.join(sorted(taken))}")
-    return Keywords(name, options, inspect.Signature([*arrays, *options]))
+    behind = [inspect.Parameter(x, by_name, default=None) for x in last]
+    return Keywords(name, options, inspect.Signature([*arrays, *options, *behind]))

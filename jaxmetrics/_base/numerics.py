@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxmetrics._base import varying
 from jaxmetrics._base.host import on_tpu
 from jaxmetrics._base.types import Array
 
@@ -91,7 +92,7 @@ def _in_loop(operation: Callable[[Array, Array], Array], x: Array) -> Array:
         return result, result
 
     entries = jnp.moveaxis(x, -1, 0)
-    _, results = lax.scan(step, jnp.zeros(x.shape[:-1], x.dtype), entries, unroll=8)
+    _, results = varying.scan(step, jnp.zeros(x.shape[:-1], x.dtype), entries, unroll=8)
     return jnp.moveaxis(results, 0, -1)
 
 

@@ -7,7 +7,8 @@ after "If removed" what to write instead:
 jax.extend.core.Primitive
     Defines both. If removed: a subclass of `jax.experimental.hijax.HiPrim`, whose methods are the
     rules below; they replace the next three entries too.
-jax.interpreters.mlir: lower_fun, register_lowering
+jax.interpreters.mlir: lower_fun, register_lowering, ir, and dim_var_values and replace of the
+  context of a lowering
     The rule for lowering.
 jax.interpreters.batching: fancy_primitive_batchers, bdim_at_front
     The rule for vmap. `primitive_batchers` is an older form, which does not know the mesh.
@@ -165,8 +166,21 @@ def _types_of_opaque(*_: Any, program: _Program) -> Any:
 
 
 def _lower_opaque(lowering: Any, *arrays: Any, program: _Program) -> Any:
+    numbers = [_as_wide(x) for x in lowering.dim_var_values]
     with program.context():
-        return mlir.lower_fun(program, multiple_results=True)(lowering, *arrays)
+        lower = mlir.lower_fun(program, multiple_results=True)
+        return lower(lowering.replace(dim_var_values=numbers), *arrays)
+
+
+def _as_wide(number: Any) -> Any:
+    """The number of a platform or the size of an axis, in the 64 bits that the context expects.
+
+    A program for several platforms has the first, one for any size the second, as arguments.
+    """
+    wide = mlir.ir.RankedTensorType.get([], mlir.ir.IntegerType.get_signless(64))
+    if number.type == wide:
+        return number
+    return mlir.ir.Operation.create("stablehlo.convert", [wide], [number]).result
 
 
 def _batch_opaque(axis: Any, arrays: Any, axes: Any, *, program: _Program) -> Any:

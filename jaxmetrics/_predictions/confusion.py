@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._predictions.counting import (
@@ -25,6 +26,7 @@ from jaxmetrics._predictions.counting import (
 )
 
 
+@on_any_mesh
 def confusion_matrix(
     predictions: ArrayLike,
     labels: ArrayLike,
@@ -97,6 +99,7 @@ def _counted_matrix(items: Decisions, n_classes: int) -> tuple[Array, Array]:
     return jnp.vectorize(of_row, signature="(n),(n),(n)->(k,k)")(true, said, amounts), undefined
 
 
+@on_any_mesh
 def accuracy(
     predictions: ArrayLike,
     labels: ArrayLike,
@@ -143,6 +146,7 @@ def _accuracy(items: Decisions, dtype: Any) -> Array:
     return jnp.where(undefined, jnp.nan, divide(right, right + wrong, jnp.nan)).astype(dtype)
 
 
+@on_any_mesh
 def balanced_accuracy(
     predictions: ArrayLike,
     labels: ArrayLike,
@@ -191,6 +195,7 @@ def _balanced_accuracy(outcomes: Outcomes, beta: Array, otherwise: Array) -> Arr
     return divide(jnp.sum(recalls, -1), jnp.sum(outcomes.actual > 0, -1), otherwise)
 
 
+@on_any_mesh
 def matthews_corrcoef(
     predictions: ArrayLike,
     labels: ArrayLike,

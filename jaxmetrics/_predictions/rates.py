@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._predictions.counting import Outcomes, choice_of, decisions, value_of
 
 
+@on_any_mesh
 def recall(
     predictions: ArrayLike,
     labels: ArrayLike,
@@ -72,6 +74,7 @@ def _class_recall(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
     return divide(outcomes.hits, outcomes.actual, otherwise)
 
 
+@on_any_mesh
 def precision(
     predictions: ArrayLike,
     labels: ArrayLike,
@@ -132,6 +135,7 @@ def _class_precision(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array
     return divide(outcomes.hits, outcomes.predicted, otherwise)
 
 
+@on_any_mesh
 def f_beta(
     predictions: ArrayLike,
     labels: ArrayLike,
@@ -195,6 +199,7 @@ def _class_f_beta(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
     return divide(found, found + missed, otherwise)
 
 
+@on_any_mesh
 def specificity(
     predictions: ArrayLike,
     labels: ArrayLike,

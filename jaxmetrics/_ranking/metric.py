@@ -15,6 +15,7 @@ from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import on_host, threads
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.keywords import REQUIRED, keywords
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items, P
 from jaxmetrics._ranking.lists import Lists, Places, falling_keys, in_a_segment, order_of_items
 
@@ -114,6 +115,7 @@ def list_metric(
             ("where", "segments", "num_segments"),
         )
 
+        @on_any_mesh
         @functools.wraps(function)
         def metric(
             scores: ArrayLike,

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxmetrics._base import varying
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import descending_keys, take
 from jaxmetrics._base.types import Array
@@ -74,7 +75,7 @@ def _of_each_pair(lists: Lists) -> tuple[Array, Array]:
             return (doubled + jnp.where(pair, right, 0), pairs + pair), None
 
         none = jnp.zeros(len(scores), jnp.int32)
-        totals, _ = lax.scan(compare, (none, none), (scores, worse), unroll=8)
+        totals, _ = varying.scan(compare, (none, none), (scores, worse), unroll=8)
         doubled, pairs = (jnp.sum(x).astype(jnp.float64) for x in totals)
         return doubled / 2, pairs
 
@@ -143,5 +144,5 @@ def _ordered_pairs(values: Array, first: Array, last: Array) -> tuple[Array, Arr
 
     highest, none = 31 - lax.clz(jnp.max(values)), jnp.zeros(len(values), jnp.int64)
     state = (highest, values, first, last, none, none)
-    *_, ordered, pairs = lax.while_loop(lambda state: state[0] >= 0, part, state)
+    *_, ordered, pairs = varying.while_loop(lambda state: state[0] >= 0, part, state)
     return ordered, pairs

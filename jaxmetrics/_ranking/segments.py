@@ -11,6 +11,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed, one_id_at_least
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import descending_keys, take
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -18,6 +19,7 @@ from jaxmetrics._ranking.lists import Lists, in_a_segment, order_of_items, place
 from jaxmetrics._roc.areas import in_counts, scaled
 
 
+@on_any_mesh
 def segment_roc_auc(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -72,6 +74,7 @@ def segment_roc_auc(
     )
 
 
+@on_any_mesh
 def segment_partial_auc(
     scores: ArrayLike,
     labels: ArrayLike,

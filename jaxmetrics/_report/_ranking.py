@@ -159,7 +159,7 @@ def _measures(
             result = jm.bootstrap_mean(
                 values[..., j], key=key, n_resamples=settings.n_resamples, where=defined
             )
-            comparison = comparison_of_replicates(result, confidence_level=level, key=key)
+            comparison = comparison_of_replicates(result, confidence_level=level)
         interval, comparison = jax.tree.map(np.asarray, (interval, comparison))
         heading = HEADINGS[name] if k is None else f"{HEADINGS[name]}\nat {k}"
         count = int(defined.sum())

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import as_constant, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
@@ -16,7 +17,7 @@ from jaxmetrics._roc.placements import Groups, Part, Placements, order_of_head
 from jaxmetrics._roc.table import ScoreTable, evaluate
 
 
-@partial(placement_metric, smooth=True, of_roc_curve=True)
+@partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True)
 def roc_auc(placed: Placements) -> Array:
     """The area under the ROC curve: the probability that a positive outranks a negative.
 
@@ -28,6 +29,8 @@ def roc_auc(placed: Placements) -> Array:
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
 
     Returns:
       `[...]`, from 0 to 1; 0.5 is chance.
@@ -57,7 +60,7 @@ def _orders(*, max_fpr: ArrayLike, **_: ArrayLike) -> Part:
     return order_of_head(max_fpr)
 
 
-@partial(placement_metric, smooth=True, of_roc_curve=True, orders=_orders)
+@partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True, orders=_orders)
 def partial_auc(
     placed: Placements,
     *,
@@ -83,6 +86,8 @@ def partial_auc(
       scale: "raw", the area itself; "range", the area divided by the largest possible area, 0 to 1;
         "mcclish", (1 + (raw - chance) / (largest - chance)) / 2, which is 0.5 for chance and 1 for
         a perfect ranking, as scikit-learn's `roc_auc_score(max_fpr=)`.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
 
     Returns:
       `[...]` or `[..., k]`, in the unit of `scale`.
@@ -173,7 +178,7 @@ def in_counts(limit: Array, total: Array) -> Array:
     return found
 
 
-@partial(placement_metric, smooth=True)
+@partial(placement_metric, smooth=True, on_mesh=True)
 def average_precision(placed: Placements) -> Array:
     """Average precision: the mean over the positives of the precision at each positive.
 
@@ -185,6 +190,8 @@ def average_precision(placed: Placements) -> Array:
       labels: `[..., n]`, bool or 0 and 1.
       weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool, False for items to leave out.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
 
     Returns:
       `[...]`, from 0 to 1; chance is the share of positives.
@@ -213,6 +220,7 @@ def average_precision(placed: Placements) -> Array:
     return divide(placed.summed(precisions), placed.total_positives, 0.0)
 
 
+@on_any_mesh
 def roc_auc_sampled(
     key: Array,
     scores: ArrayLike,

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, nan_as_value, ordinary_promotion
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import check_metric, evaluate_chosen
 
@@ -54,6 +55,7 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
     check_metric(metric)
     checks.check_average(average, ("macro", "micro", "weighted", None))
 
+    @on_any_mesh
     def averaged(
         scores: ArrayLike,
         labels: ArrayLike,
@@ -105,6 +107,7 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     check_metric(metric)
     checks.check_average(average, ("macro", "micro", "weighted", "samples", None))
 
+    @on_any_mesh
     def averaged(
         scores: ArrayLike,
         labels: ArrayLike,
@@ -162,6 +165,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     checks.check_average(average, ("macro", "weighted", None))
 
     @nan_as_value()  # of a class against itself
+    @on_any_mesh
     def averaged(
         scores: ArrayLike,
         labels: ArrayLike,

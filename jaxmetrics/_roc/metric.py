@@ -8,6 +8,8 @@ from typing import Any, Concatenate, Protocol, TypeVar, overload
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.keywords import REQUIRED, keywords
+from jaxmetrics._base.mesh import AxisName
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import ArrayLike, P, R_co
 from jaxmetrics._roc.placements import OfPlacements, Part, Placements, order_of_all
 from jaxmetrics._roc.record import Metric, OfDoubles, Options
@@ -48,6 +50,18 @@ class TableMetric(Protocol[P, R_co]):
     @overload
     def __call__(
         self, scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike, **options: Any
+    ) -> R_co: ...
+
+    @overload
+    def __call__(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        axis_name: AxisName,
+        weights: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+        **options: Any,
     ) -> R_co: ...
 
     @overload
@@ -178,6 +192,7 @@ def placement_metric(
     smooth: bool = False,
     of_roc_curve: bool = False,
     decision: Decision = no_decision,
+    on_mesh: bool = False,
     orders: Callable[..., Part] = order_of_all,
 ) -> TableMetric[P, R]:
     """`library_metric` of a function of placements."""
@@ -190,6 +205,7 @@ def placement_metric(
         of_roc_curve=of_roc_curve,
         decision=decision,
         of_placements=function,
+        on_mesh=on_mesh,
         orders=orders,
     )
     return metric
@@ -205,10 +221,12 @@ def _metric(
     of_roc_curve: bool,
     decision: Decision = no_decision,
     of_placements: Callable[..., Any] | None = None,
+    on_mesh: bool = False,
     orders: Callable[..., Part] = order_of_all,
 ) -> Any:
     per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
-    options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item)
+    of_mesh = ("axis_name",) if on_mesh else ()
+    options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item, of_mesh)
 
     def settings(given: Options) -> Options:
         return check(options.filled(given))
@@ -222,9 +240,11 @@ def _metric(
         amounts=amounts,
         decision=decision,
         of_placements=of_placements,
+        on_mesh=on_mesh,
         orders=orders,
     )
 
+    @on_any_mesh
     @functools.wraps(function)
     def metric(
         scores: ArrayLike | ScoreTable,
@@ -235,9 +255,15 @@ def _metric(
         **given: Any,
     ) -> Any:
         per_item = (weights, where, given.pop("amounts", None) if amounts else None)
+        axis_name = checks.check_axis_name(given.pop("axis_name", None)) if on_mesh else None
         chosen = settings(given)
         if not isinstance(scores, ScoreTable):
-            return record.evaluated(checks.check_items(scores, labels, *per_item), chosen)
+            items = checks.check_items(scores, labels, *per_item)
+            return record.evaluated(items, chosen, axis_name)
+        if axis_name is not None:
+            raise TypeError(
+                "a ScoreTable is of all items: leave axis_name out, or pass scores and labels"
+            )
         if any(x is not None for x in (labels, *per_item)):
             raise TypeError(
                 "a ScoreTable already holds labels and weights: pass it alone, "

@@ -13,8 +13,10 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.mesh import AxisName
 from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_rows import evaluate_on_host
+from jaxmetrics._roc.mesh_placements import evaluate_on_mesh
 from jaxmetrics._roc.placements import Part, order_of_all
 from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.selection import evaluate_by_selection, selects
@@ -42,6 +44,7 @@ class Metric:
       amounts: whether it takes `amounts`.
       decision: returns, from the options, for which decision its value is the threshold.
       of_placements: returns its value from `Placements` and options, if it is such a function.
+      on_mesh: whether it takes `axis_name`.
       orders: returns, from the options, what of the order of the items that function needs.
     """
 
@@ -53,16 +56,21 @@ class Metric:
     amounts: bool = False
     decision: Decision = no_decision
     of_placements: Callable[..., Any] | None = None
+    on_mesh: bool = False
     orders: Callable[..., Part] = order_of_all
 
-    def evaluated(self, source: Items | ScoreTable, options: Options) -> Any:
+    def evaluated(
+        self, source: Items | ScoreTable, options: Options, axis_name: AxisName = None
+    ) -> Any:
         """The value of each table of a batch.
 
         Of items, NumPy computes it where it can now; else it is by selection where that serves, and
-        of their table otherwise.
+        of their table otherwise. With an axis, they are the part of a device.
         """
         if self.of_placements is not None and isinstance(source, Items):
             order = self.orders(**options)
+            if axis_name is not None:
+                return evaluate_on_mesh(self.of_placements, source, options, order, axis_name)
             short = _SHORT_UNSORTED if order is Part.NONE else _SHORT
             value = evaluate_on_host(
                 self.of_placements, source, options, self.decision, short=short

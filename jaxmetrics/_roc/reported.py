@@ -170,5 +170,5 @@ def warn_if(unlike: Any, dtype: Any) -> None:
         warnings.warn(
             f"{name} cannot tell scores beside a threshold apart, so that comparing scores with it "
             f"flags other items than the metric counted: {way}",
-            stacklevel=5,
+            stacklevel=6,
         )

@@ -19,11 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
+from jaxmetrics._base.mesh import AxisName, smallest_over, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import OfTable, Part
@@ -38,10 +39,16 @@ _SCATTERS = 2654435761  # 2^32 over the golden ratio: its multiples are even on 
 
 
 @dataclass(frozen=True)
-class _Selection:
-    """What of `Placements` needs no order, for items `[n]` whose negatives have no weights."""
+class Selection:
+    """What of `Placements` needs no order, for items `[n]` whose negatives have no weights.
+
+    Attributes:
+      items: all of them, or the part of a device.
+      axis_name: of the devices that each have a part, within `shard_map`; None otherwise.
+    """
 
     items: Items
+    axis_name: AxisName = None
     library = jnp
 
     @cached_property
@@ -54,18 +61,23 @@ class _Selection:
         keys: Array = ~sorting.descending_keys(self.items.scores)
         return keys
 
-    def near_one(self, *, together: bool = False) -> _Selection:
+    def near_one(self, *, together: bool = False) -> Selection:
         del together
         return self
 
     @property
     def total_positives(self) -> Array:
-        total: Array = jnp.sum(self._weights[0]).astype(jnp.float64)
-        return total
+        return self._sum(self._weights[0]).astype(jnp.float64)
 
     @property
     def total_negatives(self) -> Array:
-        return jnp.sum(self._weights[1] > 0, dtype=jnp.int32).astype(jnp.float64)
+        return self._count(self._weights[1] > 0).astype(jnp.float64)
+
+    def _sum(self, of_items: Array) -> Array:
+        return sum_over(jnp.sum(of_items, axis=-1), self.axis_name)
+
+    def _count(self, which: Array) -> Array:
+        return sum_over(jnp.sum(which, axis=-1, dtype=jnp.int32), self.axis_name)
 
     @cached_property
     def scores(self) -> Array:
@@ -110,11 +122,12 @@ class _Selection:
         return jnp.where(inside, sample[-1 - jnp.where(inside, place, 0).astype(jnp.int32)], 0)
 
     def caught(self, limit: Limit) -> Array:
-        return jnp.sum(jnp.where(self._above(limit), self._weights[0], 0), axis=-1)
+        return self._sum(jnp.where(self._above(limit), self._weights[0], 0))
 
     def lowest_caught(self, limit: Limit) -> Array:
         caught = self._above(limit) & (self._weights[0] > 0)
-        return jnp.min(jnp.where(caught, self.scores, jnp.inf), axis=-1)
+        lowest = jnp.min(jnp.where(caught, self.scores, jnp.inf), axis=-1)
+        return smallest_over(lowest, self.axis_name)
 
     def quantile(self, q: Any, method: str) -> Array:
         def from_top(place: Array) -> Array:
@@ -124,7 +137,7 @@ class _Selection:
 
     def caught_above(self, threshold: Array) -> Array:
         above = self._scores_of(self._keys) > threshold[..., None]
-        return jnp.sum(jnp.where(above, self._weights[0], 0), axis=-1)
+        return self._sum(jnp.where(above, self._weights[0], 0))
 
     def _above(self, limit: Limit) -> Array:
         """Which items `[..., n]` are above all negatives that are beyond the limit."""
@@ -144,11 +157,11 @@ class _Selection:
 
         def digit(i: Array, found: Array) -> Array:
             candidate = found | (highest >> jnp.asarray(i, keys.dtype))
-            count = jnp.sum(keys >= candidate[..., None], axis=-1, dtype=jnp.int32)
+            count = self._count(keys >= candidate[..., None])
             return jnp.where(count > places, candidate, found)
 
         none = jnp.zeros(places.shape, keys.dtype)
-        found: Array = lax.fori_loop(0, 8 * keys.dtype.itemsize, digit, none)
+        found: Array = varying.fori_loop(0, 8 * keys.dtype.itemsize, digit, none)
         return found
 
 
@@ -157,9 +170,14 @@ def _at(rows: Any, index: Array) -> Any:
     return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), rows)
 
 
+def has_exact_thresholds(items: Items) -> bool:
+    """Whether negatives are counted, and scores are numbers of float64."""
+    return items.weights is None and holds(np.float64, items.scores.dtype)
+
+
 def selects(items: Items, order: Part) -> bool:
     """Whether a selection takes less time than the sort of all items, and has exact thresholds."""
-    if items.weights is not None or not holds(np.float64, items.scores.dtype):
+    if not has_exact_thresholds(items):
         return False
     return order is Part.NONE or (order is Part.HEAD and one_by_one(items.scores.shape[-1]))
 
@@ -190,7 +208,7 @@ def _evaluate(
     dtype: Any,
 ) -> Any:
     def of_one(items: Items, options: dict[str, Any]) -> Any:
-        selected = _Selection(items)
+        selected = Selection(items)
         value = function(selected, **options, **dict(static))
         weighty = sum(class_weights(items)) > 0
         bad = jnp.any(numerics.is_nan(items.scores) & weighty) | ~jnp.any(weighty)

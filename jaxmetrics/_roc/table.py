@@ -15,6 +15,7 @@ from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import on_host, one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed, rows_of
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.reported import (
     Decision,
@@ -55,6 +56,7 @@ class Prepared(NamedTuple):
     order: tuple[Any, Any] | None
 
 
+@on_any_mesh
 def score_table(
     scores: ArrayLike,
     labels: ArrayLike,

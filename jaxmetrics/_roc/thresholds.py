@@ -29,7 +29,7 @@ def _orders_of_threshold(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> 
     return Part.ALL if method == "linear" else order_of_few(max_fpr)
 
 
-@partial(placement_metric, amounts=True, orders=_orders)
+@partial(placement_metric, amounts=True, on_mesh=True, orders=_orders)
 def recall_at_fpr(
     placed: Placements,
     *,
@@ -54,6 +54,8 @@ def recall_at_fpr(
       max_fpr: largest FPR, in (0, 1]; several limits `[k]` add a last axis.
       method: "step", "linear" or "quantile", as above.
       quantile_method: one of the 13 methods of `numpy.quantile`, for method="quantile".
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
 
     Returns:
       `[...]` or `[..., k]`, from 0 to 1.

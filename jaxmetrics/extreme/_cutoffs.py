@@ -11,11 +11,13 @@ from jax import lax
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._inputs import LabelSets, check_label_sets
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, shaped
 
 
+@on_any_mesh
 def precision_at_k(
     predicted: ArrayLike,
     relevant: ArrayLike,
@@ -66,6 +68,7 @@ def precision_at_k(
     return _at_cutoffs(_instance_precision, sets, k, reduce)
 
 
+@on_any_mesh
 def normalized_recall_at_k(
     predicted: ArrayLike,
     relevant: ArrayLike,
@@ -114,6 +117,7 @@ def normalized_recall_at_k(
     return _at_cutoffs(_instance_recall, sets, k, reduce)
 
 
+@on_any_mesh
 def ndcg_at_k(
     predicted: ArrayLike,
     relevant: ArrayLike,

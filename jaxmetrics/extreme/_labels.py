@@ -9,10 +9,12 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._inputs import check_label_counts
 
 
+@on_any_mesh
 def label_deciles(label_counts: ArrayLike, *, by: str = "occurrences") -> Array:
     """The decile of each label by how often it occurs: 9 for the most frequent, 0 for the rarest.
 
@@ -65,6 +67,7 @@ def _deciles(counts: Array, by: str) -> Array:
     return jnp.zeros(counts.shape, jnp.int32).at[order].set(group.astype(jnp.int32))
 
 
+@on_any_mesh
 def propensities(
     label_counts: ArrayLike, n_instances: int, *, a: float = 0.55, b: float = 1.5
 ) -> Array:

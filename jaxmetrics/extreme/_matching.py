@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import at_hand, in_threads
 from jaxmetrics._base.types import Array
@@ -149,7 +149,7 @@ def in_blocks(work: Callable[..., R], ids: tuple[Array, ...], state: int) -> R:
 
     shapes = jax.eval_shape(part, jax.ShapeDtypeStruct((), jnp.int32))
     empty = jax.tree.map(lambda x: jnp.zeros((*x.shape[:-1], rows), x.dtype), shapes)
-    results: R = lax.fori_loop(0, -(-rows // size), fill, empty)
+    results: R = varying.fori_loop(0, -(-rows // size), fill, empty)
     return results
 
 
@@ -245,7 +245,7 @@ def _walk(ids: _NarrowIds, num_groups: int, checked: bool) -> Matches:
         jnp.zeros((num_groups, rows), counting),
         jnp.full(ids.relevant.shape, nowhere, counting),
     )
-    state, _ = lax.scan(step, start, (ids.predicted, ids.predicted_groups))
+    state, _ = varying.scan(step, start, (ids.predicted, ids.predicted_groups))
     _, listed, positions = state
     found = jnp.where(positions == nowhere, NOWHERE, positions.astype(jnp.int32))
     return Matches(found, ids.relevant_groups.astype(jnp.int32), listed.astype(jnp.int32))
@@ -274,7 +274,7 @@ def over_columns(condition: Callable[[Any, Any], Array], columns: tuple[Array, .
         return total + condition(one, columns).astype(total.dtype), None
 
     shape = np.broadcast_shapes(*(x.shape for x in columns))
-    total, _ = lax.scan(step, jnp.zeros(shape, jnp.int16), columns)
+    total, _ = varying.scan(step, jnp.zeros(shape, jnp.int16), columns)
     return total
 
 
@@ -287,7 +287,7 @@ def by_group(values: Array, groups: Array, num_groups: int) -> Array:
         return total + jnp.where(group == every, value, 0), None
 
     zero = jnp.zeros((num_groups, values.shape[1]), values.dtype)
-    total, _ = lax.scan(step, zero, (values, groups))
+    total, _ = varying.scan(step, zero, (values, groups))
     return total
 
 

@@ -9,6 +9,7 @@ from jax import lax
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, cutoff_array, discounts
 from jaxmetrics.extreme._inputs import check_label_sets, check_propensities
@@ -30,6 +31,7 @@ class RatioOfSums(NamedTuple):
     weights: Array
 
 
+@on_any_mesh
 def propensity_scored_precision_at_k(
     predicted: ArrayLike,
     relevant: ArrayLike,
@@ -82,6 +84,7 @@ def propensity_scored_precision_at_k(
     )
 
 
+@on_any_mesh
 def propensity_scored_ndcg_at_k(
     predicted: ArrayLike,
     relevant: ArrayLike,

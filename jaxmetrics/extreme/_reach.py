@@ -8,14 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, mean_of_counted
 from jaxmetrics.extreme._inputs import check_label_sets
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, over_columns, shaped
 
 
+@on_any_mesh
 def k_for_recall(
     predicted: ArrayLike,
     relevant: ArrayLike,
@@ -125,7 +127,7 @@ def _least(values: Array, groups: Array, num_groups: int) -> Array:
         return jnp.minimum(least, jnp.where(group == every, value, NOWHERE)), None
 
     start = jnp.full((num_groups, values.shape[1]), NOWHERE, values.dtype)
-    least, _ = lax.scan(step, start, (values, groups))
+    least, _ = varying.scan(step, start, (values, groups))
     return least
 
 

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import cutoff_array
 from jaxmetrics.extreme._inputs import check_label_sets
@@ -27,6 +28,7 @@ from jaxmetrics.extreme._matching import (
 )
 
 
+@on_any_mesh
 def prediction_proportions_at_k(
     predicted: ArrayLike,
     relevant: ArrayLike | None = None,
@@ -117,7 +119,7 @@ def _listed_by_group(
         state = jnp.ones(len(predicted), bool), jnp.zeros((num_groups, len(predicted)), jnp.int32)
         parts = []
         for start, end in zip((0, *ends), ends, strict=False):
-            state, _ = lax.scan(step, state, groups[start:end])
+            state, _ = varying.scan(step, state, groups[start:end])
             parts.append(state[1])
         return jnp.stack(parts)
 
@@ -135,6 +137,7 @@ def _shares(listed: Array, place: Array, shape: tuple[int, ...], dtype: Any) -> 
     return shares.astype(dtype)[place]
 
 
+@on_any_mesh
 def positive_coverage_at_k(
     predicted: ArrayLike,
     relevant: ArrayLike,

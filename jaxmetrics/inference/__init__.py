@@ -1,33 +1,49 @@
 """Influence values, standard errors, resampling, confidence intervals, comparison of models."""
 
+from jaxmetrics.inference._against_value import compare_to_value
 from jaxmetrics.inference._bands import RocBand, roc_band
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, bootstrap, bootstrap_mean
-from jaxmetrics.inference._comparison import Comparison, compare
+from jaxmetrics.inference._compared import Comparison
+from jaxmetrics.inference._comparison import compare
 from jaxmetrics.inference._confidence import confidence_interval
+from jaxmetrics.inference._folds import FoldInterval, fold_interval
 from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._means import compare_means, mean_interval
 from jaxmetrics.inference._operating_point import OperatingPoint, operating_point
 from jaxmetrics.inference._permutation import PermutationTest, permutation_test
 from jaxmetrics.inference._sample_size import SampleSize, power, sample_size
+from jaxmetrics.inference._samples import compare_samples
+from jaxmetrics.inference._slice_tests import SliceDifferences
+from jaxmetrics.inference._slices import Slices, slices
 from jaxmetrics.inference._standard_errors import covariance, influence, standard_error
 
 __all__ = [
     "BootstrapResult",
     "Comparison",
+    "FoldInterval",
     "Interval",
     "OperatingPoint",
     "PermutationTest",
     "RocBand",
     "SampleSize",
+    "SliceDifferences",
+    "Slices",
     "bootstrap",
     "bootstrap_mean",
     "compare",
+    "compare_means",
+    "compare_samples",
+    "compare_to_value",
     "confidence_interval",
     "covariance",
+    "fold_interval",
     "influence",
+    "mean_interval",
     "operating_point",
     "permutation_test",
     "power",
     "roc_band",
     "sample_size",
+    "slices",
     "standard_error",
 ]

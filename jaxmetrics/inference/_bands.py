@@ -14,6 +14,7 @@ from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.placements import OfPlacements
@@ -58,6 +59,7 @@ class RocBand:
     confidence_level: float
 
 
+@on_any_mesh
 def roc_band(
     scores: ArrayLike,
     labels: ArrayLike,

@@ -1,108 +1,39 @@
-"""Paired comparisons of several models that score the same items."""
+"""Paired comparisons of models that score the same items, with each other or with a value."""
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import is_concrete, near
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._compared import Comparison, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import Covariance, covariance_of
 from jaxmetrics.inference._influence.sizes import smallest_sizes
-from jaxmetrics.inference._influence.variance import as_default
-from jaxmetrics.inference._intervals.distributions import (
-    hotelling_survival,
-    t_quantile,
-    t_survival,
-)
 from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
-from jaxmetrics.inference._pairs import Pairs, pairs_of
-
-# Normal vectors in the simulation of max |Z|, and how many are in memory at a time.
-N_DRAWS, N_AT_A_TIME = 100_096, 256
+from jaxmetrics.inference._maxima import N_POINTS
+from jaxmetrics.inference._pairs import pairs_of
 
 _FEWEST = 10  # of a class, or clusters with it
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=[
-        "estimate",
-        "difference",
-        "standard_error",
-        "low",
-        "high",
-        "p_value",
-        "simultaneous_low",
-        "simultaneous_high",
-        "simultaneous_p_value",
-        "best_set",
-        "chi2",
-        "chi2_df",
-        "chi2_p_value",
-    ],
-    meta_fields=["confidence_level"],
-)
-@dataclass(frozen=True)
-class Comparison:
-    """Pairwise differences of models, with tests and confidence intervals.
-
-    Pairwise arrays are `[models, models]`, row minus column; with a reference they are `[models]`,
-    each model minus the reference.
-
-    Attributes:
-      estimate: `[models]`, the metric of each model.
-      difference: pairwise, the difference of the metric.
-      standard_error: pairwise, the standard error of the difference.
-      low: pairwise, the lower limit of the difference, for this pair alone.
-      high: pairwise, the upper limit of the difference, for this pair alone.
-      p_value: pairwise, two-sided, of the hypothesis that the two models are equal.
-      simultaneous_low: pairwise, the lower limit, simultaneous for all comparisons.
-      simultaneous_high: pairwise, the upper limit, simultaneous for all comparisons.
-      simultaneous_p_value: pairwise, two-sided, adjusted for all comparisons.
-      best_set: `[models]` bool, the models that are not significantly worse than the best. The set
-        contains the truly best model with probability `confidence_level` or more.
-      chi2: `[]`, the statistic of the hypothesis that all models are equal.
-      chi2_df: `[]`, its degrees of freedom.
-      chi2_p_value: `[]`, its p-value.
-      confidence_level: the nominal coverage of the limits and of the set.
-    """
-
-    estimate: Array
-    difference: Array
-    standard_error: Array
-    low: Array
-    high: Array
-    p_value: Array
-    simultaneous_low: Array
-    simultaneous_high: Array
-    simultaneous_p_value: Array
-    best_set: Array
-    chi2: Array
-    chi2_df: Array
-    chi2_p_value: Array
-    confidence_level: float
-
-
+@on_any_mesh
 def compare(
     metric: MetricLike,
     scores: ArrayLike,
     labels: ArrayLike,
     *,
     reference: int | None = None,
+    margin: float | None = None,
     confidence_level: float = 0.95,
     key: Array | None = None,
     n_resamples: int = 2000,
@@ -124,7 +55,8 @@ def compare(
     metrics with a closed-form interval; others have E = SE(d). A metric without known influence
     values has SE(d) from paired bootstrap replicates, and normal quantiles. Simultaneous limits
     have the quantile of max |T| over all comparisons in place of t, where T is normal, correlated
-    as the differences are, and divided by the square root of a drawn variance. `best_set` is that
+    as the differences are, and divided by the square root of a drawn variance: a mean over 4,096
+    directions of low discrepancy, whose length is integrated out. `best_set` is that
     of multiple comparisons with the best: a model leaves it if another model is better by more E
     than the quantile of its one-sided maximum. chi2 = d' (C V C')^+ d, with d = C A the differences
     of the estimates A and V their covariance, tests that all models are equal, by the F
@@ -138,9 +70,10 @@ def compare(
       labels: `[n]`, bool or 0 and 1.
       reference: the index of one model, to compare the others with it alone; None compares all
         pairs.
+      margin: a difference that is too small to matter, above 0, in the unit of the metric: for
+        tests that a model is not worse than another by it, and that two differ by less.
       confidence_level: in (0, 1), of the limits and of the best set.
-      key: a JAX random key, for metrics that are resampled. It also seeds the 100,096 draws of
-        max |T|, which are the same in every call without a key.
+      key: a JAX random key, for metrics that are resampled.
       n_resamples: the number of resamples, for metrics that are resampled.
       stratify: True keeps the number of items of each class fixed in every resample; False draws
         from all items together.
@@ -169,10 +102,9 @@ def compare(
     Between models with the same influence values the difference and its limits are 0 and the
     p-value is 1. Two models without a failure may still be different: their difference is 0,
     with limits around it. A class that one cluster alone has makes errors and limits NaN.
-    `standard_error` is SE(d), without L_c. Simultaneous p-values below 1e-5, the reach of the
-    draws, are Bonferroni's: the p-value of the pair times the number of pairs, but at most
-    1e-5. Limits are not clipped to the range of the metric. Time O(models n log n + models^2
-    n), or as `bootstrap`; memory O(models n).
+    `standard_error` is SE(d), without L_c, and `z` is d / E. Simultaneous p-values are at least
+    those of the pair, and at most Bonferroni's. Limits are not clipped to the range of the
+    metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -189,9 +121,10 @@ def compare(
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
     level = checks.check_level(confidence_level)
+    margin = checks.check_margin(margin)
     check_amounts(metric, items)
     n_models = checks.check_models(items)
-    numbers = 3 * N_AT_A_TIME * n_models**2
+    numbers = 4 * (N_POINTS + 8 * n_models) * n_models
     checks.check_fits("the number of models", n_models, numbers, "compare fewer at a time")
     if reference is not None:
         checks.check_index("reference", reference, n_models)
@@ -199,27 +132,41 @@ def compare(
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
+    estimate, covariance, bounds = estimated(metric, items, request)
+    _warn_of_undefined(estimate)
+    pairs = pairs_of(estimate, covariance, bounds, None)
+    return comparison_of(
+        estimate,
+        covariance.total,
+        pairs,
+        confidence_level=level,
+        reference=reference,
+        margin=margin,
+    )
+
+
+def estimated(
+    metric: MetricLike, items: Items, request: Request
+) -> tuple[Array, Covariance, tuple[Array, Array] | None]:
+    """The metric `[models]`, its covariance, and the ends of its range if they are known."""
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
     request.check(needs_key=not known)
-    _warn_of_few(items, ids)
+    _warn_of_few(items, request.clusters)
     if known:
-        estimate, covariance = covariance_of(metric, items, ids)
-    else:
-        chosen, arrays = choose(metric)
-        chosen.refuse_several(arrays, items.scores.shape[-1])
-        result = resampled(metric, items, request)
-        estimate, covariance = result.estimate, _of_replicates(result.replicates)
-    bounds = range_of(metric) if known else None
-    return _comparison(estimate, covariance, bounds, key, level, reference)
+        return *covariance_of(metric, items, request.clusters), range_of(metric)
+    chosen, arrays = choose(metric)
+    chosen.refuse_several(arrays, items.scores.shape[-1])
+    result = resampled(metric, items, request)
+    return near(result.estimate), _of_replicates(near(result.replicates)), None
 
 
-def comparison_of_replicates(
-    result: BootstrapResult, *, confidence_level: float, key: Array | None
-) -> Comparison:
+def comparison_of_replicates(result: BootstrapResult, *, confidence_level: float) -> Comparison:
     """A Comparison from replicates `[n_resamples, models]` of the same resamples."""
-    covariance = _of_replicates(result.replicates)
-    return _comparison(result.estimate, covariance, None, key, confidence_level, None)
+    estimate, covariance = near(result.estimate), _of_replicates(near(result.replicates))
+    _warn_of_undefined(estimate)
+    pairs = pairs_of(estimate, covariance, None, None)
+    return comparison_of(estimate, covariance.total, pairs, confidence_level=confidence_level)
 
 
 def _warn_of_few(items: Items, ids: Clusters | None) -> None:
@@ -229,7 +176,7 @@ def _warn_of_few(items: Items, ids: Clusters | None) -> None:
                 f"a comparison rests on {size:.3g} {what}: with fewer than {_FEWEST} models may "
                 "differ on items of which none was drawn, and in simulations some 95 % limits of "
                 f"differences cover less than 88 %: add {what}",
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
@@ -238,22 +185,6 @@ def _of_replicates(replicates: Array) -> Covariance:
     total = _covariance_of(replicates)
     unlimited = np.float64(np.inf)
     return Covariance(total, None, (unlimited, unlimited, unlimited), np.float64(0))
-
-
-def _comparison(
-    estimate: Array,
-    covariance: Covariance,
-    bounds: tuple[Array, Array] | None,
-    key: Array | None,
-    confidence_level: float,
-    reference: int | None,
-) -> Comparison:
-    _warn_of_undefined(estimate)
-    key = jax.random.key(0) if key is None else key
-    bits = jax.random.bits(key, (2,), jnp.uint32)
-    best_set, values = _compared(estimate, covariance, bounds, bits, confidence_level, reference)
-    numbers = {name: as_default(x) for name, x in values.items()}
-    return Comparison(**numbers, best_set=best_set, confidence_level=confidence_level)
 
 
 def _warn_of_undefined(estimate: Array) -> None:
@@ -266,114 +197,24 @@ def _warn_of_undefined(estimate: Array) -> None:
             f"the metric of {models}{', '.join(map(str, lost[:8]))}{', ...' * (len(lost) > 8)} is "
             "undefined, as a class is absent or a score is NaN: the other models are compared "
             "without",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
-@double_program()
+@library_program()
 def _covariance_of(replicates: Array) -> Array:
     """The covariance `[models, models]` of replicates `[n_resamples, models]`, without NaN rows.
 
     A model without any value does not cost the others their rows; its covariances are NaN.
     """
-    replicates = replicates.astype(jnp.float64)
-    lost = jnp.all(jnp.isnan(replicates), axis=0)
-    defined = ~jnp.any(jnp.isnan(replicates) & ~lost, axis=1, keepdims=True)
-    count = jnp.sum(defined)
-    kept = jnp.where(defined, replicates, 0)
-    centred = jnp.where(defined, kept - jnp.sum(kept, axis=0) / count, 0)
+    library = numerics.namespace(replicates)
+    replicates = replicates.astype(np.float64)
+    lost = library.all(library.isnan(replicates), axis=0)
+    defined = ~library.any(library.isnan(replicates) & ~lost, axis=1, keepdims=True)
+    count = library.sum(defined)
+    kept = library.where(defined, replicates, 0)
+    kept = library.where(lost, 0, kept)
+    centred = library.where(defined, kept - library.sum(kept, axis=0) / count, 0)
     covariance = centred.T @ centred / (count - 1)
-    return jnp.where(lost | lost[:, None], jnp.nan, covariance)
-
-
-@double_program("reference")
-def _compared(
-    estimate: Array,
-    covariance: Covariance,
-    bounds: tuple[Array, Array] | None,
-    bits: Array,
-    level: Array,
-    reference: int | None,
-) -> tuple[Array, dict[str, Array]]:
-    """The best set, and the other arrays of a Comparison by name."""
-    estimate = estimate.astype(jnp.float64)
-    total = covariance.total
-    lost = jnp.isnan(estimate) | jnp.isnan(jnp.diagonal(total))
-    without = lost[:, None] | lost
-    difference = estimate[:, None] - estimate[None, :]
-    pairs = pairs_of(estimate, covariance, bounds)
-    z = numerics.divide(difference, pairs.error, jnp.where(difference == 0, 0.0, jnp.nan))
-    largest, above = _largest(jnp.where(without, 0, total), pairs, without, bits, reference)
-    margin = t_quantile((1 + level) / 2, pairs.df) * pairs.error
-    wide = jnp.maximum(jnp.quantile(largest, level) * pairs.error, margin)
-    # Draws at least as extreme as z, with a tolerance because the two are rounded differently.
-    within = jnp.searchsorted(jnp.sort(largest), jnp.abs(z).ravel() * (1 - 1e-9)).reshape(z.shape)
-    adjusted = (len(largest) - within.astype(jnp.float64) + 1) / (len(largest) + 1)
-    p_value = t_survival(jnp.abs(z), pairs.df)
-    n_pairs = len(z) - 1 if reference is not None else len(z) * (len(z) - 1) // 2
-    beyond = within == len(largest)
-    adjusted = jnp.where(beyond, jnp.minimum(adjusted, n_pairs * p_value), adjusted)
-    adjusted = jnp.maximum(adjusted, p_value)
-    pairwise = {
-        "difference": difference,
-        "standard_error": pairs.standard_error,
-        "low": difference - margin,
-        "high": difference + margin,
-        "p_value": p_value,
-        "simultaneous_low": difference - wide,
-        "simultaneous_high": difference + wide,
-        "simultaneous_p_value": jnp.where(jnp.isnan(z), jnp.nan, adjusted),
-    }
-    if reference is not None:
-        pairwise = {name: x[:, reference] for name, x in pairwise.items()}
-    behind = jnp.max(jnp.where(jnp.eye(len(z), dtype=bool) | without, -jnp.inf, -z), axis=1)
-    chi2, df = _equality(estimate, total, lost)
-    fewest = jnp.min(jnp.where(pairs.error > 0, pairs.df, jnp.inf))
-    rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": hotelling_survival(chi2, df, fewest)}
-    best_set = ~(behind > jnp.quantile(above, level, axis=0))
-    return best_set, {"estimate": estimate, **pairwise, **rest}
-
-
-def _largest(
-    covariance: Array, pairs: Pairs, without: Array, bits: Array, reference: int | None
-) -> tuple[Array, Array]:
-    """Simulated maxima: of |T| over all comparisons, `[draws]`, and, for each model, of the lead of
-    any other model over it, in standard errors, `[draws, models]`."""
-    values, vectors = jnp.linalg.eigh(covariance)
-    factor = vectors * jnp.sqrt(jnp.maximum(values, 0))
-    key = jax.random.wrap_key_data(bits, impl="threefry2x32")
-    spread = jnp.where(without, 0, pairs.standard_error)
-
-    def some(number: Array) -> tuple[Array, Array]:
-        n_models = len(covariance)
-        shape = (N_AT_A_TIME, n_models + 3)
-        normal = jax.random.normal(jax.random.fold_in(key, number), shape, jnp.float32)
-        normal = normal.astype(jnp.float64)
-        models = normal[:, :n_models] @ factor.T
-        z = numerics.divide(models[:, :, None] - models[:, None, :], spread, 0.0)
-        errors = jnp.sqrt(pairs.drawn_variances(normal[:, n_models:]))
-        t = jnp.where(spread > 0, z / errors, 0.0)
-        compared = t if reference is None else t[:, :, reference : reference + 1]
-        others = jnp.where(jnp.eye(len(spread), dtype=bool), -jnp.inf, -t)
-        return jnp.max(jnp.abs(compared), axis=(1, 2)), jnp.max(others, axis=2)
-
-    largest, above = lax.map(some, jnp.arange(N_DRAWS // N_AT_A_TIME))
-    return largest.ravel(), above.reshape(-1, len(spread))
-
-
-def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, Array]:
-    """The chi-squared statistic of equal models, and its degrees of freedom, of those not lost."""
-    order = jnp.argsort(lost, stable=True)
-    estimate, covariance, lost = estimate[order], covariance[order][:, order], lost[order]
-    none = jnp.isnan(estimate[0]) | lost[1]
-    estimate = jnp.where(lost, estimate[0], estimate)
-    covariance = jnp.where(lost[:, None] | lost, 0, covariance)
-    differences = estimate[1:] - estimate[0]
-    contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
-    contrast = jnp.where(lost[1:, None] | lost[1:], 0, contrast)
-    values, vectors = jnp.linalg.eigh(contrast)
-    # The pseudo-inverse: directions without variance have no degree of freedom.
-    counted = values > 1e-10 * jnp.max(jnp.abs(jnp.diagonal(covariance)))
-    along = vectors.T @ differences
-    chi2 = jnp.sum(jnp.where(counted, along**2 / jnp.where(counted, values, 1), 0))
-    return jnp.where(none, jnp.nan, chi2), jnp.sum(counted).astype(jnp.float64)
+    found: Array = library.where(lost | lost[:, None], library.nan, covariance)
+    return found

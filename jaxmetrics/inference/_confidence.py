@@ -12,6 +12,8 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.mesh import AxisName
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
@@ -29,6 +31,7 @@ from jaxmetrics.inference._influence.clusters import (
     skewness_of_clusters,
     sums_of_clusters,
 )
+from jaxmetrics.inference._influence.on_mesh import check_axis
 from jaxmetrics.inference._influence.sizes import Sizes, sizes_of, smallest_sizes
 from jaxmetrics.inference._influence.variance import (
     acceleration,
@@ -51,6 +54,7 @@ RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
 
 
+@on_any_mesh
 def confidence_interval(
     metric: MetricLike,
     scores: ArrayLike,
@@ -67,6 +71,7 @@ def confidence_interval(
     amounts: ArrayLike | None = None,
     memory_budget: int = MEMORY_BUDGET,
     progress: Callable[[int], None] | None = None,
+    axis_name: AxisName = None,
 ) -> Interval:
     """A confidence interval for a metric.
 
@@ -105,6 +110,7 @@ def confidence_interval(
       amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
       memory_budget: the most bytes that one batch of resamples may take.
       progress: a function of the number of finished resamples, called after each round of batches.
+      axis_name: the axis, or axes, of `shard_map` that split the items; without clusters and keys.
 
     Returns:
       An Interval `[...]` in the unit of the metric; its `method` is the one that "auto" chose.
@@ -115,8 +121,7 @@ def confidence_interval(
 
     NaN where the metric is NaN, or one cluster has all items of a class. An estimate of exactly 0
     or 1 still has an interval by "closed form", "logit" and "wilson". A warning says when a class
-    is too small for the nominal coverage.
-    Time O(n log n) without resampling, else as `bootstrap`; memory O(n).
+    is too small for the nominal coverage. Time O(n log n) or as `bootstrap`; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -149,6 +154,7 @@ def confidence_interval(
             f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
             f"method='wald', as the influence values of {record.name} are known"
         )
+    axis_name = check_axis(axis_name, clusters=ids, resamples=resamples)
     request.check(needs_key=resamples)
     if resamples:
         function, arrays = choose(metric)
@@ -162,10 +168,11 @@ def confidence_interval(
         skew = as_default(_acceleration(metric, items, ids)) if chosen == "bca" else 0.0
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     if chosen != "wald":
-        return _by_form(form_of(metric, chosen), items, ids, level)
-    found = (
-        estimate_and_error(metric, items) if ids is None else error_of_clusters(metric, items, ids)
-    )
+        return _by_form(form_of(metric, chosen), items, ids, level, axis_name)
+    if ids is None:
+        found = estimate_and_error(metric, items, axis_name)
+    else:
+        found = error_of_clusters(metric, items, ids)
     estimate, error = map(as_default, found)
     low, high = wald_limits(estimate, error, level)
     return Interval(estimate, low, high, error, chosen, level)
@@ -208,13 +215,13 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
             warnings.warn(
                 f"there is only 1 of the {what}, whose variance is unknown: the limits are NaN; a "
                 "cluster must be smaller than its class",
-                stacklevel=3,
+                stacklevel=4,
             )
         elif 0 < size < fewest:
             warnings.warn(
                 f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
                 f"{name} cover {coverage}",
-                stacklevel=3,
+                stacklevel=4,
             )
     _, arrays = choose(metric)
     limit = arrays.get("max_fpr")
@@ -225,7 +232,7 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
         warnings.warn(
             f"only {inside:.2g} negatives are within max_fpr: in simulations with fewer than "
             f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and are wide",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -240,7 +247,7 @@ def _warn_of_few_successes(metric: MetricLike, moments: Moments) -> None:
             f"n AP = {least:.2g} for n positives and average precision AP: in simulations with "
             f"less than {_FEWEST_SUCCESSES}, 95 % intervals cover 91 to 100 %, and are wide, as "
             "the sample may lack the few positives with the highest scores: add positives",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -294,9 +301,11 @@ def _logit_t(moments: Moments, level: Array, numbers: Any, options: Options) -> 
     return rules.logit_t(moments, level)
 
 
-def _by_form(form: Form, items: Items, ids: Clusters | None, level: float) -> Interval:
+def _by_form(
+    form: Form, items: Items, ids: Clusters | None, level: float, axis_name: AxisName
+) -> Interval:
     if ids is None:
-        moments, numbers = moments_of(form.metric, items, level)
+        moments, numbers = moments_of(form.metric, items, level, axis_name)
         _warn_of_few_successes(form.metric, moments)
         found = limits_of_form(form, moments, numbers, level)
     else:

@@ -16,6 +16,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
 from jaxmetrics._roc.record import evaluate_chosen
@@ -88,6 +89,7 @@ class OperatingPoint:
     confidence_level: float
 
 
+@on_any_mesh
 def operating_point(
     scores: ArrayLike,
     labels: ArrayLike,

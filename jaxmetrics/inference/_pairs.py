@@ -1,16 +1,17 @@
 """The errors of the differences of all pairs of models, and how well they are known.
 
-To be traced inside `double_precision()`.
+Written over the array library: NumPy's, or JAX's inside `double_precision()`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
 
@@ -20,106 +21,181 @@ _ROUNDING = 1e-12
 
 
 class Pairs(NamedTuple):
-    """Of all pairs of models, `[models, models]`.
+    """Of all pairs of models, or of other things that are compared, `[models, models]`.
 
     Attributes:
       standard_error: of the difference.
       error: the same, with disagreements that may not have been drawn.
       df: the degrees of freedom of `error`.
-      of_negatives: the share of the negatives in the variance.
-      sizes: the numbers of negatives, positives and all items, or of clusters with such.
-      mixed: the share of the clusters with both classes.
+      shares: `[parts, models, models]`, of parts that do not depend on each other, in the variance.
+      sizes: `[parts]`, the numbers of observations that these are known from.
     """
 
     standard_error: Array
     error: Array
     df: Array
-    of_negatives: Array
-    sizes: tuple[Array, Array, Array]
-    mixed: Array
+    shares: Array
+    sizes: tuple[Array, ...]
 
-    def drawn_variances(self, normal: Array) -> Array:
-        """`[draws, models, models]`, estimates of the variances over their true values.
+    def drawn_parts(self, normal: Array) -> Array:
+        """Estimates of the variances of the parts over their true values, `[parts, draws]`.
 
-        From three normal numbers `[draws, 3]` for each, by the chi-squared of E. B. Wilson and
-        M. M. Hilferty 1931, whose lower tail is a little low for few observations.
+        From as many normal numbers, by the chi-squared of E. B. Wilson and M. M. Hilferty 1931,
+        whose lower tail is a little low for few observations.
         """
-        k = jnp.stack([jnp.maximum(x - 1, 0.5) for x in self.sizes])
-        drawn = jnp.maximum(1 - 2 / (9 * k) + normal * jnp.sqrt(2 / (9 * k)), 1e-3) ** 3
-        negatives, positives, every = (x[:, None, None] for x in drawn.T)
-        apart = self.of_negatives * negatives + (1 - self.of_negatives) * positives
-        variances: Array = self.mixed * every + (1 - self.mixed) * apart
-        return variances
+        library = numerics.namespace(normal)
+        k = library.stack([library.maximum(x - 1, 0.5) for x in self.sizes])
+        unit = 2 / (9 * k[:, None])
+        root = library.maximum(1 - unit + normal * library.sqrt(unit), 1e-3)
+        drawn: Array = root * root * root
+        return drawn
 
 
-def pairs_of(estimate: Array, covariance: Covariance, bounds: tuple[Array, Array] | None) -> Pairs:
+@library_program("fixed")
+def pairs_of(
+    estimate: Array,
+    covariance: Covariance,
+    bounds: tuple[Array, Array] | None,
+    fixed: int | None,
+) -> Pairs:
     """The pairs of models; `bounds` are the lowest and the highest value of the metric, if known.
 
     The variance of a difference is V_0 + V_1, of the negatives and the positives, with
     V_c = (s_c^2 + m max(L_c - s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance of the difference
     of the influence values, and L_c of `_largest_variances` a variance that disagreements which
     were not drawn may have. m is 1, and 5 where hardly a failure of a model has been seen; with
-    clusters, times the share of them that have one class.
+    clusters, times the share of them that have one class. `fixed` is the index of what is no model
+    but a given value.
     """
-    sizes = [jnp.ravel(jnp.asarray(x, jnp.float64))[0] for x in covariance.sizes]
-    n0, n1, n = sizes
-    mixed = jnp.ravel(jnp.asarray(covariance.mixed, jnp.float64))[0]
-    total = _of_differences(covariance.total)
+    library = numerics.namespace(estimate, covariance.total)
+    n0, n1, n = (library.ravel(library.asarray(x, np.float64))[0] for x in covariance.sizes)
+    mixed = library.ravel(library.asarray(covariance.mixed, np.float64))[0]
+    total = of_differences(covariance.total)
     of_classes = covariance.of_classes
     if of_classes is None:
-        of_classes = jnp.stack([jnp.zeros_like(covariance.total), covariance.total])
-    classes = [_of_differences(x) for x in of_classes]
-    error = _root(total, covariance.total, estimate)
+        of_classes = library.stack([library.zeros_like(covariance.total), covariance.total])
+    classes = [of_differences(x) for x in of_classes]
+    error = root_of(total, covariance.total, estimate)
     if bounds is not None:
-        share = jnp.clip((estimate - bounds[0]) / (bounds[1] - bounds[0]), 0, 1)
+        share = library.clip((estimate - bounds[0]) / (bounds[1] - bounds[0]), 0, 1)
         unit = (bounds[1] - bounds[0]) ** 2
-        weight = (1 - mixed) * (1 + _MORE * _unseen(share, jnp.minimum(n0, n1)))
+        moves = np.arange(len(share)) != (len(share) if fixed is None else fixed)
+        weight = (1 - mixed) * (1 + _MORE * _unseen(share, library.minimum(n0, n1), moves))
         given = zip(classes, of_classes, (n0, n1), strict=True)
         added = []
         for v, of_class, n_c in given:
-            largest = unit * _largest_variances(share, of_class / unit, n_c)
-            added.append(weight * numerics.divide(jnp.maximum(largest - n_c * v, 0), n_c**2, 0.0))
+            largest = unit * _largest_variances(share, of_class / unit, n_c, moves)
+            lacking = library.maximum(largest - n_c * v, 0)
+            added.append(weight * numerics.divide(lacking, n_c**2, 0.0))
         classes = [v + x for v, x in zip(classes, added, strict=True)]
         total = total + added[0] + added[1]
     df = degrees_of_clusters(OfClusters(classes[0], classes[1], total, (n0, n1, n), mixed))
-    of_negatives = jnp.clip(numerics.divide(classes[0], classes[0] + classes[1], 0.5), 0, 1)
+    of_negatives = library.clip(numerics.divide(classes[0], classes[0] + classes[1], 0.5), 0, 1)
+    apart = (1 - mixed) * library.stack([of_negatives, 1 - of_negatives])
+    shares = library.concatenate([apart, library.full_like(apart[:1], mixed)])
     # Models without any variance, such as perfect ones, may be different; others are equal.
-    constant = jnp.diagonal(covariance.total) <= _ROUNDING**2 * estimate**2
-    different = constant[:, None] & constant[None, :] & ~jnp.eye(len(constant), dtype=bool)
-    raised = jnp.where((error == 0) & ~different, 0.0, jnp.sqrt(total))
-    return Pairs(error, raised, df, of_negatives, (n0, n1, n), mixed)
+    constant = library.diagonal(covariance.total) <= _ROUNDING**2 * estimate**2
+    different = constant[:, None] & constant[None, :] & ~library.eye(len(constant), dtype=bool)
+    raised = library.where((error == 0) & ~different, 0.0, library.sqrt(total))
+    return Pairs(error, raised, df, shares, (n0, n1, n))
 
 
-def _unseen(share: Array, n: Array) -> Array:
+@library_program()
+def pairs_of_means(estimate: Array, covariance: Array, n: Array, is_share: Array) -> Pairs:
+    """The pairs of means of `n` units each; of values from 0 to 1 with disagreements not drawn."""
+    library = numerics.namespace(estimate, covariance, n)
+    variance = of_differences(covariance)
+    error = root_of(variance, covariance, estimate)
+    share = library.clip(estimate, 0, 1)
+    largest = _largest_variances(share, covariance, n, np.ones(len(estimate), bool))
+    unseen = library.maximum(largest - n * variance, 0) / n**2
+    more = (1 + _MORE * _unseen(share, n, np.True_)) * unseen
+    raised = variance + library.where(is_share, more, 0.0)
+    apart = ~library.eye(len(estimate), dtype=bool)
+    df = library.full_like(variance, 1.0) * library.maximum(n - 1, 1.0)
+    return Pairs(error, library.sqrt(apart * raised), df, library.ones((1, *df.shape)), (n,))
+
+
+class Sample(NamedTuple):
+    """The parts of the variance of one of several independent estimates.
+
+    Attributes:
+      parts: `[3, samples]`, of the negatives, the positives, and of clusters with both.
+      sizes: `[3, samples]`, the numbers of observations that they are known from.
+      df: `[samples]`, the degrees of freedom of their sum.
+    """
+
+    parts: Array
+    sizes: Array
+    df: Array
+
+
+@library_program()
+def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
+    """The pairs of independent estimates with these standard errors `[samples]`."""
+    library = numerics.namespace(error, *sample)
+    own = library.sum(sample.parts, axis=0)
+    total = own[:, None] + own[None, :]
+    spread = own**2 / sample.df
+    df = numerics.divide(total**2, spread[:, None] + spread[None, :], np.inf)
+    apart = ~library.eye(len(own), dtype=bool)
+    # Each part is in the variance of the pairs of its own sample.
+    mine = library.eye(len(own))[None, :, :, None] * library.ones(len(own))
+    parts = sample.parts[:, :, None, None] * (mine + mine.swapaxes(2, 3)) * apart
+    shares = numerics.divide(parts, library.where(apart, total, 1.0), 0.0)
+    known = library.sqrt(apart * (error[:, None] ** 2 + error[None, :] ** 2))
+    return Pairs(
+        known,
+        library.sqrt(apart * total),
+        df,
+        shares.reshape(-1, *total.shape),
+        (*sample.sizes.ravel(),),
+    )
+
+
+def largest_variance(share: Array, n: Array) -> Array:
+    """p (1 - p) of p = (n A + 1/2) / (n + 1), which an observation not drawn may have."""
+    p = (n * share + 0.5) / (n + 1)
+    return p * (1 - p)
+
+
+def _unseen(share: Array, n: Array, moves: Any) -> Array:
     """From 0 to 1 as the soft failures n (1 - A) or successes n A of a model of a pair get few."""
-    fewest = n * jnp.minimum(share, 1 - share)
+    library = numerics.namespace(share, n)
+    fewest = library.where(moves, n * library.minimum(share, 1 - share), np.inf)
     few = lacking(fewest, _FEWEST)
-    return jnp.maximum(few[:, None], few[None, :])
+    found: Array = library.maximum(few[:, None], few[None, :])
+    return found
 
 
-def _largest_variances(share: Array, of_class: Array, n: Array) -> Array:
+def _largest_variances(share: Array, of_class: Array, n: Array, moves: HostArray) -> Array:
     """uA + uB - 2 r sqrt(uA uB) with u = p (1 - p) and p = (n A + 1/2) / (n + 1).
 
     r is the correlation of the two models' influence values, with one more observation, in which
     each has the variance u and they do not depend on each other.
     """
-    p = (n * share + 0.5) / (n + 1)
-    u = p * (1 - p)
-    deviations = jnp.sqrt(n * jnp.maximum(jnp.diagonal(of_class), 0) + u / n)
-    r = jnp.clip(n * of_class / (deviations[:, None] * deviations[None, :]), 0, 1)
-    found: Array = u[:, None] + u[None, :] - 2 * r * jnp.sqrt(u[:, None] * u[None, :])
+    library = numerics.namespace(share, of_class, n)
+    u = library.where(moves, largest_variance(share, n), 0.0)
+    variances = n * library.maximum(library.diagonal(of_class), 0) + numerics.divide(u, n, np.nan)
+    deviations = library.sqrt(library.where(moves, variances, 1.0))
+    r = library.clip(n * of_class / (deviations[:, None] * deviations[None, :]), 0, 1)
+    found: Array = u[:, None] + u[None, :] - 2 * r * library.sqrt(u[:, None] * u[None, :])
     return found
 
 
-def _of_differences(covariance: Array) -> Array:
-    variances = jnp.diagonal(covariance)
+def of_differences(covariance: Array) -> Array:
+    """The variances of the differences of all pairs."""
+    library = numerics.namespace(covariance)
+    variances = library.diagonal(covariance)
     found: Array = variances[:, None] + variances[None, :] - 2 * covariance
     return found
 
 
-def _root(variance: Array, covariance: Array, estimate: Array) -> Array:
+def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:
     """The square root; 0 where a variance is the rounding of 0, as the models are equal, or no item
     has influence."""
-    scale = jnp.maximum(jnp.diagonal(covariance), _ROUNDING * estimate**2)
-    scale = jnp.maximum(scale[:, None], scale[None, :])
-    return jnp.sqrt(jnp.where(variance > _ROUNDING * scale, variance, 0 * variance))
+    library = numerics.namespace(variance, covariance, estimate)
+    scale = library.maximum(library.diagonal(covariance), _ROUNDING * estimate**2)
+    scale = library.maximum(scale[:, None], scale[None, :])
+    found: Array = library.sqrt(library.where(variance > _ROUNDING * scale, variance, 0 * variance))
+    return found

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.order import in_order, starts
 from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
@@ -40,6 +41,7 @@ class PermutationTest:
     p_value: Array
 
 
+@on_any_mesh
 def permutation_test(
     metric: MetricLike,
     scores: ArrayLike,

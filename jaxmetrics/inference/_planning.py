@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base import numerics, varying
+from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import special, t_quantile
@@ -82,14 +81,16 @@ def of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
     return Errors(*each(*sizes))
 
 
-@double_program()
+@library_program()
 def _of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
-    of_classes = pilot.of_classes / jnp.stack(sizes)[:, None, None]
-    total = jnp.sum(of_classes, axis=0)
-    planned = Covariance(total, of_classes, (*sizes, sizes[0] + sizes[1]), jnp.zeros(()))
-    pairs = pairs_of(pilot.estimate, planned, pilot.bounds)
+    library = numerics.namespace(pilot.of_classes, *sizes)
+    n = library.stack(sizes)
+    of_classes = pilot.of_classes / n[:, None, None]
+    total = library.sum(of_classes, axis=0)
+    planned = Covariance(total, of_classes, (*sizes, sizes[0] + sizes[1]), np.float64(0))
+    pairs = pairs_of(pilot.estimate, planned, pilot.bounds, None)
     error = pairs.error[0, 1]
-    lean = jnp.sum(pilot.thirds / jnp.stack(sizes) ** 2) / (2 * error)
+    lean = library.sum(pilot.thirds / n**2) / (2 * error)
     return Errors(pairs.standard_error[0, 1], error, pairs.df[0, 1], lean)
 
 
@@ -166,6 +167,6 @@ def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
         for number in range(_STEPS):
             ends = halved(number, ends)
     else:
-        ends = lax.fori_loop(0, _STEPS, halved, jax.tree.map(jnp.asarray, ends))
+        ends = varying.fori_loop(0, _STEPS, halved, jax.tree.map(jnp.asarray, ends))
     found = library.where(least, FEWEST, library.exp(ends[1]))
     return library.where(most, found, library.inf)  # type: ignore[no-any-return]

@@ -13,6 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, library_program
 from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of
@@ -57,6 +58,7 @@ class SampleSize:
     standard_error: Array
 
 
+@on_any_mesh
 def sample_size(
     metric: MetricLike,
     scores: ArrayLike,
@@ -146,6 +148,7 @@ def sample_size(
     return SampleSize(*map(as_default, found))
 
 
+@on_any_mesh
 def power(
     metric: MetricLike,
     scores: ArrayLike,

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.mesh import AxisName
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.clusters import error_of_clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
+from jaxmetrics.inference._influence.on_mesh import (
+    check_axis,
+    covariance_on_mesh,
+)
 from jaxmetrics.inference._influence.variance import (
     as_default,
     estimate_and_error,
@@ -19,6 +25,7 @@ from jaxmetrics.inference._influence.variance import (
 from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
 
 
+@on_any_mesh
 def influence(
     metric: MetricLike,
     scores: ArrayLike,
@@ -67,6 +74,7 @@ def influence(
     return as_default(influence_values(metric, items))
 
 
+@on_any_mesh
 def standard_error(
     metric: MetricLike,
     scores: ArrayLike,
@@ -81,6 +89,7 @@ def standard_error(
     amounts: ArrayLike | None = None,
     memory_budget: int = MEMORY_BUDGET,
     progress: Callable[[int], None] | None = None,
+    axis_name: AxisName = None,
 ) -> Array:
     """The standard error of a metric, from its influence function or from resamples.
 
@@ -109,6 +118,9 @@ def standard_error(
       amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
       memory_budget: the most bytes that one batch of resamples may take.
       progress: a function of the number of finished resamples, called after each round of batches.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
+        Not with clusters, nor for metrics that are resampled.
 
     Returns:
       `[...]`, in the unit of the metric.
@@ -140,10 +152,11 @@ def standard_error(
     )
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
+    axis_name = check_axis(axis_name, clusters=ids, resamples=not known)
     request.check(needs_key=not known)
     if known:
         if ids is None:
-            return as_default(estimate_and_error(metric, items)[1])
+            return as_default(estimate_and_error(metric, items, axis_name)[1])
         return as_default(error_of_clusters(metric, items, ids)[1])
     chosen, arrays = choose(metric)
     chosen.refuse_tree(arrays, items.scores.shape[-1])
@@ -151,6 +164,7 @@ def standard_error(
     return found
 
 
+@on_any_mesh
 def covariance(
     metric: MetricLike,
     scores: ArrayLike,
@@ -159,6 +173,7 @@ def covariance(
     clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    axis_name: AxisName = None,
 ) -> Array:
     """The covariance matrix of a metric between models that score the same items.
 
@@ -177,6 +192,9 @@ def covariance(
       weights: shaped as labels, not negative; an item of weight k counts k times in the metric, but
         is one observation.
       where: shaped as labels, bool, False for items to leave out.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the value of the whole.
+        Not with clusters.
 
     Returns:
       `[..., models, models]`, in the squared unit of the metric.
@@ -206,5 +224,8 @@ def covariance(
             "standard_error(...) ** 2 for one model"
         )
     ids = checks.check_clusters(clusters, items)
+    axis_name = check_axis(axis_name, clusters=ids)
     metric, items = with_influence(metric, items)
+    if axis_name is not None:
+        return as_default(covariance_on_mesh(metric, items, axis_name))
     return as_default(covariance_of(metric, items, ids)[1].total)

@@ -7,6 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.mesh import AxisName
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import Kernel, pair_sums, power, sigmoid, softplus, square
 from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negatives
@@ -16,6 +18,7 @@ _MARGIN = ("hinge", "squared_hinge", "square")
 SURROGATES = (*_MARGIN, "logistic", "sigmoid")
 
 
+@on_any_mesh
 def pairwise_auc_loss(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -25,6 +28,7 @@ def pairwise_auc_loss(
     surrogate: str = "squared_hinge",
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
+    axis_name: AxisName = None,
 ) -> Array:
     """The mean surrogate loss over all pairs of a positive and a negative.
 
@@ -50,6 +54,8 @@ def pairwise_auc_loss(
       margin: above 0. Pairs that differ by less cost something under "hinge" and "squared_hinge";
         it is the target difference of "square". 1 by default.
       temperature: above 0, the width of "logistic" and "sigmoid"; 1 and 0.2 by default.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the loss of the whole. It gathers the items.
 
     Returns:
       `[...]`, in float32; in float64 for float64 scores in x64 mode.
@@ -71,9 +77,12 @@ def pairwise_auc_loss(
     Reference: W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-pass AUC optimization", ICML 2013.
     """
     numbers = surrogate_numbers(surrogate, margin, temperature)
-    return loss_of_rows(_all_pairs, (surrogate,), numbers, scores, labels, weights, where)
+    return loss_of_rows(
+        _all_pairs, (surrogate,), numbers, scores, labels, weights, where, axis_name
+    )
 
 
+@on_any_mesh
 def partial_auc_loss(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -86,6 +95,7 @@ def partial_auc_loss(
     margin: float | Array | None = None,
     temperature: float | Array | None = None,
     band: float | Array = 0.5,
+    axis_name: AxisName = None,
 ) -> Array:
     """The mean surrogate loss over pairs of a positive and one of the highest negatives.
 
@@ -115,6 +125,8 @@ def partial_auc_loss(
       margin: above 0, for "hinge", "squared_hinge" and "square"; 1 by default.
       temperature: above 0, for "logistic" and "sigmoid"; 1 and 0.2 by default.
       band: at least 0, how softly the sets of items end; 0 for exact sets.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the loss of the whole. It gathers the items.
 
     Returns:
       `[...]`, in float32; in float64 for float64 scores in x64 mode. With band 0 the loss with the
@@ -146,7 +158,9 @@ def partial_auc_loss(
     numbers = surrogate_numbers(surrogate, margin, temperature)
     numbers |= {"max_fpr": max_fpr, "min_tpr": min_tpr, "band": band}
     two_way = not (isinstance(min_tpr, (int, float)) and min_tpr == 0)
-    return loss_of_rows(_window, (surrogate, two_way), numbers, scores, labels, weights, where)
+    return loss_of_rows(
+        _window, (surrogate, two_way), numbers, scores, labels, weights, where, axis_name
+    )
 
 
 def surrogate_numbers(

@@ -26,6 +26,7 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from jaxmetrics._base import varying
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
@@ -223,7 +224,7 @@ def _of_all_before(state: _State, end: Array, last: Array) -> _State:
             *(a + jnp.where(joins[:, None], b, 0) for a, b in zip(state, moved, strict=True))
         )
 
-    total: _State = lax.fori_loop(0, (blocks - 1).bit_length(), doubled, state)
+    total: _State = varying.fori_loop(0, (blocks - 1).bit_length(), doubled, state)
     return total
 
 

@@ -12,6 +12,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.sorting import descending_keys
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._ranking.gain import GAINS, dcg
@@ -20,6 +21,7 @@ from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
 from jaxmetrics.losses._rows import permuted
 
 
+@on_any_mesh
 def approx_ndcg_loss(
     scores: ArrayLike,
     labels: ArrayLike,

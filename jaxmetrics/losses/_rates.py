@@ -5,6 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from jaxmetrics._base.mesh import AxisName
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
@@ -12,6 +14,7 @@ from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negativ
 from jaxmetrics.losses._top_set import edge_set
 
 
+@on_any_mesh
 def recall_at_fpr_loss(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -21,6 +24,7 @@ def recall_at_fpr_loss(
     max_fpr: float | Array,
     temperature: float | Array = 0.2,
     band: float | Array = 0.5,
+    axis_name: AxisName = None,
 ) -> Array:
     """1 - recall at a false positive rate, smoothed.
 
@@ -38,6 +42,8 @@ def recall_at_fpr_loss(
       temperature: above 0, the width of the sigmoid in standard deviations of the negatives.
       band: at least 0, the width of the smooth quantile. With 0 the threshold is the score of the
         first negative that must not pass, and only this negative moves it.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the loss of the whole. It gathers the items.
 
     Returns:
       `[...]`, from 0 to 1. With band 0 it tends to 1 - `jaxmetrics.recall_at_fpr` as
@@ -60,9 +66,10 @@ def recall_at_fpr_loss(
     the objective.
     """
     numbers = {"max_fpr": max_fpr, "temperature": temperature, "band": band}
-    return loss_of_rows(_recall_loss, (), numbers, scores, labels, weights, where)
+    return loss_of_rows(_recall_loss, (), numbers, scores, labels, weights, where, axis_name)
 
 
+@on_any_mesh
 def average_precision_loss(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -70,6 +77,7 @@ def average_precision_loss(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
     temperature: float | Array = 0.1,
+    axis_name: AxisName = None,
 ) -> Array:
     """1 - average precision, with a sigmoid in place of each comparison of two scores.
 
@@ -84,6 +92,8 @@ def average_precision_loss(
       weights: `[..., n]`, not negative.
       where: `[..., n]` bool, False for items to leave out.
       temperature: above 0, the width of the sigmoid in standard deviations of the negatives.
+      axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
+        items: each device passes its part, and all get the loss of the whole. It gathers the items.
 
     Returns:
       `[...]`, from 0 to 1. It tends to 1 - `jaxmetrics.average_precision` as temperature goes to 0,
@@ -107,7 +117,9 @@ def average_precision_loss(
     ECCV 2020.
     """
     numbers = {"temperature": temperature}
-    return loss_of_rows(_average_precision_loss, (), numbers, scores, labels, weights, where)
+    return loss_of_rows(
+        _average_precision_loss, (), numbers, scores, labels, weights, where, axis_name
+    )
 
 
 def _recall_loss(row: Row, max_fpr: Array, temperature: Array, band: Array) -> Array:

@@ -13,6 +13,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_program, ordinary_promotion
 from jaxmetrics._base.items import at_least_one, not_allowed
+from jaxmetrics._base.mesh import AxisName, gathered
 from jaxmetrics._base.types import Array, ArrayLike, Items
 
 
@@ -43,13 +44,22 @@ def loss_of_rows(
     labels: ArrayLike,
     weights: ArrayLike | None,
     where: ArrayLike | None,
+    axis_name: AxisName = None,
 ) -> Array:
-    """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program."""
+    """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program.
+
+    With an axis, items are the part of a device, and the loss is that of all, the same on each.
+    """
     items = checked_items(scores, labels, weights, where)
     checked = checks.check_loss_options(numbers)
+    axis_name = checks.check_axis_name(axis_name)
+    if axis_name is not None:
+        items = gathered(items, axis_name)
     with ordinary_promotion():
         value: Array = _loss_of_rows(loss, constants, at_least_one(items), checked)
-    return value
+    # Each device computes the loss of all items. Were it not their mean, the gradient would be
+    # that of the sum of all these losses.
+    return value if axis_name is None else lax.pmean(value, axis_name)
 
 
 def checked_items(

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._areas import surrogate_numbers
 from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, check_state, empty_slots
@@ -59,6 +60,7 @@ def init(n_slots: int) -> State:
     return State(empty_slots(n_slots))
 
 
+@on_any_mesh
 def apply(
     state: State,
     scores: ArrayLike,

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._areas import surrogate_numbers
 from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, check_state, empty_slots
@@ -62,6 +63,7 @@ def init(n_slots: int) -> State:
     return State(empty_slots(n_slots))
 
 
+@on_any_mesh
 def apply(
     state: State,
     scores: ArrayLike,
@@ -131,6 +133,7 @@ def apply(
     return loss, State(log_means)
 
 
+@on_any_mesh
 def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
     """The estimated objective over all positives that the batches held so far.
 

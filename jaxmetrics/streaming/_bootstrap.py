@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, result_of
@@ -28,6 +29,7 @@ _AT_ONCE = 1 << 20  # bins times resamples in one call, which bounds the memory
 OfBins: TypeAlias = Callable[[Chosen, Options, Counted], Any]
 
 
+@on_any_mesh
 def bootstrap(
     metric: MetricLike,
     state: State,

@@ -20,8 +20,8 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
+from jaxmetrics._base import varying
 from jaxmetrics._base.host import on_tpu
 from jaxmetrics._base.types import Array, HostArray
 
@@ -100,7 +100,7 @@ def added(sums: Array, slots: Array, digits: Array) -> Array:
     def step(sums: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
         return carried(sums.at[part[0]].add(part[1], mode="drop")), None
 
-    total, _ = lax.scan(step, sums, (slots, parts))
+    total, _ = varying.scan(step, sums, (slots, parts))
     return total
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
@@ -32,6 +32,7 @@ from jaxmetrics.streaming._question import Held, Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
 
 
+@on_any_mesh
 def interval(
     metric: MetricLike,
     state: State,
@@ -119,7 +120,7 @@ def _moments(
             return ends_of(chosen, arrays, bins._replace(positives=positives, negatives=negatives))
 
         positives, negatives = bins.positives, bins.negatives
-        estimates, pull_back = jax.vjp(values, positives, negatives)
+        estimates, pull_back = varying.vjp(values, positives, negatives)
         by_positives, by_negatives = jax.vmap(pull_back)(jnp.eye(3))
 
         def of_class(slopes: Array, count: Array) -> tuple[Array, Array]:
@@ -236,7 +237,7 @@ def _drawn_recalls(
         )
 
     start = jnp.zeros(n_resamples, int), jnp.full(n_resamples, n0), jnp.full(n_resamples, allowed)
-    bin_at, inside, left = lax.fori_loop(0, depth, halve, start)
+    bin_at, inside, left = varying.fori_loop(0, depth, halve, start)
     all_fit = inside <= left
     passed = right[bin_at + all_fit]
     least = draw(keys[depth], jnp.full(n_resamples, n1), passed, n1)

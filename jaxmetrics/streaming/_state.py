@@ -14,6 +14,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_precision, double_program, ordinary_promotion
 from jaxmetrics._base.host import all_concrete, is_compiling, is_concrete
 from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
 from jaxmetrics.streaming._batch import check_batch, check_not_used_up, is_ready, zeros
@@ -77,6 +78,7 @@ def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = Fals
     return State(zeros(batch_shape, 2, bins.n + EXTRA, n_digits))
 
 
+@on_any_mesh
 def update(
     state: State,
     scores: ArrayLike,
@@ -228,6 +230,7 @@ def _weights(
     )
 
 
+@on_any_mesh
 def merge(a: State, b: State) -> State:
     """The state of the items of both.
 
@@ -283,6 +286,7 @@ def _merged(a: Array, b: Array) -> Array:
     return with_last(digits, digits[..., -EXTRA:, :], has_overflowed(a) | has_overflowed(b))
 
 
+@on_any_mesh
 def n_items(state: State) -> HostOrDeviceArray:
     """Number of items that a state has seen, with those of weight 0 and those without a score.
 

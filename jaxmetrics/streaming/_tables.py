@@ -9,6 +9,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable, settled
 from jaxmetrics.streaming._bins import Bins
@@ -16,6 +17,7 @@ from jaxmetrics.streaming._columns import has_overflowed, lost_of, totals
 from jaxmetrics.streaming._state import State, check_state
 
 
+@on_any_mesh
 def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
     """The score table of a state, in which the items of one bin tie.
 

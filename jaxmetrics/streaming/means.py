@@ -17,6 +17,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, ordinary_promotion
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
@@ -92,6 +93,7 @@ def init(batch_shape: tuple[int, ...] = ()) -> State:
     return State(zeros(batch_shape, 6, _DIGITS))
 
 
+@on_any_mesh
 def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -> State:
     """The state after a batch of values.
 
@@ -186,6 +188,7 @@ def _closed(digits: Array, overflow: Array) -> Array:
     return digits.at[..., _USED, -1].set(used)
 
 
+@on_any_mesh
 def merge(a: State, b: State) -> State:
     """The state of the values of both, as a + b and `jax.lax.psum` return it.
 
@@ -229,6 +232,7 @@ def _merged(a: Array, b: Array) -> Array:
     return _closed(_counts.carried(a + b), _has_overflowed(a) | _has_overflowed(b))
 
 
+@on_any_mesh
 def result(state: State, *, confidence_level: float = 0.95) -> Mean:
     """The mean of all values, its standard error and its confidence limits.
 

@@ -13,8 +13,10 @@ from jaxmetrics._base.checks.inference import (
     check_grid,
     check_key,
     check_level,
+    check_margin,
     check_models,
     check_rows,
+    check_slices,
 )
 from jaxmetrics._base.checks.items import (
     check_classes,
@@ -42,6 +44,7 @@ from jaxmetrics._base.checks.predictions import (
 )
 from jaxmetrics._base.checks.values import (
     check_average,
+    check_axis_name,
     check_choice,
     check_count,
     check_cutoffs,
@@ -60,6 +63,7 @@ __all__ = [
     "brief",
     "check_alignment",
     "check_average",
+    "check_axis_name",
     "check_beta",
     "check_choice",
     "check_class_filter",
@@ -80,6 +84,7 @@ __all__ = [
     "check_list_options",
     "check_lists",
     "check_loss_options",
+    "check_margin",
     "check_models",
     "check_n_classes",
     "check_nonnegative",
@@ -91,6 +96,7 @@ __all__ = [
     "check_range",
     "check_rows",
     "check_segments",
+    "check_slices",
     "check_slots",
     "check_zero_division",
     "own",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -25,6 +26,19 @@ def check_level(confidence_level: float) -> float:
         given = cut(str(confidence_level))
         raise ValueError(f"confidence_level must be in (0, 1), got {given}{hint}")
     return float(confidence_level)
+
+
+def check_margin(margin: float | None) -> float | None:
+    """The margin as a float; refuses anything but None and a constant above 0."""
+    if margin is None:
+        return None
+    if isinstance(margin, bool) or not isinstance(margin, (int, float)):
+        raise TypeError(
+            f"margin must be a number above 0, in the unit of the metric, got {brief(margin)}"
+        )
+    if not 0 < margin < math.inf:
+        raise ValueError(f"margin must be a finite number above 0, got {cut(str(margin))}")
+    return float(margin)
 
 
 def check_key(key: Any) -> None:
@@ -81,29 +95,64 @@ def check_clusters(clusters: ArrayLike | None, items: Items) -> tuple[HostArray,
     """The cluster of each item as an index from 0, and the number of clusters, or None."""
     if clusters is None:
         return None
-    if not is_concrete(clusters):
-        raise TypeError("clusters must be known when a program is traced: pass a NumPy array")
-    refuse_masked("clusters", clusters)
-    ids = np.asarray(clusters)
-    n = items.scores.shape[-1]
+    hint = "give items without a cluster ids of their own"
+    distinct, index = check_ids("clusters", clusters, items.scores.shape[-1], hint)
+    return index, max(len(distinct), 1)
+
+
+def check_ids(name: str, given: Any, n: int, hint: str) -> tuple[HostArray, HostArray]:
+    """The distinct ids in order, and the index of each item's, from 0."""
+    if not is_concrete(given):
+        raise TypeError(f"{name} must be known when a program is traced: pass a NumPy array")
+    refuse_masked(name, given)
+    ids = np.asarray(given)
     if ids.shape != (n,):
         raise ValueError(
-            f"clusters must be [n], one entry for each of the {n} items, got {list(ids.shape)}"
+            f"{name} must be [n], one entry for each of the {n} items, got {list(ids.shape)}"
         )
     try:
         if _is_missing(ids).any():
-            raise ValueError(
-                "clusters must not be None or NaN: give items without a cluster ids of their own"
-            )
-        if ids.dtype.kind == "U" and isinstance(clusters, (list, tuple)):
-            ids = np.asarray(clusters, object)  # so that 1 and '1' stay apart
+            raise ValueError(f"{name} must not be None or NaN: {hint}")
+        if ids.dtype.kind in "iu" and n and ids.max() - float(ids.min()) < 2 * n:
+            return _counted(ids)
+        if ids.dtype.kind == "U" and isinstance(given, (list, tuple)):
+            ids = np.asarray(given, object)  # so that 1 and '1' stay apart
         distinct, index = np.unique(ids, return_inverse=True)
     except TypeError:  # no order
         kinds = ", ".join(sorted({type(x).__name__ for x in ids})[:4])
         raise TypeError(
-            f"clusters must be of one type, got {kinds}: write clusters = list(map(str, clusters))"
+            f"{name} must be of one type, got {kinds}: write {name} = list(map(str, {name}))"
         ) from None
-    return index.astype(np.int32), max(len(distinct), 1)
+    return distinct, index.astype(np.int32)
+
+
+def _counted(ids: HostArray) -> tuple[HostArray, HostArray]:
+    """The distinct whole numbers and the index of each entry's, without a sort."""
+    low = ids.min()
+    at = (ids - low).astype(np.intp)
+    occurs = np.bincount(at) > 0
+    index = (occurs.cumsum() - 1).astype(np.int32)
+    return (np.flatnonzero(occurs) + low).astype(ids.dtype), index.take(at)
+
+
+def check_slices(name: str, given: Any, n: int) -> tuple[tuple[Any, ...], HostArray]:
+    """The names of the slices that occur, in order, and the index of each item's, from 0.
+
+    Of two columns, a tuple or list of two arrays, the names are pairs.
+    """
+    hint = "name the missing value, or leave its items out with where="
+    crossed = isinstance(given, (list, tuple)) and len(given) == 2 and np.ndim(given[0]) == 1
+    if not crossed:
+        distinct, index = check_ids(name, given, n, hint)
+        return tuple(distinct.tolist()), index
+    (first, i), (second, j) = (check_ids(f"{name}[{k}]", x, n, hint) for k, x in enumerate(given))
+    codes, index = np.unique(i.astype(np.int64) * max(len(second), 1) + j, return_inverse=True)
+    names = zip(
+        first[codes // max(len(second), 1)].tolist(),
+        second[codes % max(len(second), 1)].tolist(),
+        strict=True,
+    )
+    return tuple(names), index.astype(np.int32)
 
 
 def _is_missing(ids: HostArray) -> HostArray:

@@ -177,3 +177,18 @@ def _memory() -> float:
     if not hasattr(os, "sysconf"):  # on Windows
         return math.inf
     return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def check_axis_name(axis_name: Any) -> Any:
+    """The names of axes of the mesh, hashable, within `shard_map`; None without one."""
+    if axis_name is None:
+        return None
+    names = tuple(axis_name) if isinstance(axis_name, (list, tuple)) else axis_name
+    try:
+        jax.lax.axis_size(names)
+    except (NameError, TypeError, ValueError):
+        raise ValueError(
+            f"axis_name must be an axis of the mesh, or a tuple of such, within jax.shard_map; got "
+            f"{brief(axis_name)}: leave it out where one call has all items"
+        ) from None
+    return names

@@ -17,6 +17,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, nan_as_value
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -64,6 +65,7 @@ class BootstrapResult:
     n_undefined: Array
     sample: Sample | None = None
 
+    @on_any_mesh
     def interval(
         self,
         *,
@@ -127,6 +129,7 @@ def wald_limits(estimate: Array, error: Array, level: Array) -> tuple[Array, Arr
     return (estimate - margin).astype(estimate.dtype), (estimate + margin).astype(estimate.dtype)
 
 
+@on_any_mesh
 def bootstrap(
     metric: MetricLike,
     scores: ArrayLike,
@@ -259,7 +262,7 @@ def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Re
         warnings.warn(
             "the metric is undefined, as a class is absent or a score is NaN: its standard error "
             "is NaN",
-            stacklevel=4,
+            stacklevel=5,
         )
     elif lacking:
         together = request.clusters is not None or request.stratify
@@ -267,14 +270,14 @@ def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Re
         warnings.warn(
             f"{lacking} of {n_resamples} resamples have items of one class only and are left "
             f"out{hint}",
-            stacklevel=4,
+            stacklevel=5,
         )
     elif most:
         warnings.warn(
             f"{most} of {n_resamples} resamples have both classes, but the metric is NaN, and they "
             "are left out, which biases its error: guard a division by 0, as the first rows of a "
             "table may have weight 0",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -317,6 +320,7 @@ def _as_one(row: Items) -> Items:
     return row._replace(scores=row.scores[None])
 
 
+@on_any_mesh
 def bootstrap_mean(
     values: ArrayLike,
     *,

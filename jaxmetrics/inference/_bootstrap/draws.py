@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxmetrics._base import varying
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap import random
 from jaxmetrics.inference._bootstrap.random import Distribution, Words
@@ -118,7 +119,7 @@ def _words_ahead(
         state = body(*carry)
         return words(state), state
 
-    _, state = lax.while_loop(lambda carry: more(carry[1]), step, (words(state), state))
+    _, state = varying.while_loop(lambda carry: more(carry[1]), step, (words(state), state))
     return state
 
 

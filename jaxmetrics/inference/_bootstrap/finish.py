@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts
@@ -121,7 +121,7 @@ def _curves(
         def of_tile(x: Array) -> Array:
             return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
 
-        return lax.scan(
+        return varying.scan(
             cell,
             carry,
             (
@@ -136,7 +136,7 @@ def _curves(
     zero = jnp.zeros(counts.shape[1])
     zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
     tiles = (cells.used + TILE - 1) // TILE
-    fps, tps, _, area, caught = lax.fori_loop(0, tiles, tile, (zero, zero, zero, zeros, zeros))
+    fps, tps, _, area, caught = varying.fori_loop(0, tiles, tile, (zero, zero, zero, zeros, zeros))
     negatives = fps if totals is None else totals[0]
     positives = tps if totals is None or len(totals) == 1 else totals[1]
     return Curves(negatives, positives, area, caught), fps
@@ -161,7 +161,7 @@ def _totals(counts: Array, cells: Cells) -> Array:
         return sums + classes.astype(jnp.float64) @ drawn
 
     tiles = (cells.used + TILE - 1) // TILE
-    sums: Array = lax.fori_loop(0, tiles, tile, jnp.zeros((2, counts.shape[1])))
+    sums: Array = varying.fori_loop(0, tiles, tile, jnp.zeros((2, counts.shape[1])))
     return sums
 
 

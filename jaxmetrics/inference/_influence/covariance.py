@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program, library_program
+from jaxmetrics._base.host import near
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics.inference._influence.clusters import Clusters, sums_of_clusters
@@ -41,7 +43,7 @@ def covariance_of(
     chosen.refuse_several(arrays, items.scores.shape[-1])
     if clusters is None:
         estimate, errors = errors_of_items(metric, items)
-        positive = items.labels.astype(bool)
+        positive = (near(items.labels) if isinstance(errors, np.ndarray) else items.labels) == 1
         total, of_classes = _products_of_items(errors, positive)
         mixed: Any = np.float64(0)
     else:
@@ -52,11 +54,12 @@ def covariance_of(
     return estimate, Covariance(total, of_classes, (*sizes,), mixed)
 
 
-@double_program()
+@library_program()
 def _products_of_items(errors: Array, positive: Array) -> tuple[Array, Array]:
-    apart = [jnp.where(of_class, errors, 0) for of_class in (~positive, positive)]
-    of_classes = jnp.stack([_products(x) for x in apart], axis=-3)
-    return jnp.sum(of_classes, axis=-3), of_classes
+    library = numerics.namespace(errors, positive)
+    apart = [library.where(of_class, errors, 0) for of_class in (~positive, positive)]
+    of_classes = library.stack([_products(x) for x in apart], axis=-3)
+    return library.sum(of_classes, axis=-3), of_classes
 
 
 @double_program()
@@ -67,4 +70,4 @@ def _products_of_clusters(of_classes: Array) -> tuple[Array, Array]:
 
 def _products(units: Array) -> Array:
     """The inner products of the rows."""
-    return units @ jnp.swapaxes(units, -1, -2)
+    return units @ units.swapaxes(-1, -2)

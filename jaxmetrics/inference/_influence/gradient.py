@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.checks import check_rows
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete, on_cpu, on_host
@@ -167,7 +168,7 @@ def _gradient(
         counted = ScoreTable(table.thresholds, positives, negatives)
         return jnp.asarray(chosen.value(counted, arrays), jnp.float64)
 
-    estimate, pull_back = jax.vjp(value, table.negatives, table.positives)
+    estimate, pull_back = varying.vjp(value, table.negatives, table.positives)
     chosen.refuse_shapes(estimate)
     negatives, positives = pull_back(jnp.ones(()))
     return estimate, (negatives, positives)
@@ -185,10 +186,12 @@ def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, A
 
 def effective_size(weights: Array) -> Array:
     """(sum w)^2 / sum w^2 along the last axis."""
+    library = numerics.namespace(weights)
     # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
-    largest = jnp.max(weights, axis=-1, keepdims=True, initial=0)
-    shares = numerics.divide(weights.astype(jnp.float64), largest, 0.0)
-    return numerics.divide(jnp.sum(shares, axis=-1) ** 2, jnp.sum(shares**2, axis=-1), 0.0)
+    largest = library.max(weights, axis=-1, keepdims=True, initial=0)
+    shares = numerics.divide(weights.astype(np.float64), largest, 0.0)
+    of_squares = library.sum(shares**2, axis=-1)
+    return numerics.divide(library.sum(shares, axis=-1) ** 2, of_squares, 0.0)
 
 
 def of_items(by_class: list[Array], problem: Problems, n_rows: int) -> Array:

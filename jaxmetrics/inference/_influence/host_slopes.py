@@ -7,6 +7,7 @@ NumPy adds these slopes up to those in the weights of rows of items.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.merging import counts_dtype
 from jaxmetrics._base.types import Array, HostArray, Items
@@ -27,6 +28,7 @@ from jaxmetrics.inference._intervals.numbers import Decision
 from jaxmetrics.inference._intervals.rules import Moments
 
 _SHORT = 1 << 14  # rows of a batch with fewer items take less time in one program
+_FEW_ROWS = 64  # which compile nothing for all, and take less time than its first call
 _FEWEST = 64  # groups that a program is compiled for
 _PART = 1 << 15  # at most; a metric is linear in its sum over groups, so that parts have its slopes
 _FEW = 1 << 14  # items that are sorted sooner than the head that counts is found
@@ -51,7 +53,7 @@ class _Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Groups:
+class GroupsOfPositives:
     """Placements of groups of positives, in an array that JAX differentiates in.
 
     Attributes:
@@ -62,6 +64,7 @@ class _Groups:
     columns: Any
     totals: Any
     library = jnp
+    slack = numerics.SLACK
 
     above = property(lambda self: self.columns[1])
     not_below = property(lambda self: self.columns[2])
@@ -73,10 +76,10 @@ class _Groups:
     def total(self, of_each: Any) -> Any:
         return jnp.sum(self.columns[0] * of_each, axis=-1)
 
-    def near_one(self, *, together: bool = False) -> _Groups:
+    def near_one(self, *, together: bool = False) -> GroupsOfPositives:
         units = numerics.power_near(jnp.max(self.totals) if together else self.totals)
         units = jnp.broadcast_to(units, 2)
-        return _Groups(self.columns / units[_CLASSES, None], self.totals / units)
+        return GroupsOfPositives(self.columns / units[_CLASSES, None], self.totals / units)
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         del max_fpr
@@ -179,7 +182,9 @@ def units_on_host(
             units[of_class.items] = found if of_class.weights is None else found * of_class.weights
         return estimate, units
 
-    found = of_each_row(of_row, items, arrays, 2 * _SHORT, by_item=True)
+    n_rows = math.prod(np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None)))
+    short = 0 if n_rows <= _FEW_ROWS else 2 * _SHORT
+    found = of_each_row(of_row, items, arrays, short, by_item=True)
     if found is None:
         return None
     rows, batch = found
@@ -336,9 +341,9 @@ def _slopes(columns: Array, totals: Array, arrays: Options, chosen: Chosen) -> t
     """The value of the metric, and its derivatives in the columns."""
 
     def value(columns: Array) -> Array:
-        return jnp.asarray(_value(chosen, _Groups(columns, totals), arrays), jnp.float64)
+        return jnp.asarray(_value(chosen, GroupsOfPositives(columns, totals), arrays), jnp.float64)
 
-    estimate, pull_back = jax.vjp(value, columns)
+    estimate, pull_back = varying.vjp(value, columns)
     chosen.refuse_shapes(estimate)
     (slopes,) = pull_back(jnp.ones(()))
     return estimate, slopes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import all_concrete
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import all_concrete, at_hand
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics.inference._influence.clusters import Clusters
@@ -30,24 +30,36 @@ class Sizes(NamedTuple):
 def sizes_of(items: Items, ids: Clusters | None, ndim: int) -> Sizes:
     """The sizes, with axes to broadcast with values of `ndim` axes, the batch's first."""
     index, n_clusters = (None, 0) if ids is None else ids
-    return Sizes(*_sizes(items, index, n_clusters, ndim))
+    return Sizes(*_sizes(Items(*at_hand(*items)), index, n_clusters, ndim))
 
 
-@double_program("n_clusters", "ndim")
+@library_program("n_clusters", "ndim")
 def _sizes(items: Items, ids: Array | None, n_clusters: int, ndim: int) -> tuple[Array, ...]:
     positives, negatives = class_weights(items)
 
     def size(weights: Array) -> Array:
-        weights = weights.astype(jnp.float64)
+        weights = weights.astype(np.float64)
         if ids is not None:
-            rows = jnp.zeros((*weights.shape[:-1], n_clusters))
-            weights = rows.at[..., ids].max(weights)
+            weights = _heaviest(weights, ids, n_clusters)
         found = effective_size(weights)
         lacking = max(min(items.scores.ndim - 1, ndim) - found.ndim, 0)
         found = found.reshape((1,) * lacking + found.shape)
         return found.reshape(found.shape + (1,) * (ndim - found.ndim))
 
     return size(negatives), size(positives), size(positives + negatives)
+
+
+def _heaviest(weights: Array, ids: Array, n_clusters: int) -> Array:
+    """The weight of the heaviest item of each cluster."""
+    library = numerics.namespace(weights, ids)
+    rows: Any = library.zeros((*weights.shape[:-1], n_clusters))
+    if library is np:
+        at: Any = (..., ids)
+        np.maximum.at(rows, at, weights)
+    else:
+        rows = rows.at[..., ids].max(weights)
+    found: Array = rows
+    return found
 
 
 def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program, nan_as_value
 from jaxmetrics._base.host import to_jax
+from jaxmetrics._base.mesh import AxisName
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.placements import OfTable
@@ -27,13 +28,18 @@ from jaxmetrics.inference._influence.gradient import (
     weights_by_kind,
 )
 from jaxmetrics.inference._influence.host_slopes import moments_on_host, units_on_host
+from jaxmetrics.inference._influence.on_mesh import moments_on_mesh
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import Moments, sixth_of_skewness
 from jaxmetrics.inference._intervals.rules import standard_error as standard_error_of
 
 
-def moments_of(metric: MetricLike, items: Items, level: float = 0.95) -> tuple[Moments, Any]:
+def moments_of(
+    metric: MetricLike, items: Items, level: float = 0.95, axis_name: AxisName = None
+) -> tuple[Moments, Any]:
     """The moments of a metric, and the numbers of its closed form at this level, in float64."""
+    if axis_name is not None:
+        return moments_on_mesh(metric, items, axis_name, level)
     chosen, arrays = choose_known(metric)
     at = np.float64(level)
     found = moments_on_host(chosen, items, arrays, at)
@@ -43,9 +49,11 @@ def moments_of(metric: MetricLike, items: Items, level: float = 0.95) -> tuple[M
     return _moments(problems, arrays, at, chosen, n_rows)
 
 
-def estimate_and_error(metric: MetricLike, items: Items) -> tuple[Array, Array]:
+def estimate_and_error(
+    metric: MetricLike, items: Items, axis_name: AxisName = None
+) -> tuple[Array, Array]:
     """The metric `[...]` and its standard error, in float64 whatever the x64 mode."""
-    moments, _ = moments_of(metric, items)
+    moments, _ = moments_of(metric, items, axis_name=axis_name)
     return moments.estimate, (standard_error_of if moments.library is np else _error_of)(moments)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
+from jaxmetrics.inference._intervals.beta import beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.rules import (
     Limits,
@@ -20,17 +21,19 @@ from jaxmetrics.inference._intervals.rules import (
     of_few_failures,
     on_logit,
     spread_of,
+    towards,
     wilson,
 )
 
 # `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
 # largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
-# variance counts as. `_FEWEST_...`: the soft failures of a class from which on its variance is
-# believed, and those up to which it is not.
+# variance counts as. `_UNSEEN`: the whole failures that the variance of a class amounts to, from
+# which on it is believed, and up to which it is not. `_FEWEST...`: the soft failures likewise.
 _PSEUDO_AUC = 1 / 8
 _PSEUDO_PARTIAL = 1 / 3
 _PRIOR = 2.0
 _FEWEST_DF = 4.0
+_UNSEEN = (1 / 50, 1 / 25)
 _FEWEST = (0.25, 0.375)
 _FEWEST_POSITIVES = (1.0, 1.5)
 
@@ -44,7 +47,7 @@ def auc(moments: Moments, level: Any) -> Limits:
     pseudo-observation of rho = 1 keeps the variance from being far too small by chance. The degrees
     of freedom follow from the kurtosis. T removes the skewness, which balances the two tails. The
     interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1, but
-    where hardly a pair is in the wrong order it is as wide as Jeffreys's for the smaller class.
+    wide enough for rare items that were not drawn where a class hardly varies.
 
     Found by simulation: see the coverage table in the documentation.
     """
@@ -79,8 +82,34 @@ def auc(moments: Moments, level: Any) -> Limits:
     limits = ends(estimate, limits, sizes, level)
     n0, n1 = sizes
     limits = inside(limits, wilson(area, n0 * n1 / (n0 + n1), level))
-    limits = of_few_failures(limits, estimate, library.minimum(n0, n1), _FEWEST, level)
-    return around(estimate, limits)
+    v0, v1 = (known(s2, n, u) for s2, n in zip(variances, sizes, strict=True))
+    return around(estimate, of_rare_items(limits, area, (v0, v1), sizes, level))
+
+
+def of_rare_items(
+    limits: Limits,
+    area: Array,
+    variances: tuple[Array, Array],
+    sizes: tuple[Array, Array],
+    level: Any,
+) -> Limits:
+    """Limits widened for rare items that a sample may lack, where a class hardly varies.
+
+    If a few of the n items of a class failed wholly, and all others had one influence, the variance
+    would amount to n s^2 / A^2 failures. As this number falls from 1/25 to 1/50, the lower limit
+    moves to A BetaInv(alpha / 2; n + 1/2, 1/2), if that is lower: Jeffreys's of n successes of n.
+    The upper one likewise, by 1 - A. Of both classes the further limit counts.
+    """
+    library = numerics.namespace(area, *variances, *sizes)
+    low, high = limits
+    for s2, n in zip(variances, sizes, strict=True):
+        least = beta_quantile((1 - level) / 2, n + 0.5, 0 * n + 0.5)
+        failures, successes = (n * s2 / x**2 for x in (area, 1 - area))
+        lower, upper = area * least, 1 - (1 - area) * least
+        lower = towards(limits[0], library.minimum(limits[0], lower), failures, _UNSEEN)
+        upper = towards(limits[1], library.maximum(limits[1], upper), successes, _UNSEEN)
+        low, high = library.minimum(low, lower), library.maximum(high, upper)
+    return low, high
 
 
 def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Array) -> Limits:

@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
-from jax import lax
 from jax.scipy.special import digamma, gammaln
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array
 
 # Gauss and Legendre's nodes and weights on [0, 1].
@@ -54,7 +53,7 @@ def beta_cdf(x: Any, a: Any, b: Any) -> Array:
     lower = x * (a + b) <= a
     own, other = jnp.where(lower, a, b), jnp.where(lower, b, a)
     odds = jnp.log(x) - jnp.log1p(-x)
-    tail = jnp.exp(_log_tail(own, other, jnp.where(lower, odds, -odds))[0])
+    tail = jnp.exp(log_of_tail(own, other, jnp.where(lower, odds, -odds))[0])
     return jnp.where(x <= 0, 0.0, jnp.where(x >= 1, 1.0, jnp.where(lower, tail, 1 - tail)))
 
 
@@ -69,11 +68,11 @@ def _quantile(probability: Array, a: Array, b: Array) -> Array:
     goal = jnp.log(jnp.minimum(probability, 1 - probability))
 
     def step(_: int, odds: Array) -> Array:
-        log_tail, log_density, _means = _log_tail(own, other, odds)
+        log_tail, log_density, _means = log_of_tail(own, other, odds)
         slope = jnp.exp(log_density - log_tail) / log_tail
         return odds - jnp.log(log_tail / goal) / slope
 
-    odds: Array = lax.fori_loop(0, _STEPS, step, jnp.log(own / other))
+    odds: Array = varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
     return jax.nn.sigmoid(jnp.where(lower, odds, -odds))
 
 
@@ -85,7 +84,7 @@ def _(values: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Ar
     lower, own, other = _smaller(probability, a, b)
     odds = jnp.log(x) - jnp.log1p(-x)
     odds = jnp.where(lower, odds, -odds)
-    log_tail, log_density, (mean_log, mean_log_other) = _log_tail(own, other, odds)
+    log_tail, log_density, (mean_log, mean_log_other) = log_of_tail(own, other, odds)
     change = jnp.where(lower, tangents[0], -tangents[0])
     in_own = mean_log - digamma(own) + digamma(own + other)
     in_other = mean_log_other - digamma(other) + digamma(own + other)
@@ -102,7 +101,7 @@ def _smaller(probability: Array, a: Array, b: Array) -> tuple[Array, Array, Arra
     return lower, jnp.where(lower, a, b), jnp.where(lower, b, a)
 
 
-def _log_tail(own: Array, other: Array, odds: Array) -> tuple[Array, Array, tuple[Array, Array]]:
+def log_of_tail(own: Array, other: Array, odds: Array) -> tuple[Array, Array, tuple[Array, Array]]:
     """The logarithms of P(log-odds < odds) and of the density there, and the means of log x and of
     log (1 - x) in this tail."""
 
@@ -121,7 +120,7 @@ def _log_tail(own: Array, other: Array, odds: Array) -> tuple[Array, Array, tupl
     # From the right of where a convex function has the value, Newton's method stays there.
     furthest = (_REACH + (own + other) * jnp.log(2.0)) / own + jnp.maximum(odds, 0) * 2
     mode = jnp.maximum(odds - jnp.log(own / other), 0)
-    length = lax.fori_loop(0, 2 * _STEPS, longer, furthest + mode)
+    length = varying.fori_loop(0, 2 * _STEPS, longer, furthest + mode)
     at = odds[..., None] - length[..., None] * _NODES
     own, other = own[..., None], other[..., None]
     ratios = jnp.exp(log_density(at) - here[..., None]) * _WEIGHTS

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.special
-from jax import lax
 from jax.scipy import special
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Placements
@@ -167,5 +166,5 @@ def _largest(holds: Callable[[Array], Array], n: Array, like: Array) -> Array:
         for step in range(int(n).bit_length()):
             found = halved(step, found)
     else:
-        found = lax.fori_loop(0, _STEPS, halved, found)
+        found = varying.fori_loop(0, _STEPS, halved, found)
     return found[0]

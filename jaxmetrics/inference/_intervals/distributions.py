@@ -11,15 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
-from jax import lax
-from jax.scipy.special import betainc, digamma, gammaincc, gammaln, ndtr, ndtri
+from jax.scipy.special import digamma, gammaln, ndtri
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.inference._intervals.beta import beta_cdf
+from jaxmetrics.inference._intervals.beta import beta_cdf, log_of_tail
 
-# From here on the series in 1 / df is exact to 1e-11. JAX's `betainc` is that exact only below, as
-# it takes differences of log-gammas, which grow with df.
+# From here on the series in 1 / df is exact to 1e-11.
 _MANY = 1000.0
 
 # From here on Student's distribution is the normal one: its tails differ by less than 1e-8.
@@ -45,32 +43,34 @@ def normal_quantile(probability: Any) -> Array:
     return quantile
 
 
-def t_survival(t: Array, df: Array) -> Array:
+def t_survival(t: Any, df: Any) -> Array:
     """P(|T| > t) for Student's T; `df` may be fractional or infinite."""
-    t, df = _doubles(t, df)
-    few = jnp.minimum(df, _NORMAL)
-    mass = beta_cdf(few / (few + t * t), few / 2, jnp.full_like(few, 0.5))
-    return jnp.where(df < _NORMAL, mass, 2 * ndtr(-jnp.abs(t)))
+    library = numerics.namespace(t, df)
+    few = library.minimum(df, _NORMAL)
+    mass = beta_cdf(few / (few + t * t), few / 2, 0.5 + 0 * few)
+    tail: Array = library.where(df < _NORMAL, mass, 2 * special(library).ndtr(-library.abs(t)))
+    return tail
 
 
-def hotelling_survival(statistic: Array, dimensions: Array, df: Array) -> Array:
+def hotelling_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
     """P(X > statistic) for Hotelling's T squared; NaN if `df` is less than its dimensions.
 
     It is F's of `dimensions` and df - dimensions + 1, and chi-squared's for infinite `df`.
     """
-    statistic, dimensions, df = _doubles(statistic, dimensions, df)
-    rest = jnp.minimum(df, _NORMAL) - dimensions + 1
-    enough = df >= dimensions
-    share = 1 / (1 + jnp.maximum(statistic, 0) / jnp.minimum(df, _NORMAL))
-    mass = beta_cdf(share, jnp.maximum(rest, 1.0) / 2, jnp.maximum(dimensions, 1) / 2)
-    mass = jnp.where(dimensions > 0, jnp.where(enough, mass, jnp.nan), 1.0)
-    return jnp.where(df < _NORMAL, mass, chi2_survival(statistic, dimensions))
+    library = numerics.namespace(statistic, dimensions, df)
+    few = library.minimum(df, _NORMAL)
+    rest = library.maximum(few - dimensions + 1, 1.0)
+    share = 1 / (1 + library.maximum(statistic, 0) / few)
+    mass = beta_cdf(share, rest / 2, library.maximum(dimensions, 1) / 2)
+    mass = library.where(dimensions > 0, library.where(df >= dimensions, mass, library.nan), 1.0)
+    tail: Array = library.where(df < _NORMAL, mass, chi2_survival(statistic, dimensions))
+    return tail
 
 
-def chi2_survival(statistic: ArrayLike, df: ArrayLike) -> Array:
+def chi2_survival(statistic: Any, df: Any) -> Array:
     """P(X > statistic) for chi-squared X."""
-    statistic, df = _doubles(statistic, df)
-    tail: Array = gammaincc(df / 2, jnp.maximum(statistic, 0) / 2)
+    library = numerics.namespace(statistic, df)
+    tail: Array = special(library).gammaincc(df / 2, library.maximum(statistic, 0) / 2)
     return tail
 
 
@@ -91,14 +91,14 @@ def t_quantile(probability: Any, df: Any) -> Array:
     return jnp.where(probability == 0.5, 0.0, jnp.sign(probability - 0.5) * size)
 
 
-def _mass(outside: Array, square: Array, df: Array) -> Array:
-    """P(T^2 > square) where `outside`, and P(T^2 < square) elsewhere.
+def _log_mass(outside: Array, square: Array, df: Array) -> Array:
+    """The logarithm of P(T^2 > square) where `outside`, and of P(T^2 < square) elsewhere.
 
-    Both are incomplete beta functions; the two sides swap the arguments a and b.
+    Both are tails of the Beta distribution; the two sides swap its shapes.
     """
-    a, b = jnp.where(outside, df, 1) / 2, jnp.where(outside, 1, df) / 2
-    mass: Array = betainc(a, b, 1 / (1 + jnp.where(outside, square / df, df / square)))
-    return mass
+    own, other = jnp.where(outside, df, 1) / 2, jnp.where(outside, 1, df) / 2
+    odds = jnp.log(square / df)
+    return log_of_tail(own, other, jnp.where(outside, -odds, odds))[0]
 
 
 @jax.custom_jvp
@@ -117,20 +117,20 @@ def _t_size(probability: Array, df: Array) -> Array:
 
     def step(_: Array, log_t: Array) -> Array:
         square = jnp.exp(2 * log_t)
-        mass = _mass(tail, square, df)
+        log_mass = _log_mass(tail, square, df)
         log_density = log_norm - (df + 1) / 2 * jnp.log1p(square / df)
-        slope = 2 * jnp.exp(log_t + log_density) / mass
-        return log_t - (jnp.log(mass) - goal) / jnp.where(tail, -slope, slope)
+        slope = 2 * jnp.exp(log_t + log_density - log_mass)
+        return log_t - (log_mass - goal) / jnp.where(tail, -slope, slope)
 
     # Wallace 1959: log(1 + t^2 / df) is approximately the square of a normal quantile over df.
     square = ((8 * df + 3) / (8 * df + 1) * ndtri(outside / 2)) ** 2 / df
     start = (jnp.log(df) + square + jnp.log(-jnp.expm1(-square))) / 2
-    return jnp.exp(lax.fori_loop(0, _STEPS, step, start))
+    return jnp.exp(varying.fori_loop(0, _STEPS, step, start))
 
 
 @_t_size.defjvp
 def _(values: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    """By the implicit function, as JAX has no derivative of `betainc` in its parameters.
+    """By the implicit function, as the loop has no derivative in reverse mode.
 
     With tan(a) = t / sqrt(df), P(0 < T < t) is the integral of C cos(x)^(df - 1) from 0 to a. Its
     derivatives in df, at a fixed t, and in t are elementary but for one integral.
@@ -187,5 +187,5 @@ def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:
 
 
 def _doubles(*values: ArrayLike) -> tuple[Array, ...]:
-    """Broadcast, as `betainc` requires equal shapes."""
+    """Broadcast, in float64."""
     return tuple(jnp.broadcast_arrays(*(jnp.asarray(value, jnp.float64) for value in values)))

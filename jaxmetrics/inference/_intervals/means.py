@@ -14,7 +14,7 @@ from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._intervals.rules import Limits, wilson
+from jaxmetrics.inference._intervals.rules import Limits, lacking, wilson
 
 # A share whose values, or whose distances from 1, add up to at most `FEW` has Wilson's limit on
 # that side; from `ENOUGH` on the side follows the sample's own variance and skewness.
@@ -114,11 +114,10 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     within = jnp.maximum(own[0], outer[0]), jnp.minimum(own[1], outer[1])
     constant = error == 0
 
-    def lacking(sum_of_values: Array) -> Array:
-        few = jnp.clip((ENOUGH - sum_of_values) / (ENOUGH - FEW), 0, 1)
-        return jnp.where(constant, 1.0, few)
+    def weight(sum_of_values: Array) -> Array:
+        return jnp.where(constant, 1.0, lacking(sum_of_values, (FEW, ENOUGH)))
 
-    ones, zeros = lacking(n * share), lacking(n * (1 - share))
+    ones, zeros = weight(n * share), weight(n * (1 - share))
     share_low = within[0] - jnp.maximum(zeros * (within[0] - outer[0]), ones * (within[0] - own[0]))
     share_high = within[1] + jnp.maximum(
         ones * (outer[1] - within[1]), zeros * (own[1] - within[1])
@@ -172,7 +171,7 @@ def warn_of_few_values(sample: Sample) -> None:
         warnings.warn(
             f"a mean rests on {n[few].min():.3g} values: in simulations with fewer than {_FEWEST}, "
             "95 % intervals cover 83 to 99 %, the least of skewed values: add values",
-            stacklevel=3,
+            stacklevel=4,
         )
     sums = sums_of_rare(sample).ravel()
     if np.any(sums < FEW):
@@ -182,5 +181,5 @@ def warn_of_few_values(sample: Sample) -> None:
             f"{what} up to {sums[i]:.2g} over {n[i]:.3g} queries: below {FEW:g} the sample cannot "
             "show how large its rare values are, so the interval is as wide as that of a share of "
             f"yes and no: add queries until this sum is {ENOUGH:g}",
-            stacklevel=3,
+            stacklevel=4,
         )

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
@@ -157,6 +159,8 @@ def of_few_failures(
     library = numerics.namespace(share, n, *limits)
     successes, failures = n * share, n * (1 - share)
     low, high = limits
+    if library is np and not np.any(np.minimum(successes, failures) < fewest[1]):
+        return limits  # Beta quantiles of many slices take longer than all else
     lower, upper = jeffreys(successes, n, level)
     low = towards(low, library.minimum(low, lower), failures, fewest)
     high = towards(high, library.maximum(high, upper), successes, fewest)

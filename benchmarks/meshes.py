@@ -1,0 +1,136 @@
+"""Ways to the AUC and the recall of items that devices hold in parts: time, and bytes that travel.
+
+    python -m benchmarks.meshes [N]
+
+Devices are those of JAX, or eight of the host if XLA_FLAGS are not set. Each way is a program of
+`shard_map`. Bytes are for each item of a device's part: those that the collectives of the compiled
+program bring to the device, and those of its temporary arrays. The text that is printed is the
+table of `meshes.md`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import jaxmetrics as jm
+from benchmarks.timing import milliseconds, time_in_turn
+
+AXIS, ITEMS = "items", PartitionSpec("items")
+SIZES = {"pred": 1, "s8": 1, "u8": 1, "s32": 4, "u32": 4, "f32": 4, "s64": 8, "u64": 8, "f64": 8}
+_MOST_BY_RING = 2_000_000  # which takes minutes for more
+_COLLECTIVE = r"= (.*?) (all-gather|all-to-all|all-reduce|collective-permute)(?:-start)?\("
+
+
+def gathered(metric: Callable[..., Any]) -> Callable[..., Any]:
+    """Every device gathers and sorts all items."""
+
+    def of_part(scores: Any, labels: Any) -> Any:
+        return metric(*(lax.all_gather(x, AXIS, tiled=True) for x in (scores, labels)))
+
+    return of_part
+
+
+def by_ring(scores: Any, labels: Any) -> Any:
+    """Sorted negatives travel; each device counts those below its own positives. No ties."""
+    last = jnp.finfo(scores.dtype).max
+    negatives = jnp.sort(jnp.where(labels, last, scores))
+    positives = jnp.where(labels, scores, -last)
+    size = lax.axis_size(AXIS)
+    below = jnp.zeros(scores.shape, jnp.int32)
+    for _ in range(size):
+        below += jnp.searchsorted(negatives, positives, method="sort").astype(jnp.int32)
+        negatives = lax.ppermute(negatives, AXIS, [(i, (i + 1) % size) for i in range(size)])
+    return _auc(jnp.sum(jnp.where(labels, below, 0).astype(jnp.float32)), labels)
+
+
+def of_rarer(scores: Any, labels: Any, share: float) -> Any:
+    """The positives are gathered, of which there must be few. No ties."""
+    capacity = int(1.2 * share * len(scores)) + 100
+    place = jnp.where(labels, jnp.cumsum(labels) - 1, capacity)
+    own = jnp.full(capacity, jnp.inf).at[place].set(scores, mode="drop")
+    positives = jnp.sort(lax.all_gather(own, AXIS, tiled=True))
+    gaps = jnp.searchsorted(positives, scores, method="scan")
+    of_gaps = jnp.zeros(len(positives) + 1, jnp.int32).at[gaps].add(~labels)
+    below = jnp.cumsum(of_gaps)[:-1]
+    return _auc(jnp.sum(jnp.where(positives < jnp.inf, below, 0).astype(jnp.float32)), labels)
+
+
+def _auc(pairs: Any, labels: Any) -> Any:
+    positives = lax.psum(jnp.sum(labels), AXIS).astype(jnp.float32)
+    negatives = lax.psum(jnp.sum(~labels), AXIS).astype(jnp.float32)
+    return lax.psum(pairs, AXIS) / positives / negatives
+
+
+def bytes_moved(compiled: str) -> int:
+    """What the collectives of a program bring to one device, in bytes."""
+    total = 0
+    for line in compiled.splitlines():
+        made = re.search(_COLLECTIVE, line)
+        for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", made[1]) if made else ():
+            total += SIZES[kind] * prod(int(x) for x in shape.split(",") if x)
+    return total
+
+
+def rows(n: int, share: float, runs: int) -> None:
+    """The rows of the table of one data set, printed."""
+    n_devices = jax.device_count()
+    mesh = jax.make_mesh((n_devices,), (AXIS,), axis_types=(AxisType.Auto,))
+    rng = np.random.default_rng(0)
+    labels = rng.random(n) < share
+    scores = (rng.normal(size=n) + labels).astype(np.float32)
+    parts = [jax.device_put(x, NamedSharding(mesh, ITEMS)) for x in (scores, labels)]
+    recall = partial(jm.recall_at_fpr, max_fpr=0.01)
+    ways = {
+        "AUC": {
+            "all items are gathered": gathered(jm.roc_auc),
+            "`axis_name`: each device receives a range": partial(jm.roc_auc, axis_name=AXIS),
+            **({"the negatives travel in a ring": by_ring} if n <= _MOST_BY_RING else {}),
+        },
+        "recall at an FPR": {
+            "all items are gathered": gathered(recall),
+            "`axis_name`: counts are added up": partial(recall, axis_name=AXIS),
+        },
+    }
+    if share < 0.1:
+        ways["AUC"]["the positives are gathered"] = partial(of_rarer, share=share)
+    for metric, of_metric in ways.items():
+        calls, moved, memory, values = {}, {}, {}, {}
+        for name, way in of_metric.items():
+            mapped = jax.shard_map(
+                way, mesh=mesh, in_specs=ITEMS, out_specs=PartitionSpec(), check_vma=False
+            )
+            program = jax.jit(mapped).lower(*parts).compile()
+            calls[name] = partial(program, *parts)
+            moved[name] = bytes_moved(program.as_text())
+            memory[name] = program.memory_analysis().temp_size_in_bytes
+            values[name] = float(np.asarray(calls[name]()))
+        times = time_in_turn(calls, runs)
+        part = n // n_devices
+        for name in calls:
+            print(
+                f"| {metric} | {share:.0%} | {name} | {milliseconds(times[name])} | "
+                f"{moved[name] / part:.1f} | {memory[name] / part:.0f} | {values[name]:.6f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    n_items = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    print("| metric | positives | way | ms | bytes received | bytes of temporaries | value |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for share_of_positives in (0.01, 0.5):
+        rows(n_items, share_of_positives, 3)

@@ -1,0 +1,117 @@
+"""`python -m benchmarks.slices`: how often tests of slices err, and what intervals of folds cover.
+
+All slices of a sample have one population, and its two models are equally good, so that every
+difference found is an error. Scores are normal, and correlated between the models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.special import ndtri
+
+import jaxmetrics as jm
+from benchmarks.tables import Row, Table, show
+
+CORRELATION = 0.8
+METRICS: dict[str, Callable[..., Any]] = {
+    "AUC": jm.roc_auc,
+    "partial AUC to 0.2": partial(jm.partial_auc, max_fpr=0.2),
+    "average precision": jm.average_precision,
+    "recall at FPR 0.1": partial(jm.recall_at_fpr, max_fpr=0.1),
+}
+SHARED = "recall, shared threshold"
+
+
+def drawn(rng: np.random.Generator, auc: float, n_slices: int, positives: int) -> Any:
+    """Scores of two models, labels, and slices of 4 negatives to a positive."""
+    labels = np.tile(np.arange(5 * positives) < positives, n_slices)
+    shared, own = rng.normal(size=len(labels)), rng.normal(size=(2, len(labels)))
+    noise = np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * own
+    scores = noise + np.sqrt(2) * ndtri(auc) * labels
+    return scores, labels, np.arange(n_slices).repeat(5 * positives)
+
+
+def family_wise(
+    name: str, auc: float, n_slices: int, positives: int, n_samples: int, seed: int = 0
+) -> tuple[float, float]:
+    """The shares of the samples with a difference of models, and of a slice from the rest."""
+    rng = np.random.default_rng(seed)
+    metric = METRICS["recall at FPR 0.1" if name == SHARED else name]
+    options: Any = {"threshold": "global"} if name == SHARED else {}
+    errors = np.zeros(2)
+    for _ in range(n_samples):
+        found = jm.slices(metric, *drawn(rng, auc, n_slices, positives), **options)
+        errors += [np.nanmin(x.simultaneous_p_value) < 0.05 for x in (found.models, found.rest)]
+    return errors[0] / n_samples, errors[1] / n_samples
+
+
+def fold_coverage(
+    auc: float, n: int, n_folds: int, offset: float, n_samples: int, seed: int = 0
+) -> tuple[float, float]:
+    """How often 95 % intervals of the mean and of the pooled value hold the mean true AUC.
+
+    Scores of each fold are shifted at random, by a normal number with this deviation.
+    """
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 2 == 1
+    folds = (np.arange(n) // 2) % n_folds
+    hits = np.zeros(2)
+    for _ in range(n_samples):
+        shifts = offset * rng.normal(size=n_folds)
+        scores = rng.normal(size=n) + np.sqrt(2) * ndtri(auc) * labels + shifts[folds]
+        found = jm.fold_interval(jm.roc_auc, scores, labels, folds)
+        hits += [x.low <= auc <= x.high for x in (found.mean, found.pooled)]
+    return hits[0] / n_samples, hits[1] / n_samples
+
+
+def rows_of_slices(n_samples: int) -> Iterator[Row]:
+    for name in (*METRICS, SHARED):
+        for auc in (0.75, 0.95):
+            for n_slices, positives in ((10, 20), (50, 20), (10, 100)):
+                models, rest = family_wise(name, auc, n_slices, positives, n_samples)
+                yield {
+                    "metric": name,
+                    "AUC": f"{auc:.2f}",
+                    "slices": f"{n_slices}",
+                    "positives a slice": f"{positives}",
+                    "models": f"{models:.3f}",
+                    "slice and rest": f"{rest:.3f}",
+                }
+
+
+def rows_of_folds(n_samples: int) -> Iterator[Row]:
+    for auc, n in ((0.75, 100), (0.75, 400), (0.95, 100), (0.95, 400)):
+        for n_folds in (5, 10):
+            for offset in (0.0, 0.5):
+                mean, pooled = fold_coverage(auc, n, n_folds, offset, n_samples)
+                yield {
+                    "AUC": f"{auc:.2f}",
+                    "items": f"{n}",
+                    "folds": f"{n_folds}",
+                    "deviation of offsets": f"{offset:.1f}",
+                    "mean": f"{mean:.3f}",
+                    "pooled": f"{pooled:.3f}",
+                }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=400)
+    n_samples = parser.parse_args().samples
+    jax.config.update("jax_platforms", "cpu")
+    warnings.simplefilter("ignore")
+    title = f"Family-wise error at 0.05, {n_samples} samples a row."
+    show(Table(title, rows_of_slices(n_samples)))
+    title = f"Coverage of 95 % intervals of cross-validated AUC, {n_samples} samples a row."
+    show(Table(title, rows_of_folds(n_samples)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""A sort of items that the devices of a mesh hold in parts: each receives one range of the keys.
+
+Within `shard_map`, each device sorts its part. It then deals its sorted rows out to all devices in
+turn, so that each holds an even sample of every part. Whatever the order of the items was, a range
+of keys now has about as many rows on one device as on any other. All devices agree on ranges, from
+a regular sample of each part, and send each other the rows of each range. The number of rows that
+any device may have for another, or receive, is bounded. Shapes are therefore static, and no row is
+ever left out.
+
+Reference: H. Shi and J. Schaeffer, "Parallel sorting by regular sampling", Journal of Parallel and
+Distributed Computing 14, 1992.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.types import Array
+
+# A name, or several, as `jax.lax.psum` has it; None where one device has all items.
+AxisName: TypeAlias = Any
+
+_SAMPLES = 4  # of each part for each device: a range has at most 1 + 1/4 times the rows of a part
+
+
+class Rows(NamedTuple):
+    """Distinct keys with the weight of each class.
+
+    Attributes:
+      keys: `[n]`; the largest key where there is no row.
+      positives, negatives: `[n]`; 0 where there is no row.
+    """
+
+    keys: Array
+    positives: Array
+    negatives: Array
+
+
+def size_of(axis_name: AxisName) -> int:
+    """The number of devices along the axis."""
+    size: int = lax.psum(1, axis_name)
+    return size
+
+
+def sum_over(x: Array, axis_name: AxisName) -> Array:
+    """The sum over the devices along the axis, if there is one.
+
+    Integers become float64, as all devices together may have more items than int32 can count.
+    """
+    return x if axis_name is None else lax.psum(_in_float(x), axis_name)
+
+
+def _in_float(x: Array) -> Array:
+    return x if numerics.is_inexact(x) else x.astype(jnp.float64)
+
+
+def largest_over(x: Array, axis_name: AxisName) -> Array:
+    """The largest over the devices along the axis, if there is one; a constant to derivatives."""
+    return x if axis_name is None else lax.pmax(lax.stop_gradient(x), axis_name)
+
+
+def smallest_over(x: Array, axis_name: AxisName) -> Array:
+    """The smallest over the devices along the axis, if there is one; a constant to derivatives."""
+    return x if axis_name is None else lax.pmin(lax.stop_gradient(x), axis_name)
+
+
+def total_before(x: Array, axis_name: AxisName) -> Array:
+    """The sum over the devices that come before this one along the axis, as `sum_over`."""
+    of_each = lax.all_gather(_in_float(x), axis_name)
+    before = jnp.arange(len(of_each)) < lax.axis_index(axis_name)
+    return jnp.sum(jnp.where(before.reshape(-1, *[1] * x.ndim), of_each, 0), axis=0)
+
+
+def gathered(arrays: Any, axis_name: AxisName) -> Any:
+    """The arrays `[..., n]` of a pytree, with the items of all devices along the last axis."""
+    return jax.tree.map(lambda x: lax.all_gather(x, axis_name, axis=x.ndim - 1, tiled=True), arrays)
+
+
+def rows_of_range(rows: Rows, axis_name: AxisName) -> Rows:
+    """The rows of all devices whose keys are in the range of this one, in ascending order.
+
+    Devices come in the order of their keys. Rows of one key are joined.
+
+    Args:
+      rows: those of this device, `[n]` in any order; several may have one key.
+      axis_name: of the devices.
+    """
+    rows, n_used = _joined(rows)
+    n_devices, n = size_of(axis_name), len(rows.keys)
+    bounds = _bounds(rows.keys, n_used, axis_name)
+    dealt = _dealt(rows, n_devices, axis_name)  # [parts, rows]
+    of_each = lax.all_gather(n_used, axis_name)
+    lengths = (of_each - lax.axis_index(axis_name).astype(jnp.int32) + n_devices - 1) // n_devices
+
+    below = jax.vmap(lambda keys: jnp.searchsorted(keys, bounds, method="scan_unrolled"))(
+        dealt.keys
+    )
+    inner = jnp.minimum(below.astype(jnp.int32), lengths[:, None])
+    starts = jnp.concatenate([jnp.zeros_like(inner[:, :1]), inner], axis=1)
+    ends = jnp.concatenate([inner, lengths[:, None]], axis=1)
+
+    capacity = _most(n, n_devices) // n_devices + n_devices
+    index, some = _packed(starts, ends, dealt.keys.shape[1], capacity)
+
+    def sent(x: Array, empty: Any) -> Array:
+        found = x.reshape(-1).at[index].get(mode="promise_in_bounds")
+        chosen = jnp.where(some, found, empty)
+        received: Array = lax.all_to_all(chosen, axis_name, 0, 0, tiled=True)
+        return received.ravel()
+
+    return _joined(Rows(*map(sent, dealt, _empty(rows))))[0]
+
+
+def _empty(rows: Rows) -> tuple[Any, Any, Any]:
+    """What entries hold that are no rows."""
+    zero = np.zeros((), rows.positives.dtype)
+    return ~np.zeros((), rows.keys.dtype), zero, zero
+
+
+def _most(n: int, n_devices: int) -> int:
+    """The most rows in a range. A sample is followed by `apart` rows of its part at most, itself
+    included. A range has as many samples as each part gives; before the first one of each part
+    there are less than `apart` rows."""
+    n_samples = n_devices * _SAMPLES
+    apart = -(-n // n_samples)
+    return (n_samples + n_devices) * apart
+
+
+def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
+    """The first key of each range but the first one, the same on all devices."""
+    n_devices = size_of(axis_name)
+    n_samples = n_devices * _SAMPLES
+    apart = -(-len(keys) // n_samples)
+    places = jnp.arange(n_samples, dtype=jnp.int32) * apart
+    # Of a short part, the last samples are its last row again.
+    sample = keys.at[jnp.minimum(places, n_used - 1)].get(mode="promise_in_bounds")
+    samples = lax.sort(lax.all_gather(sample, axis_name, tiled=True))
+    bounds: Array = samples[n_samples::n_samples]
+    return bounds
+
+
+def _dealt(rows: Rows, n_devices: int, axis_name: AxisName) -> Rows:
+    """`[parts, rows]`: of each part the rows at every `n_devices`-th place, from this device's."""
+    fill = -len(rows.keys) % n_devices
+
+    def deal(x: Array, empty: Any) -> Array:
+        padded = jnp.concatenate([x, jnp.full(fill, empty)])
+        rows = padded.reshape(-1, n_devices).T
+        received: Array = lax.all_to_all(rows, axis_name, 0, 0, tiled=True)
+        return received
+
+    return Rows(*map(deal, rows, _empty(rows)))
+
+
+def _packed(starts: Array, ends: Array, length: int, capacity: int) -> tuple[Array, Array]:
+    """For each range its rows one after the other: indices `[ranges, capacity]`, and which are.
+
+    Args:
+      starts, ends: `[parts, ranges]`, the rows of each range within each part.
+      length: of the array of one part.
+      capacity: of a range.
+    """
+    n_parts = len(starts)
+    upto = jnp.cumsum(ends - starts, axis=0)  # [parts, ranges]
+    place = jnp.arange(capacity, dtype=jnp.int32)
+    index = jnp.zeros((starts.shape[1], capacity), jnp.int32)
+    for part in range(n_parts):
+        before = upto[part - 1] if part else jnp.zeros_like(upto[0])
+        here = part * length + (starts[part] - before)[:, None] + place
+        index = jnp.where(place >= before[:, None], here, index)
+    some = place < upto[-1][:, None]
+    return jnp.where(some, index, 0), some
+
+
+def _joined(rows: Rows) -> tuple[Rows, Array]:
+    """In ascending order of key, with one row for each, and how many there are."""
+    keys, positives, negatives = rows
+    order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
+    keys, order = sorting.sort_by_key(keys, order)
+    first = jnp.ones_like(keys[:1], bool)
+    number = jnp.cumsum(jnp.concatenate([first, keys[1:] != keys[:-1]]), dtype=jnp.int32) - 1
+
+    def at_rows(x: Array) -> Array:
+        x = sorting.take(x, order)
+        at = jnp.zeros_like(x).at[number]
+        return at.add(x, indices_are_sorted=True, mode="promise_in_bounds")
+
+    largest = jnp.full_like(keys, ~np.zeros((), keys.dtype))
+    distinct = largest.at[number].min(keys, indices_are_sorted=True, mode="promise_in_bounds")
+    return Rows(distinct, at_rows(positives), at_rows(negatives)), number[-1] + 1

@@ -1,0 +1,163 @@
+"""Arrays that lie on a mesh of devices: functions of them give the result of one device.
+
+JAX refuses to sort along a sharded axis of type `Explicit`, which is the default of
+`jax.make_mesh`, and more. A function is therefore computed with axes of type `Auto`, where XLA
+divides the work, and only its result gets a sharding again. Within `jax.shard_map` there is nothing
+to do: each device has its own arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+from jax.sharding import (
+    AxisType,
+    NamedSharding,
+    PartitionSpec,
+    SingleDeviceSharding,
+    get_abstract_mesh,
+    reshard,
+    use_abstract_mesh,
+)
+
+from jaxmetrics._base.host import is_compiling
+from jaxmetrics._base.primitives import is_concrete
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def on_any_mesh(function: F) -> F:
+    """`function`, which also takes arrays on a mesh, with axes of any type.
+
+    Arrays on this process's own CPU devices are moved to one of them, where NumPy sorts. An array
+    of the result that has the shape of an argument is sharded as that is. In the others only
+    leading axes of the arguments, such as models, keep their sharding.
+    """
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        given = list(_arrays((*arguments, *options.values())))
+        placed, context = [x for x in given if _on_mesh(x)], get_abstract_mesh()
+        if not placed and not context.explicit_axes:
+            return function(*arguments, **options)
+        mesh: Any
+        shardings: list[Any]
+        put: Any
+        near = placed and all(map(_near, placed)) and all(map(is_concrete, given))
+        if near and context.empty and not is_compiling():
+            shardings = [_sharding(x) if _on_mesh(x) else None for x in given]
+            mesh, put = _sharding(placed[0]).mesh, jax.device_put
+            # Moved to a device instead, an array keeps the mesh in its type.
+            alone = SingleDeviceSharding(mesh.devices.flat[0])
+            arguments, options = _mapped(lambda x: put(x, alone), (arguments, options))
+            value = function(*arguments, **options)
+        else:
+            # The types of arrays have explicit axes alone.
+            shardings = [jax.typeof(x).sharding for x in given]
+            meshes = (*(x.mesh for x in shardings), context)
+            mesh, put = next((x for x in meshes if x.explicit_axes), None), reshard
+            if mesh is None:
+                return function(*arguments, **options)
+            auto = mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
+            with use_abstract_mesh(auto):
+                arguments, options = _mapped(
+                    lambda x: put(x, PartitionSpec()), (arguments, options)
+                )
+                value = function(*arguments, **options)
+
+        laid = [_Laid(x.shape, _axes_of(x.ndim, y)) for x, y in zip(given, shardings, strict=True)]
+
+        def sharded(x: Any) -> Any:
+            if not isinstance(x, jax.Array):
+                return x
+            axes = _axes_of_result(x.shape, laid)
+            return put(x, NamedSharding(mesh, PartitionSpec(*axes)))
+
+        return jax.tree.map(sharded, value)
+
+    public: Any = run
+    found: F = public
+    return found
+
+
+def _arrays(values: Iterable[Any]) -> Iterator[jax.Array]:
+    """The arrays of JAX's in arguments: themselves, in pytrees, and as options of metrics."""
+    for value in values:
+        if isinstance(value, jax.Array):
+            yield value
+        elif isinstance(value, functools.partial):
+            yield from _arrays(value.keywords.values())
+        elif not isinstance(value, np.ndarray) and not _of_numbers(value):
+            yield from (x for x in jax.tree.leaves(value) if isinstance(x, jax.Array))
+
+
+def _of_numbers(value: Any) -> bool:
+    """Whether it is a number or a list of numbers, which may be long."""
+    some = value[0] if isinstance(value, list) and value else value
+    return isinstance(some, (int, float))
+
+
+def _mapped(place: Callable[[jax.Array], jax.Array], tree: Any) -> Any:
+    """`tree` with `place` of those of its `_arrays` that are on a mesh."""
+
+    def of_leaf(leaf: Any) -> Any:
+        if isinstance(leaf, functools.partial):
+            options = _mapped(place, leaf.keywords)
+            return functools.partial(leaf.func, *leaf.args, **options)
+        return place(leaf) if isinstance(leaf, jax.Array) and _on_mesh(leaf) else leaf
+
+    return jax.tree.map(of_leaf, tree)
+
+
+def _on_mesh(array: jax.Array) -> bool:
+    """Whether it is divided among devices, as far as JAX knows, or of a mesh of explicit axes."""
+    sharding = _sharding(array)
+    if not is_concrete(array):
+        return bool(sharding.mesh.explicit_axes)
+    if not isinstance(sharding, NamedSharding):
+        return False
+    return sharding.mesh.size > 1 or bool(sharding.mesh.abstract_mesh.explicit_axes)
+
+
+def _sharding(array: jax.Array) -> Any:
+    return array.sharding if is_concrete(array) else jax.typeof(array).sharding
+
+
+def _near(array: jax.Array) -> bool:
+    """Whether all of it lies in the memory of this process, as it does not if there are several."""
+    return (
+        is_concrete(array)
+        and array.is_fully_addressable
+        and all(x.platform == "cpu" for x in _sharding(array).device_set)
+    )
+
+
+class _Laid(NamedTuple):
+    """The shape of an array, and the axes of the mesh over which each of its axes is sharded."""
+
+    shape: tuple[int, ...]
+    axes: tuple[Any, ...]
+
+
+def _axes_of(ndim: int, sharding: Any) -> tuple[Any, ...]:
+    spec = () if sharding is None else sharding.spec
+    return (*spec, *(None,) * (ndim - len(spec)))
+
+
+def _axes_of_result(shape: tuple[int, ...], laid: list[_Laid]) -> tuple[Any, ...]:
+    """The axes of the mesh over which each axis of an array of the result is sharded."""
+    for x in laid:
+        if x.shape == shape:
+            return x.axes
+    batches = ([*zip(x.shape[:-1], x.axes[:-1], strict=True)] for x in laid)
+    rest = next((batch for batch in batches if any(name for _, name in batch)), [])
+    axes: list[Any] = []
+    for size in shape:
+        place = next((i for i, (length, _) in enumerate(rest) if length == size), None)
+        axes.append(None if place is None else rest[place][1])
+        rest = rest if place is None else rest[place + 1 :]
+    return tuple(axes)

@@ -1,0 +1,78 @@
+"""Loops and derivatives of values that vary over the devices of `jax.shard_map`.
+
+There, types say over which axes of the mesh values vary. The type of a loop's state must not
+change, but a state that starts from constants and adds up arrays does not vary at first: here it
+varies from the start. And the derivative in what is equal on all devices adds up theirs: here each
+device has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+from jax import lax
+from jax.sharding import get_abstract_mesh
+
+S = TypeVar("S")
+Body = Callable[..., Any]
+
+
+def scan(step: Body, start: S, inputs: Any, *, unroll: int = 1) -> tuple[S, Any]:
+    """`jax.lax.scan`."""
+
+    def next_state(state: S) -> Any:
+        return step(state, jax.tree.map(lambda x: x[0], inputs))[0]
+
+    varied = _varied(next_state, start)
+
+    def one_step(state: S, entry: Any) -> tuple[S, Any]:
+        state, outputs = step(state, entry)
+        return varied(state), outputs
+
+    found: tuple[S, Any] = lax.scan(one_step, varied(start), inputs, unroll=unroll)
+    return found
+
+
+def fori_loop(first: Any, end: Any, body: Body, start: S) -> S:
+    """`jax.lax.fori_loop`."""
+    varied = _varied(lambda state: (body(first, state), first, end), start)
+
+    def one_step(number: Any, state: Any) -> Any:
+        return varied(body(number, state))
+
+    found: S = lax.fori_loop(first, end, one_step, varied(start))
+    return found
+
+
+def while_loop(goes_on: Body, body: Body, start: S) -> S:
+    """`jax.lax.while_loop`."""
+    varied = _varied(lambda state: (body(state), goes_on(state)), start)
+    found: S = lax.while_loop(goes_on, lambda state: varied(body(state)), varied(start))
+    return found
+
+
+def vjp(function: Callable[..., Any], *at: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """`jax.vjp`."""
+    varied = _varied(lambda at: (at, function(*at)), at)
+    value, pull_back = jax.vjp(function, *varied(at))
+    return value, lambda cotangent: pull_back(varied(cotangent))
+
+
+def _varied(function: Callable[[Any], Any], start: Any) -> Callable[[Any], Any]:
+    """Makes the leaves of a pytree vary over all axes over which `function(start)` varies."""
+    if not get_abstract_mesh().manual_axes:
+        return lambda tree: tree
+    leaves = jax.tree.leaves((start, jax.eval_shape(function, start)))
+    axes = frozenset().union(*map(_axes_of, leaves))
+
+    def of_leaf(x: Any) -> Any:
+        return lax.pcast(x, tuple(axes - _axes_of(x)), to="varying")
+
+    return lambda tree: jax.tree.map(of_leaf, tree)
+
+
+def _axes_of(x: Any) -> frozenset[str]:
+    axes: frozenset[str] = jax.typeof(x).manual_axis_type.varying
+    return axes

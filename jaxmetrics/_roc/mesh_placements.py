@@ -1,0 +1,240 @@
+"""Placements of items that the devices of a mesh hold in parts, within `shard_map`.
+
+Where one threshold decides, it is selected, and only sums of counts travel. Otherwise each device
+receives the rows of the score table in one range of the scores, and adds to what is above each what
+the devices before it hold.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.double import double_precision, in_double
+from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
+from jaxmetrics._base.mesh import (
+    AxisName,
+    Rows,
+    largest_over,
+    rows_of_range,
+    smallest_over,
+    sum_over,
+    total_before,
+)
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.limits import Limit, slackened
+from jaxmetrics._roc.placements import Beside, Corners, Part
+from jaxmetrics._roc.quantile import quantile
+from jaxmetrics._roc.selection import Selection, has_exact_thresholds
+from jaxmetrics._roc.table import ScoreTable, static_options
+
+
+@dataclass(frozen=True)
+class OnMesh:
+    """A range of the rows of the score table of all items; devices come in descending order.
+
+    Attributes:
+      table: the rows of this device, each with another threshold or without weight.
+      axis_name: of the devices.
+    """
+
+    table: ScoreTable
+    axis_name: AxisName
+    library = jnp
+
+    @property
+    def slack(self) -> float:
+        return numerics.slack(self.table.negatives)
+
+    def _sum(self, of_rows: Any) -> Any:
+        """Over the rows of all devices."""
+        return sum_over(jnp.sum(of_rows, axis=-1), self.axis_name)
+
+    def total(self, of_each: Any) -> Any:
+        return self._sum(self.table.positives * of_each)
+
+    @property
+    def total_positives(self) -> Any:
+        return self._sum(self.table.positives)
+
+    @property
+    def total_negatives(self) -> Any:
+        return self._sum(self.table.negatives)
+
+    @cached_property
+    def _tps(self) -> tuple[Any, Any]:
+        return self._running(self.table.positives)
+
+    @cached_property
+    def _fps(self) -> tuple[Any, Any]:
+        return self._running(self.table.negatives)
+
+    def _running(self, counts: Any) -> tuple[Any, Any]:
+        """The sums before each row, and with it."""
+        upto = jnp.concatenate([jnp.zeros_like(counts[:1]), numerics.running_total(counts)])
+        sums = upto + total_before(upto[-1], self.axis_name)
+        return sums[:-1], sums[1:]
+
+    @property
+    def above(self) -> Any:
+        return self._fps[0]
+
+    @property
+    def not_below(self) -> Any:
+        return self._fps[1]
+
+    @property
+    def positives_above(self) -> Any:
+        return self._tps[0]
+
+    @property
+    def positives_not_below(self) -> Any:
+        return self._tps[1]
+
+    def near_one(self, *, together: bool = False) -> OnMesh:
+        thresholds, *counts = self.table
+        if not numerics.is_inexact(counts[0]):
+            return self
+        highest = [largest_over(jnp.max(x), self.axis_name) for x in counts]
+        if together:
+            highest = [jnp.maximum(*highest)] * 2
+        positives, negatives = (
+            x * (1 / numerics.power_near(most)) for x, most in zip(counts, highest, strict=True)
+        )
+        return OnMesh(ScoreTable(thresholds, positives, negatives), self.axis_name)
+
+    def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
+        del max_fpr
+        return function(self)
+
+    def caught(self, limit: Limit) -> Any:
+        return self._sum(jnp.where(self._within(limit), self.table.positives, 0))
+
+    def lowest_caught(self, limit: Limit) -> Any:
+        return self._lowest(self._within(limit) & (self.table.positives > 0))
+
+    def beside(self, limit: Limit) -> Beside:
+        kept, beyond = self._within(limit), self._first_beyond(limit)
+        within = self._lowest(kept & self._weighty)
+        negatives = self.table.negatives
+        after = kept | (self.table.thresholds == beyond[..., None])
+        return Beside(
+            within,
+            jnp.where(beyond > -jnp.inf, beyond, within),
+            self._sum(jnp.where(kept, negatives, 0)),
+            self._sum(jnp.where(after, negatives, 0)),
+        )
+
+    def corners(self, limit: Limit) -> Corners:
+        kept = self._within(limit)
+        after = kept | (self.table.thresholds == self._first_beyond(limit)[..., None])
+        _, *counts = self.table
+        tps, fps = ([self._sum(jnp.where(x, of, 0)) for x in (kept, after)] for of in counts)
+        return Corners(*fps, *tps)
+
+    def quantile(self, q: Any, method: str) -> Any:
+        def from_top(place: Any) -> Any:
+            beyond = (self.not_below > place[..., None]) & self._weighty
+            return self._highest(beyond)
+
+        return quantile(self.total_negatives, from_top, q, method)
+
+    def caught_above(self, threshold: Any) -> Any:
+        above = self.table.thresholds > threshold[..., None]
+        return self._sum(jnp.where(above, self.table.positives, 0))
+
+    @property
+    def _weighty(self) -> Any:
+        return self.table.positives + self.table.negatives > 0
+
+    def _within(self, limit: Limit) -> Any:
+        """Which rows `[..., rows]` end within the limit."""
+        bound = jnp.asarray(limit.bound)
+        points = limit.rate(self.not_below, self.total_negatives).astype(bound.dtype)
+        return points <= slackened(bound, self.slack)[..., None]
+
+    def _first_beyond(self, limit: Limit) -> Any:
+        return self._highest(~self._within(limit) & self._weighty)
+
+    def _highest(self, rows: Any) -> Any:
+        thresholds = jnp.where(rows, self.table.thresholds, -jnp.inf)
+        return largest_over(jnp.max(thresholds, axis=-1), self.axis_name)
+
+    def _lowest(self, rows: Any) -> Any:
+        thresholds = jnp.where(rows, self.table.thresholds, jnp.inf)
+        return smallest_over(jnp.min(thresholds, axis=-1), self.axis_name)
+
+
+def placements_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: AxisName) -> OnMesh:
+    """The placements of the items `[n]` of all devices, with these weights of each class."""
+    valid = ~numerics.is_nan(items.scores)
+    valid = valid if items.where is None else valid & items.where
+    keys = sorting.descending_keys(items.scores)
+    keys = jnp.where(valid, keys, ~np.zeros((), keys.dtype))
+    counts = (jnp.where(valid, x, 0) for x in weights)
+    shape = jnp.broadcast_shapes(keys.shape, *(x.shape for x in weights))
+    rows = rows_of_range(Rows(*(jnp.broadcast_to(x, shape) for x in (keys, *counts))), axis_name)
+    thresholds = sorting.scores_of_keys(rows.keys, items.scores)
+    return OnMesh(ScoreTable(thresholds, rows.positives, rows.negatives), axis_name)
+
+
+def undefined_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: AxisName) -> Array:
+    """Whether a valid score is NaN, no item is valid, or labels or weights are not allowed."""
+    weighty = weights[0] + weights[1] > 0
+    bad = jnp.any(numerics.is_nan(items.scores) & weighty) | not_allowed(items, axis_name)
+    return (sum_over(bad, axis_name) > 0) | (sum_over(jnp.any(weighty), axis_name) == 0)
+
+
+def evaluate_on_mesh(
+    function: Callable[..., Any],
+    items: Items,
+    options: dict[str, Any],
+    order: Part,
+    axis_name: AxisName,
+) -> Any:
+    """`function(placements, **options)` of each row of a batch, of the items of all devices.
+
+    Compiled, in double precision. The result is the same on all devices, and NaN where a valid
+    score is NaN or no item is valid.
+    """
+    static, arrays = static_options(options)
+    selected = order is Part.NONE and has_exact_thresholds(items)
+    dtype = numerics.default_float()
+    with double_precision():
+        items = jax.tree.map(jnp.asarray, at_least_one(items))
+        return _evaluate(items, arrays, function, static, selected, axis_name, dtype)
+
+
+@functools.partial(
+    jax.jit, static_argnames=("function", "static", "selected", "axis_name", "dtype")
+)
+def _evaluate(
+    items: Items,
+    arrays: dict[str, Any],
+    function: Callable[..., Any],
+    static: tuple[tuple[str, Any], ...],
+    selected: bool,
+    axis_name: AxisName,
+    dtype: Any,
+) -> Any:
+    def of_one(items: Items, options: dict[str, Any]) -> Any:
+        weights = class_weights(items)
+        if selected:
+            placed: Any = Selection(items, axis_name)
+        else:
+            placed = placements_on_mesh(items, weights, axis_name)
+        value = jnp.asarray(function(placed, **options, **dict(static)), jnp.float64)
+        undefined = undefined_on_mesh(items, weights, axis_name)
+        return jnp.where(undefined, jnp.nan, value).astype(dtype)
+
+    axes = max(x.ndim for x in jax.tree.leaves(items)) - 1
+    program = in_double(of_one)
+    return numerics.over_rows(lambda row: program(row, arrays), items, axes)

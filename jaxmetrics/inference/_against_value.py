@@ -1,0 +1,138 @@
+"""Tests of models against a given value, such as an area of 0.5."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
+from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._compared import Comparison, comparison_of
+from jaxmetrics.inference._comparison import estimated
+from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._pairs import pairs_of
+
+
+@on_any_mesh
+def compare_to_value(
+    metric: MetricLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    value: float,
+    margin: float | None = None,
+    confidence_level: float = 0.95,
+    key: Array | None = None,
+    n_resamples: int = 2000,
+    clusters: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    amounts: ArrayLike | None = None,
+    memory_budget: int = MEMORY_BUDGET,
+) -> Comparison:
+    """Tests of models against a given value, adjusted for their number: ten biomarkers against 0.5.
+
+    That of `compare` with a model that has this value without an error for the reference:
+    d = A - value, d -+ t E, E^2 = V_0 + V_1, with the variances and the degrees of freedom of
+    `compare`, and simultaneous limits and p-values over all models.
+
+    Args:
+      metric: any metric with one value for each score table; those without known influence values
+        need a key.
+      scores: `[n]` or `[models, n]`, higher is more positive.
+      labels: `[n]`, bool or 0 and 1.
+      value: the value to compare with, in the unit of the metric; finite.
+      margin: a difference that is too small to matter, above 0: for tests that a model is not worse
+        than the value by it, and that the two differ by less.
+      confidence_level: in (0, 1).
+      key: a JAX random key, for metrics that are resampled.
+      n_resamples: the number of resamples, for metrics that are resampled.
+      clusters: `[n]`, integers or strings. Items of one cluster may depend on each other.
+      weights: `[n]`, not negative; an item of weight k counts k times in the metric, but is one
+        observation.
+      where: `[n]` bool, False for items to leave out.
+      amounts: `[n]`, how much each positive counts, for metrics that take amounts.
+      memory_budget: the most bytes that one batch of resamples may take.
+
+    Returns:
+      A Comparison of arrays `[models]`, or `[]` for scores `[n]`, each model minus the value. Its
+      chi2 tests that all models have the value, and `best_set` has the models that are not
+      significantly worse than the best of them and the value.
+
+    Raises:
+      TypeError, ValueError: as the conventions list under Errors; the value is not finite.
+
+    NaN where the metric is NaN. Warns where a class has fewer than ten items. Time O(models n log n
+    + models^2 n), memory O(models n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores = [.1, .4, .35, .8, .7, .2, .9, .3, .6, .5, .2, .7, .8, .3, .1, .6, .9, .4, .2, .5]
+      >>> labels = [0, 0, 1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1]
+      >>> found = jm.compare_to_value(jm.roc_auc, scores, labels, value=0.5)
+      >>> print(f"{found.difference:.3f} -+ {found.standard_error:.3f}, p = {found.p_value:.4f}")
+      0.390 -+ 0.073, p = 0.0001
+
+    Reference: T. Hothorn, F. Bretz and P. Westfall, "Simultaneous inference in general parametric
+    models", Biometrical Journal 50, 2008.
+    """
+    items = checks.check_items(
+        scores, labels, weights, where, amounts, along={"clusters": clusters}
+    )
+    level, margin = checks.check_level(confidence_level), checks.check_margin(margin)
+    _check_value(value)
+    check_amounts(metric, items)
+    if items.scores.ndim > 2 or any(x is not None and x.ndim > 1 for x in items[1:]):
+        raise ValueError(
+            "scores must be [n] or [models, n], and all else [n], got "
+            f"{[list(x.shape) for x in items if x is not None]}"
+        )
+    one = items.scores.ndim == 1
+    if one:
+        items = items._replace(scores=items.scores[None])
+    ids = checks.check_clusters(clusters, items)
+    request = Request(key, n_resamples, True, ids, memory_budget=memory_budget)
+    estimate, covariance, bounds = estimated(metric, items, request)
+    n_models = len(estimate)
+    estimate, covariance = _with_value(estimate, covariance, np.float64(value))
+    found = comparison_of(
+        estimate,
+        covariance.total,
+        pairs_of(estimate, covariance, bounds, n_models),
+        confidence_level=level,
+        reference=n_models,
+        margin=margin,
+    )
+    own: Comparison = jax.tree.map(
+        lambda x: (x[0] if one else x[:n_models]) if x.ndim else x, found
+    )
+    return own
+
+
+def _check_value(value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"value must be a number, got {checks.brief(value)}")
+    if not np.isfinite(value):
+        raise ValueError(f"value must be finite, got {value}")
+
+
+@library_program()
+def _with_value(estimate: Array, covariance: Covariance, value: Array) -> tuple[Array, Covariance]:
+    """With one more model, which has the value, and no variance."""
+    library = numerics.namespace(estimate, covariance.total)
+
+    def padded(x: Array) -> Array:
+        found: Array = library.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)])
+        return found
+
+    of_classes = covariance.of_classes
+    more = covariance._replace(
+        total=padded(covariance.total),
+        of_classes=None if of_classes is None else padded(of_classes),
+    )
+    return library.append(estimate.astype(np.float64), value), more

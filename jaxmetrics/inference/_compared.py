@@ -1,0 +1,216 @@
+"""Comparisons of models or samples, from their estimates and the errors of the differences."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.types import Array
+from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._intervals.distributions import (
+    hotelling_survival,
+    t_quantile,
+    t_survival,
+)
+from jaxmetrics.inference._maxima import maxima
+from jaxmetrics.inference._pairs import Pairs
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=[
+        "estimate",
+        "difference",
+        "standard_error",
+        "low",
+        "high",
+        "z",
+        "df",
+        "p_value",
+        "simultaneous_low",
+        "simultaneous_high",
+        "simultaneous_p_value",
+        "best_set",
+        "chi2",
+        "chi2_df",
+        "chi2_p_value",
+        "one_sided_low",
+        "one_sided_high",
+        "noninferiority_p_value",
+        "equivalence_p_value",
+    ],
+    meta_fields=["confidence_level"],
+)
+@dataclass(frozen=True)
+class Comparison:
+    """Pairwise differences of models, with tests and confidence intervals.
+
+    Pairwise arrays are `[models, models]`, row minus column; with a reference they are `[models]`,
+    each model minus the reference.
+
+    Attributes:
+      estimate: `[models]`, the metric of each model.
+      difference: pairwise, the difference of the metric.
+      standard_error: pairwise, the standard error of the difference.
+      low: pairwise, the lower limit of the difference, for this pair alone.
+      high: pairwise, the upper limit of the difference, for this pair alone.
+      z: pairwise, the difference over its error, which the tests and the limits rest on.
+      df: pairwise, the degrees of freedom of that error; infinite if it is taken for known.
+      p_value: pairwise, two-sided, of the hypothesis that the two models are equal.
+      simultaneous_low: pairwise, the lower limit, simultaneous for all comparisons.
+      simultaneous_high: pairwise, the upper limit, simultaneous for all comparisons.
+      simultaneous_p_value: pairwise, two-sided, adjusted for all comparisons.
+      best_set: `[models]` bool, the models that are not significantly worse than the best. The set
+        contains the truly best model with probability `confidence_level` or more.
+      chi2: `[]`, the statistic of the hypothesis that all models are equal.
+      chi2_df: `[]`, its degrees of freedom.
+      chi2_p_value: `[]`, its p-value.
+      one_sided_low: pairwise, the lower limit of the difference if there is no upper one.
+      one_sided_high: pairwise, the upper limit of the difference if there is no lower one.
+      noninferiority_p_value: pairwise, one-sided, of the hypothesis that the row is worse than the
+        column by the margin or more; None without a margin.
+      equivalence_p_value: pairwise, of the hypothesis that the two differ by the margin or more,
+        the larger one of two one-sided tests; None without a margin.
+      confidence_level: the nominal coverage of the limits and of the set.
+    """
+
+    estimate: Array
+    difference: Array
+    standard_error: Array
+    low: Array
+    high: Array
+    z: Array
+    df: Array
+    p_value: Array
+    simultaneous_low: Array
+    simultaneous_high: Array
+    simultaneous_p_value: Array
+    best_set: Array
+    chi2: Array
+    chi2_df: Array
+    chi2_p_value: Array
+    one_sided_low: Array
+    one_sided_high: Array
+    noninferiority_p_value: Array | None
+    equivalence_p_value: Array | None
+    confidence_level: float
+
+
+def comparison_of(
+    estimate: Array,
+    covariance: Array,
+    pairs: Pairs,
+    *,
+    confidence_level: float,
+    reference: int | None = None,
+    margin: float | None = None,
+) -> Comparison:
+    """A Comparison from estimates `[models]`, their covariance and the errors of the pairs."""
+    level = np.float64(confidence_level)
+    best_set, values = _compared(estimate, covariance, pairs, level, margin, reference)
+    numbers: dict[str, Any] = {
+        name: None if x is None else as_default(x) for name, x in values.items()
+    }
+    return Comparison(**numbers, best_set=jnp.asarray(best_set), confidence_level=confidence_level)
+
+
+@library_program("margin", "reference")
+def _compared(
+    estimate: Array,
+    covariance: Array,
+    pairs: Pairs,
+    level: Array,
+    margin: float | None,
+    reference: int | None,
+) -> tuple[Array, dict[str, Array | None]]:
+    """The best set, and the other arrays of a Comparison by name."""
+    library = numerics.namespace(estimate, covariance)
+    estimate = estimate.astype(np.float64)
+    n_models = len(estimate)
+    lost = library.isnan(estimate) | library.isnan(library.diagonal(covariance))
+    without = lost[:, None] | lost
+    difference = estimate[:, None] - estimate[None, :]
+    z = numerics.divide(difference, pairs.error, library.where(difference == 0, 0.0, library.nan))
+    size = library.abs(z)
+    of_pair = t_quantile((1 + level) / 2, pairs.df)
+    p_value = t_survival(size, pairs.df)
+    ahead = t_quantile(level, pairs.df)
+    if n_models == 2:
+        of_all, adjusted, lead = of_pair, p_value, library.max(ahead, axis=1)
+    else:
+        kept = library.where(without, 0.0, covariance)
+        left = pairs._replace(standard_error=library.where(without, 0.0, pairs.standard_error))
+        largest, leads = maxima(kept, left, reference)
+        of_all = library.maximum(largest.quantile(level), of_pair)
+        n_pairs = n_models - 1 if reference is not None else n_models * (n_models - 1) // 2
+        # Bonferroni's bound holds where the sequence does not reach.
+        adjusted = library.clip(largest.survival(size), p_value, n_pairs * p_value)
+        lead = leads.quantile(level)
+    above = ahead * pairs.error
+    pairwise: dict[str, Array | None] = {
+        "difference": difference,
+        "standard_error": pairs.standard_error,
+        "low": difference - of_pair * pairs.error,
+        "high": difference + of_pair * pairs.error,
+        "z": z,
+        "df": pairs.df,
+        "p_value": p_value,
+        "simultaneous_low": difference - of_all * pairs.error,
+        "simultaneous_high": difference + of_all * pairs.error,
+        "simultaneous_p_value": library.minimum(adjusted, 1.0),
+        "one_sided_low": difference - above,
+        "one_sided_high": difference + above,
+        **_against(difference, pairs, margin),
+    }
+    if reference is not None:
+        pairwise = {name: x if x is None else x[:, reference] for name, x in pairwise.items()}
+    alone = library.eye(n_models, dtype=bool) | without
+    behind = library.max(library.where(alone | library.isnan(z), -np.inf, -z), axis=1)
+    chi2, df = _equality(estimate, covariance, lost)
+    fewest = library.min(library.where(pairs.error > 0, pairs.df, np.inf))
+    rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": hotelling_survival(chi2, df, fewest)}
+    return ~(behind > lead), {"estimate": estimate, **pairwise, **rest}
+
+
+def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str, Array | None]:
+    """The p-values of the tests that the difference is outside of -margin to margin."""
+    if margin is None:
+        return {"noninferiority_p_value": None, "equivalence_p_value": None}
+    library = numerics.namespace(difference)
+
+    def beyond(distance: Array) -> Array:
+        """P(T > distance / error)."""
+        z = numerics.divide(distance, pairs.error, library.where(distance > 0, np.inf, -np.inf))
+        half = t_survival(library.abs(z), pairs.df) / 2
+        found: Array = library.where(z > 0, half, 1 - half)
+        return found
+
+    below, above = beyond(difference + margin), beyond(margin - difference)
+    both: Array = library.maximum(below, above)
+    return {"noninferiority_p_value": below, "equivalence_p_value": both}
+
+
+def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, Array]:
+    """The chi-squared statistic of equal models, and its degrees of freedom, of those not lost."""
+    library = numerics.namespace(estimate, covariance)
+    order = library.argsort(lost, stable=True)
+    estimate, covariance, lost = estimate[order], covariance[order][:, order], lost[order]
+    none = library.isnan(estimate[0]) | lost[1]
+    estimate = library.where(lost, estimate[0], estimate)
+    covariance = library.where(lost[:, None] | lost, 0, covariance)
+    differences = estimate[1:] - estimate[0]
+    contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
+    contrast = library.where(lost[1:, None] | lost[1:], 0, contrast)
+    values, vectors = library.linalg.eigh(contrast)
+    # The pseudo-inverse: directions without variance have no degree of freedom.
+    counted = values > 1e-10 * library.max(library.abs(library.diagonal(covariance)))
+    along = vectors.T @ differences
+    chi2 = library.sum(library.where(counted, along**2 / library.where(counted, values, 1), 0))
+    return library.where(none, library.nan, chi2), library.sum(counted).astype(np.float64)

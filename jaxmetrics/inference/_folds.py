@@ -1,0 +1,112 @@
+"""A metric of cross-validated scores: the mean of the folds' values, and the pooled value."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._confidence import confidence_interval
+from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._slices import slices
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["values", "mean", "pooled"],
+    meta_fields=["names"],
+)
+@dataclass(frozen=True)
+class FoldInterval:
+    """A metric of cross-validated scores.
+
+    Attributes:
+      names: the folds, in order.
+      values: `[folds]` or `[folds, models]`, the metric of each fold.
+      mean: the mean of these values, and its interval, `[]` or `[models]`.
+      pooled: the metric of all items together, and its interval, `[]` or `[models]`.
+    """
+
+    names: tuple[Any, ...]
+    values: Array
+    mean: Interval
+    pooled: Interval
+
+
+def fold_interval(
+    metric: MetricLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    folds: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> FoldInterval:
+    """The mean over folds of a metric, and the metric of all folds pooled, with intervals.
+
+    mean = sum_k A_k / K over the K folds, with SE^2 = sum_k SE_k^2 / K^2 and the limits
+    mean - sqrt(sum_k (A_k - l_k)^2) / K and mean + sqrt(sum_k (u_k - A_k)^2) / K, from the
+    closed-form limits l and u of the folds. The pooled value and its interval are those of
+    `confidence_interval` of all items. Report the mean: each fold has a model of its own, and the
+    pooled value also compares scores of different models, which need not have one scale.
+
+    Both intervals are of the models that were trained: the mean of their true values. They do not
+    cover the training of another model on other data.
+
+    Args:
+      metric: as for `slices`.
+      scores: `[n]` or `[models, n]`, higher is more positive; each item scored by the model of its
+        fold, which was trained without the item.
+      labels: `[n]`, bool or 0 and 1.
+      folds: `[n]`, integers or strings, the fold of each item.
+      confidence_level: in (0, 1), the nominal coverage.
+      weights: `[n]`, not negative; an item of weight k counts k times in the metric, but is one
+        observation.
+      where: `[n]` bool, False for items to leave out.
+
+    Returns:
+      A FoldInterval in the unit of the metric.
+
+    Raises:
+      TypeError, ValueError: as for `slices`.
+
+    The mean is NaN where a fold lacks a class: fold by class. Time O(models n log n), memory
+    O(models n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores, labels = [.1, .4, .35, .8, .7, .2, .9, .3], [0, 0, 1, 1, 1, 0, 1, 0]
+      >>> found = jm.fold_interval(jm.roc_auc, scores, labels, [0, 0, 0, 0, 1, 1, 1, 1])
+      >>> print(found.mean.estimate, found.pooled.estimate)
+      0.875 0.9375
+
+    Reference: E. LeDell, M. Petersen and M. van der Laan, "Computationally efficient confidence
+    intervals for cross-validated area under the ROC curve estimates", Electronic Journal of
+    Statistics 9, 2015.
+    """
+    checks.check_slices("folds", folds, np.shape(labels)[-1] if np.ndim(labels) else 0)
+    options: Any = {"confidence_level": confidence_level, "weights": weights, "where": where}
+    found = slices(metric, scores, labels, folds, **options)
+    pooled = confidence_interval(metric, scores, labels, **options)
+    values, low, high, error = (
+        np.asarray(x, np.float64)
+        for x in (found.estimate, found.low, found.high, found.standard_error)
+    )
+    mean, n = values.mean(axis=0), len(values)
+    below, above = (np.sqrt(((values - x) ** 2).sum(axis=0)) / n for x in (low, high))
+    spread = np.sqrt((error**2).sum(axis=0)) / n
+    at, least, most, of_mean = (
+        as_default(jnp.asarray(x)) for x in (mean, mean - below, mean + above, spread)
+    )
+    level = found.confidence_level
+    interval = Interval(at, least, most, of_mean, pooled.method, level)
+    return FoldInterval(found.names, found.estimate, interval, pooled)

@@ -1,0 +1,182 @@
+"""Moments and covariances of a metric of items that the devices of a mesh hold in parts.
+
+The gradient in the weights of a device's own items goes back the way that their rows came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.items import at_least_one, class_weights
+from jaxmetrics._base.mesh import AxisName, largest_over, sum_over
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.mesh_placements import placements_on_mesh, undefined_on_mesh
+from jaxmetrics._roc.record import Chosen, MetricLike, Options
+from jaxmetrics.inference._influence.gradient import choose_known
+from jaxmetrics.inference._intervals.metrics import error_bars_of
+from jaxmetrics.inference._intervals.rules import Moments
+
+
+def moments_on_mesh(
+    metric: MetricLike, items: Items, axis_name: AxisName, level: float = 0.95
+) -> tuple[Moments, Any]:
+    """The moments, and the numbers of the closed form, of the items of all devices."""
+    chosen, arrays = _chosen(metric)
+    return _moments(at_least_one(items), arrays, np.float64(level), chosen, axis_name)
+
+
+def covariance_on_mesh(metric: MetricLike, items: Items, axis_name: AxisName) -> Array:
+    """`[..., models, models]`, in float64 whatever the x64 mode."""
+    chosen, arrays = _chosen(metric)
+    return _covariance(at_least_one(items), arrays, chosen, axis_name)
+
+
+def check_axis(axis_name: AxisName, *, clusters: Any, resamples: bool = False) -> AxisName:
+    """The axis; refuses what needs more than the items of each device, and sums over all."""
+    if axis_name is not None and (clusters is not None or resamples):
+        what = "clusters" if clusters is not None else "metrics and methods that are resampled"
+        raise TypeError(
+            f"axis_name is not for {what}: gather the items first, by "
+            "jax.lax.all_gather(..., tiled=True), or leave the sharding of whole arrays to jax.jit"
+        )
+    return checks.check_axis_name(axis_name)
+
+
+def _chosen(metric: MetricLike) -> tuple[Chosen, Options]:
+    chosen, arrays = choose_known(metric)
+    if not chosen.metric.on_mesh:
+        raise TypeError(
+            f"axis_name is for roc_auc, partial_auc, average_precision and recall_at_fpr, not for "
+            f"{chosen.metric.name}: gather the items first, by jax.lax.all_gather(..., tiled=True)"
+        )
+    return chosen, arrays
+
+
+@double_program("chosen", "axis_name")
+def _moments(
+    items: Items, arrays: Options, level: Array, chosen: Chosen, axis_name: AxisName
+) -> tuple[Moments, Any]:
+    def of_one(items: Items) -> tuple[Moments, Any]:
+        one = _OfDevice(items, arrays, chosen, axis_name)
+        variances = [
+            size * _unbiased(n) * one.sum_over(unit**2)
+            for size, n, unit in zip(one.sizes, one.counts, one.units, strict=True)
+        ]
+        numbers = error_bars_of(chosen.metric).numbers(
+            one.placed, one.sizes, level, chosen.options(arrays)
+        )
+        negatives, positives = (x + 0 * one.estimate for x in variances)
+        return Moments(one.estimate, (negatives, positives), one.sizes), numbers
+
+    found: tuple[Moments, Any] = _of_each(of_one, items)
+    return found
+
+
+@double_program("chosen", "axis_name")
+def _covariance(items: Items, arrays: Options, chosen: Chosen, axis_name: AxisName) -> Array:
+    def errors(items: Items) -> Array:
+        one = _OfDevice(items, arrays, chosen, axis_name)
+        chosen.refuse_shapes(one.estimate)
+        scaled = [x * jnp.sqrt(_unbiased(n)) for x, n in zip(one.units, one.counts, strict=True)]
+        return jnp.concatenate(scaled) + 0 * one.estimate
+
+    units = _of_each(errors, items)
+    return sum_over(units @ jnp.swapaxes(units, -1, -2), axis_name)
+
+
+def _of_each(function: Callable[[Items], Any], items: Items) -> Any:
+    items = jax.tree.map(jnp.asarray, items)
+    axes = max(x.ndim for x in jax.tree.leaves(items)) - 1
+    return numerics.over_rows(function, items, axes)
+
+
+def _unbiased(n: Array) -> Array:
+    return numerics.divide(n, n - 1, jnp.nan)
+
+
+class _OfDevice:
+    """The items `[n]` of a device, and the influence of each on the metric of all.
+
+    Attributes:
+      placed: the placements of the items of all devices.
+      estimate: the metric of all.
+      counts, sizes: of negatives and of positives, the number and the effective size of all.
+      units: of negatives and of positives, the weight of each of the device's items times the
+        derivative in it, `[..., n]`, with the total weight of the class held fixed.
+    """
+
+    def __init__(self, items: Items, arrays: Options, chosen: Chosen, axis_name: AxisName) -> None:
+        self._axis_name = axis_name
+        positives, negatives = weights = class_weights(items)
+        self._classes = [x.astype(jnp.float64) for x in (negatives, positives)]
+        self.placed = placements_on_mesh(items, weights, axis_name)
+        self.counts = tuple(self.sum_over(x > 0) for x in self._classes)
+        negatives_size, positives_size = map(self._effective_size, self._classes)
+        self.sizes = (negatives_size, positives_size)
+        options = chosen.options(arrays)
+        if error_bars_of(chosen.metric).decision is None:
+            estimate, slopes = self._gradient(items, chosen, options)
+        else:
+            estimate, slopes = self._slopes_of_decision(items, chosen, options)
+        undefined = undefined_on_mesh(items, weights, axis_name)
+        self.estimate = jnp.where(undefined, jnp.nan, estimate)
+        self.units = tuple(map(self._centred, slopes, self._classes))
+
+    def sum_over(self, of_items: Array) -> Array:
+        """Over the items of all devices."""
+        return sum_over(jnp.sum(of_items, axis=-1), self._axis_name)
+
+    def _effective_size(self, weights: Array) -> Array:
+        """(sum w)^2 / sum w^2."""
+        # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
+        shares = numerics.divide(weights, self._largest(weights), 0.0)
+        return numerics.divide(self.sum_over(shares) ** 2, self.sum_over(shares**2), 0.0)
+
+    def _largest(self, weights: Array) -> Array:
+        return largest_over(jnp.max(weights, axis=-1, initial=0), self._axis_name)
+
+    def _gradient(
+        self, items: Items, chosen: Chosen, options: Options
+    ) -> tuple[Array, tuple[Array, ...]]:
+        """The metric, and the derivatives in the weights of the device's items."""
+        of_placements: Any = chosen.metric.of_placements
+
+        def value(negatives: Array, positives: Array) -> tuple[Array, Array]:
+            placed = placements_on_mesh(items, (positives, negatives), self._axis_name)
+            found = jnp.asarray(of_placements(placed, **options), jnp.float64)
+            # All devices have this value. The gradient is that of the sum over devices, whether
+            # JAX knows that they are equal or not: one of them counts.
+            first = lax.axis_index(self._axis_name) == 0
+            return jnp.where(first, found, 0), found
+
+        shares, pull_back, estimate = jax.vjp(value, *self._classes, has_aux=True)
+        chosen.refuse_shapes(estimate)
+        return estimate, pull_back(jnp.ones_like(shares))
+
+    def _slopes_of_decision(
+        self, items: Items, chosen: Chosen, options: Options
+    ) -> tuple[Array, tuple[Array, ...]]:
+        """`[..., n]`: a flagged positive adds to the recall; a flagged negative moves the threshold
+        up, along the curve."""
+        decide: Any = error_bars_of(chosen.metric).decision
+        decision = decide(self.placed, self.sizes, options)
+        scores = items.scores.astype(jnp.float64)
+        flagged = (scores > decision.beyond[..., None]) | ~decision.some[..., None]
+        negatives, positives = (
+            numerics.divide(flagged, self.sum_over(x), 0.0) for x in self._classes
+        )
+        return decision.estimate, (-decision.slope[..., None] * negatives, positives)
+
+    def _centred(self, slopes: Array, weights: Array) -> Array:
+        unit = numerics.power_near(self._largest(weights))  # of sums that do not overflow
+        weights, slopes = weights / unit, slopes * unit
+        mean = numerics.divide(self.sum_over(weights * slopes), self.sum_over(weights), 0.0)
+        return weights * (slopes - mean[..., None])

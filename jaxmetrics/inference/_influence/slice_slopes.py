@@ -1,0 +1,153 @@
+"""Smooth metrics of placements in many slices at once, and their slopes in the weights.
+
+Such a metric is a sum over positives. So it is evaluated and differentiated for each group of
+positives that tie, with the totals of its slice, in one program for all groups of all slices; NumPy
+adds up the groups of a slice, and its slopes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._roc.record import Chosen, Options
+from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
+from jaxmetrics.inference._influence.slices import Order, Sliced
+from jaxmetrics.inference._intervals.metrics import error_bars_of
+
+_FEWEST = 1024  # groups that a program is compiled for
+
+
+class InSlices(NamedTuple):
+    """A metric of one model in each slice.
+
+    Attributes:
+      estimate: `[slices]`.
+      influence: `[n]`, the derivative in the weight of each item, times the weight of its class.
+      numbers: what the closed form needs beside the moments, `[slices, ...]`.
+    """
+
+    estimate: HostArray
+    influence: HostArray
+    numbers: Any
+
+
+class _Groups(NamedTuple):
+    """Groups of positives that tie: where each begins and ends in order of slice and score."""
+
+    begins: HostArray
+    ends: HostArray
+    slice: HostArray
+
+
+def smooth_in_slices(
+    chosen: Chosen, arrays: Options, sliced: Sliced, scores: HostArray, levels: HostArray
+) -> InSlices:
+    """Of scores `[n]`, in the order of `sliced`."""
+    order = sliced.order(scores)
+    groups = _groups(sliced, order)
+    columns = _columns(sliced, order, groups)
+    totals, sizes = (x.take(groups.slice, axis=0) for x in (sliced.totals, sliced.sizes))
+    n = len(groups.slice)
+    length = max(_FEWEST, 1 << (n - 1).bit_length())
+    rows = [np.ones((len(x), length)) for x in (columns, totals.T, sizes.T)]
+    for row, x in zip(rows, (columns, totals.T, sizes.T), strict=True):
+        row[:, :n] = x
+    value, slopes, numbers = jax.tree.map(
+        lambda x: np.asarray(x)[..., :n], _contributions(*rows, levels, arrays, chosen)
+    )
+
+    def added(values: HostArray) -> HostArray:
+        return np.bincount(groups.slice, values, len(sliced.counts))
+
+    influence = _influence(sliced, order, groups, slopes)
+    return InSlices(added(value), influence, jax.tree.map(added, numbers))
+
+
+def _groups(sliced: Sliced, order: Order) -> _Groups:
+    """Those of each slice, and an empty one at the end of each slice without positives."""
+    firsts = np.append(np.flatnonzero(order.starts), len(order.item))
+    own = (order.starts.cumsum() - 1).compress(order.positive)
+    own = own[np.append(True, own[1:] != own[:-1])] if len(own) else own
+    begins, ends = firsts.take(own), firsts.take(own + 1)
+    without = np.flatnonzero(sliced.counts[:, 1] == 0)
+    last = sliced.begins[1:].take(without)
+    return _Groups(
+        np.concatenate([begins, last]),
+        np.concatenate([ends, last]),
+        np.concatenate([sliced.slice.take(begins).astype(np.int64), without]),
+    )
+
+
+def _columns(sliced: Sliced, order: Order, groups: _Groups) -> HostArray:
+    """`[5, groups]`: the weight, the negatives above and not below, and so the positives."""
+    weights = 1 if sliced.weights is None else sliced.weights.take(order.item)
+    end = sliced.begins[1:].take(groups.slice)
+    columns = np.empty((5, len(end)))
+    for of_class, at in ((order.positive, (3, 4)), (~order.positive, (1, 2))):
+        sums = np.zeros(len(of_class) + 1, np.int64 if sliced.weights is None else np.float64)
+        np.cumsum(of_class * weights, out=sums[1:])
+        last, first, after = (sums.take(x) for x in (end, groups.begins, groups.ends))
+        columns[at[0]], columns[at[1]] = last - after, last - first
+        if of_class is order.positive:
+            columns[0] = after - first
+    return columns
+
+
+def _influence(sliced: Sliced, order: Order, groups: _Groups, slopes: HostArray) -> HostArray:
+    """Of each item, in the order of `sliced`."""
+    real = groups.ends > groups.begins
+    begins, ends, of_slice = (x.compress(real) for x in groups)
+    by_weight, by_above, by_not_below, by_higher, by_not_lower = slopes.compress(real, axis=1)
+    inner = ends < sliced.begins[1:].take(of_slice)  # there is something above in the slice
+    scale = sliced.totals.take(of_slice, axis=0)
+
+    def spread(above: HostArray, not_below: HostArray, unit: HostArray) -> HostArray:
+        """What is above a group counts in both placements, and what ties with it in one."""
+        steps = np.zeros(len(order.item))
+        steps[begins] = not_below * unit
+        steps[ends.compress(inner)] += (above * unit).compress(inner)
+        sums = steps.cumsum()
+        before = np.append(0.0, sums).take(sliced.begins[:-1])
+        sums -= before.repeat(np.diff(sliced.begins))
+        return sums
+
+    found = spread(by_above, by_not_below, scale[:, 0])
+    positive = order.positive
+    own = (by_weight * scale[:, 1]).repeat(
+        np.add.reduceat(positive, begins) if len(begins) else begins
+    )
+    if by_higher.any() or by_not_lower.any():
+        own = own + spread(by_higher, by_not_lower, scale[:, 1]).compress(positive)
+    found[positive] = own
+    by_item = np.empty_like(found)
+    by_item[order.item] = found
+    return by_item
+
+
+@double_program("chosen")
+def _contributions(
+    columns: Array, totals: Array, sizes: Array, levels: Array, arrays: Options, chosen: Chosen
+) -> tuple[Array, Array, Any]:
+    """The part that each group has in the value, its slopes, and its part in the numbers."""
+    options = chosen.options(arrays)
+    function: Any = chosen.metric.of_placements
+    numbers = error_bars_of(chosen.metric).numbers
+
+    def of_group(column: Array, total: Array, size: Array) -> Any:
+        def value(column: Array) -> Any:
+            placed = GroupsOfPositives(column[:, None], total[::-1])
+            return jnp.asarray(function(placed, **options), jnp.float64)
+
+        found, slopes = jax.value_and_grad(value)(column)
+        placed: Any = GroupsOfPositives(column[:, None], total[::-1])
+        return found, slopes, numbers(placed, (size[0], size[1]), levels, options)
+
+    mapped = jax.vmap(of_group, in_axes=-1, out_axes=-1)
+    result: tuple[Array, Array, Any] = mapped(columns, totals, sizes)
+    return result

@@ -1,0 +1,166 @@
+"""The largest of several correlated t statistics: its tail and its quantiles.
+
+Written over the array library: NumPy's, or JAX's inside `double_precision()`.
+
+A normal vector of d dimensions is its length R times its direction. The largest |T| is R times a
+number l, which the direction and the drawn variances decide, and R is chi's of d. So
+P(max |T| > t) = E[Q(d / 2, t^2 / (2 l^2))], with Q the upper incomplete gamma function. As the
+length is integrated out little variance is left, and the mean over a sequence of points of low
+discrepancy, the same each time, has an error of less than 0.002.
+
+References: A. Genz and F. Bretz, "Computation of Multivariate Normal and t Probabilities", 2009,
+chapter 4; H. Niederreiter, "Random Number Generation and Quasi-Monte Carlo Methods", 1992.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.special
+from jax import lax
+
+from jaxmetrics._base import numerics, varying
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics.inference._intervals.distributions import special
+from jaxmetrics.inference._pairs import Pairs
+
+# Points of the sequence, and groups of neighbouring lengths, each taken for their mean.
+N_POINTS, _N_GROUPS = 1 << 12, 1 << 7
+
+# Newton's steps. From 6 and more deviations away each but halves the distance at first.
+_STEPS = 16
+
+_FURTHEST = 1e4  # where Q is 0
+
+
+class Maximum(NamedTuple):
+    """The distribution of the largest statistic.
+
+    Attributes:
+      lengths: `[..., groups]`, the largest statistic for each direction, of a vector of length 1.
+      dimensions: of the vector.
+    """
+
+    lengths: Array
+    dimensions: int
+
+    def survival(self, t: Array) -> Array:
+        """P(max > t), `[...]`, for t `[...]` that is not negative; of one distribution."""
+        return self._mean(self._outside(t))
+
+    def quantile(self, level: Any) -> Array:
+        """The t with P(max > t) = 1 - level; 0 if even 0 is not exceeded so often.
+
+        By Newton's method from the right, for the logarithm of the probability as a function of
+        log t, which is concave.
+        """
+        library = numerics.namespace(self.lengths, level)
+        largest = library.max(self.lengths, axis=-1)
+        end = library.log(
+            library.where(largest > 0, largest, 1.0) * (math.sqrt(self.dimensions) + 6)
+        )
+        half = self.dimensions / 2
+
+        def step(log_t: Array) -> Array:
+            t = library.exp(log_t)
+            outside = library.maximum(self.survival(t), 1e-300)
+            x = self._half_square(t)
+            density = 2 * self._mean(x**half * library.exp(-x)) / math.gamma(half)
+            lead = library.log(outside) - library.log(1 - level)
+            moved = log_t + numerics.divide(lead * outside, density, 0.0)
+            within: Array = library.clip(moved, -40.0, end)
+            return within
+
+        some = self._mean(self.lengths > 0) > 1 - level
+        found: Array = library.where(some, library.exp(_repeated(library, step, end)), 0.0)
+        return found
+
+    def _half_square(self, t: Array) -> Array:
+        """What is exponential, t^2 / (2 l^2)."""
+        library = numerics.namespace(t, self.lengths)
+        x = numerics.divide(t[..., None], self.lengths, np.inf)
+        capped: Array = library.minimum(x**2 / 2, _FURTHEST)
+        return capped
+
+    def _outside(self, t: Array) -> Array:
+        library = numerics.namespace(t, self.lengths)
+        found: Array = special(library).gammaincc(self.dimensions / 2, self._half_square(t))
+        return found
+
+    def _mean(self, x: Array) -> Array:
+        mean: Array = numerics.namespace(x).mean(x, axis=-1)
+        return mean
+
+
+def _repeated(library: Any, step: Callable[[Array], Array], start: Array) -> Array:
+    if library is not np:
+        found: Array = varying.fori_loop(0, _STEPS, lambda _, x: step(x), start)
+        return found
+    for _ in range(_STEPS):
+        last, start = start, step(start)
+        if np.all(abs(start - last) < 1e-9):
+            break
+    return start
+
+
+def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> tuple[Maximum, Maximum]:
+    """The largest |T| over all comparisons, and, for each model, the largest lead of another one.
+
+    `covariance` is that of the models, `[models, models]`, with zeros for those to leave out.
+    """
+    library = numerics.namespace(covariance)
+    n_models = len(covariance)
+    dimensions = n_models - 1
+    centred = covariance - library.mean(covariance, axis=0)
+    centred = centred - library.mean(centred, axis=1, keepdims=True)
+    values, vectors = library.linalg.eigh((centred + centred.T) / 2)
+    factor = vectors[:, 1:] * library.sqrt(library.maximum(values[1:], 0))
+    normal = library.asarray(_points(dimensions + len(pairs.sizes)))
+    directions = normal[:dimensions] / library.sqrt(library.sum(normal[:dimensions] ** 2, axis=0))
+    drawn = pairs.drawn_parts(normal[dimensions:])
+
+    def of_model(i: Any) -> tuple[Array, Array]:
+        """The largest |T| of one model against the others, and the largest lead over it."""
+        error = pairs.standard_error[i]
+        known = library.where(error > 0, error, np.inf)
+        z = ((factor - factor[i]) / known[:, None]) @ directions
+        compared = (error > 0)[:, None]
+        variance = library.where(compared, pairs.shares[:, i].T @ drawn, 1.0)
+        t = z / library.sqrt(variance)
+        lead = library.maximum(library.max(t, axis=0), 0.0)
+        return library.maximum(lead, -library.min(t, axis=0)), lead
+
+    if library is np:
+        rows = [of_model(i) for i in range(n_models)]
+        both, lead = (library.stack(x) for x in zip(*rows, strict=True))
+    else:
+        both, lead = lax.map(of_model, library.arange(n_models))
+    compared = library.max(both, axis=0) if reference is None else both[reference]
+    return Maximum(_grouped(compared), dimensions), Maximum(_grouped(lead), dimensions)
+
+
+def _grouped(lengths: Array) -> Array:
+    library = numerics.namespace(lengths)
+    ascending = library.sort(lengths, axis=-1)
+    found: Array = library.mean(ascending.reshape(*lengths.shape[:-1], _N_GROUPS, -1), axis=-1)
+    return found
+
+
+@functools.lru_cache(maxsize=32)
+def _points(dimensions: int) -> HostArray:
+    """Normal vectors `[dimensions, N_POINTS]`: multiples of irrational numbers, modulo 1.
+
+    The numbers are powers of the root of x^(dimensions + 1) = x + 1, of which the golden ratio is
+    that of one dimension.
+    """
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = root ** -np.arange(1.0, dimensions + 1)
+    uniform = (0.5 + steps[:, None] * np.arange(1.0, N_POINTS + 1)) % 1
+    found: HostArray = scipy.special.ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
+    return found

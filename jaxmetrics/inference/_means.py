@@ -1,0 +1,250 @@
+"""Means of a value for each item, such as the nDCG of queries: intervals and paired comparisons."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import all_concrete, at_hand
+from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics.inference._compared import Comparison, comparison_of
+from jaxmetrics.inference._influence.clusters import Clusters
+from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.means import (
+    interval_of_mean,
+    moments_of_sample,
+    warn_of_few_values,
+)
+from jaxmetrics.inference._pairs import pairs_of_means
+
+# Units, and the sum of the absolute differences of values from 0 to 1, below which pairs warn.
+_FEWEST, _FEWEST_APART = 10, 4.0
+
+
+@on_any_mesh
+def mean_interval(
+    values: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    clusters: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Interval:
+    """The interval of a mean of values of items: nDCG of queries, right and wrong answers, any.
+
+    The mean sum_i w_i v_i / sum_i w_i, with Hall's limits for the t statistic of a skewed sample.
+    Values that are all from 0 to 1 are shares: their limits lie within Wilson's, and reach them
+    where hardly a value is high, or low. With clusters, a cluster is one value, its mean, of the
+    weight of its items.
+
+    Args:
+      values: `[..., items]`, a value for each item, with a row for each model.
+      confidence_level: in (0, 1).
+      clusters: `[items]`, integers or strings, not traced. Items of one cluster (questions on one
+        passage, samples of one question) may depend on each other.
+      weights: `[..., items]`, not negative; an item of weight k counts k times in the mean, but is
+        one observation.
+      where: `[..., items]` bool, False for items to leave out, such as ~isnan(values).
+
+    Returns:
+      An Interval of arrays `[...]`, in the unit of the values.
+
+    Raises:
+      TypeError, ValueError: as the conventions list under Errors.
+
+    NaN where a valid value is NaN, and where no item is valid; limits of one value are NaN. Warns
+    where values are too few to show their skewness, or rare ones their size. Time and memory
+    O(items) for each row.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> found = jm.mean_interval([.5, .9, .4, 1., .3, .8, .5, .6])
+      >>> print(f"{found.estimate:.3f} ({found.low:.3f} to {found.high:.3f})")
+      0.625 (0.371 to 0.861)
+
+    Reference: P. Hall, "On the removal of skewness by transformation", JRSS B 54, 1992.
+    """
+    level = checks.check_level(confidence_level)
+    items, ids = _checked(values, weights, where, clusters)
+    given = (items.scores, items.weights, items.where) if ids is None else _units(items, ids)
+    sample = moments_of_sample(*given, numerics.default_float())
+    warn_of_few_values(sample)
+    return interval_of_mean(sample, level)
+
+
+@on_any_mesh
+def compare_means(
+    values: ArrayLike,
+    *,
+    reference: int | None = None,
+    margin: float | None = None,
+    confidence_level: float = 0.95,
+    clusters: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Comparison:
+    """Paired differences of the means of models over the same items: rankers over queries, say.
+
+    d -+ t E for each difference d of two means, with E^2 = V + m max(L - n V, 0) / n^2, where V is
+    the variance of d from the n paired differences, and t has n - 1 degrees of freedom. For values
+    that are all from 0 to 1, L is the variance that disagreements which were not drawn may have,
+    and m is 1, and up to 5, as in `compare`; else E^2 = V. Simultaneous limits, the best set and
+    chi2 are those of `compare`. With clusters, a cluster is one value, its mean, of the weight of
+    its items.
+
+    Args:
+      values: `[models, items]`, a value for each item and model; two models or more.
+      reference: the index of one model, to compare the others with it alone; None compares all
+        pairs.
+      margin: a difference that is too small to matter, above 0, in the unit of the values.
+      confidence_level: in (0, 1), of the limits and of the best set.
+      clusters: `[items]`, integers or strings, not traced. Items of one cluster (questions on one
+        passage, samples of one question) may depend on each other.
+      weights: `[items]`, not negative; an item of weight k counts k times in the means, but is one
+        observation.
+      where: `[items]` bool, False for items to leave out, such as ~isnan(values).any(axis=0).
+
+    Returns:
+      A Comparison in the unit of the values; pairwise `[models, models]`, row minus column, or
+      `[models]` with a reference.
+
+    Raises:
+      TypeError, ValueError: as the conventions list under Errors; a value that counts is NaN, or
+        there are fewer than two models.
+
+    NaN where fewer than two items are valid. Warns where there are fewer than ten items or
+    clusters, or where two models differ so little that disagreements may not have been drawn.
+    Time O(models^2 items), memory O(models items).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> a = [.5, .9, .4, 1., .3, .8, .5, .6, .9, .7, .9, 1.]
+      >>> b = [.1, .5, .4, .2, .2, .8, .1, .0, .6, .7, .3, .5]
+      >>> result = jm.compare_means([a, b])
+      >>> print(f"{result.difference[0, 1]:.3f} -+ {result.standard_error[0, 1]:.3f}")
+      0.342 -+ 0.078
+
+    References: J. C. Hsu, "Multiple Comparisons: Theory and Methods", 1996; M. D. Smucker,
+    J. Allan and B. Carterette, "A comparison of statistical significance tests for information
+    retrieval evaluation", CIKM 2007.
+    """
+    level, margin = checks.check_level(confidence_level), checks.check_margin(margin)
+    items, ids = _checked(values, weights, where, clusters)
+    n_models = checks.check_models(items)
+    checks.check_fits("the number of models", n_models, 64 * n_models**2, "compare fewer at a time")
+    if reference is not None:
+        checks.check_index("reference", reference, n_models)
+    _refuse_nan(items)
+    given = (items.scores, items.weights, items.where) if ids is None else _units(items, ids)
+    estimate, covariance, n, apart, is_share = _moments(*at_hand(*given))
+    _warn_of_few(n, apart, is_share, "items" if ids is None else "clusters")
+    pairs = pairs_of_means(estimate, covariance, n, is_share)
+    return comparison_of(
+        estimate,
+        covariance,
+        pairs,
+        confidence_level=level,
+        reference=reference,
+        margin=margin,
+    )
+
+
+def _checked(
+    values: ArrayLike,
+    weights: ArrayLike | None,
+    where: ArrayLike | None,
+    clusters: ArrayLike | None,
+) -> tuple[Items, Clusters | None]:
+    array = checks.as_array("values", values)
+    checks.check_range("values", array, where)
+    labels = np.zeros(array.shape[-1:] or (1,), bool)
+    items = checks.check_items(array, labels, weights, where, along={"clusters": clusters})
+    checks.check_alignment({"values": values, "weights": weights, "where": where})
+    ids = checks.check_clusters(clusters, items)
+    return items, ids
+
+
+def _units(items: Items, clusters: Clusters) -> tuple[Array, Array, Array]:
+    """The mean, the weight, and the validity of each cluster, `[..., clusters]`."""
+    ids, n_clusters = clusters
+    given = at_hand(items.scores, items.weights, items.where)
+    found: tuple[Array, Array, Array] = _means_of_clusters(*given, ids, n_clusters)
+    return found
+
+
+@library_program("n_clusters")
+def _means_of_clusters(
+    values: Array, weights: Array | None, where: Array | None, ids: Array, n_clusters: int
+) -> tuple[Array, Array, Array]:
+    library = numerics.namespace(values)
+    valid = library.ones(values.shape[-1:], bool) if where is None else where
+    weights = library.where(valid, 1.0 if weights is None else weights, 0.0).astype(np.float64)
+    # A product with 0 and 1 adds up each cluster, for any number of leading axes.
+    held = (ids[:, None] == np.arange(n_clusters)).astype(np.float64)
+    values = library.where(weights > 0, values, 0.0).astype(np.float64)
+    total = weights @ held
+    means = numerics.divide((weights * values) @ held, total, 0.0)
+    return means, total, total > 0
+
+
+@library_program()
+def _moments(
+    values: Array, weights: Array | None, where: Array | None
+) -> tuple[Array, Array, Array, Array, Array]:
+    """The means, their covariance, Kish's number of units, the sums of absolute differences of
+    pairs, by NumPy alone, and whether all values are from 0 to 1."""
+    library = numerics.namespace(values)
+    valid = library.ones(values.shape[-1:], bool) if where is None else where
+    weights = library.where(valid, 1.0 if weights is None else weights, 0.0).astype(np.float64)
+    weights = library.ravel(numerics.divide(weights, library.max(weights, initial=0.0), 0.0))
+    values = library.where(weights > 0, values, 0.0).astype(np.float64)
+    total = library.sum(weights)
+    n = numerics.divide(total**2, library.sum(weights**2), 0.0)
+    shares = numerics.divide(weights, total, np.nan)
+    means = library.sum(shares * values, axis=-1)
+    errors = shares * (values - means[:, None])
+    unbiased = numerics.divide(n, library.maximum(n - 1, 0.0), np.nan)
+    of_pairs = [library.abs(values - x) @ shares for x in values] if library is np else [means]
+    is_share = library.all((values >= 0) & (values <= 1))
+    return means, unbiased * (errors @ errors.T), n, n * library.stack(of_pairs), is_share
+
+
+def _refuse_nan(items: Items) -> None:
+    if not all_concrete(items.scores, items.weights, items.where):
+        return
+    values = np.asarray(items.scores)
+    counted = np.ones(values.shape[-1], bool)
+    for x in (items.weights, items.where):
+        counted = counted if x is None else counted & (np.asarray(x).ravel() > 0)
+    lost = np.isnan(values) & counted
+    if lost.any():
+        model, item = np.argwhere(lost)[0]
+        raise ValueError(
+            f"values must not be NaN, got one for item {item} of model {model}: write "
+            "where=~isnan(values).any(axis=0) to leave such items out of all models"
+        )
+
+
+def _warn_of_few(n: Array, apart: Array, is_share: Array, what: str) -> None:
+    if numerics.namespace(n, apart) is not np:
+        return
+    if 0 < n < _FEWEST:
+        warnings.warn(
+            f"a comparison rests on {float(n):.3g} {what}: with fewer than {_FEWEST} limits cover "
+            f"less than they say where values are skewed: add {what}",
+            stacklevel=3,
+        )
+    if not is_share:
+        return
+    least = np.asarray(apart)[np.triu_indices(len(apart), 1)].min()
+    if 0 < least < _FEWEST_APART:
+        warnings.warn(
+            f"two models differ by {least:.2g} in sum over {float(n):.4g} {what}: below "
+            f"{_FEWEST_APART:g} other disagreements may not have been drawn, and in simulations "
+            f"some 95 % limits cover 86 %: add {what}",
+            stacklevel=3,
+        )

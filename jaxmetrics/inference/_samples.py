@@ -1,0 +1,240 @@
+"""Comparisons of independent samples: sites, months, cohorts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import at_hand, near
+from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._roc.record import MetricLike, choose, record_of
+from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
+from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._compared import Comparison, comparison_of
+from jaxmetrics.inference._influence.covariance import covariance_of
+from jaxmetrics.inference._influence.sizes import smallest_sizes
+from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
+from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
+from jaxmetrics.inference._pairs import Sample, largest_variance, pairs_of_samples
+
+_FEWEST = 10
+
+
+@on_any_mesh
+def compare_samples(
+    metric: MetricLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    groups: ArrayLike,
+    *,
+    reference: int | None = None,
+    margin: float | None = None,
+    confidence_level: float = 0.95,
+    method: str = "auto",
+    key: Array | None = None,
+    n_resamples: int = 2000,
+    clusters: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    memory_budget: int = MEMORY_BUDGET,
+) -> Comparison:
+    """Differences of a metric between independent groups of items: sites, months, cohorts.
+
+    d -+ t E for each difference d of two groups g and h, with E^2 = V_g + V_h and
+    V = sum_c (s_c^2 + max(L_c - s_c^2, 0) / n_c) / n_c over the classes c of a group, where s_c^2
+    is the variance of the influence values and L_c = p (1 - p), p = (n_c A + 1/2) / (n_c + 1), the
+    variance that items which were not drawn may have. t has Welch's degrees of freedom over the
+    classes of both groups. The method "delong" has E^2 = SE_g^2 + SE_h^2 and E^4 /
+    (SE_g^4 / (n_g - 1) + SE_h^4 / (n_h - 1)) degrees of freedom, with n_g all items of a group,
+    which are too many where few of them are positive. Simultaneous limits, the best group and chi2
+    are those of `compare`.
+
+    Args:
+      metric: any metric with one value for each score table; metrics without known influence values
+        are resampled within each group, and need a key.
+      scores: `[n]` or `[models, n]`, higher is more positive.
+      labels: `[n]`, bool or 0 and 1.
+      groups: `[n]`, integers or strings, not traced: two groups or more, which are compared in the
+        order of `numpy.unique`. Items of different groups do not depend on each other.
+      reference: the index of one group, to compare the others with it alone; None compares all
+        pairs.
+      margin: a difference that is too small to matter, above 0, in the unit of the metric.
+      confidence_level: in (0, 1).
+      method: "auto" or "delong".
+      key: a JAX random key, for metrics that are resampled.
+      n_resamples: the number of resamples of each group, for such metrics.
+      clusters: `[n]`, integers or strings, each within one group. Items of one cluster may depend
+        on each other.
+      weights: `[n]`, not negative; an item of weight k counts k times in the metric, but is one
+        observation.
+      where: `[n]` bool, False for items to leave out.
+      memory_budget: the most bytes that one batch of resamples may take.
+
+    Returns:
+      A Comparison of groups: pairwise `[groups, groups]`, row minus column, or `[groups]` with a
+      reference; with an axis of models before these if scores have one.
+
+    Raises:
+      TypeError, ValueError: as the conventions list under Errors; there is one group, or a cluster
+        is in two.
+
+    NaN where the metric of a group is NaN, and where a class of a group has one item. Warns where a
+    class of a group has fewer than ten. Time O(groups n log n) and memory O(n) for each model.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores = [.1, .4, .35, .8, .7, .2, .9, .3, .6, .5, .2, .7]
+      >>> labels = [0, 0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1]
+      >>> found = jm.compare_samples(jm.roc_auc, scores, labels, ["a"] * 6 + ["b"] * 6)
+      >>> print(f"{found.difference[0, 1]:.3f} -+ {found.standard_error[0, 1]:.3f}")
+      0.125 -+ 0.408
+
+    Reference: E. S. Venkatraman, "A permutation test to compare receiver operating characteristic
+    curves", Biometrics 56, 2000; X. Robin et al., "pROC", BMC Bioinformatics 12, 2011.
+    """
+    items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
+    level, margin = checks.check_level(confidence_level), checks.check_margin(margin)
+    checks.check_choice("method", method, ("auto", "delong"))
+    check_amounts(metric, items)
+    index, n_groups = _check_groups(groups, items)
+    if reference is not None:
+        checks.check_index("reference", reference, n_groups)
+    ids = checks.check_clusters(clusters, items)
+    if ids is not None:
+        _refuse_shared(ids[0], index)
+    metric, items = with_influence(metric, items)
+    known = has_influence(record_of(metric))
+    request = Request(key, n_resamples, True, ids, memory_budget=memory_budget)
+    request.check(needs_key=not known)
+    of_groups = [_of_group(items, index == g) for g in range(n_groups)]
+    for g, group in enumerate(of_groups):
+        _warn_of_few(group, ids, g)
+    one = items.scores.ndim == 1
+    rows = []
+    for i in range(1 if one else len(items.scores)):
+        own = [x._replace(scores=x.scores[None] if one else x.scores[i : i + 1]) for x in of_groups]
+        found = [_estimated(metric, x, request, g, known) for g, x in enumerate(own)]
+        estimate, error, sample = _sample(found, range_of(metric) if known else None, method)
+        library = numerics.namespace(estimate)
+        rows.append(
+            comparison_of(
+                estimate,
+                library.diag(error**2) if library is np else jnp.diag(error**2),
+                pairs_of_samples(error, sample),
+                confidence_level=level,
+                reference=reference,
+                margin=margin,
+            )
+        )
+    return rows[0] if one else jax.tree.map(lambda *x: jnp.stack(x), *rows)
+
+
+def _check_groups(groups: ArrayLike, items: Items) -> tuple[HostArray, int]:
+    """The index of the group of each item, and how many there are."""
+    if items.scores.ndim > 2 or any(x is not None and x.ndim > 1 for x in items[1:]):
+        raise ValueError(
+            "scores must be [n] or [models, n], and all else [n], got "
+            f"{[list(x.shape) for x in items if x is not None]}"
+        )
+    try:
+        found = checks.check_clusters(groups, items)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("clusters", "groups")) from None
+    if found is None or found[1] < 2:
+        raise ValueError("groups must be two or more, got one: write confidence_interval(...)")
+    return found
+
+
+def _refuse_shared(ids: HostArray, index: HostArray) -> None:
+    first = np.zeros(ids.max(initial=0) + 1, np.int64)
+    first[ids] = index
+    if np.any(first[ids] != index):
+        raise ValueError(
+            "each of the clusters must be within one of the groups, as groups do not depend on "
+            "each other: compare models over shared clusters by compare(...)"
+        )
+
+
+def _of_group(items: Items, mine: HostArray) -> Items:
+    """The items, with those of other groups masked."""
+    where = mine if items.where is None else numerics.namespace(items.where).asarray(items.where)
+    return items._replace(where=where & mine)
+
+
+def _warn_of_few(group: Items, ids: object, g: int) -> None:
+    for what, size in (smallest_sizes(group, ids) or {}).items():  # type: ignore[arg-type]
+        if 0 < size < _FEWEST:
+            warnings.warn(
+                f"group {g} has {size:.3g} {what}: with fewer than {_FEWEST} some 95 % limits of "
+                f"differences cover less than they say: add {what}",
+                stacklevel=3,
+            )
+
+
+def _estimated(
+    metric: MetricLike, items: Items, request: Request, g: int, known: bool
+) -> tuple[Any, ...]:
+    """The metric, the variance, its parts by class, the sizes, and the share of mixed clusters."""
+    if known:
+        estimate, found = covariance_of(metric, items, request.clusters)
+        assert found.of_classes is not None
+        library = numerics.namespace(estimate)
+        sizes = library.stack([library.ravel(library.asarray(x))[0] for x in found.sizes])
+        mixed = library.ravel(library.asarray(found.mixed))[0]
+        return estimate[0], found.total[0, 0], found.of_classes[:, 0, 0], sizes, mixed
+    chosen, arrays = choose(metric)
+    chosen.refuse_several(arrays, items.scores.shape[-1])
+    own = request._replace(key=jax.random.fold_in(request.key, g))
+    result = resampled(metric, items, own)
+    error = near(result.standard_error)[0].astype(np.float64)
+    library = numerics.namespace(error)
+    parts, sizes = error**2 * np.array([0.0, 1.0]), np.full(3, np.inf)
+    return near(result.estimate)[0], error**2, parts, sizes, np.float64(0)
+
+
+def _sample(
+    found: Sequence[tuple[Array, ...]], bounds: tuple[Array, Array] | None, method: str
+) -> tuple[Array, Array, Sample]:
+    stacked = [at_hand(*x) for x in zip(*found, strict=True)]
+    return _sample_of(*stacked, bounds, method)
+
+
+@library_program("method")
+def _sample_of(
+    estimate: tuple[Array, ...],
+    total: tuple[Array, ...],
+    parts: tuple[Array, ...],
+    sizes: tuple[Array, ...],
+    mixed: tuple[Array, ...],
+    bounds: tuple[Array, Array] | None,
+    method: str,
+) -> tuple[Array, Array, Sample]:
+    """The metric of the groups, its standard error, and the parts of its variance."""
+    library = numerics.namespace(*estimate, *total)
+    values, variance, share = (library.stack([*x]) for x in (estimate, total, mixed))
+    values = values.astype(np.float64)
+    of_classes, n = library.stack([*parts], axis=1), library.stack([*sizes], axis=1)
+    error = library.sqrt(variance)
+    if method == "delong":
+        none = library.zeros_like(variance)
+        df = library.maximum(n[2] - 1, 1.0)
+        return values, error, Sample(library.stack([none, none, variance]), n, df)
+    if bounds is not None:
+        unit = bounds[1] - bounds[0]
+        a = library.clip((values - bounds[0]) / unit, 0, 1)
+        largest = unit**2 * largest_variance(a, n[:2])
+        lacking = library.maximum(largest - n[:2] * of_classes, 0)
+        added = (1 - share) * numerics.divide(lacking, n[:2] ** 2, 0.0)
+        of_classes, variance = of_classes + added, variance + library.sum(added, axis=0)
+    df = degrees_of_clusters(OfClusters(of_classes[0], of_classes[1], variance, (*n,), share))
+    apart = numerics.divide(of_classes, library.sum(of_classes, axis=0), 0.5)
+    weights = library.concatenate([(1 - share) * apart, share[None]])
+    return values, error, Sample(weights * variance, n, df)

@@ -1,0 +1,200 @@
+"""Differences within and between slices, simultaneous for all of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
+from jaxmetrics.inference._pairs import pairs_of
+
+# Levels at which the limits of slices are found, as normal quantiles; p-values between them are
+# interpolated. The last one has a p-value of 2e-9.
+_GRID = np.array([0.75, 1.5, 2.25, 3.0, 4.0, 5.0, 6.0])
+
+_NAMES = (
+    "difference",
+    "standard_error",
+    "low",
+    "high",
+    "p_value",
+    "simultaneous_low",
+    "simultaneous_high",
+    "simultaneous_p_value",
+)
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[*_NAMES], meta_fields=[])
+@dataclass(frozen=True)
+class SliceDifferences:
+    """Differences with tests and limits, all of one shape.
+
+    Attributes:
+      difference: of the metric.
+      standard_error: of the difference.
+      low: the lower limit, for this difference alone.
+      high: the upper limit, for this difference alone.
+      p_value: two-sided, of the hypothesis that the difference is 0.
+      simultaneous_low: the lower limit, simultaneous for all slices; NaN for one too small.
+      simultaneous_high: the upper limit, simultaneous for all slices.
+      simultaneous_p_value: two-sided, adjusted for all slices.
+    """
+
+    difference: Array
+    standard_error: Array
+    low: Array
+    high: Array
+    p_value: Array
+    simultaneous_low: Array
+    simultaneous_high: Array
+    simultaneous_p_value: Array
+
+
+def levels_of(level: float, n_tests: int) -> HostArray:
+    """The level of each limit, that of all limits together by Sidak, and those of the p-values."""
+    return np.concatenate([[level, level ** (1 / max(n_tests, 1))], 2 * ndtr(_GRID) - 1])
+
+
+def of_models(
+    estimate: HostArray,
+    of_classes: HostArray,
+    sizes: tuple[HostArray, HostArray],
+    bounded: bool,
+    tested: HostArray,
+    level: float,
+) -> dict[str, HostArray]:
+    """The differences of the models within each slice, `[slices, models, models]`."""
+    n_models = estimate.shape[1]
+    n_tests = int(tested.sum()) * n_models * (n_models - 1) // 2
+    pairs: Any = map(np.asarray, _errors(estimate, of_classes, sizes, bounded))
+    standard_error, error, df = pairs
+    difference: Any = estimate[:, :, None] - estimate[:, None, :]
+    with np.errstate(all="ignore"):
+        undefined: Any = np.where(difference == 0, 0.0, np.nan)
+        z: Any = numerics.divide(difference, error, undefined)
+        levels = levels_of(level, n_tests)[:2]
+        alone, together = (t_quantile((1 + x) / 2, df) * error for x in levels)
+    found: dict[str, Any] = {
+        "difference": difference,
+        "standard_error": standard_error,
+        "low": difference - alone,
+        "high": difference + alone,
+        "p_value": t_survival(abs(z), df),
+        "simultaneous_low": difference - together,
+        "simultaneous_high": difference + together,
+    }
+    return _adjusted(found, tested[:, None, None], n_tests)
+
+
+@double_program("bounded")
+def _errors(
+    estimate: Array, of_classes: Array, sizes: tuple[Array, Array], bounded: bool
+) -> tuple[Array, Array, Array]:
+    bounds: Any = (jnp.zeros(()), jnp.ones(())) if bounded else None
+
+    def of_slice(estimate: Array, of_classes: Array, n0: Array, n1: Array) -> Any:
+        total, none = jnp.sum(of_classes, axis=0), jnp.zeros(())
+        covariance = Covariance(total, of_classes, (n0, n1, n0 + n1), none)
+        pairs = pairs_of(estimate, covariance, bounds)
+        return pairs.standard_error, pairs.error, pairs.df
+
+    found: tuple[Array, Array, Array] = jax.vmap(of_slice)(estimate, of_classes, *sizes)
+    return found
+
+
+def from_rest(
+    estimate: HostArray,
+    error: HostArray,
+    limits: tuple[HostArray, HostArray],
+    sizes: HostArray,
+    tested: HostArray,
+    levels: HostArray,
+) -> dict[str, HostArray]:
+    """The difference of each slice from the mean of the others, `[slices, models]`.
+
+    The mean is weighted by `sizes` `[slices]`. The limits of the difference are A - B -
+    sqrt((A - l_A)^2 + (u_B - B)^2) and likewise above, from the limits of both, which are
+    `[slices, models, levels]`.
+    """
+    known = np.isfinite(estimate) & np.isfinite(error) & (sizes[:, None] > 0)
+    weights = np.where(known, sizes[:, None], 0.0)
+    others = _others(weights)
+    with np.errstate(all="ignore"):
+        low, high = (np.abs(estimate[..., None] - x) for x in limits)
+
+        def mean(values: HostArray) -> HostArray:
+            found: HostArray = _others(np.where(known, weights * values, 0)) / others
+            return found
+
+        def root(values: HostArray) -> HostArray:
+            """Of the squares of the others' shares."""
+            shares = np.where(known[..., None], weights[..., None] * values, 0.0)
+            found: HostArray = np.sqrt(_others(shares**2)) / others[..., None]
+            return found
+
+        difference = np.where(known, estimate - mean(estimate), np.nan)
+        below, above = (np.hypot(*x) for x in ((low, root(high)), (high, root(low))))
+        own_error = np.hypot(error, root(error[..., None])[..., 0])
+    towards = np.where((difference > 0)[..., None], below, above)  # the side on which 0 is
+    p_value = _p_values(np.abs(difference), towards, levels)
+    found = {
+        "difference": difference,
+        "standard_error": own_error,
+        "low": difference - below[..., 0],
+        "high": difference + above[..., 0],
+        "p_value": np.where(np.isnan(difference), np.nan, p_value),
+        "simultaneous_low": difference - below[..., 1],
+        "simultaneous_high": difference + above[..., 1],
+    }
+    return _adjusted(found, tested[:, None], int(tested.sum()) * estimate.shape[1])
+
+
+def _others(values: HostArray) -> HostArray:
+    """For each slice the sum of all others; not a difference, which would be rounded."""
+    before = np.zeros_like(values)
+    before[1:] = values[:-1].cumsum(axis=0)
+    behind = np.zeros_like(values)
+    behind[:-1] = values[:0:-1].cumsum(axis=0)[::-1]
+    return before + behind
+
+
+def _p_values(size: Any, margins: Any, levels: HostArray) -> HostArray:
+    """1 - the highest level at which the margin is below the difference, by interpolation."""
+    z: Any = np.append(0.0, ndtri((1 + levels) / 2))
+    order = z.argsort(kind="stable")
+    z = z[order]
+    rising = np.concatenate([np.zeros((*size.shape, 1)), margins], axis=-1)[..., order]
+    rising = np.maximum.accumulate(rising, axis=-1)
+    at = np.clip((rising <= size[..., None]).sum(axis=-1), 1, len(z) - 1)
+    lower, upper = (np.take_along_axis(rising, (at - k)[..., None], -1)[..., 0] for k in (1, 0))
+    share: Any = numerics.divide(size - lower, upper - lower, 0.0)
+    quantile = z[at - 1] + share * (z[at] - z[at - 1])
+    found: HostArray = 2 * ndtr(-quantile)
+    return found
+
+
+def _adjusted(found: dict[str, HostArray], tested: HostArray, n_tests: int) -> dict[str, HostArray]:
+    """With p-values by Sidak; what is simultaneous is NaN for slices that are too small."""
+    with np.errstate(all="ignore"):
+        adjusted = -np.expm1(n_tests * np.log1p(-found["p_value"]))
+    found["simultaneous_p_value"] = adjusted
+    together = ("simultaneous_low", "simultaneous_high", "simultaneous_p_value")
+    return found | {name: np.where(tested, found[name], np.nan) for name in together}
+
+
+def scaled(found: dict[str, HostArray], scale: Any, cast: Callable[[Any], Any]) -> SliceDifferences:
+    """In the unit of the metric."""
+    return SliceDifferences(
+        **{name: cast(x if "p_value" in name else x * scale) for name, x in found.items()}
+    )

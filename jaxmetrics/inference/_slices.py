@@ -1,0 +1,338 @@
+"""A metric in every slice of the items: intervals, and differences that hold for all slices."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.host import all_concrete, is_compiling
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
+from jaxmetrics.inference._confidence import Form, chosen_method, form_of, limits_of_form
+from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
+from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
+from jaxmetrics.inference._influence.slices import (
+    Sliced,
+    covariance_in_slices,
+    covariance_of_threshold,
+)
+from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
+from jaxmetrics.inference._intervals.rules import Moments
+from jaxmetrics.inference._slice_tests import (
+    SliceDifferences,
+    from_rest,
+    levels_of,
+    of_models,
+    scaled,
+)
+
+_DATA = (
+    "n_items",
+    "n_positives",
+    "tested",
+    "estimate",
+    "standard_error",
+    "low",
+    "high",
+    "models",
+    "rest",
+)
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=[*_DATA],
+    meta_fields=["names", "confidence_level"],
+)
+@dataclass(frozen=True)
+class Slices:
+    """A metric in each slice, with tests that hold for all slices at once.
+
+    Arrays `[slices, models]` are `[slices]` if scores are `[n]`.
+
+    Attributes:
+      names: the value of each slice, in order; pairs for crossed slices.
+      n_items: `[slices]`, the number of items.
+      n_positives: `[slices]`, the number of positives.
+      tested: `[slices]` bool, whether both classes have at least `min_items` items. Simultaneous
+        limits and p-values of other slices are NaN, and these do not count in the adjustment.
+      estimate: `[slices, models]`, the metric of the slice.
+      standard_error: `[slices, models]`, of the estimate.
+      low: `[slices, models]`, the lower limit of the estimate, for this slice and model alone.
+      high: `[slices, models]`, the upper limit of the estimate.
+      models: `[slices, models, models]`, differences of models within each slice, row minus column;
+        None for scores `[n]`.
+      rest: `[slices, models]`, differences of each slice from the mean of the others, weighted by
+        the weights of their positives.
+      confidence_level: the nominal coverage of the limits.
+    """
+
+    names: tuple[Any, ...]
+    n_items: Array
+    n_positives: Array
+    tested: Array
+    estimate: Array
+    standard_error: Array
+    low: Array
+    high: Array
+    models: SliceDifferences | None
+    rest: SliceDifferences
+    confidence_level: float
+
+
+def slices(
+    metric: MetricLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    slices: Any,
+    *,
+    min_items: int = 20,
+    threshold: str = "slice",
+    confidence_level: float = 0.95,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Slices:
+    """A metric in every slice of the items, and which slices and models differ.
+
+    For slice s and model a: the metric A_sa of the items of the slice, with its closed-form
+    interval. Models within a slice: A_sa - A_sb -+ t E, as `compare` of the items of the slice.
+    A slice and the rest: A_s - B_s with B_s = sum_(r /= s) W_r A_r / sum_(r /= s) W_r, where W_r is
+    the weight of the positives of slice r; its lower limit is A_s - B_s - sqrt((A_s - l_s)^2 +
+    sum_(r /= s) (W_r (u_r - A_r))^2 / (sum_(r /= s) W_r)^2) from the limits l and u of the slices,
+    and its upper one the reverse. Each of these two families of m tests is adjusted by itself, by
+    Sidak: limits have the level confidence_level^(1 / m), and p-values are 1 - (1 - p)^m. That is
+    exact for independent tests, which slices are, and on the safe side for others.
+
+    Args:
+      metric: `roc_auc`, `partial_auc`, `average_precision`, `recall_at_fpr`,
+        `sensitivity_at_specificity`, `specificity_at_sensitivity`, or a functools.partial of one.
+      scores: `[n]` or `[models, n]`, higher is more positive.
+      labels: `[n]`, bool or 0 and 1.
+      slices: `[n]`, integers or strings, the slice of each item (a country, a month); or a tuple of
+        two such arrays, whose slices are crossed.
+      min_items: the fewest items of each class with which a slice is tested.
+      threshold: for metrics with a limit of a rate: "slice", where each slice has the threshold of
+        its own negatives; "global", one threshold for all, that of all negatives.
+      confidence_level: in (0, 1), the nominal coverage.
+      weights: `[n]`, not negative; an item of weight k counts k times in the metric, but is one
+        observation.
+      where: `[n]` bool, False for items to leave out.
+
+    Returns:
+      A Slices in the unit of the metric. Slices that are too small to be tested are listed too.
+
+    Raises:
+      TypeError, ValueError: as the conventions list under Errors; a slice is None or NaN, scores or
+        slices are traced, or the metric is not one of those above.
+
+    NaN where the metric of a slice is NaN; such slices are not in the rest. Time O(models n log n +
+    models^2 n), and for operating points O(slices) steps in Python; memory O(models n).
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores, labels = [.1, .4, .35, .8, .7, .2, .9, .3], [0, 0, 1, 1, 1, 0, 1, 0]
+      >>> country = ["fr", "fr", "fr", "fr", "de", "de", "de", "de"]
+      >>> result = jm.slices(jm.roc_auc, scores, labels, country, min_items=2)
+      >>> print(result.names, result.estimate)
+      ('de', 'fr') [1.   0.75]
+
+    References: Z. Sidak, "Rectangular confidence regions for the means of multivariate normal
+    distributions", JASA 62, 1967; G. Y. Zou and A. Donner, "Construction of confidence limits about
+    effect measures: a general approach", Statistics in Medicine 27, 2008.
+    """
+    items = checks.check_items(scores, labels, weights, where)
+    level = checks.check_level(confidence_level)
+    checks.check_count("min_items", min_items)
+    checks.check_choice("threshold", threshold, ("slice", "global"))
+    alone = _check_shapes(items)
+    names, ids = checks.check_slices("slices", slices, items.scores.shape[-1])
+    if is_compiling() or not all_concrete(*items):
+        raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
+    n = len(names)
+    counts = _counts(items, ids, n)
+    metric, items = with_influence(metric, items)
+    given = _Given(metric, items, ids, n, threshold == "global")
+    form = form_of(metric, chosen_method(metric))
+    tested = counts.min(axis=1) >= min_items
+    n_models = 1 if alone else items.scores.shape[0]
+    levels = levels_of(level, int(tested.sum()) * n_models)
+    found = _found(given, form, levels)
+    estimate, low, high, error = _limits(found, form, levels)
+    one, none = _values_of(form, np.array([1.0, 0.0]))
+    share_error = error / (one - none)
+    shares = tuple((x - none) / (one - none) for x in (low, high))
+    rest = from_rest(found.estimate, share_error, shares, found.weights, tested, levels)
+    models = None
+    if not alone:
+        bounded = error_bars_of(record_of(metric)).closed_form is not None
+        compared = found.estimate, found.of_classes, found.sizes, bounded, tested, level
+        models = scaled(of_models(*compared), one - none, as_default)
+
+    def out(x: Any) -> Any:
+        return as_default(x[:, 0] if alone else x)
+
+    return Slices(
+        names,
+        n_items=jnp.asarray(counts.sum(axis=1), np.int32),
+        n_positives=jnp.asarray(counts[:, 1], np.int32),
+        tested=jnp.asarray(tested),
+        estimate=out(estimate),
+        standard_error=out(error),
+        low=out(low[..., 0]),
+        high=out(high[..., 0]),
+        models=models,
+        rest=scaled(rest, one - none, out),
+        confidence_level=level,
+    )
+
+
+def _check_shapes(items: Items) -> bool:
+    """Whether there is one model without an axis; refuses all but `[n]` and `[models, n]`."""
+    shape = items.scores.shape
+    if len(shape) > 2 or 0 in shape[:-1]:
+        raise ValueError(f"scores must be [n] or [models, n], got {list(shape)}")
+    for name, array in items._asdict().items():
+        if name != "scores" and array is not None and array.size != shape[-1]:
+            raise ValueError(
+                f"{name} must be [n], the same for all models, got {list(array.shape)}"
+            )
+    return len(shape) == 1
+
+
+def _flat(x: Any) -> Any:
+    return None if x is None else np.asarray(x).reshape(-1)
+
+
+def _counts(items: Items, ids: HostArray, n: int) -> HostArray:
+    """`[slices, 2]`, the negatives and the positives with weight."""
+    code = ids * 2 + (_flat(items.labels) == 1)
+    valid = np.ones(len(code), bool) if items.where is None else _flat(items.where)
+    if items.weights is not None:
+        valid = valid & (_flat(items.weights) > 0)
+    return np.bincount(code[valid], minlength=2 * n).reshape(n, 2)
+
+
+class _Given(NamedTuple):
+    metric: MetricLike
+    items: Items
+    ids: HostArray
+    n: int
+    one_threshold: bool
+
+
+class _Found(NamedTuple):
+    """Of the share that the closed form is of.
+
+    Attributes:
+      estimate: `[slices, models]`.
+      of_classes: `[slices, 2, models, models]`, the parts of the covariance.
+      sizes: `[slices]` each, the effective sizes of negatives and positives.
+      weights: `[slices]`, of the positives.
+      numbers: what the closed form needs beside, `[slices, models, ...]`.
+    """
+
+    estimate: HostArray
+    of_classes: Any
+    sizes: tuple[HostArray, HostArray]
+    weights: HostArray
+    numbers: Any
+
+
+def _found(given: _Given, form: Form, levels: HostArray) -> _Found:
+    chosen, arrays = choose(form.metric)
+    decides = error_bars_of(chosen.metric).decision is not None
+    _check_metric(chosen, arrays, given, decides)
+    items = given.items
+    labels, where, weights = map(_flat, (items.labels, items.where, items.weights))
+    sliced = Sliced(labels == 1, given.ids, given.n, where, weights, one_unit=given.one_threshold)
+    scores = np.atleast_2d(np.asarray(items.scores))
+    arrays = {name: np.asarray(x) for name, x in arrays.items()}
+    taken = [row.take(sliced.item) for row in scores]
+    sizes = sliced.sizes[:, 0], sliced.sizes[:, 1]
+    if given.one_threshold:
+        both = [decided_by_all(chosen, arrays, sliced, x, levels) for x in taken]
+        found = [x[0] for x in both]
+    else:
+        way = decided_in_slices if decides else smooth_in_slices
+        found = [way(chosen, arrays, sliced, x, levels) for x in taken]
+    of_classes = covariance_in_slices(sliced, np.stack([x.influence for x in found]))
+    if given.one_threshold:
+        negative = sliced.spread(np.arange(2) * np.ones((given.n, 1))) == 0
+        weight = np.ones(negative.sum()) if sliced.weights is None else sliced.weights[negative]
+        flagged = np.stack([x[1].flagged[negative] for x in both])
+        slopes = np.stack([x[1].slopes for x in both], axis=1)
+        size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)
+        sizes = np.full(given.n, size), sizes[1]
+    estimate, numbers = _of_models(sliced, scores, found)
+    return _Found(estimate, of_classes, sizes, _positives(given, sliced), numbers)
+
+
+def _positives(given: _Given, sliced: Sliced) -> HostArray:
+    """The weights of the positives, in one unit."""
+    if sliced.weights is None:
+        return sliced.totals[:, 1]
+    weights = _flat(given.items.weights).take(sliced.item).astype(np.float64)
+    return sliced.sums(weights / weights.max(initial=1e-300))[:, 1]
+
+
+def _of_models(sliced: Sliced, scores: HostArray, found: list[InSlices]) -> tuple[HostArray, Any]:
+    """The values and numbers of all models; NaN where a slice has a score that is."""
+    estimate = np.stack([x.estimate for x in found], axis=1)
+    lost = np.zeros(estimate.shape)
+    if scores.dtype.kind not in "biu":
+        for i, row in enumerate(scores):
+            bad = np.isnan(row.take(sliced.item).astype(np.float64, copy=False))
+            lost[:, i] = sliced.sums(bad.astype(float)).sum(axis=1) if bad.any() else 0
+    lost[sliced.counts.sum(axis=1) == 0] = 1
+    numbers = jax.tree.map(lambda *x: np.stack(x, axis=1), *(x.numbers for x in found))
+    return np.where(lost > 0, np.nan, estimate), numbers
+
+
+def _check_metric(chosen: Chosen, arrays: Options, given: _Given, decides: bool) -> None:
+    known = chosen.metric.smooth or decides
+    if chosen.metric.of_placements is None or not known:
+        raise TypeError(
+            "slices takes roc_auc, partial_auc, average_precision, recall_at_fpr, "
+            "sensitivity_at_specificity, specificity_at_sensitivity, or a functools.partial of "
+            f"one, got {chosen.metric.name}: write a loop with where=(slices == name)"
+        )
+    chosen.refuse_several(arrays, given.items.scores.shape[-1])
+    if given.one_threshold and not decides:
+        raise ValueError(
+            f"threshold='global' is for metrics with a threshold, and {chosen.metric.name} has "
+            "none: leave threshold out"
+        )
+    options = chosen.options(arrays)
+    if given.one_threshold and options["method"] == "quantile":
+        raise ValueError("threshold='global' needs method='step' or 'linear', got 'quantile'")
+
+
+def _limits(
+    found: _Found, form: Form, levels: HostArray
+) -> tuple[HostArray, HostArray, HostArray, HostArray]:
+    """Estimate and error `[slices, models]`, and limits `[slices, models, levels]`."""
+    shape = (*found.estimate.shape, 1)
+    estimate: Any = found.estimate[..., None]
+    sizes: Any = tuple(np.broadcast_to(x[:, None, None], shape) for x in found.sizes)
+    parts = np.diagonal(found.of_classes, axis1=2, axis2=3)[..., None]
+    variances: Any = tuple(parts[:, i] * sizes[i] + 0 * estimate for i in (0, 1))
+    moments = Moments(estimate, variances, sizes)
+    numbers = jax.tree.map(lambda x: x if x.ndim == 3 else x[..., None], found.numbers)
+    at: Any = levels
+    values = limits_of_form(form, moments, numbers, at)
+    whole = np.broadcast_shapes(shape, levels.shape)
+    low, high = (np.broadcast_to(np.asarray(x), whole) for x in values[1:3])
+    return np.asarray(values[0])[..., 0], low, high, np.asarray(values[3])[..., 0]
+
+
+def _values_of(form: Form, shares: Any) -> HostArray:
+    chosen, arrays = choose(form.metric)
+    arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
+    return np.asarray(form.value_of(shares, chosen.options(arrays)))

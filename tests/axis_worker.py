@@ -1,0 +1,228 @@
+"""Metrics of items that eight devices hold in parts, of one process or of one of two.
+
+    python tests/axis_worker.py PROCESS PROCESSES PORT
+
+Prints as JSON the largest distance of each result from that of one device, on all items.
+"""
+
+import functools
+import json
+import re
+import sys
+
+import jax
+import numpy as np
+import optax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import jaxmetrics as jm
+
+process, processes, port = map(int, sys.argv[1:])
+if processes > 1:
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
+jax.config.update("jax_enable_x64", True)
+
+WHOLE, ITEMS, ROWS = PartitionSpec(), PartitionSpec("items"), PartitionSpec(None, "items")
+MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
+EXPLICIT = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Explicit,))
+GRID = jax.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
+N = 8 * 40
+rng = np.random.default_rng(3)
+found = {}
+
+
+def placed(array, spec, mesh=MESH):
+    """Of which each process gives the part that its devices hold."""
+    array = np.asarray(array)
+    sharding = NamedSharding(mesh, spec)
+    return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+
+def on_devices(function, specs, *arrays, mesh=MESH, **options):
+    program = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=WHOLE, **options)
+    sharded = (placed(x, spec, mesh) for x, spec in zip(arrays, specs, strict=True))
+    result = jax.jit(program)(*sharded)
+    return jax.tree.map(lambda x: np.asarray(x.addressable_data(0)), result)
+
+
+def distance(got, want):
+    """The largest of a pytree of arrays; NaN and infinities must be the same."""
+    pairs = zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True)
+    distances = []
+    for a, b in pairs:
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        with np.errstate(invalid="ignore"):
+            away = np.abs(np.asarray(a) - np.asarray(b))
+        away = np.where(np.isnan(a) & np.isnan(b), 0, away)
+        distances.append(float(np.max(away)) if not np.isnan(away).any() else float("inf"))
+    return max(distances)
+
+
+def skewed():
+    """Scores, labels and a mask of one problem in each row."""
+    labels = rng.random(N) < 0.3
+    scores = np.round(rng.normal(size=N) + labels, 1).astype(np.float32)
+    every, order = np.ones(N, bool), np.argsort(scores, kind="stable")
+    by_class = np.argsort(labels, kind="stable")
+    first, one_part = np.arange(N) < 5, np.arange(N) // 40 == 2
+    huge = np.where(labels, np.inf, -np.inf).astype(np.float32)
+    rows = {
+        "mixed": (scores, labels, rng.random(N) < 0.8),
+        "ascending": (scores[order], labels[order], every),
+        "descending": (scores[order[::-1]], labels[order[::-1]], every),
+        "all tied": (np.zeros_like(scores), labels, every),
+        "no ties": (rng.permutation(N).astype(np.float32), labels, every),
+        "classes apart": (scores[by_class], labels[by_class], every),
+        "devices without items": (scores, labels, one_part | first),
+        "infinite": (huge, labels, every),
+        "one class": (scores, np.zeros(N, bool), every),
+        "none": (scores, labels, ~every),
+        "NaN": (np.where(first, np.nan, scores).astype(np.float32), labels, every),
+        "masked NaN": (np.where(first, np.nan, scores).astype(np.float32), labels, ~first),
+    }
+    return [np.stack(x) for x in zip(*rows.values(), strict=True)]
+
+
+scores, labels, where = skewed()
+weights = rng.choice([0.0, 0.5, 1.0, 3.0], N) * rng.random(N)
+
+
+def counted(scores, labels, where, **axis):
+    given = {"where": where, **axis}
+    return (
+        jm.roc_auc(scores, labels, **given),
+        jm.recall_at_fpr(scores, labels, max_fpr=[0.02, 0.1, 0.5], **given),
+        jm.recall_at_fpr(scores, labels, max_fpr=0.1, method="quantile", **given),
+    )
+
+
+def weighted(scores, labels, where, weights, **axis):
+    given = {"where": where, "weights": weights, **axis}
+    return (
+        jm.roc_auc(scores, labels, **given),
+        jm.partial_auc(scores, labels, max_fpr=[0.1, 0.4], scale="mcclish", **given),
+        jm.partial_auc(scores, labels, max_fpr=0.6, min_fpr=0.1, min_tpr=0.3, **given),
+        jm.average_precision(scores, labels, **given),
+        jm.recall_at_fpr(scores, labels, max_fpr=0.1, amounts=weights, **given),
+        jm.recall_at_fpr(scores, labels, max_fpr=0.1, method="linear", **given),
+        jm.recall_at_fpr(scores, labels, max_fpr=0.1, method="quantile", **given),
+    )
+
+
+def compared(name, function, specs, *arrays, axis="items", **options):
+    got = on_devices(functools.partial(function, axis_name=axis), specs, *arrays, **options)
+    found[name] = distance(got, jax.tree.map(np.asarray, function(*arrays)))
+
+
+compared("counts", counted, (ROWS,) * 3, scores, labels, where)
+
+FEATURES = rng.normal(size=(N, 3))
+PARAMETERS = rng.normal(size=3)
+
+
+def mean_loss(parameters, features, labels, weights, **axis):
+    return jm.losses.pairwise_auc_loss(features @ parameters, labels, weights=weights, **axis)
+
+
+def partial_loss(parameters, features, labels, weights, **axis):
+    given = {"weights": weights, "max_fpr": 0.3, "min_tpr": 0.1, **axis}
+    return jm.losses.partial_auc_loss(features @ parameters, labels, **given)
+
+
+def slope(loss, parameters, *arrays, **axis):
+    """The loss, and its gradient as a user writes it: the mean over the devices."""
+    value, gradient = jax.value_and_grad(loss)(parameters, *arrays, **axis)
+    return value, jax.lax.pmean(gradient, axis["axis_name"]) if axis else gradient
+
+
+def step(loss, parameters, *arrays, **axis):
+    """The parameters after one step of optax."""
+    optimizer = optax.adam(1e-2)
+    _, gradient = slope(loss, parameters, *arrays, **axis)
+    updates, _ = optimizer.update(gradient, optimizer.init(parameters))
+    return optax.apply_updates(parameters, updates)
+
+
+trained = PARAMETERS, FEATURES, labels[0], weights
+OF_TRAINED = (WHOLE, ITEMS, ITEMS, ITEMS)
+compared("step", functools.partial(step, mean_loss), OF_TRAINED, *trained)
+
+
+def check_more():
+    """What one process is enough for."""
+    of_weighted = (ROWS, ROWS, ROWS, ITEMS)
+    compared("weights", weighted, of_weighted, scores, labels, where, weights, check_vma=False)
+
+    def precise(scores, labels, **axis):
+        return jm.roc_auc(scores, labels, **axis), jm.average_precision(scores, labels, **axis)
+
+    sixty_four = scores[0].astype(np.float64) + 1e-12 * rng.integers(0, 3, N)
+    both = (PartitionSpec(("a", "b")),) * 2
+    compared("two axes", precise, both, sixty_four, labels[0], axis=("a", "b"), mesh=GRID)
+    with jax.enable_x64(False):
+        explicit = {"mesh": EXPLICIT, "check_vma": False}
+        compared("float32", precise, (ITEMS,) * 2, scores[0], labels[0], **explicit)
+
+    for loss, checked in ((mean_loss, True), (mean_loss, False), (partial_loss, False)):
+        name = f"gradient of {loss.__name__}, check_vma={checked}"
+        gradient = functools.partial(slope, loss)
+        compared(name, gradient, OF_TRAINED, *trained, check_vma=checked)
+    whole = jax.shard_map(
+        functools.partial(mean_loss, axis_name="items"),
+        mesh=MESH, in_specs=OF_TRAINED, out_specs=WHOLE,
+    )  # fmt: skip
+    found["gradient of shard_map"] = distance(
+        jax.grad(whole)(*trained), jax.grad(mean_loss)(*trained)
+    )
+
+    models = scores[0] + np.round(rng.normal(size=(2, N)), 1)
+    recall = functools.partial(jm.recall_at_fpr, max_fpr=0.1)
+
+    def numbers(interval):
+        return interval.estimate, interval.low, interval.high, interval.standard_error
+
+    def errors(models, labels, weights, **axis):
+        interval = jm.confidence_interval(jm.roc_auc, models, labels, weights=weights, **axis)
+        given = {"weights": weights, **axis}
+        return numbers(interval), jm.covariance(jm.average_precision, models, labels, **given)
+
+    specs = (ROWS, ITEMS, ITEMS)
+    compared("errors", errors, specs, models, labels[0], weights)
+
+    def limits(models, labels, **axis):
+        return numbers(jm.confidence_interval(recall, models, labels, **axis))
+
+    compared("intervals", limits, (ROWS, ITEMS), models, labels[0], check_vma=False)
+
+    # Larger parts, in order: the room for the rows that travel is just what they may need.
+    ordered = np.arange(8 * 512, dtype=np.float32), rng.random(8 * 512) < 0.3
+
+    def collectives(metric):
+        """The number of entries that each kind of collective returns at most."""
+        mapped = jax.shard_map(
+            functools.partial(metric, axis_name="items"),
+            mesh=MESH, in_specs=ITEMS, out_specs=WHOLE,
+        )  # fmt: skip
+        arrays = [placed(x, ITEMS) for x in ordered]
+        program = jax.jit(mapped).lower(*arrays).compile()
+        found["ordered"] = max(
+            found.get("ordered", 0.0), distance(program(*arrays), metric(*ordered))
+        )
+        sizes = {}
+        for line in program.as_text().splitlines():
+            made = re.search(r"= (.*?) (all-gather|all-to-all|all-reduce|collective-permute)", line)
+            if made:
+                shapes = re.findall(r"\[([\d,]*)\]", made[1])
+                size = sum(int(np.prod([int(x) for x in s.split(",") if x])) for s in shapes)
+                sizes[made[2]] = max(sizes.get(made[2], 0), size)
+        return sizes
+
+    found["collectives"] = {"roc_auc": collectives(jm.roc_auc), "recall": collectives(recall)}
+
+
+if processes == 1:
+    check_more()
+print(json.dumps(found))
+if processes > 1:
+    jax.distributed.shutdown()

@@ -1,0 +1,93 @@
+"""Metrics, errors and losses of items that devices hold in parts, against those of one device."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jaxmetrics as jm
+
+WORKER = Path(__file__).with_name("axis_worker.py")
+QUICKLY = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+
+
+def found(processes):
+    """What the first of these processes printed, which have eight devices in all."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    devices = f"--xla_force_host_platform_device_count={8 // processes}"
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"{devices} {QUICKLY}"}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, WORKER, str(i), str(processes), str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for i in range(processes)
+    ]
+    printed = []
+    for worker in workers:
+        output, errors = worker.communicate(timeout=600)
+        assert worker.returncode == 0, errors
+        printed.append(json.loads(output.splitlines()[-1]))
+    return printed
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return found(1)[0]
+
+
+def test_unweighted_values_are_those_of_one_device_to_the_last_bit(alone):
+    """However the items are spread: ties, sorted, a class or nothing on some devices, NaN."""
+    assert alone["counts"] == 0
+    assert alone["ordered"] == 0
+    assert alone["two axes"] <= 1e-15
+    assert alone["float32"] <= 6e-8
+
+
+@pytest.mark.parametrize("name", ["weights", "errors", "intervals", "step"])
+def test_other_values_are_those_of_one_device(alone, name):
+    assert alone[name] <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("loss", "checked"), [("mean_loss", True), ("mean_loss", False), ("partial_loss", False)]
+)
+def test_losses_and_gradients_are_those_of_one_device(alone, loss, checked):
+    assert alone[f"gradient of {loss}, check_vma={checked}"] <= 1e-12
+
+
+def test_the_gradient_of_the_mapped_loss_is_that_of_one_device(alone):
+    assert alone["gradient of shard_map"] <= 1e-12
+
+
+def test_no_device_receives_all_items(alone):
+    """Of 4,096 items in parts of 512: samples are gathered, and about a part is exchanged."""
+    sorts, selects = alone["collectives"]["roc_auc"], alone["collectives"]["recall"]
+    assert sorts["all-gather"] <= 8 * 32
+    assert sorts["all-to-all"] <= 1.5 * 512
+    assert set(selects) == {"all-reduce"}
+    assert selects["all-reduce"] <= 8
+
+
+def test_two_processes_agree_with_one_device():
+    for printed in found(2):
+        assert printed["counts"] == 0
+        assert printed["step"] <= 1e-12
+
+
+def test_an_axis_is_refused_outside_of_a_mesh():
+    with pytest.raises(ValueError, match=r"within jax\.shard_map; got 'items'"):
+        jm.roc_auc([0.1, 0.2], [0, 1], axis_name="items")
+    with pytest.raises(ValueError, match=r"within jax\.shard_map"):
+        jm.losses.pairwise_auc_loss([0.1, 0.2], [0, 1], axis_name="items")
+    with pytest.raises(TypeError, match="no option axis_name"):
+        jm.threshold_at_fpr([0.1, 0.2], [0, 1], max_fpr=0.1, axis_name="items")

@@ -1,0 +1,94 @@
+"""`mean_interval` and `compare_means`: values of items, rankers over queries."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxmetrics as jm
+
+pytestmark = pytest.mark.xdist_group("means compared")
+
+
+@pytest.fixture
+def values(rng):
+    return rng.normal(size=(3, 60)).cumsum(axis=0) + 5  # beyond [0, 1]: the plain t
+
+
+def test_pairs_are_those_of_the_paired_t_test(values, x64):
+    found = jm.compare_means(values)
+    for i, j in ((0, 1), (1, 2), (2, 0)):
+        known = stats.ttest_rel(values[i], values[j])
+        np.testing.assert_allclose(found.z[i, j], known.statistic, rtol=1e-12)
+        np.testing.assert_allclose(found.p_value[i, j], known.pvalue, rtol=1e-9)
+        np.testing.assert_allclose(found.low[i, j], known.confidence_interval().low, rtol=1e-9)
+    assert found.df[0, 1] == 59
+    assert (np.asarray(found.simultaneous_low) <= np.asarray(found.low)).all()
+
+
+def test_shares_have_disagreements_that_were_not_drawn(rng):
+    """Wider than the paired t by one observation more, and not by much."""
+    values = rng.beta(2, 1, size=(2, 50))
+    found, plain = jm.compare_means(values), stats.ttest_rel(*values)
+    error = float(found.high[0, 1] - found.difference[0, 1])
+    width = plain.confidence_interval()
+    assert 1 < error / ((width.high - width.low) / 2) < 1.1
+    close = float(found.standard_error[0, 1])
+    np.testing.assert_allclose(close, stats.sem(values[0] - values[1]), rtol=1e-5)
+
+
+def test_clusters_are_their_means(values):
+    """Clusters of like size: the means of the clusters are the values."""
+    ids = np.repeat(np.arange(20), 3)
+    found = jm.compare_means(values, clusters=ids)
+    known = jm.compare_means(values.reshape(3, 20, 3).mean(axis=-1))
+    for name in ("difference", "standard_error", "df", "p_value", "simultaneous_high"):
+        np.testing.assert_allclose(getattr(found, name), getattr(known, name), rtol=1e-5)
+    interval = jm.mean_interval(values, clusters=ids)
+    known = jm.mean_interval(values.reshape(3, 20, 3).mean(axis=-1))
+    np.testing.assert_allclose(interval.high, known.high, rtol=1e-6)
+
+
+def test_masked_items_are_deleted_and_weights_keep_their_scale(values):
+    where = np.arange(60) % 4 > 0
+    hidden = np.where(where, values, np.nan)
+    found, known = jm.compare_means(hidden, where=where), jm.compare_means(values[:, where])
+    scaled = jm.compare_means(values, weights=where * 3.0)
+    for name in ("estimate", "standard_error", "df", "high", "chi2"):
+        np.testing.assert_allclose(getattr(found, name), getattr(known, name), rtol=1e-6)
+        np.testing.assert_allclose(getattr(scaled, name), getattr(known, name), rtol=1e-6)
+    interval = jm.mean_interval(hidden, where=where)
+    np.testing.assert_allclose(interval.low, jm.mean_interval(values[:, where]).low, rtol=1e-6)
+
+
+def test_a_program_compares_as_numpy_does(rng):
+    values = jnp.asarray(rng.beta(2, 1, size=(3, 40)))
+    traced, concrete = jax.jit(jm.compare_means)(values), jm.compare_means(values)
+    for name, x in vars(concrete).items():
+        if x is not None:
+            np.testing.assert_allclose(getattr(traced, name), x, rtol=2e-5, atol=2e-6)
+
+
+def test_interval_of_means_is_that_of_the_bootstraps_closed_form(rng):
+    values = rng.beta(2, 1, size=(2, 30))
+    found = jm.mean_interval(values)
+    known = jm.bootstrap_mean(values, key=jax.random.key(0), n_resamples=2).interval()
+    np.testing.assert_array_equal(found.low, known.low)
+    np.testing.assert_array_equal(found.high, known.high)
+
+
+def test_errors(values):
+    values[1, 7] = np.nan
+    with pytest.raises(ValueError, match=r"item 7 of model 1: write where=~isnan\(values\)"):
+        jm.compare_means(values)
+    with pytest.raises(ValueError, match="two models or more"):
+        jm.compare_means(values[0])
+    with pytest.warns(UserWarning, match="rests on 5 items"):
+        jm.compare_means(values[:, 10:15])
+    same = np.zeros((2, 50))
+    same[0, 0] = 1
+    with pytest.warns(UserWarning, match="differ by 1 in sum over 50 items"):
+        jm.compare_means(same)

@@ -1,0 +1,187 @@
+"""Arrays on meshes: every public function on eight devices, and what becomes of shardings."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache, partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from mesh_cases import BINS, CASES, FIRST, FIRST_FORMS, FORMS, M, N
+
+import jaxmetrics as jm
+from jaxmetrics import extreme, losses, streaming
+
+# With xdist's --dist loadgroup one worker starts the process.
+pytestmark = pytest.mark.xdist_group("meshes")
+WORKER = Path(__file__).with_name("mesh_worker.py")
+SCORES, LABELS = CASES["roc_auc"].arrays()
+
+
+@cache
+def on_eight_devices(forms, names):
+    """By name and form, what went wrong on eight devices, or None."""
+    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    # XLA needs more threads than there are devices: each waits in a collective for the others.
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "NPROC": "32"}
+    done = subprocess.run(
+        [sys.executable, WORKER, ",".join(forms), ",".join(names)],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("form", FIRST_FORMS)
+@pytest.mark.parametrize("name", FIRST)
+def test_the_same_on_eight_devices(name, form):
+    assert on_eight_devices(FIRST_FORMS, FIRST)[name][form] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_everything_is_the_same_on_eight_devices(form):
+    found = on_eight_devices(FORMS, tuple(CASES))
+    wrong = {name: forms[form] for name, forms in found.items() if forms.get(form)}
+    assert not wrong
+
+
+def test_every_public_function_of_arrays_is_a_case():
+    public = {name for name in jm.__all__ if name[0].islower()}
+    public |= {f"extreme.{name}" for name in extreme.__all__ if name[0].islower()}
+    public |= {name for name in losses.__all__ if name[0].islower()}
+    public |= {f"streaming.{name}" for name in streaming.__all__ if name[0].islower()}
+    # What has no arrays, or reads them in batches and by NumPy.
+    apart = {"drop_intermediate"}
+    for name in ("clu_metric", "edges", "exact", "float16_bins", "init", "nnx_metric"):
+        apart.add(f"streaming.{name}")
+    apart |= {"streaming.quantile_bins", "streaming.uniform_bins"}
+    assert public - apart <= {name.split("-")[0] for name in CASES}
+
+
+def mesh_of(kind, name="m"):
+    return jax.make_mesh((2,), (name,), axis_types=(AxisType[kind],))
+
+
+def on(mesh, array, *axes):
+    return jax.device_put(array, NamedSharding(mesh, P(*axes)))
+
+
+def updated(scores):
+    """A state whose own models are divided."""
+    state = streaming.init(BINS, (M,))
+    state = jax.device_put(state, NamedSharding(mesh_of("Explicit"), P("m")))
+    return streaming.update(state, scores, LABELS, bins=BINS)
+
+
+RESULTS = {
+    "a value for each model": (partial(jm.roc_auc, labels=LABELS), ("m",)),
+    "one for each item": (partial(jm.influence, jm.roc_auc, labels=LABELS), ("m", None)),
+    "resamples": (
+        lambda scores: (
+            jm.bootstrap(
+                jm.roc_auc, scores, LABELS, key=jax.random.key(0), n_resamples=16
+            ).replicates
+        ),
+        (None, "m"),
+    ),
+    "a curve": (lambda scores: jm.roc_curve(scores, LABELS).fpr, ("m", None)),
+    "a state": (lambda scores: updated(scores).digits, ("m", None, None, None)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", RESULTS)
+def test_models_stay_divided(name, compiled):
+    function, axes = RESULTS[name]
+    function = jax.jit(function) if compiled else function
+    found = function(on(mesh_of("Explicit"), SCORES, "m"))
+    assert (*found.sharding.spec, *(None,) * (found.ndim - len(found.sharding.spec))) == axes
+
+
+def test_a_state_is_carried_by_scan():
+    """Its type does not change, although the items of a batch are divided."""
+    mesh = mesh_of("Explicit", "d")
+    batches = on(mesh, SCORES, None, "d")
+
+    @jax.jit
+    def count(batches):
+        def step(state, scores):
+            return streaming.update(state, scores, LABELS, bins=BINS), None
+
+        state = jax.tree.map(
+            lambda x: jax.reshard(x, NamedSharding(mesh, P())), streaming.init(BINS)
+        )
+        return jax.lax.scan(step, state, batches)[0]
+
+    expected = streaming.init(BINS)
+    for scores in SCORES:
+        expected = streaming.update(expected, scores, LABELS, bins=BINS)
+    np.testing.assert_array_equal(count(batches).digits, expected.digits)
+
+
+def test_uneven_sizes_are_padded_and_masked():
+    n = N - 1
+    scores = np.where(np.arange(N) < n, SCORES, np.nan)
+    mesh = mesh_of("Explicit", "d")
+    given = on(mesh, scores, None, "d"), on(mesh, LABELS, "d")
+    where = on(mesh, np.arange(N) < n, "d")
+    for function in (jm.roc_auc, jax.jit(jm.roc_auc)):
+        found = function(*given, where=where)
+        np.testing.assert_array_equal(found, jm.roc_auc(SCORES[:, :n], LABELS[:n]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in FIRST else pytest.param(name, marks=pytest.mark.slow)
+        for name, case in CASES.items()
+        if case.traced
+    ],
+)
+def test_a_program_for_several_platforms(name):
+    function, arrays = jax.jit(CASES[name].function), CASES[name].arrays()
+    exported = jax.export.export(function, platforms=["cpu", "cuda", "tpu"])(*arrays)
+    assert exported.platforms == ("cpu", "cuda", "tpu")
+    if name == FIRST[0]:
+        np.testing.assert_allclose(exported.call(*arrays), function(*arrays), rtol=1e-6)
+
+
+def test_what_varies_between_devices_has_a_derivative_of_its_own():
+    """A limit that varies, of items that do not: their influence is not added up over devices."""
+    mesh = mesh_of("Auto")
+    limits = np.array([0.3, 0.9], np.float32)
+
+    def on_each(limit):
+        metric = partial(jm.partial_auc, max_fpr=limit[0])
+        return jm.influence(metric, SCORES[:1], jnp.asarray(LABELS))
+
+    program = jax.shard_map(on_each, mesh=mesh, in_specs=P("m"), out_specs=P("m"))
+    expected = np.concatenate([on_each(limits[i : i + 1]) for i in range(2)])
+    np.testing.assert_allclose(jax.jit(program)(limits), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_loops_have_the_types_that_shard_map_checks():
+    def value(scores):
+        return jm.ordered_pair_accuracy(scores, LABELS.astype(np.float32))
+
+    program = jax.shard_map(value, mesh=mesh_of("Auto"), in_specs=P("m"), out_specs=P("m"))
+    np.testing.assert_array_equal(jax.jit(program)(SCORES), value(SCORES))
+
+
+def test_transformations_of_divided_models():
+    def value(weights, scores):
+        return jm.roc_auc(scores, jnp.asarray(LABELS), weights=weights)
+
+    slopes = jax.jit(jax.vmap(jax.grad(value), (None, 0)))
+    weights, mesh = np.linspace(0.5, 1.5, N, dtype=np.float32), mesh_of("Explicit")
+    found = slopes(on(mesh, weights), on(mesh, SCORES, "m"))
+    np.testing.assert_allclose(found, slopes(weights, SCORES), rtol=1e-5, atol=1e-7)

@@ -1,0 +1,181 @@
+"""Slices equal a loop over them, and their tests hold for all of them at once."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+pytestmark = [pytest.mark.xdist_group("slices"), pytest.mark.filterwarnings("ignore")]
+
+N = 120
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    labels = rng.random(N) < 0.5
+    ids = rng.integers(0, 3, N)
+    ids[:4], ids[4:7], ids[7] = 9, 11, 13
+    labels[:4], labels[4:7] = [0, 1, 1, 0], True
+    scores = np.round(rng.normal(size=(2, N)) + labels, 1)  # with ties
+    return scores, labels, ids, rng.random(N) + 0.1
+
+
+# With weights and without.
+METRICS = {
+    "roc_auc": (jm.roc_auc, True),
+    "partial_auc": (partial(jm.partial_auc, max_fpr=0.3), False),
+    "two-way": (
+        partial(jm.partial_auc, max_fpr=0.6, min_fpr=0.1, min_tpr=0.2, scale="mcclish"),
+        False,
+    ),
+    "average_precision": (jm.average_precision, True),
+    "recall": (partial(jm.recall_at_fpr, max_fpr=0.2), True),
+    "linear": (partial(jm.recall_at_fpr, max_fpr=0.2, method="linear"), False),
+    "specificity": (partial(jm.specificity_at_sensitivity, min_sensitivity=0.8), False),
+}
+
+
+@pytest.mark.parametrize(("metric", "weighted"), METRICS.values(), ids=METRICS)
+def test_slices_equal_a_loop(data, metric, weighted):
+    scores, labels, ids, weights = data
+    weights = weights if weighted else None
+    found = jm.slices(metric, scores, labels, ids, weights=weights)
+    assert found.names == (0, 1, 2, 9, 11, 13)
+    for i, name in enumerate(found.names):
+        given = {"where": ids == name, "weights": weights}
+        interval = jm.confidence_interval(metric, scores, labels, **given)
+        for key in ("estimate", "standard_error", "low", "high"):
+            got, wanted = getattr(found, key)[i], getattr(interval, key)
+            np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6, err_msg=f"{name} {key}")
+        if found.tested[i]:
+            compared = jm.compare(metric, scores, labels, **given)
+            for key in ("difference", "standard_error", "low", "high", "p_value"):
+                got, wanted = getattr(found.models, key)[i], getattr(compared, key)
+                np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6, err_msg=key)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_global_threshold_is_that_of_all_negatives(data, weighted):
+    scores, labels, ids, weights = data
+    weights = weights if weighted else None
+    metric = partial(jm.recall_at_fpr, max_fpr=0.2)
+    found = jm.slices(metric, scores, labels, ids, weights=weights, threshold="global")
+    for i, name in enumerate(found.names[:3]):
+        given = {"where": (ids == name) | ~labels, "weights": weights}
+        interval = jm.confidence_interval(metric, scores, labels, **given)
+        for key in ("estimate", "standard_error", "low", "high"):
+            got, wanted = getattr(found, key)[i], getattr(interval, key)
+            np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6, err_msg=key)
+        compared = jm.compare(metric, scores, labels, **given)
+        np.testing.assert_allclose(found.models.p_value[i], compared.p_value, rtol=2e-5, atol=1e-6)
+
+
+def test_by_hand():
+    scores = [0.1, 0.4, 0.35, 0.8, 0.7, 0.2, 0.9, 0.3]
+    labels = [0, 0, 1, 1, 1, 0, 1, 0]
+    months = ["b"] * 4 + ["a"] * 4
+    found = jm.slices(jm.roc_auc, scores, labels, months, min_items=2)
+    assert found.names == ("a", "b")
+    assert found.models is None
+    assert found.n_items.tolist() == [4, 4]
+    assert found.n_positives.tolist() == [2, 2]
+    np.testing.assert_allclose(found.estimate, [1, 0.75])
+    np.testing.assert_allclose(found.rest.difference, [0.25, -0.25])
+    # DeLong's variance of b: both classes have influence -+0.25, with variance 1/8 and two items.
+    np.testing.assert_allclose(found.standard_error, [0, 0.125**0.5], rtol=1e-6)
+    np.testing.assert_allclose(found.rest.standard_error, [0.125**0.5] * 2, rtol=1e-6)
+
+
+def test_the_rest_is_the_mean_of_the_others_by_positives(data):
+    scores, labels, ids, _ = data
+    found = jm.slices(jm.roc_auc, scores[0], labels, ids)
+    known = np.isfinite(found.estimate) & np.isfinite(found.standard_error)
+    weight = np.where(known, found.n_positives, 0)
+    for i in np.flatnonzero(known):
+        others = np.arange(len(weight)) != i
+        mean = np.sum(weight[others] * np.where(known, found.estimate, 0)[others])
+        wanted = found.estimate[i] - mean / weight[others].sum()
+        np.testing.assert_allclose(found.rest.difference[i], wanted, atol=1e-6)
+    assert np.isnan(np.asarray(found.rest.difference)[~known]).all()
+
+
+def test_adjustment_is_sidaks_and_agrees_with_the_limits(data):
+    scores, labels, ids, _ = data
+    found = jm.slices(jm.roc_auc, scores, labels, ids, min_items=10)
+    m = int(np.sum(found.tested))
+    assert found.tested.tolist() == [True] * 3 + [False] * 3
+    p = np.asarray(found.models.p_value)[:3, 0, 1]
+    adjusted = found.models.simultaneous_p_value
+    np.testing.assert_allclose(adjusted[:3, 0, 1], 1 - (1 - p) ** m, rtol=1e-4, atol=1e-7)
+    assert np.isnan(adjusted[3:]).all()
+    assert np.isnan(found.rest.simultaneous_low[3:]).all()
+    shifted = np.where((ids == 0) & labels, scores - 2, scores)
+    for level in (0.5, 0.9, 0.99):
+        found = jm.slices(jm.roc_auc, shifted, labels, ids, min_items=10, confidence_level=level)
+        for kind in ("", "simultaneous_"):
+            low, high, p = (
+                np.asarray(getattr(found.rest, kind + x))[:3] for x in ("low", "high", "p_value")
+            )
+            outside = (low > 0) | (high < 0)
+            np.testing.assert_array_equal(outside, p < 1 - level)
+            assert kind or outside.any()
+
+
+def test_crossed_and_strings(data):
+    scores, labels, ids, _ = data
+    country = np.where(ids == 0, "fr", "de")
+    half = np.arange(N) % 2
+    crossed = jm.slices(jm.roc_auc, scores, labels, (country, half))
+    assert crossed.names == (("de", 0), ("de", 1), ("fr", 0), ("fr", 1))
+    joined = jm.slices(jm.roc_auc, scores, labels, np.char.add(country, half.astype(str)))
+    np.testing.assert_array_equal(crossed.estimate, joined.estimate)
+    assert crossed.n_items.sum() == N
+
+
+def test_a_nan_score_is_of_its_slice_and_masked_items_are_of_none(data):
+    scores, labels, ids, _ = data
+    broken = scores.copy()
+    broken[1, np.flatnonzero(ids == 1)[0]] = np.nan
+    found = jm.slices(jm.roc_auc, broken, labels, ids)
+    plain = jm.slices(jm.roc_auc, scores, labels, ids)
+    assert np.isnan(found.estimate[1, 1])
+    np.testing.assert_array_equal(found.estimate[0], plain.estimate[0])
+    np.testing.assert_array_equal(found.estimate[1, 0], plain.estimate[1, 0])
+    masked = jm.slices(jm.roc_auc, broken, labels, ids, where=ids != 1)
+    assert masked.n_items[1] == 0
+    assert np.isnan(masked.estimate[1]).all()
+    np.testing.assert_array_equal(masked.estimate[2], plain.estimate[2])
+
+
+def test_refuses(data):
+    scores, labels, ids, _ = data
+    with pytest.raises(ValueError, match="None or NaN"):
+        jm.slices(jm.roc_auc, scores, labels, np.where(ids == 0, np.nan, ids))
+    with pytest.raises(ValueError, match=r"slices must be \[n\]"):
+        jm.slices(jm.roc_auc, scores, labels, ids[:5])
+    with pytest.raises(TypeError, match="slices takes roc_auc"):
+        jm.slices(partial(jm.precision_at_recall, min_recall=0.5), scores, labels, ids)
+    with pytest.raises(ValueError, match="has none"):
+        jm.slices(jm.roc_auc, scores, labels, ids, threshold="global")
+    with pytest.raises(TypeError, match="cannot be traced"):
+        jax.jit(lambda x: jm.slices(jm.roc_auc, x, labels, ids).estimate)(scores)
+
+
+def test_folds_by_hand(data):
+    scores, labels, _, weights = data
+    folds = np.arange(N) % 3
+    found = jm.fold_interval(jm.roc_auc, scores, labels, folds, weights=weights)
+    each = jm.slices(jm.roc_auc, scores, labels, folds, weights=weights)
+    np.testing.assert_allclose(found.mean.estimate, np.mean(each.estimate, axis=0), rtol=1e-6)
+    error = np.sqrt(np.sum(np.square(each.standard_error), axis=0)) / 3
+    np.testing.assert_allclose(found.mean.standard_error, error, rtol=1e-6)
+    below = np.sqrt(np.sum((each.estimate - each.low) ** 2, axis=0)) / 3
+    np.testing.assert_allclose(found.mean.low, found.mean.estimate - below, rtol=1e-5)
+    pooled = jm.confidence_interval(jm.roc_auc, scores, labels, weights=weights)
+    np.testing.assert_array_equal(found.pooled.low, pooled.low)
+    with pytest.raises(ValueError, match=r"folds must be \[n\]"):
+        jm.fold_interval(jm.roc_auc, scores, labels, folds[:5])
