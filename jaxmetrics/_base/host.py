@@ -51,6 +51,11 @@ def on_cpu() -> bool:
     return jax.default_backend() == "cpu"
 
 
+def on_tpu() -> bool:
+    """Whether programs run on a TPU, which emulates 64-bit words by pairs of 32-bit ones."""
+    return jax.default_backend() == "tpu"
+
+
 def one_by_one(n: int) -> bool:
     """Whether a program takes rows of n items in turn: their arrays then stay in the CPU's caches.
 

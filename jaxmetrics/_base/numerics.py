@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import varying
+from jaxmetrics._base.host import on_tpu
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
@@ -57,9 +58,9 @@ def running_total(x: Array) -> Array:
     """
     if not is_inexact(x):
         return running_count(x)
-    total: Array = jnp.cumsum(x, axis=-1)
+    total = cumulated(x)
     fixed = lax.stop_gradient(total)
-    settled = lax.cummax(jnp.where(x > 0, fixed, 0), axis=x.ndim - 1)
+    settled = running_maximum(jnp.where(x > 0, fixed, 0))
     return total + (settled - fixed)
 
 
@@ -110,8 +111,24 @@ def largest_weight(dtype: Any) -> float:
 def power_near(highest: Array) -> Array:
     """A power of two near a number, and 1 for 0; a constant to derivatives."""
     half = lax.stop_gradient(highest) / 2
-    power = lax.reduce_precision(half, exponent_bits=11, mantissa_bits=0)
+    if on_tpu():  # which reduces no 64-bit floats, whose exponents are those of 32 bits there
+        power = lax.reduce_precision(half.astype(jnp.float32), exponent_bits=8, mantissa_bits=0)
+        power = power.astype(half.dtype)
+    else:
+        power = lax.reduce_precision(half, exponent_bits=11, mantissa_bits=0)
     return jnp.where(power > 0, power, 1)
+
+
+def next_above(x: Any) -> Any:
+    """The next number of a floating dtype above a finite one that is not subnormal; 0 for 0.
+
+    XLA for TPUs does not compile `nextafter` of 64-bit floats.
+
+    Reference: S. M. Rump, P. Zimmermann, S. Boldo and G. Melquiond, "Computing predecessor and
+    successor in rounding to nearest", BIT Numerical Mathematics 49, 2009.
+    """
+    half = np.finfo(x.dtype).eps / 2
+    return x + abs(x) * (half * (1 + 2 * half)).astype(x.dtype)
 
 
 def near_one(*counts: Array) -> tuple[Array, ...]:
@@ -144,7 +161,52 @@ def slack(counts: Array) -> float:
 
 def running_minimum(x: Array) -> Array:
     """The smallest entry so far along the last axis."""
+    if _in_blocks(x):
+        return _scanned(jnp.minimum, x, jnp.inf)
     return lax.cummin(x, axis=x.ndim - 1)
+
+
+def running_maximum(x: Array) -> Array:
+    """The largest entry so far along the last axis."""
+    if _in_blocks(x):
+        return _scanned(jnp.maximum, x, -jnp.inf)
+    return lax.cummax(x, axis=x.ndim - 1)
+
+
+def cumulated(x: Array) -> Array:
+    """`jax.numpy.cumsum` of floats along the last axis, as each backend compiles it."""
+    return _scanned(jnp.add, x, 0.0) if _in_blocks(x) else jnp.cumsum(x, axis=-1)
+
+
+def _in_blocks(x: Array) -> bool:
+    """Whether XLA has no usable scan of this dtype.
+
+    A TPU emulates 64-bit floats, and XLA's window reduction of 100,000 of them was not compiled
+    after minutes. The same in blocks takes seconds.
+    """
+    return on_tpu() and x.dtype == jnp.float64
+
+
+_BLOCK = 256
+
+
+def _scanned(combine: Callable[[Array, Array], Array], x: Array, neutral: float) -> Array:
+    """The scan by doubling steps within blocks, and then over the ends of the blocks."""
+    *batch, n = x.shape
+    width = min(_BLOCK, 1 << (n - 1).bit_length()) if n else 1
+    none = [(0, 0)] * (x.ndim - 1)
+    blocks = jnp.pad(x, [*none, (0, -n % width)], constant_values=neutral)
+    blocks = blocks.reshape(*batch, -1, width)
+    step = 1
+    while step < width:
+        before = [*none, (0, 0), (step, 0)]
+        shifted = jnp.pad(blocks[..., :-step], before, constant_values=neutral)
+        blocks, step = combine(blocks, shifted), 2 * step
+    if blocks.shape[-2] > 1:
+        ends = _scanned(combine, blocks[..., -1], neutral)
+        ends = jnp.pad(ends[..., :-1], [*none, (1, 0)], constant_values=neutral)
+        blocks = combine(blocks, ends[..., None])
+    return blocks.reshape(*batch, -1)[..., :n]
 
 
 def default_float() -> Any:

@@ -108,7 +108,10 @@ def sort_by_key_and_payload(keys: Any, payload: Any) -> tuple[Any, Any]:
         return keys, sort_by_key_and_payload(rank, payload)[1]
     if isinstance(keys, np.ndarray):
         return _sort_on_host(keys, payload)
-    return _sort_packed(keys, payload)
+    result: tuple[Array, Array] = lax.platform_dependent(
+        keys, payload, tpu=_sort_by_both, default=_sort_packed
+    )
+    return result
 
 
 def payload_by_key(keys: Any, payload: Any, *, first: int | None = None) -> Any:
@@ -172,6 +175,11 @@ def _sorted_words(keys: HostArray, payload: HostArray) -> HostArray:
 
 def _sort_pairs(keys: Array, payload: Array) -> tuple[Array, Array]:
     keys, payload = lax.sort((keys, payload), num_keys=1, is_stable=False)
+    return keys, payload
+
+
+def _sort_by_both(keys: Array, payload: Array) -> tuple[Array, Array]:
+    keys, payload = lax.sort((keys, payload), num_keys=2, is_stable=False)
     return keys, payload
 
 

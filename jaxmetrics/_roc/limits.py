@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._base.numerics import as_constant, namespace, rates
+from jaxmetrics._base.numerics import as_constant, namespace, next_above, rates
 
 _NEAR = np.array([-1.0, 0.0, 1.0])
 
@@ -32,9 +32,7 @@ class Limit(NamedTuple):
         Rates that are higher by less than half a unit of that dtype equal the bound.
         """
         bound = as_constant(self.bound)
-        library = namespace(bound)
-        after = library.nextafter(bound, bound.dtype.type(np.inf))
-        unit = after.astype(np.float64) - bound.astype(np.float64)
+        unit = next_above(bound).astype(np.float64) - bound.astype(np.float64)
         return self.share + unit / 2
 
 

@@ -247,7 +247,7 @@ def _instance_recall(found: Matches, relevant: Array, worth: Array, cutoff: Arra
 def _instance_ndcg(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
     labels = len(found.groups)
     gain = jnp.where(found.positions < cutoff, worth, 0)
-    ideal = jnp.cumsum(discounts(jnp.arange(labels, dtype=jnp.int32), labels))
+    ideal = numerics.cumulated(discounts(jnp.arange(labels, dtype=jnp.int32), labels))
     best = ideal.at[jnp.maximum(relevant - 1, 0)].get(mode="promise_in_bounds")
     return by_group(gain, found.groups, len(found.listed)) / best
 

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import varying
+from jaxmetrics._base.host import on_tpu
 from jaxmetrics._base.types import Array, HostArray
 
 BITS = 16
@@ -75,8 +76,13 @@ def carried(digits: Array) -> Array:
 
 def counted(sums: Array, slots: Array) -> Array:
     """`sums` `[slots, digits]` of counts, plus 1 at each of `slots` `[n]` that is in range."""
-    lowest = sums.reshape(-1).at[slots * DIGITS_OF_COUNTS].add(1, mode="drop")
-    return carried(lowest.reshape(sums.shape))
+    if not on_tpu():
+        lowest = sums.reshape(-1).at[slots * DIGITS_OF_COUNTS].add(1, mode="drop")
+        return carried(lowest.reshape(sums.shape))
+    # Digit by digit: a TPU stores a last axis of 2 as one of 128.
+    low, high = (sums[:, i] for i in range(DIGITS_OF_COUNTS))
+    low = low.at[slots].add(1, mode="drop")
+    return jnp.stack([low & ((1 << BITS) - 1), high + (low >> BITS)], axis=-1)
 
 
 def added(sums: Array, slots: Array, digits: Array) -> Array:

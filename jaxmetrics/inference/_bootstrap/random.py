@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
+from jaxmetrics._base.numerics import cumulated
 from jaxmetrics._base.types import Array
 
 Words: TypeAlias = tuple[Array, Array]
@@ -95,7 +96,7 @@ def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
     mean = rates[:, None] * jnp.arange(max_size + 1)
     start = jnp.maximum(jnp.floor(mean - 6.4 * jnp.sqrt(mean)), 0).astype(jnp.int64)
     counts = start[..., None] + jnp.arange(BUCKETS)
-    log_factorial = jnp.cumsum(jnp.log(jnp.maximum(jnp.arange(max_size + BUCKETS + 1.0), 1)))
+    log_factorial = cumulated(jnp.log(jnp.maximum(jnp.arange(max_size + BUCKETS + 1.0), 1)))
     safe = jnp.maximum(mean, 1e-300)[..., None]
     chance = jnp.exp(counts * jnp.log(safe) - safe - log_factorial[counts])
 
@@ -140,7 +141,7 @@ def poisson_distribution(mean: Array, most: int) -> Distribution:
     first = jnp.maximum(jnp.floor(mean) - reach, 0)
     counts = first + jnp.arange(2 * reach)
     safe = jnp.maximum(mean, 1e-300)
-    return jnp.cumsum(jnp.exp(counts * jnp.log(safe) - safe - gammaln(counts + 1))), first
+    return cumulated(jnp.exp(counts * jnp.log(safe) - safe - gammaln(counts + 1))), first
 
 
 def invert(distribution: Array, first: Array, words: Words) -> Array:
