@@ -8,8 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.mesh import AxisName, largest_over
 from jaxmetrics._base.numerics import is_inexact, largest_weight, namespace
+from jaxmetrics._base.parts import AxisName, largest_over
 from jaxmetrics._base.types import Array, HostOrDeviceArray, Items
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
-from jaxmetrics._base.mesh import (
+from jaxmetrics._base.parts import (
     AxisName,
     Rows,
     largest_over,

@@ -8,8 +8,8 @@ from typing import Any, Concatenate, Protocol, TypeVar, overload
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.keywords import REQUIRED, keywords
-from jaxmetrics._base.mesh import AxisName
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import ArrayLike, P, R_co
 from jaxmetrics._roc.placements import OfPlacements, Part, Placements, order_of_all
 from jaxmetrics._roc.record import Metric, OfDoubles, Options

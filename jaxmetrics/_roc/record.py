@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.mesh import AxisName
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.mesh_placements import evaluate_on_mesh

@@ -24,7 +24,7 @@ from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
-from jaxmetrics._base.mesh import AxisName, smallest_over, sum_over
+from jaxmetrics._base.parts import AxisName, smallest_over, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import OfTable, Part

@@ -12,8 +12,8 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete, is_concrete
-from jaxmetrics._base.mesh import AxisName
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of

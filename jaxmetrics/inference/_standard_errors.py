@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.mesh import AxisName
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled

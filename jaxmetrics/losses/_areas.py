@@ -7,8 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.mesh import AxisName
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import Kernel, pair_sums, power, sigmoid, softplus, square
 from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negatives

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._base.mesh import AxisName
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
 from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negatives

@@ -13,7 +13,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_program, ordinary_promotion
 from jaxmetrics._base.items import at_least_one, not_allowed
-from jaxmetrics._base.mesh import AxisName, gathered
+from jaxmetrics._base.parts import AxisName, gathered
 from jaxmetrics._base.types import Array, ArrayLike, Items
 
 

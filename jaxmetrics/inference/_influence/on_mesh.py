@@ -16,7 +16,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import at_least_one, class_weights
-from jaxmetrics._base.mesh import AxisName, largest_over, sum_over
+from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.mesh_placements import placements_on_mesh, undefined_on_mesh
 from jaxmetrics._roc.record import Chosen, MetricLike, Options

@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program, nan_as_value
 from jaxmetrics._base.host import to_jax
-from jaxmetrics._base.mesh import AxisName
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.placements import OfTable
