@@ -180,7 +180,7 @@ def test_intervals_are_of_bootstrap_mean(report, resampled):
         assert found["low"] < found["value"] < found["high"]
 
 
-def test_models_are_compared_by_paired_resamples(report, resampled):
+def test_models_are_compared_over_queries(report, resampled):
     comparison = report["comparison"]
     assert list(comparison) == list(report["models"]["a"])
     found = comparison["ndcg_at_k"]["10"]
@@ -189,11 +189,14 @@ def test_models_are_compared_by_paired_resamples(report, resampled):
     assert (difference["model"], difference["minus"]) == ("a", "b")
     replicates = np.asarray(resampled.replicates)
     error = np.std(replicates[:, 0] - replicates[:, 1], ddof=1)
-    assert difference["standard_error"] == pytest.approx(error, rel=1e-9)
-    assert error < np.hypot(*np.std(replicates, axis=0, ddof=1))
+    # A standard deviation of 200 resamples has an error of 5 %.
+    assert difference["standard_error"] == pytest.approx(error, rel=0.15)
+    assert difference["standard_error"] < np.hypot(*np.std(replicates, axis=0, ddof=1))
     value = float(resampled.estimate[0] - resampled.estimate[1])
     assert difference["value"] == pytest.approx(value, abs=1e-9)
-    assert difference["low"] == pytest.approx(value - 1.959964 * error, abs=1e-6)
+    margin = value - difference["low"]
+    # Student's t, and a disagreement that was not drawn.
+    assert 1.96 < margin / difference["standard_error"] < 2.2
     assert difference["p_value"] < 0.01
 
 

@@ -26,7 +26,6 @@ from jaxmetrics._report._figures import about_best, best_first
 from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._queries import HIGHEST_GRADE, Queries
 from jaxmetrics._report._settings import InputError, Settings, Tell
-from jaxmetrics.inference._comparison import comparison_of_replicates
 from jaxmetrics.inference._intervals.means import (
     FEW,
     interval_of_mean,
@@ -148,7 +147,7 @@ def _measures(
     values = np.asarray(found).reshape(len(queries.names), queries.n_queries, -1)
     # Grades alone decide which queries are defined, so models have the same.
     defined = ~np.isnan(values).any(axis=(0, 2))
-    level, key = settings.confidence_level, jax.random.key(settings.seed)
+    level = settings.confidence_level
     measures, rarest = [], np.inf
     for j, k in enumerate(columns):
         # One k at a time has the shape of the other metrics, so nothing is compiled again.
@@ -156,10 +155,7 @@ def _measures(
         rarest = min(rarest, float(sums_of_rare(sample).min()))
         interval, comparison = interval_of_mean(sample, level), None
         if len(queries.names) > 1 and k in compared:
-            result = jm.bootstrap_mean(
-                values[..., j], key=key, n_resamples=settings.n_resamples, where=defined
-            )
-            comparison = comparison_of_replicates(result, confidence_level=level)
+            comparison = jm.compare_means(values[..., j], confidence_level=level, where=defined)
         interval, comparison = jax.tree.map(np.asarray, (interval, comparison))
         heading = HEADINGS[name] if k is None else f"{HEADINGS[name]}\nat {k}"
         count = int(defined.sum())

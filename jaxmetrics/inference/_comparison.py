@@ -13,7 +13,7 @@ from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
-from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, check_amounts, resampled
+from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
@@ -159,14 +159,6 @@ def estimated(
     chosen.refuse_several(arrays, items.scores.shape[-1])
     result = resampled(metric, items, request)
     return near(result.estimate), _of_replicates(near(result.replicates)), None
-
-
-def comparison_of_replicates(result: BootstrapResult, *, confidence_level: float) -> Comparison:
-    """A Comparison from replicates `[n_resamples, models]` of the same resamples."""
-    estimate, covariance = near(result.estimate), _of_replicates(near(result.replicates))
-    _warn_of_undefined(estimate)
-    pairs = pairs_of(estimate, covariance, None, None)
-    return comparison_of(estimate, covariance.total, pairs, confidence_level=confidence_level)
 
 
 def _warn_of_few(items: Items, ids: Clusters | None) -> None:
