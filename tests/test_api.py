@@ -190,7 +190,10 @@ def test_arguments_of_inference(name):
     for parameter in parameters.values():
         positional = parameter.name in POSITIONAL
         assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
-        assert (parameter.default is parameter.empty) == positional or parameter.name == "key"
+        assert (parameter.default is parameter.empty) == positional or parameter.name in (
+            "key",
+            "value",
+        )
 
 
 @pytest.mark.parametrize("name", OF_LABEL_SETS)
@@ -241,13 +244,13 @@ def test_names_of_counts(name):
 
 def test_defaults_are_the_same_everywhere():
     """Of what has one name, but for how many resamples a p-value needs, and for a key, which is
-    only sometimes needed."""
+    only sometimes needed; and a threshold is one, or whose it is."""
     found = {}
     for name in INFERENCE:
         for parameter in inspect.signature(getattr(jm, name)).parameters.values():
             found.setdefault(parameter.name, set()).add(parameter.default)
     several = {name for name, defaults in found.items() if len(defaults) > 1}
-    assert several == {"n_resamples", "key"}
+    assert several == {"n_resamples", "key", "threshold"}
 
 
 @pytest.mark.parametrize(

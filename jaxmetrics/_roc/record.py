@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -176,18 +177,24 @@ def record_of(metric: MetricLike) -> Metric:
     return Metric(name, OfDoubles(function))
 
 
+def _has_arguments(function: Callable[..., Any]) -> bool:
+    """Whether it has positional arguments of its own, and does not just pass on what it gets."""
+    return bool(getattr(getattr(function, "__code__", None), "co_argcount", 0))
+
+
 def _refuse_other_arguments(name: str, function: Callable[..., Any], options: Options) -> None:
     """Refuse a function that needs more than a table, such as a metric of ranked lists."""
-    code = getattr(function, "__code__", None)
+    written = inspect.unwrap(function, stop=_has_arguments)
+    code = getattr(written, "__code__", None)
     if code is None or hasattr(function, "__self__"):
         return
-    n_needed = code.co_argcount - len(getattr(function, "__defaults__", None) or ())
+    n_needed = code.co_argcount - len(getattr(written, "__defaults__", None) or ())
     others = [x for x in code.co_varnames[1:n_needed] if x not in options]
     if others:
         raise TypeError(
             f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}: if it "
-            "has a value for each list or item, write bootstrap_mean(values, key=key), with values "
-            "[..., lists]; of values [models, lists], differences of replicates compare the models"
+            "has a value for each list or item, write mean_interval(values), with values [..., "
+            "lists], or compare_means(values), with values [models, lists]"
         )
 
 

@@ -86,8 +86,6 @@ class Comparison:
     standard_error: Array
     low: Array
     high: Array
-    z: Array
-    df: Array
     p_value: Array
     simultaneous_low: Array
     simultaneous_high: Array
@@ -96,11 +94,13 @@ class Comparison:
     chi2: Array
     chi2_df: Array
     chi2_p_value: Array
-    one_sided_low: Array
-    one_sided_high: Array
-    noninferiority_p_value: Array | None
-    equivalence_p_value: Array | None
     confidence_level: float
+    z: Array | None = None
+    df: Array | None = None
+    one_sided_low: Array | None = None
+    one_sided_high: Array | None = None
+    noninferiority_p_value: Array | None = None
+    equivalence_p_value: Array | None = None
 
 
 def comparison_of(

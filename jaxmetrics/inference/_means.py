@@ -126,7 +126,7 @@ def compare_means(
       >>> b = [.1, .5, .4, .2, .2, .8, .1, .0, .6, .7, .3, .5]
       >>> result = jm.compare_means([a, b])
       >>> print(f"{result.difference[0, 1]:.3f} -+ {result.standard_error[0, 1]:.3f}")
-      0.342 -+ 0.078
+      0.342 -+ 0.077
 
     References: J. C. Hsu, "Multiple Comparisons: Theory and Methods", 1996; M. D. Smucker,
     J. Allan and B. Carterette, "A comparison of statistical significance tests for information

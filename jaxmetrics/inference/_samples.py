@@ -92,10 +92,10 @@ def compare_samples(
     Example:
       >>> import jaxmetrics as jm
       >>> scores = [.1, .4, .35, .8, .7, .2, .9, .3, .6, .5, .2, .7]
-      >>> labels = [0, 0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1]
+      >>> labels = [0, 0, 1, 1, 0, 0, 1, 0, 1, 0, 0, 1]
       >>> found = jm.compare_samples(jm.roc_auc, scores, labels, ["a"] * 6 + ["b"] * 6)
       >>> print(f"{found.difference[0, 1]:.3f} -+ {found.standard_error[0, 1]:.3f}")
-      0.125 -+ 0.408
+      -0.250 -+ 0.289
 
     Reference: E. S. Venkatraman, "A permutation test to compare receiver operating characteristic
     curves", Biometrics 56, 2000; X. Robin et al., "pROC", BMC Bioinformatics 12, 2011.
