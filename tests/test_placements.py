@@ -54,7 +54,15 @@ def _items(rng, given):
     return labels, {name: some[name] for name in given}
 
 
-@pytest.mark.parametrize("given", [(), ("where",), ("weights",), ("where", "weights", "amounts")])
+@pytest.mark.parametrize(
+    "given",
+    [
+        (),
+        pytest.param(("where",), marks=pytest.mark.slow),
+        pytest.param(("weights",), marks=pytest.mark.slow),
+        ("where", "weights", "amounts"),
+    ],
+)
 @pytest.mark.parametrize("entry", OF_PLACEMENTS, ids=lambda x: x.name)
 def test_host_and_table_agree(entry, given, parts):
     """To the last bit of float32; ties, -0.0, infinities, NaN, one class, dtypes."""
@@ -409,7 +417,11 @@ def _no_tables(monkeypatch):
     monkeypatch.setattr(variance, "problems_of", refuse)
 
 
-@pytest.mark.parametrize("given", [("where",), ("where", "weights")], ids="-".join)
+@pytest.mark.parametrize(
+    "given",
+    [pytest.param(("where",), marks=pytest.mark.slow), ("where", "weights")],
+    ids="-".join,
+)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
     """Ties, -0.0, infinities, NaN, one class, few items, and the numbers of the closed form."""
