@@ -127,7 +127,8 @@ def next_above(x: Any) -> Any:
     Reference: S. M. Rump, P. Zimmermann, S. Boldo and G. Melquiond, "Computing predecessor and
     successor in rounding to nearest", BIT Numerical Mathematics 49, 2009.
     """
-    half = np.finfo(x.dtype).eps / 2
+    about: Any = jnp.finfo(x.dtype)  # type: ignore[no-untyped-call]  # NumPy's has no bfloat16
+    half = np.float64(about.eps) / 2
     return x + abs(x) * (half * (1 + 2 * half)).astype(x.dtype)
 
 
