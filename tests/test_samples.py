@@ -117,13 +117,13 @@ def test_maxima_of_many_models_are_those_of_draws(rng):
 
 def test_errors(data):
     scores, labels = data
-    with pytest.raises(ValueError, match="two or more"):
+    with pytest.raises(ValueError, match="two or more, got 1"):
         jm.compare_samples(jm.roc_auc, scores, labels, np.zeros(N, int))
     with pytest.raises(ValueError, match=r"groups must be \[n\]"):
         jm.compare_samples(jm.roc_auc, scores, labels, GROUPS[:5])
     with pytest.raises(ValueError, match="within one of the groups"):
         jm.compare_samples(jm.roc_auc, scores, labels, GROUPS, clusters=np.arange(N) // 2)
-    with pytest.raises(ValueError, match="value must be finite"):
+    with pytest.raises(ValueError, match="value must be between"):
         jm.compare_to_value(jm.roc_auc, scores, labels, value=float("nan"))
     few = np.where(np.arange(N) < 6, "a", "b")
     with pytest.warns(UserWarning, match="group 0 has"):

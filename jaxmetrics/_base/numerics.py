@@ -127,8 +127,7 @@ def next_above(x: Any) -> Any:
     Reference: S. M. Rump, P. Zimmermann, S. Boldo and G. Melquiond, "Computing predecessor and
     successor in rounding to nearest", BIT Numerical Mathematics 49, 2009.
     """
-    about: Any = jnp.finfo(x.dtype)  # type: ignore[no-untyped-call]  # NumPy's has no bfloat16
-    half = np.float64(about.eps) / 2
+    half = 0.5 * np.float64(jnp.finfo(x.dtype).eps)  # NumPy's finfo has no bfloat16
     return x + abs(x) * (half * (1 + 2 * half)).astype(x.dtype)
 
 

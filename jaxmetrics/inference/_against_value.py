@@ -12,7 +12,7 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._compared import Comparison, comparison_of
+from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._pairs import pairs_of
@@ -84,15 +84,10 @@ def compare_to_value(
     items = checks.check_items(
         scores, labels, weights, where, amounts, along={"clusters": clusters}
     )
-    level, margin = checks.check_level(confidence_level), checks.check_margin(margin)
-    _check_value(value)
+    level, margin = checks.check_level(confidence_level), check_margin(margin)
+    value = checks.check_above("value", value, -np.inf)
     check_amounts(metric, items)
-    if items.scores.ndim > 2 or any(x is not None and x.ndim > 1 for x in items[1:]):
-        raise ValueError(
-            "scores must be [n] or [models, n], and all else [n], got "
-            f"{[list(x.shape) for x in items if x is not None]}"
-        )
-    one = items.scores.ndim == 1
+    one = checks.check_one_or_models(items)
     if one:
         items = items._replace(scores=items.scores[None])
     ids = checks.check_clusters(clusters, items)
@@ -112,13 +107,6 @@ def compare_to_value(
         lambda x: (x[0] if one else x[:n_models]) if x.ndim else x, found
     )
     return own
-
-
-def _check_value(value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"value must be a number, got {checks.brief(value)}")
-    if not np.isfinite(value):
-        raise ValueError(f"value must be finite, got {value}")
 
 
 @library_program()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from jaxmetrics._base import numerics
@@ -95,7 +96,7 @@ def _part(flagged: Array, weights: Array) -> tuple[Array, Array]:
 
 def _weights(items: Items) -> tuple[Array, Array, Array | None]:
     """The weight of each item as a positive and as a negative, and of its amount."""
-    items = Items(*(None if x is None else jnp.asarray(x) for x in items))  # type: ignore[arg-type]
+    items = jax.tree.map(jnp.asarray, items)
     positives, negatives = class_weights(items._replace(amounts=None))
     amounts = None if items.amounts is None else class_weights(items)[0]
     return positives.astype(jnp.float64), negatives.astype(jnp.float64), amounts

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._influence.variance import as_default
@@ -101,6 +101,11 @@ class Comparison:
     one_sided_high: Array | None = None
     noninferiority_p_value: Array | None = None
     equivalence_p_value: Array | None = None
+
+
+def check_margin(margin: float | None) -> float | None:
+    """The margin as a float; refuses anything but None and a finite constant above 0."""
+    return None if margin is None else checks.check_above("margin", margin, 0)
 
 
 def comparison_of(

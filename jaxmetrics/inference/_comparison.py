@@ -15,15 +15,13 @@ from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._compared import Comparison, comparison_of
+from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import Covariance, covariance_of
-from jaxmetrics.inference._influence.sizes import smallest_sizes
+from jaxmetrics.inference._influence.sizes import FEWEST, too_few
 from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
 from jaxmetrics.inference._maxima import N_POINTS
 from jaxmetrics.inference._pairs import pairs_of
-
-_FEWEST = 10  # of a class, or clusters with it
 
 
 @on_any_mesh
@@ -121,7 +119,7 @@ def compare(
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
     level = checks.check_level(confidence_level)
-    margin = checks.check_margin(margin)
+    margin = check_margin(margin)
     check_amounts(metric, items)
     n_models = checks.check_models(items)
     numbers = 4 * (N_POINTS + 8 * n_models) * n_models
@@ -162,14 +160,13 @@ def estimated(
 
 
 def _warn_of_few(items: Items, ids: Clusters | None) -> None:
-    for what, size in (smallest_sizes(items, ids) or {}).items():
-        if 0 < size < _FEWEST:
-            warnings.warn(
-                f"a comparison rests on {size:.3g} {what}: with fewer than {_FEWEST} models may "
-                "differ on items of which none was drawn, and in simulations some 95 % limits of "
-                f"differences cover less than 88 %: add {what}",
-                stacklevel=4,
-            )
+    for what, size in too_few(items, ids):
+        warnings.warn(
+            f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "
+            "differ on items of which none was drawn, and in simulations some 95 % limits of "
+            f"differences cover less than 88 %: add {what}",
+            stacklevel=4,
+        )
 
 
 def _of_replicates(replicates: Array) -> Covariance:

@@ -31,7 +31,7 @@ from jaxmetrics.inference._influence.clusters import (
     skewness_of_clusters,
     sums_of_clusters,
 )
-from jaxmetrics.inference._influence.on_mesh import check_axis
+from jaxmetrics.inference._influence.on_mesh import axis_of_parts
 from jaxmetrics.inference._influence.sizes import Sizes, sizes_of, smallest_sizes
 from jaxmetrics.inference._influence.variance import (
     acceleration,
@@ -154,7 +154,7 @@ def confidence_interval(
             f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
             f"method='wald', as the influence values of {record.name} are known"
         )
-    axis_name = check_axis(axis_name, clusters=ids, resamples=resamples)
+    axis_name = axis_of_parts(axis_name, clusters=ids, resamples=resamples)
     request.check(needs_key=resamples)
     if resamples:
         function, arrays = choose(metric)

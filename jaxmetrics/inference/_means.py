@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -11,18 +13,21 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, at_hand
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics.inference._compared import Comparison, comparison_of
+from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
+from jaxmetrics.inference._influence.sizes import FEWEST
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
     interval_of_mean,
+    kish,
     moments_of_sample,
     warn_of_few_values,
+    weighted,
 )
 from jaxmetrics.inference._pairs import pairs_of_means
 
-# Units, and the sum of the absolute differences of values from 0 to 1, below which pairs warn.
-_FEWEST, _FEWEST_APART = 10, 4.0
+# The sum of the absolute differences of values from 0 to 1 below which a pair warns.
+_FEWEST_APART = 4.0
 
 
 @on_any_mesh
@@ -69,7 +74,8 @@ def mean_interval(
     Reference: P. Hall, "On the removal of skewness by transformation", JRSS B 54, 1992.
     """
     level = checks.check_level(confidence_level)
-    items, ids = _checked(values, weights, where, clusters)
+    items = checks.check_values(values, weights, where, along={"clusters": clusters})
+    ids = checks.check_clusters(clusters, items)
     given = (items.scores, items.weights, items.where) if ids is None else _units(items, ids)
     sample = moments_of_sample(*given, numerics.default_float())
     warn_of_few_values(sample)
@@ -132,16 +138,22 @@ def compare_means(
     J. Allan and B. Carterette, "A comparison of statistical significance tests for information
     retrieval evaluation", CIKM 2007.
     """
-    level, margin = checks.check_level(confidence_level), checks.check_margin(margin)
-    items, ids = _checked(values, weights, where, clusters)
+    level, margin = checks.check_level(confidence_level), check_margin(margin)
+    items = checks.check_values(values, weights, where, along={"clusters": clusters})
+    ids = checks.check_clusters(clusters, items)
     n_models = checks.check_models(items)
     checks.check_fits("the number of models", n_models, 64 * n_models**2, "compare fewer at a time")
     if reference is not None:
         checks.check_index("reference", reference, n_models)
     _refuse_nan(items)
     given = (items.scores, items.weights, items.where) if ids is None else _units(items, ids)
-    estimate, covariance, n, apart, is_share = _moments(*at_hand(*given))
-    _warn_of_few(n, apart, is_share, "items" if ids is None else "clusters")
+    units: Any = at_hand(*given)
+    estimate, covariance, n, is_share = _moments(*units)
+    if numerics.namespace(estimate) is np:
+        what = "items" if ids is None else "clusters"
+        _warn_of_few(float(n), what)
+        if is_share:
+            _warn_of_few_apart(weighted(*units), estimate, float(n), what)
     pairs = pairs_of_means(estimate, covariance, n, is_share)
     return comparison_of(
         estimate,
@@ -151,21 +163,6 @@ def compare_means(
         reference=reference,
         margin=margin,
     )
-
-
-def _checked(
-    values: ArrayLike,
-    weights: ArrayLike | None,
-    where: ArrayLike | None,
-    clusters: ArrayLike | None,
-) -> tuple[Items, Clusters | None]:
-    array = checks.as_array("values", values)
-    checks.check_range("values", array, where)
-    labels = np.zeros(array.shape[-1:] or (1,), bool)
-    items = checks.check_items(array, labels, weights, where, along={"clusters": clusters})
-    checks.check_alignment({"values": values, "weights": weights, "where": where})
-    ids = checks.check_clusters(clusters, items)
-    return items, ids
 
 
 def _units(items: Items, clusters: Clusters) -> tuple[Array, Array, Array]:
@@ -181,36 +178,26 @@ def _means_of_clusters(
     values: Array, weights: Array | None, where: Array | None, ids: Array, n_clusters: int
 ) -> tuple[Array, Array, Array]:
     library = numerics.namespace(values)
-    valid = library.ones(values.shape[-1:], bool) if where is None else where
-    weights = library.where(valid, 1.0 if weights is None else weights, 0.0).astype(np.float64)
+    weights, values = weighted(values, weights, where)
     # A product with 0 and 1 adds up each cluster, for any number of leading axes.
-    held = (ids[:, None] == np.arange(n_clusters)).astype(np.float64)
-    values = library.where(weights > 0, values, 0.0).astype(np.float64)
+    held = (ids[:, None] == library.arange(n_clusters)).astype(np.float64)
     total = weights @ held
-    means = numerics.divide((weights * values) @ held, total, 0.0)
-    return means, total, total > 0
+    return numerics.divide((weights * values) @ held, total, 0.0), total, total > 0
 
 
 @library_program()
 def _moments(
     values: Array, weights: Array | None, where: Array | None
-) -> tuple[Array, Array, Array, Array, Array]:
-    """The means, their covariance, Kish's number of units, the sums of absolute differences of
-    pairs, by NumPy alone, and whether all values are from 0 to 1."""
+) -> tuple[Array, Array, Array, Array]:
+    """The means, their covariance, the effective size, and whether all values are from 0 to 1."""
     library = numerics.namespace(values)
-    valid = library.ones(values.shape[-1:], bool) if where is None else where
-    weights = library.where(valid, 1.0 if weights is None else weights, 0.0).astype(np.float64)
-    weights = library.ravel(numerics.divide(weights, library.max(weights, initial=0.0), 0.0))
-    values = library.where(weights > 0, values, 0.0).astype(np.float64)
-    total = library.sum(weights)
-    n = numerics.divide(total**2, library.sum(weights**2), 0.0)
-    shares = numerics.divide(weights, total, np.nan)
+    weights, values = weighted(values, weights, where)
+    n, shares = kish(library.ravel(weights))
     means = library.sum(shares * values, axis=-1)
     errors = shares * (values - means[:, None])
     unbiased = numerics.divide(n, library.maximum(n - 1, 0.0), np.nan)
-    of_pairs = [library.abs(values - x) @ shares for x in values] if library is np else [means]
     is_share = library.all((values >= 0) & (values <= 1))
-    return means, unbiased * (errors @ errors.T), n, n * library.stack(of_pairs), is_share
+    return means, unbiased * (errors @ errors.T), n, is_share
 
 
 def _refuse_nan(items: Items) -> None:
@@ -229,22 +216,27 @@ def _refuse_nan(items: Items) -> None:
         )
 
 
-def _warn_of_few(n: Array, apart: Array, is_share: Array, what: str) -> None:
-    if numerics.namespace(n, apart) is not np:
-        return
-    if 0 < n < _FEWEST:
+def _warn_of_few(n: float, what: str) -> None:
+    if 0 < n < FEWEST:
         warnings.warn(
-            f"a comparison rests on {float(n):.3g} {what}: with fewer than {_FEWEST} limits cover "
-            f"less than they say where values are skewed: add {what}",
-            stacklevel=3,
+            f"a comparison rests on {n:.3g} {what}: with fewer than {FEWEST} limits cover less "
+            f"than they say where values are skewed: add {what}",
+            stacklevel=4,
         )
-    if not is_share:
-        return
-    least = np.asarray(apart)[np.triu_indices(len(apart), 1)].min()
-    if 0 < least < _FEWEST_APART:
+
+
+def _warn_of_few_apart(given: Any, means: Any, n: float, what: str) -> None:
+    """Warn of two models whose values hardly differ, if not everywhere by nothing."""
+    weights, values = given
+    _, shares = kish(weights.ravel())
+    least = np.inf
+    for i, j in itertools.combinations(range(len(values)), 2):
+        if n * abs(means[i] - means[j]) < _FEWEST_APART:  # which the sum is at least
+            least = min(least, n * float(np.abs(values[i] - values[j]) @ shares) or np.inf)
+    if least < _FEWEST_APART:
         warnings.warn(
-            f"two models differ by {least:.2g} in sum over {float(n):.4g} {what}: below "
+            f"two models differ by {least:.2g} in sum over {n:.4g} {what}: below "
             f"{_FEWEST_APART:g} other disagreements may not have been drawn, and in simulations "
             f"some 95 % limits cover 86 %: add {what}",
-            stacklevel=3,
+            stacklevel=4,
         )

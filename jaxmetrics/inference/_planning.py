@@ -169,4 +169,5 @@ def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
     else:
         ends = varying.fori_loop(0, _STEPS, halved, jax.tree.map(jnp.asarray, ends))
     found = library.where(least, FEWEST, library.exp(ends[1]))
-    return library.where(most, found, library.inf)  # type: ignore[no-any-return]
+    reached: Array = library.where(most, found, library.inf)
+    return reached

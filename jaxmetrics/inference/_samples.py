@@ -18,14 +18,13 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._compared import Comparison, comparison_of
+from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
+from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
-from jaxmetrics.inference._influence.sizes import smallest_sizes
+from jaxmetrics.inference._influence.sizes import FEWEST, too_few
 from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._pairs import Sample, largest_variance, pairs_of_samples
-
-_FEWEST = 10
 
 
 @on_any_mesh
@@ -101,10 +100,17 @@ def compare_samples(
     curves", Biometrics 56, 2000; X. Robin et al., "pROC", BMC Bioinformatics 12, 2011.
     """
     items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
-    level, margin = checks.check_level(confidence_level), checks.check_margin(margin)
+    level, margin = checks.check_level(confidence_level), check_margin(margin)
     checks.check_choice("method", method, ("auto", "delong"))
     check_amounts(metric, items)
-    index, n_groups = _check_groups(groups, items)
+    one = checks.check_one_or_models(items)
+    hint = "name the missing value, or leave its items out with where="
+    names, index = checks.check_ids("groups", groups, items.scores.shape[-1], hint)
+    n_groups = len(names)
+    if n_groups < 2:
+        raise ValueError(f"groups must be two or more, got {n_groups}: write confidence_interval")
+    instead = "compare fewer at a time"
+    checks.check_fits("the number of groups", n_groups, 9 * n_groups**3, instead)
     if reference is not None:
         checks.check_index("reference", reference, n_groups)
     ids = checks.check_clusters(clusters, items)
@@ -117,17 +123,15 @@ def compare_samples(
     of_groups = [_of_group(items, index == g) for g in range(n_groups)]
     for g, group in enumerate(of_groups):
         _warn_of_few(group, ids, g)
-    one = items.scores.ndim == 1
     rows = []
     for i in range(1 if one else len(items.scores)):
         own = [x._replace(scores=x.scores[None] if one else x.scores[i : i + 1]) for x in of_groups]
         found = [_estimated(metric, x, request, g, known) for g, x in enumerate(own)]
         estimate, error, sample = _sample(found, range_of(metric) if known else None, method)
-        library = numerics.namespace(estimate)
         rows.append(
             comparison_of(
                 estimate,
-                library.diag(error**2) if library is np else jnp.diag(error**2),
+                numerics.namespace(error).diag(error**2),
                 pairs_of_samples(error, sample),
                 confidence_level=level,
                 reference=reference,
@@ -135,22 +139,6 @@ def compare_samples(
             )
         )
     return rows[0] if one else jax.tree.map(lambda *x: jnp.stack(x), *rows)
-
-
-def _check_groups(groups: ArrayLike, items: Items) -> tuple[HostArray, int]:
-    """The index of the group of each item, and how many there are."""
-    if items.scores.ndim > 2 or any(x is not None and x.ndim > 1 for x in items[1:]):
-        raise ValueError(
-            "scores must be [n] or [models, n], and all else [n], got "
-            f"{[list(x.shape) for x in items if x is not None]}"
-        )
-    try:
-        found = checks.check_clusters(groups, items)
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("clusters", "groups")) from None
-    if found is None or found[1] < 2:
-        raise ValueError("groups must be two or more, got one: write confidence_interval(...)")
-    return found
 
 
 def _refuse_shared(ids: HostArray, index: HostArray) -> None:
@@ -165,18 +153,16 @@ def _refuse_shared(ids: HostArray, index: HostArray) -> None:
 
 def _of_group(items: Items, mine: HostArray) -> Items:
     """The items, with those of other groups masked."""
-    where = mine if items.where is None else numerics.namespace(items.where).asarray(items.where)
-    return items._replace(where=where & mine)
+    return items._replace(where=mine if items.where is None else items.where & mine)
 
 
-def _warn_of_few(group: Items, ids: object, g: int) -> None:
-    for what, size in (smallest_sizes(group, ids) or {}).items():  # type: ignore[arg-type]
-        if 0 < size < _FEWEST:
-            warnings.warn(
-                f"group {g} has {size:.3g} {what}: with fewer than {_FEWEST} some 95 % limits of "
-                f"differences cover less than they say: add {what}",
-                stacklevel=3,
-            )
+def _warn_of_few(group: Items, ids: Clusters | None, g: int) -> None:
+    for what, size in too_few(group, ids):
+        warnings.warn(
+            f"group {g} has {size:.3g} {what}: with fewer than {FEWEST} some 95 % limits of "
+            f"differences cover less than they say: add {what}",
+            stacklevel=4,
+        )
 
 
 def _estimated(

@@ -134,7 +134,8 @@ def slices(
       TypeError, ValueError: as the conventions list under Errors; a slice is None or NaN, scores or
         slices are traced, or the metric is not one of those above.
 
-    NaN where the metric of a slice is NaN; such slices are not in the rest. Time O(models n log n +
+    NaN where the metric of a slice is NaN; such slices are not in the rest. P-values of the rest
+    are interpolated between nine levels of its limits. Time O(models n log n +
     models^2 n), and for operating points O(slices) steps in Python; memory O(models n).
 
     Example:
@@ -153,7 +154,7 @@ def slices(
     level = checks.check_level(confidence_level)
     checks.check_count("min_items", min_items)
     checks.check_choice("threshold", threshold, ("slice", "global"))
-    alone = _check_shapes(items)
+    alone = checks.check_one_or_models(items)
     names, ids = checks.check_slices("slices", slices, items.scores.shape[-1])
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
@@ -193,19 +194,6 @@ def slices(
         rest=scaled(rest, one - none, out),
         confidence_level=level,
     )
-
-
-def _check_shapes(items: Items) -> bool:
-    """Whether there is one model without an axis; refuses all but `[n]` and `[models, n]`."""
-    shape = items.scores.shape
-    if len(shape) > 2 or 0 in shape[:-1]:
-        raise ValueError(f"scores must be [n] or [models, n], got {list(shape)}")
-    for name, array in items._asdict().items():
-        if name != "scores" and array is not None and array.size != shape[-1]:
-            raise ValueError(
-                f"{name} must be [n], the same for all models, got {list(array.shape)}"
-            )
-    return len(shape) == 1
 
 
 def _flat(x: Any) -> Any:

@@ -14,7 +14,7 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.clusters import error_of_clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.on_mesh import (
-    check_axis,
+    axis_of_parts,
     covariance_on_mesh,
 )
 from jaxmetrics.inference._influence.variance import (
@@ -152,7 +152,7 @@ def standard_error(
     )
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
-    axis_name = check_axis(axis_name, clusters=ids, resamples=not known)
+    axis_name = axis_of_parts(axis_name, clusters=ids, resamples=not known)
     request.check(needs_key=not known)
     if known:
         if ids is None:
@@ -224,7 +224,7 @@ def covariance(
             "standard_error(...) ** 2 for one model"
         )
     ids = checks.check_clusters(clusters, items)
-    axis_name = check_axis(axis_name, clusters=ids)
+    axis_name = axis_of_parts(axis_name, clusters=ids)
     metric, items = with_influence(metric, items)
     if axis_name is not None:
         return as_default(covariance_on_mesh(metric, items, axis_name))

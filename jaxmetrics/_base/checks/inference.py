@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -26,19 +25,6 @@ def check_level(confidence_level: float) -> float:
         given = cut(str(confidence_level))
         raise ValueError(f"confidence_level must be in (0, 1), got {given}{hint}")
     return float(confidence_level)
-
-
-def check_margin(margin: float | None) -> float | None:
-    """The margin as a float; refuses anything but None and a constant above 0."""
-    if margin is None:
-        return None
-    if isinstance(margin, bool) or not isinstance(margin, (int, float)):
-        raise TypeError(
-            f"margin must be a number above 0, in the unit of the metric, got {brief(margin)}"
-        )
-    if not 0 < margin < math.inf:
-        raise ValueError(f"margin must be a finite number above 0, got {cut(str(margin))}")
-    return float(margin)
 
 
 def check_key(key: Any) -> None:
@@ -68,12 +54,27 @@ def check_models(items: Items) -> int:
             f"scores must be [models, n] of two models or more, got {list(shape)}: write "
             "numpy.stack([scores_a, scores_b])"
         )
+    _check_shared(items)
+    return int(shape[0])
+
+
+def check_one_or_models(items: Items) -> bool:
+    """Whether scores are `[n]`; refuses all but these and `[models, n]` with shared labels."""
+    shape = items.scores.shape
+    if len(shape) > 2 or 0 in shape[:-1]:
+        raise ValueError(f"scores must be [n] or [models, n], got {list(shape)}")
+    _check_shared(items)
+    return len(shape) == 1
+
+
+def _check_shared(items: Items) -> None:
+    """Refuse labels and weights that differ between models."""
+    n = items.scores.shape[-1]
     for name, array in items._asdict().items():
-        if name != "scores" and array is not None and array.size != shape[1]:
+        if name != "scores" and array is not None and array.size != n:
             raise ValueError(
                 f"{name} must be [n], the same for all models, got {list(array.shape)}"
             )
-    return int(shape[0])
 
 
 def check_grid(name: str, value: ArrayLike) -> HostArray:

@@ -69,6 +69,21 @@ def _checked_items(
     return items
 
 
+def check_values(
+    values: ArrayLike,
+    weights: ArrayLike | None,
+    where: ArrayLike | None,
+    along: dict[str, ArrayLike | None] | None = None,
+) -> Items:
+    """Values `[..., items]` to take means of, as the scores of items without a class."""
+    array = as_array("values", values)
+    check_range("values", array, where)
+    labels = np.zeros(array.shape[-1:] or (1,), bool)
+    items = check_items(array, labels, weights, where, along=along)
+    check_alignment({"values": values, "weights": weights, "where": where})
+    return items
+
+
 def weighted_arrays(
     needed: dict[str, ArrayLike], others: dict[str, ArrayLike | None]
 ) -> dict[str, HostOrDeviceArray]:

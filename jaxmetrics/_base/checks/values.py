@@ -141,6 +141,12 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
     return tuple(array.reshape(-1).tolist()), not array.ndim
 
 
+def check_above(name: str, value: float, low: float) -> float:
+    """A finite constant above another one."""
+    checked: float = constant(low, math.inf)(name, value)
+    return checked
+
+
 def check_nonnegative(name: str, value: float) -> float:
     """A finite constant that is not negative."""
     checked: float = constant(0, math.inf, open_low=False)(name, value)

@@ -371,11 +371,7 @@ def bootstrap_mean(
     interval; M. D. Smucker, J. Allan and B. Carterette, "A comparison of statistical significance
     tests for information retrieval evaluation", CIKM 2007.
     """
-    array = checks.as_array("values", values)
-    checks.check_range("values", array, where)
-    labels = np.zeros(array.shape[-1:] or (1,), bool)
-    items = checks.check_items(array, labels, weights, where)
-    checks.check_alignment({"values": values, "weights": weights, "where": where})
+    items = checks.check_values(values, weights, where)
     request = Request(
         key,
         n_resamples,

@@ -39,7 +39,7 @@ def covariance_on_mesh(metric: MetricLike, items: Items, axis_name: AxisName) ->
     return _covariance(at_least_one(items), arrays, chosen, axis_name)
 
 
-def check_axis(axis_name: AxisName, *, clusters: Any, resamples: bool = False) -> AxisName:
+def axis_of_parts(axis_name: AxisName, *, clusters: Any, resamples: bool = False) -> AxisName:
     """The axis; refuses what needs more than the items of each device, and sums over all."""
     if axis_name is not None and (clusters is not None or resamples):
         what = "clusters" if clusters is not None else "metrics and methods that are resampled"

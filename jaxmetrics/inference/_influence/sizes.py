@@ -14,6 +14,8 @@ from jaxmetrics._base.types import Array, Items
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.gradient import effective_size
 
+FEWEST = 10  # items of a class, or clusters with it, that a comparison needs
+
 
 class Sizes(NamedTuple):
     """Effective sizes (sum w)^2 / sum w^2, each shaped to broadcast with values of a metric.
@@ -60,6 +62,12 @@ def _heaviest(weights: Array, ids: Array, n_clusters: int) -> Array:
         rows = rows.at[..., ids].max(weights)
     found: Array = rows
     return found
+
+
+def too_few(items: Items, ids: Clusters | None) -> list[tuple[str, float]]:
+    """By name, the sizes with which a comparison may lack what was not drawn; none if traced."""
+    sizes = smallest_sizes(items, ids) or {}
+    return [(what, size) for what, size in sizes.items() if 0 < size < FEWEST]
 
 
 def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | None:

@@ -50,14 +50,8 @@ def sample_of(values: Array, weights: Array | None, where: Array | None) -> Samp
 
     To be traced inside `double_precision()`.
     """
-    valid = jnp.ones(values.shape[-1:], bool) if where is None else where
-    weights = jnp.where(valid, 1.0 if weights is None else weights, 0.0).astype(jnp.float64)
-    # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
-    weights = numerics.divide(weights, jnp.max(weights, axis=-1, keepdims=True, initial=0), 0.0)
-    values = jnp.where(weights > 0, values, 0.0).astype(jnp.float64)
-    total = jnp.sum(weights, axis=-1)
-    n = numerics.divide(total**2, jnp.sum(weights**2, axis=-1), 0.0)
-    shares = numerics.divide(weights, total[..., None], jnp.nan)
+    weights, values = weighted(values, weights, where)
+    n, shares = kish(weights)
     mean = jnp.sum(shares * values, axis=-1)
 
     largest = jnp.max(jnp.abs(values), axis=-1, initial=0)
@@ -74,6 +68,28 @@ def sample_of(values: Array, weights: Array | None, where: Array | None) -> Samp
     skewness = jnp.clip(skewness, -jnp.sqrt(n), jnp.sqrt(n))
     is_share = jnp.all((values >= 0) & (values <= 1), axis=-1)
     return Sample(mean, error, skewness, jnp.broadcast_to(n, mean.shape), is_share)
+
+
+def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
+    """The weights, 0 of what is left out, and the values, 0 where these are; in float64.
+
+    Over the array library.
+    """
+    library = numerics.namespace(values)
+    valid = library.ones(values.shape[-1:], bool) if where is None else where
+    weights = library.where(valid, 1.0 if weights is None else weights, 0.0).astype(np.float64)
+    return weights, library.where(weights > 0, values, 0.0).astype(np.float64)
+
+
+def kish(weights: Array) -> tuple[Array, Array]:
+    """Kish's effective size of weights along the last axis, and their shares of the sum."""
+    library = numerics.namespace(weights)
+    # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
+    largest = library.max(weights, axis=-1, keepdims=True, initial=0)
+    weights = numerics.divide(weights, largest, 0.0)
+    total = library.sum(weights, axis=-1)
+    n = numerics.divide(total**2, library.sum(weights**2, axis=-1), 0.0)
+    return n, numerics.divide(weights, total[..., None], np.nan)
 
 
 def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
