@@ -19,10 +19,15 @@ version = release = jaxmetrics.__version__
 
 extensions = [
     "myst_parser",
+    "sphinx-mathjax-offline",  # formulas are drawn without a network
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
 ]
+autosummary_generate = False
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
