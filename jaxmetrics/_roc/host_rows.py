@@ -33,7 +33,8 @@ def evaluate_on_host(
     """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
 
     Nor does it for more than a few rows of fewer than `short` items. The result is NaN where a
-    valid score is NaN or no item is valid. Thresholds are rounded for the `decision` that they are for.
+    valid score is NaN or no item is valid. Thresholds are rounded for the `decision` that they
+    are for.
     """
     given, dtype = items.scores.dtype, numerics.default_float()
 
