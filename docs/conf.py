@@ -61,8 +61,8 @@ def with_examples(
     module, _, rest = name.partition(".")
     if module != "jaxmetrics" or what not in ("function", "class", "data"):
         return
-    room = rest.partition(".")[0]
-    used = re.compile(rf"\b(?:jm\.{re.escape(rest)}|(?<!\.){room}\.{rest.partition('.')[2]})\b(?!\.)")
+    alone = rf"|(?<![\w.]){rest}" if "." in rest else ""  # from jaxmetrics import plots
+    used = re.compile(rf"(?:jm\.{rest}{alone})\b(?!\.)")
     found = [stem for stem, text in EXAMPLES.items() if rest and used.search(text)]
     if found:
         links = ", ".join(f":ref:`{stem}.py <example-{stem}>`" for stem in found)
