@@ -21,7 +21,7 @@ import jaxmetrics
 if TYPE_CHECKING:
     import click
 
-    from jaxmetrics._report import Evaluation, Settings, Tell
+    from jaxmetrics._report import Evaluation, Problem, Queries, Settings, Tell
 
 EXTRA = (
     *("click", "jinja2", "matplotlib", "pandas"),
@@ -91,6 +91,8 @@ def demo(
         tell("Starting")
         from jaxmetrics import _report
 
+        _report.keep_programs()
+
     settings = _report.Settings(
         max_fpr, n_resamples, confidence_level, seed, command=_command_line()
     )
@@ -98,7 +100,7 @@ def demo(
     _report.check_folder(output)
     with _progress() as tell:
         problem = _report.digits_problem(seed, tell)
-    with _report.compiled_quickly():
+    with _report.compiled_for(problem):
         _show(partial(_report.evaluate_problem, problem), settings, as_json, output)
 
 
@@ -130,6 +132,8 @@ def evaluate(
     with _progress() as tell:
         tell("Starting")
         from jaxmetrics import _report
+
+        _report.keep_programs()
 
     _report.refuse_options(
         group,
@@ -171,6 +175,7 @@ def evaluate(
         )
         _show(evaluate, settings, as_json, output)
         return
+    problem: Problem | Queries
     with _progress() as tell:
         if group is None:
             problem = _report.problem_of_file(
@@ -186,11 +191,12 @@ def evaluate(
             )
             evaluate = partial(_report.evaluate_problem, problem)
         else:
-            queries = _report.queries_of_file(
+            problem = _report.queries_of_file(
                 file, tell, group=group, label=label, scores=score, gain=settings.gain
             )
-            evaluate = partial(_report.evaluate_queries, queries)
-    _show(evaluate, settings, as_json, output)
+            evaluate = partial(_report.evaluate_queries, problem)
+    with _report.compiled_for(problem):
+        _show(evaluate, settings, as_json, output)
 
 
 def _show(
@@ -362,34 +368,12 @@ def commands() -> click.Group:
     return click.version_option(jaxmetrics.__version__)(group)
 
 
-def _keep_programs() -> None:
-    """Let JAX keep compiled programs in the user's cache folder, so the next call is faster.
-
-    A folder that the user has set for JAX has precedence. Because of the maximum size, JAX locks
-    the folder, by filelock, and looks at all its files at each write: some hundred programs.
-    """
-    import jax
-    import platformdirs
-
-    if jax.config.values["jax_compilation_cache_dir"] is not None:
-        return
-    folder = platformdirs.user_cache_path("jaxmetrics")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # the home folder is read-only
-        return
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_compilation_cache_max_size", 2**25)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-
-
 def main() -> None:
     """Run the command, or say what to install."""
     if any(find_spec(name) is None for name in EXTRA):
         sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics-exact[report]'\n")
         sys.exit(2)
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # such as that it looks for fonts
-    _keep_programs()
     try:
         commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))
     except OSError as error:

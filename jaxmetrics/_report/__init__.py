@@ -4,7 +4,8 @@ Needs the packages of the `report` extra.
 """
 
 from jaxmetrics._report._classification import evaluate_problem
-from jaxmetrics._report._demonstration import compiled_quickly, digits_problem
+from jaxmetrics._report._compilation import compiled_for, keep_programs
+from jaxmetrics._report._demonstration import digits_problem
 from jaxmetrics._report._evaluation import Evaluation
 from jaxmetrics._report._folder import check_folder
 from jaxmetrics._report._output import json_of, report, save
@@ -31,13 +32,14 @@ __all__ = [
     "Tell",
     "check_folder",
     "check_settings",
-    "compiled_quickly",
+    "compiled_for",
     "digits_problem",
     "evaluate_problem",
     "evaluate_queries",
     "evaluate_stream",
     "is_too_large",
     "json_of",
+    "keep_programs",
     "problem_of_file",
     "queries_of_file",
     "refuse_options",
