@@ -109,6 +109,7 @@ ORDER_OF_INFERENCE = [
     "amounts",
     "batch",
     "memory_budget",
+    "mesh",
     "progress",
     "axis_name",
 ]
