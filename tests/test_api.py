@@ -197,6 +197,7 @@ def test_arguments_of_inference(name):
         assert (parameter.default is parameter.empty) == positional or parameter.name in (
             "key",
             "value",
+            "labelled",
         )
 
 

@@ -147,13 +147,21 @@ def prediction_powered_interval(
     corrected = slopes_by_label(metric, _corrected(of_metric.scores, sample, weight))
     found = _interval(sample, corrected, weight, bounds, at)
     alone = _interval(sample, slopes, without, bounds, at)
-    found, alone, weight = jax.tree.map(as_default, (found, alone, weight))
+    corrected, of_labelled = (_rounded(x, level) for x in (found, alone))
     return PoweredInterval(
-        *found,
-        proxy_weight=weight,
-        labelled=Interval(*alone, method="logit", confidence_level=level),
-        confidence_level=level,
+        corrected.estimate,
+        corrected.low,
+        corrected.high,
+        corrected.standard_error,
+        as_default(weight),
+        of_labelled,
+        level,
     )
+
+
+def _rounded(limits: tuple[Array, Array, Array, Array], level: float) -> Interval:
+    estimate, low, high, error = map(as_default, limits)
+    return Interval(estimate, low, high, error, "logit", level)
 
 
 class _Sample(NamedTuple):
