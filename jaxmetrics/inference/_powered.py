@@ -147,12 +147,12 @@ def prediction_powered_interval(
     corrected = slopes_by_label(metric, _corrected(of_metric.scores, sample, weight))
     found = _interval(sample, corrected, weight, bounds, at)
     alone = _interval(sample, slopes, without, bounds, at)
-    corrected, of_labelled = (_rounded(x, level) for x in (found, alone))
+    powered, of_labelled = (_rounded(x, level) for x in (found, alone))
     return PoweredInterval(
-        corrected.estimate,
-        corrected.low,
-        corrected.high,
-        corrected.standard_error,
+        powered.estimate,
+        powered.low,
+        powered.high,
+        powered.standard_error,
         as_default(weight),
         of_labelled,
         level,
