@@ -13,8 +13,10 @@ from registry import sample, youden
 
 import jaxmetrics as jm
 from jaxmetrics._base.checks import values as _values
+from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
+from jaxmetrics.inference._bootstrap.finish import finish_of
 
 # Most tests share shapes and programs; a worker of its own compiles each once.
 
@@ -105,8 +107,8 @@ def drawn_items(data):
 
 @pytest.mark.parametrize(
     "metric",
-    [jm.roc_auc, PARTIAL, pytest.param(RECALL, marks=pytest.mark.slow)],
-    ids=["roc_auc", "partial_auc", "recall"],
+    [jm.roc_auc, PARTIAL, pytest.param(RECALL, marks=pytest.mark.slow), jm.average_precision],
+    ids=["roc_auc", "partial_auc", "recall", "average_precision"],
 )
 def test_replay_of_models(metric, data, drawn_items):
     """Heavy ties, a mask that hides NaN, and two models whose resamples are the same."""
@@ -138,15 +140,17 @@ def test_replay_of_tables(data, drawn_items):
             partial(jm.partial_auc, min_fpr=0.05, max_fpr=0.2), False, marks=pytest.mark.slow
         ),
         (RECALL, True),
+        (jm.average_precision, False),
     ],
-    ids=["band", "recall"],
+    ids=["band", "recall", "average_precision"],
 )
 def test_replay_of_weights(metric, amounts, data, rng):
     """A count multiplies the weight. An item without weight is never drawn, whatever it holds."""
     where = data.where & (data.weights > 0)
     scores = np.where(where, data.scores[0], np.nan)
-    options = {"weights": data.weights, "where": data.where}
-    per_item = [data.scores[0], data.labels, data.weights]
+    weights = data.weights * np.where(data.labels, 10, 1)
+    options = {"weights": weights, "where": data.where}
+    per_item = [data.scores[0], data.labels, weights]
     if amounts:
         options["amounts"] = rng.random(N)
         per_item.append(options["amounts"])
@@ -192,15 +196,34 @@ def test_replay_of_runs(data, rng):
         close(replicates(metric, scores, labels), metric(again, kinds))
 
 
-def test_replay_of_rows(data):
-    """Metrics that look at every distinct score."""
-    scores, labels = data.scores[0], data.labels
-    both = jm.bootstrap(lambda table: table, scores, labels, key=KEY, n_resamples=FEW).replicates
+@pytest.mark.parametrize("width", [0, 6])
+def test_replay_of_runs_of_negatives(width, data, monkeypatch):
+    """Each row with positives has a precision, and negatives between such rows are drawn as one.
+
+    Rounded to multiples of 6, more positives tie than a unit can hold.
+    """
+    labels, scores = data.labels, problem(ties=False).scores[0]
+    if width:
+        scores = np.round(scores / width) * width
+    got = replicates(jm.average_precision, scores, labels)
+    rows_of_positives, largest = np.unique(scores[labels], return_counts=True)
+    assert (largest.max() > _random.MAX_SIZE) == (width > 0)
+
+    def of_tables(metric):
+        how, arrays = finish_of(metric)
+        return how._replace(merges=(True, False)), arrays
+
+    monkeypatch.setattr(_run, "finish_of", of_tables)
+    result = jm.bootstrap(lambda table: table, scores, labels, key=KEY, n_resamples=FEW)
+    used = np.asarray(result.estimate.positives + result.estimate.negatives) > 0
+    if not width:
+        assert used.sum() < 2 * len(rows_of_positives) + 1 < N
+    both = result.replicates
     rows = np.stack([both.negatives, both.positives], axis=-1).reshape(FEW, -1)
     values = np.repeat(np.asarray(both.thresholds[0]), 2)
     (again, kinds), where = repeated(rows, values, np.arange(len(values)) % 2)
     assert where.all()
-    close(replicates(jm.average_precision, scores, labels), jm.average_precision(again, kinds))
+    close(got, jm.average_precision(again, kinds))
 
 
 # ---- theory
@@ -238,11 +261,12 @@ def resampled_by_numpy(data, n_resamples):
     [
         partial(jm.partial_auc, max_fpr=0.1),
         pytest.param(partial(jm.recall_at_fpr, max_fpr=0.05), marks=pytest.mark.slow),
+        jm.average_precision,
     ],
-    ids=["partial_auc", "recall"],
+    ids=["partial_auc", "recall", "average_precision"],
 )
-def test_heads_against_numpy(metric, ties):
-    """Where only the items of the highest scores are drawn."""
+def test_against_numpy(metric, ties):
+    """Where only the items of the highest scores are drawn, and where negatives are in runs."""
     data = problem(2, ties)
     got = replicates(metric, data.scores[0], data.labels, n_resamples=20_000)
     expected = np.asarray(metric(*resampled_by_numpy(data, 5000)))

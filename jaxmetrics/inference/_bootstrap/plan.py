@@ -94,7 +94,7 @@ def is_traced(*trees: Any) -> bool:
 
 
 def prepare_runs(
-    items: Items, plan: Plan, depth: int, _: Any, *, merges: bool
+    items: Items, plan: Plan, depth: int, _: Any, *, merges: tuple[bool, bool]
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of one model whose items are drawn in runs."""
     items = items._replace(scores=items.scores[0])
@@ -146,7 +146,7 @@ def _padded(order: Ordered, n: int) -> Ordered:
 
 
 @double_program()
-def _runs(order: Ordered, merges: Array) -> Runs:
+def _runs(order: Ordered, merges: tuple[Array, Array]) -> Runs:
     return runs_of(jax.tree.map(jnp.asarray, order), merges)
 
 
