@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from registry import sample, youden
+from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics._base.checks import values as _values
@@ -194,6 +195,26 @@ def test_replay_of_runs(data, rng):
     linear = partial(jm.recall_at_fpr, max_fpr=[0.03, 0.1], method="linear")
     for metric in (jm.roc_auc, linear):
         close(replicates(metric, scores, labels), metric(again, kinds))
+
+
+def test_replay_of_bayesian_runs(data):
+    """The weight of a run is that of its items together."""
+    scores, labels = data.scores[0], data.labels
+
+    @partial(jm.table_metric, of_roc_curve=True)
+    def by_class(table):
+        return jnp.stack([table.negatives, table.positives], axis=-1).ravel()
+
+    result = jm.bootstrap(by_class, scores, labels, key=KEY, n_resamples=FEW, resampling="bayesian")
+    sizes, weights = np.asarray(result.estimate), np.asarray(result.replicates)
+    assert (sizes > 0).sum() < len(np.unique(scores)) * 2
+    row, kind = np.divmod(np.arange(len(sizes)), 2)
+    for metric in (jm.roc_auc, partial(jm.partial_auc, max_fpr=[0.02, 0.3])):
+        got = replicates(metric, scores, labels, resampling="bayesian")
+        close(got, metric(np.broadcast_to(-row, weights.shape), kind, weights=weights), rtol=1e-5)
+    one_by_one = replicates(jm.roc_auc, data.scores[[0, 0]], labels, resampling="bayesian")[:, 0]
+    got = replicates(jm.roc_auc, scores, labels, resampling="bayesian", n_resamples=20_000)
+    assert stats.ks_2samp(got, one_by_one).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("width", [0, 6])

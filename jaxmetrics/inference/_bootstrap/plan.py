@@ -24,6 +24,7 @@ from jaxmetrics._roc.record import Options
 from jaxmetrics.inference._bootstrap.draws import Sampler, rates_of
 from jaxmetrics.inference._bootstrap.random import (
     Distribution,
+    gamma_tables,
     poisson_distribution,
     poisson_tables,
 )
@@ -229,8 +230,10 @@ def units_of_values(items: Items) -> tuple[Units, Array, Array]:
     return padded_units(units_of_items(strata)), values, weights
 
 
-@double_program("max_size")
-def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
+@double_program("max_size", "bayesian")
+def _tables(total: Array, fill: Array, max_size: int, bayesian: bool) -> tuple[Array, Array]:
+    if bayesian:
+        return jnp.asarray(gamma_tables(max_size)), jnp.zeros(0, jnp.uint32)
     tables, starts = poisson_tables(rates_of(total, fill), max_size)
     return tables.ravel(), starts.ravel()
 
@@ -243,7 +246,8 @@ def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribut
 
 def sampler_of(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
     fill = plan.resampling == "multinomial"
-    tables, starts = _tables(units.total, fill, plan.max_size)
+    bayesian = plan.resampling == "bayesian"
+    tables, starts = _tables(units.total, fill, plan.max_size, bayesian)
     most = 1 << len(units.owner).bit_length()
     rest = _rest(units.total, units.drawn, fill, most) if head else None
     return Sampler(units, words, tables, starts, rest)
