@@ -12,16 +12,19 @@ from typing import Any
 import jax
 
 
-def fresh(measure: Callable[..., float], *arguments: Any) -> float:
-    """`measure(*arguments)` in a new process; `measure` is a top-level function of a module."""
+def fresh(measure: Callable[..., Any], *arguments: Any) -> Any:
+    """`measure(*arguments)` in a new process; `measure` is a top-level function of a module.
+
+    Numbers, or lists of them.
+    """
     name = measure.__name__
     code = (
         f"import json, sys; from {measure.__module__} import {name}; "
-        f"print({name}(*json.loads(sys.argv[1])))"
+        f"print(json.dumps({name}(*json.loads(sys.argv[1]))))"
     )
     command = [sys.executable, "-c", code, json.dumps(arguments)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return float(done.stdout)
+    return json.loads(done.stdout)
 
 
 def bytes_at_peak(work: Callable[[], Any]) -> int:

@@ -9,6 +9,7 @@ from benchmarks import (
     abilities,
     by_size,
     exact,
+    first_calls,
     hard_predictions,
     label_sets,
     limits,
@@ -127,6 +128,15 @@ def _processes(options: Options) -> Iterator[Table]:
     )
 
 
+def _first_calls(options: Options) -> Iterator[Table]:
+    names = ["roc_auc"] if options.quick else first_calls.WORK
+    sizes = [1000] if options.quick else [1000, 1_000_000]
+    yield Table(
+        "First calls, each in its own process.", first_calls.rows(names, options.runs // 4 or 1)
+    )
+    yield Table("The command.", first_calls.commands(sizes))
+
+
 def _abilities(options: Options) -> Iterator[Table]:
     yield from abilities.tables()
 
@@ -143,4 +153,5 @@ SECTIONS: dict[str, Callable[[Options], Iterator[Table]]] = {
     "losses": _losses,
     "streams": _streams,
     "processes": _processes,
+    "first-calls": _first_calls,
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -19,10 +21,15 @@ version = release = jaxmetrics.__version__
 
 extensions = [
     "myst_parser",
+    "sphinx-mathjax-offline",  # formulas are drawn without a network
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
 ]
+autosummary_generate = False
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
@@ -30,7 +37,7 @@ html_title = "jaxmetrics"
 html_copy_source = False
 html_show_sphinx = False
 
-myst_enable_extensions = ["amsmath", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
 # What docstrings have in backquotes is code, and a link where it is a public name.
@@ -39,6 +46,46 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+
+
+EXAMPLES = {
+    path.stem: path.read_text(encoding="utf-8")
+    for path in sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+}
+
+
+def with_examples(
+    app: Sphinx, what: str, name: str, item: Any, options: Any, lines: list[str]
+) -> None:
+    """Below what a function is, the examples that use it."""
+    module, _, rest = name.partition(".")
+    if module != "jaxmetrics" or what not in ("function", "class", "data"):
+        return
+    alone = rf"|(?<![\w.]){rest}" if "." in rest else ""  # from jaxmetrics import plots
+    used = re.compile(rf"(?:jm\.{rest}{alone})\b(?!\.)")
+    found = [stem for stem, text in EXAMPLES.items() if rest and used.search(text)]
+    if found:
+        links = ", ".join(f":ref:`{stem}.py <example-{stem}>`" for stem in found)
+        lines += ["", f".. seealso:: {links}", ""]
+
+
+def with_summary(app: Sphinx, page: str, source: list[str]) -> None:
+    """A page of the reference begins with a table of what it describes."""
+    if not page.startswith("api/"):
+        return
+    names, module = [], ""
+    for kind, name in re.findall(r"^\.\. (\w+):: ([\w.]+)$", source[0], re.MULTILINE):
+        if kind in ("currentmodule", "automodule"):
+            module = name
+        if kind == "automodule":
+            names += [f"{module}.{x}" for x in importlib.import_module(module).__all__]
+        elif kind in ("autofunction", "autoclass", "autodata"):
+            names.append(name if name.startswith("jaxmetrics.") else f"{module}.{name}")
+    if names:
+        table = "".join(f"   ~{name}\n" for name in names)
+        head, rest = source[0].split("\n\n", 1)
+        summary = f"```{{eval-rst}}\n.. autosummary::\n   :nosignatures:\n\n{table}```"
+        source[0] = f"{head}\n\n{summary}\n\n{rest}"
 
 
 def as_markup(app: Sphinx, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
@@ -78,4 +125,6 @@ class CommandHelp(SphinxDirective):
 
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", as_markup, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", with_examples, priority=900)  # after it
+    app.connect("source-read", with_summary)
     app.add_directive("command-help", CommandHelp)

@@ -1,156 +1,34 @@
 """Exact, batched ranking and classification metrics for JAX."""
 
-from jaxmetrics import extreme as extreme
-from jaxmetrics import losses as losses
-from jaxmetrics import streaming as streaming
-from jaxmetrics._predictions.confusion import (
-    accuracy,
-    balanced_accuracy,
-    confusion_matrix,
-    matthews_corrcoef,
-)
-from jaxmetrics._predictions.rates import f_beta, precision, recall, specificity
-from jaxmetrics._ranking.gain import dcg, expected_reciprocal_rank, ndcg, rank_biased_precision
-from jaxmetrics._ranking.pairs import ordered_pair_accuracy
-from jaxmetrics._ranking.retrieval import (
-    average_precision_at_k,
-    hit_rate_at_k,
-    precision_at_k,
-    recall_at_k,
-    reciprocal_rank,
-)
-from jaxmetrics._ranking.segments import segment_partial_auc, segment_roc_auc
-from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, roc_auc_sampled
-from jaxmetrics._roc.averaging import multilabel, one_vs_one, one_vs_rest
-from jaxmetrics._roc.curves import (
-    CostCurve,
-    DetCurve,
-    PrecisionRecallCurve,
-    RocCurve,
-    cost_curve,
-    det_curve,
-    drop_intermediate,
-    precision_recall_curve,
-    roc_curve,
-)
-from jaxmetrics._roc.metric import table_metric
-from jaxmetrics._roc.table import ScoreTable, score_table
-from jaxmetrics._roc.thresholds import recall_at_fpr, threshold_at_fpr
-from jaxmetrics._roc.tradeoffs import (
-    AtThreshold,
-    min_cost_threshold,
-    precision_at_recall,
-    recall_at_precision,
-    sensitivity_at_specificity,
-    specificity_at_sensitivity,
-)
-from jaxmetrics.inference import (
-    BootstrapResult,
-    Comparison,
-    FoldInterval,
-    Interval,
-    OperatingPoint,
-    PermutationTest,
-    RocBand,
-    SampleSize,
-    SliceDifferences,
-    Slices,
-    bootstrap,
-    bootstrap_mean,
-    compare,
-    compare_means,
-    compare_samples,
-    compare_to_value,
-    confidence_interval,
-    covariance,
-    fold_interval,
-    influence,
-    mean_interval,
-    operating_point,
-    permutation_test,
-    power,
-    roc_band,
-    sample_size,
-    slices,
-    standard_error,
-)
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:
+    from jaxmetrics import extreme as extreme
+    from jaxmetrics import losses as losses
+    from jaxmetrics import streaming as streaming
+    from jaxmetrics._public import *
+    from jaxmetrics._public import __all__ as __all__
 
 __version__ = "0.1.0"
+_MODULES = ("extreme", "losses", "streaming")
 
-__all__ = [
-    "AtThreshold",
-    "BootstrapResult",
-    "Comparison",
-    "CostCurve",
-    "DetCurve",
-    "FoldInterval",
-    "Interval",
-    "OperatingPoint",
-    "PermutationTest",
-    "PrecisionRecallCurve",
-    "RocBand",
-    "RocCurve",
-    "SampleSize",
-    "ScoreTable",
-    "SliceDifferences",
-    "Slices",
-    "accuracy",
-    "average_precision",
-    "average_precision_at_k",
-    "balanced_accuracy",
-    "bootstrap",
-    "bootstrap_mean",
-    "compare",
-    "compare_means",
-    "compare_samples",
-    "compare_to_value",
-    "confidence_interval",
-    "confusion_matrix",
-    "cost_curve",
-    "covariance",
-    "dcg",
-    "det_curve",
-    "drop_intermediate",
-    "expected_reciprocal_rank",
-    "f_beta",
-    "fold_interval",
-    "hit_rate_at_k",
-    "influence",
-    "matthews_corrcoef",
-    "mean_interval",
-    "min_cost_threshold",
-    "multilabel",
-    "ndcg",
-    "one_vs_one",
-    "one_vs_rest",
-    "operating_point",
-    "ordered_pair_accuracy",
-    "partial_auc",
-    "permutation_test",
-    "power",
-    "precision",
-    "precision_at_k",
-    "precision_at_recall",
-    "precision_recall_curve",
-    "rank_biased_precision",
-    "recall",
-    "recall_at_fpr",
-    "recall_at_k",
-    "recall_at_precision",
-    "reciprocal_rank",
-    "roc_auc",
-    "roc_auc_sampled",
-    "roc_band",
-    "roc_curve",
-    "sample_size",
-    "score_table",
-    "segment_partial_auc",
-    "segment_roc_auc",
-    "sensitivity_at_specificity",
-    "slices",
-    "specificity",
-    "specificity_at_sensitivity",
-    "standard_error",
-    "table_metric",
-    "threshold_at_fpr",
-]
+
+def __getattr__(name: str) -> typing.Any:
+    """A public name; the first one imports them all, and JAX.
+
+    So the command says its help, or what is wrong with a call, without the second that this takes.
+    """
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "__all__" or not name.startswith("_"):
+        public = importlib.import_module(f"{__name__}._public")
+        names = {x: getattr(public, x) for x in public.__all__}
+        globals().update(names, __all__=public.__all__)
+        if name in globals():
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *__getattr__("__all__")})

@@ -21,7 +21,7 @@ import jaxmetrics
 if TYPE_CHECKING:
     import click
 
-    from jaxmetrics._report import Evaluation, Settings, Tell
+    from jaxmetrics._report import Evaluation, Problem, Queries, Settings, Tell
 
 EXTRA = (
     *("click", "jinja2", "matplotlib", "pandas"),
@@ -50,8 +50,10 @@ Example:
 
 EVALUATE_HELP = """Evaluate the scores of one or several models in FILE.
 
-FILE is .csv, .csv.gz, .parquet or .npz (arrays by name). It has a column of labels and a column of
-scores for each model; higher scores are more positive. Every metric has a confidence interval, and
+FILE is .csv or .tsv (also .gz, .bz2, .zst), .parquet or .npz (arrays by name); several of them, a
+pattern such as "2026-*.csv", a folder with such files, or - for standard input. Folders such as
+country=DK add a column. There is a column of labels and a column of scores for each model; higher
+scores are more positive. Every metric has a confidence interval, and
 several models are compared. If items belong together, such as the visits of a patient, pass the
 column of their ids as --cluster: intervals then treat the items of an id as one unit.
 
@@ -72,6 +74,7 @@ Examples:
   jaxmetrics evaluate visits.csv --label outcome --positive yes --score risk \\
       --cluster patient --json
   jaxmetrics evaluate year.parquet --label fraud --score new --stream
+  zcat orders.csv.gz | jaxmetrics evaluate - --label fraud --score new --drop-missing
   jaxmetrics evaluate searches.csv --group query_id --label grade --score old \\
       --score new --k 5 --k 10 --output report
 """
@@ -91,6 +94,8 @@ def demo(
         tell("Starting")
         from jaxmetrics import _report
 
+        _report.keep_programs()
+
     settings = _report.Settings(
         max_fpr, n_resamples, confidence_level, seed, command=_command_line()
     )
@@ -98,13 +103,13 @@ def demo(
     _report.check_folder(output)
     with _progress() as tell:
         problem = _report.digits_problem(seed, tell)
-    with _report.compiled_quickly():
+    with _report.compiled_for(problem):
         _show(partial(_report.evaluate_problem, problem), settings, as_json, output)
 
 
 def evaluate(
     *,
-    file: Path,
+    files: tuple[str, ...],
     label: str,
     score: tuple[str, ...],
     positive: str | None,
@@ -125,11 +130,15 @@ def evaluate(
     output: Path | None,
     as_json: bool,
     stream: bool,
+    separator: str | None,
+    drop_missing: bool,
 ) -> None:
-    """Report on the scores in a file."""
+    """Report on the scores in files."""
     with _progress() as tell:
         tell("Starting")
         from jaxmetrics import _report
+
+        _report.keep_programs()
 
     _report.refuse_options(
         group,
@@ -160,21 +169,23 @@ def evaluate(
     _report.check_settings(settings)
     if output is not None:
         _report.check_folder(output)
+    source = _report.source_of(files, separator=separator, drops_missing=drop_missing)
     evaluate: Callable[..., Evaluation]
     whole = any((weight, amount, cluster, group, slices))  # options that need all items at once
-    if stream or (not whole and _report.is_too_large(file)):
+    if stream or (not whole and _report.is_too_large(source)):
         _report.refuse_with_stream(
             amount=amount, weight=weight, cluster=cluster, group=group, slice=slices or None
         )
         evaluate = partial(
-            _report.evaluate_stream, file, label=label, scores=score, positive=positive
+            _report.evaluate_stream, source, label=label, scores=score, positive=positive
         )
         _show(evaluate, settings, as_json, output)
         return
+    problem: Problem | Queries
     with _progress() as tell:
         if group is None:
             problem = _report.problem_of_file(
-                file,
+                source,
                 tell,
                 label=label,
                 scores=score,
@@ -186,11 +197,12 @@ def evaluate(
             )
             evaluate = partial(_report.evaluate_problem, problem)
         else:
-            queries = _report.queries_of_file(
-                file, tell, group=group, label=label, scores=score, gain=settings.gain
+            problem = _report.queries_of_file(
+                source, tell, group=group, label=label, scores=score, gain=settings.gain
             )
-            evaluate = partial(_report.evaluate_queries, queries)
-    _show(evaluate, settings, as_json, output)
+            evaluate = partial(_report.evaluate_queries, problem)
+    with _report.compiled_for(problem):
+        _show(evaluate, settings, as_json, output)
 
 
 def _show(
@@ -302,7 +314,7 @@ def commands() -> click.Group:
     group.command(
         help=EVALUATE_HELP,
         params=[
-            click.Argument(["file"], type=folder),
+            click.Argument(["files"], nargs=-1, required=True, metavar="FILE..."),
             option(
                 "--label",
                 required=True,
@@ -354,6 +366,8 @@ def commands() -> click.Group:
             *inference("Seed of the resampling."),
             option("--output", type=folder, help="Output folder; without it, only print."),
             option("--json", "as_json", **json_flag),
+            option("--separator", help="Character between columns, as ';' or tab."),
+            option("--drop-missing", is_flag=True, help="Leave out rows with missing cells."),
             option(
                 "--stream", is_flag=True, help="Read FILE in batches; automatic if it is large."
             ),
@@ -362,34 +376,12 @@ def commands() -> click.Group:
     return click.version_option(jaxmetrics.__version__)(group)
 
 
-def _keep_programs() -> None:
-    """Let JAX keep compiled programs in the user's cache folder, so the next call is faster.
-
-    A folder that the user has set for JAX has precedence. Because of the maximum size, JAX locks
-    the folder, by filelock, and looks at all its files at each write: some hundred programs.
-    """
-    import jax
-    import platformdirs
-
-    if jax.config.values["jax_compilation_cache_dir"] is not None:
-        return
-    folder = platformdirs.user_cache_path("jaxmetrics")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # the home folder is read-only
-        return
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_compilation_cache_max_size", 2**25)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-
-
 def main() -> None:
     """Run the command, or say what to install."""
     if any(find_spec(name) is None for name in EXTRA):
         sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics-exact[report]'\n")
         sys.exit(2)
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # such as that it looks for fonts
-    _keep_programs()
     try:
         commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))
     except OSError as error:

@@ -588,7 +588,7 @@ def test_without_the_extra_one_sentence():
 def test_programs_are_kept_in_the_users_cache_folder(tmp_path, chosen):
     """Unless JAX is told of another folder."""
     code = (
-        "import jax, jaxmetrics.cli; jaxmetrics.cli._keep_programs(); "
+        "import jax, jaxmetrics._report; jaxmetrics._report.keep_programs(); "
         "print(jax.config.jax_compilation_cache_dir)"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}

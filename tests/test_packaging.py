@@ -195,3 +195,17 @@ def test_files_of_a_release(tmp_path):
     assert not any(
         part.startswith(".") for name in inside - {".gitignore"} for part in name.split("/")
     )
+
+
+def test_names_are_imported_when_the_first_is_asked_for():
+    """So that the command says its help at once, and a name that is none is an error as ever."""
+    code = (
+        "import sys, jaxmetrics, jaxmetrics.cli; "
+        "from click.testing import CliRunner; "
+        "ran = CliRunner().invoke(jaxmetrics.cli.commands(), ['evaluate', '--help']); "
+        "assert ran.exit_code == 0 and 'jax' not in sys.modules; "
+        "assert not hasattr(jaxmetrics, 'roc_auk') and 'roc_auc' in dir(jaxmetrics); "
+        "from jaxmetrics import *; print(roc_auc([0.1, 0.2], [0, 1]), jaxmetrics.losses.__name__)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("1.0 jaxmetrics.losses\n", "")

@@ -607,6 +607,7 @@ def test_states_of_other_bins_are_refused(rng, monkeypatch):
         (lambda s: S.update(s, [[0.1]], [1], bins=UNIFORM), r"batch_shape=\(1,\)"),
         (lambda s: S.update(s, [0.1], [-1], bins=UNIFORM), "labels must be bool or 0 and 1"),
         (lambda s: S.update(0, [0.1], [1], bins=UNIFORM), "state must be a State"),
+        (lambda s: S.update(s._asdict(), [0.1], [1], bins=UNIFORM), r"State\(\*\*restored\)"),
         (lambda s: S.table(s, bins=UNIFORM, ignore_nan=1), "ignore_nan must be True or False"),
         (lambda s: S.bounds(jm.min_cost_threshold, s, bins=UNIFORM), "got min_cost_threshold"),
         (lambda s: S.bounds(lambda table: 0, s, bins=UNIFORM), "bounds are known for roc_auc"),
@@ -692,6 +693,7 @@ def test_means_do_not_overflow():
     [
         (lambda: M.init(3), "batch_shape must be a tuple"),
         (lambda: M.update(S.init(UNIFORM), [0.1]), "state must be a State of means"),
+        (lambda: M.update(M.init()._asdict(), [0.1]), r"means.State\(\*\*restored\)"),
         (lambda: M.update(M.init(), [[0.1]]), r"batch_shape=\(1,\)"),
         (lambda: M.merge(M.init(), M.init((2,))), "same batch to be merged"),
         (lambda: M.result(M.init(), confidence_level=95), "write 0.95 for 95 %"),

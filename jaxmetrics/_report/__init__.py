@@ -4,7 +4,8 @@ Needs the packages of the `report` extra.
 """
 
 from jaxmetrics._report._classification import evaluate_problem
-from jaxmetrics._report._demonstration import compiled_quickly, digits_problem
+from jaxmetrics._report._compilation import compiled_for, keep_programs
+from jaxmetrics._report._demonstration import digits_problem
 from jaxmetrics._report._evaluation import Evaluation
 from jaxmetrics._report._folder import check_folder
 from jaxmetrics._report._output import json_of, report, save
@@ -19,6 +20,7 @@ from jaxmetrics._report._settings import (
     refuse_options,
     refuse_with_stream,
 )
+from jaxmetrics._report._sources import source_of
 from jaxmetrics._report._stream import evaluate_stream, is_too_large
 from jaxmetrics._report._tables import tables_of
 
@@ -31,18 +33,20 @@ __all__ = [
     "Tell",
     "check_folder",
     "check_settings",
-    "compiled_quickly",
+    "compiled_for",
     "digits_problem",
     "evaluate_problem",
     "evaluate_queries",
     "evaluate_stream",
     "is_too_large",
     "json_of",
+    "keep_programs",
     "problem_of_file",
     "queries_of_file",
     "refuse_options",
     "refuse_with_stream",
     "report",
     "save",
+    "source_of",
     "tables_of",
 ]

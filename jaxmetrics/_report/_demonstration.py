@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import jax
 import numpy as np
 
 from jaxmetrics._report._problem import Problem
@@ -38,15 +34,3 @@ def digits_problem(seed: int, tell: Tell) -> Problem:
     return Problem(
         "scikit-learn's digits", "is it an 8?", tuple(classifiers), np.stack(scores), labels
     )
-
-
-@contextmanager
-def compiled_quickly() -> Iterator[None]:
-    """Compile without most optimisations, which take longer than they save on few items."""
-    option = "jax_disable_most_optimizations"
-    before = jax.config.values[option]
-    jax.config.update(option, True)
-    try:
-        yield
-    finally:
-        jax.config.update(option, before)

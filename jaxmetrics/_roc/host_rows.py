@@ -19,6 +19,8 @@ from jaxmetrics._roc.reported import Decision, as_reported, no_decision, warn_if
 
 R = TypeVar("R")
 
+_FEW_ROWS = 8  # which take less time than the first call of a program by hundreds, at any length
+
 
 def evaluate_on_host(
     function: Callable[..., Any],
@@ -30,8 +32,9 @@ def evaluate_on_host(
 ) -> Any:
     """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
 
-    Nor does it for a batch of rows of fewer than `short` items. The result is NaN where a valid
-    score is NaN or no item is valid. Thresholds are rounded for the `decision` that they are for.
+    Nor does it for more than a few rows of fewer than `short` items. The result is NaN where a
+    valid score is NaN or no item is valid. Thresholds are rounded for the `decision` that they
+    are for.
     """
     given, dtype = items.scores.dtype, numerics.default_float()
 
@@ -67,17 +70,18 @@ def of_each_row(
     options: dict[str, Any],
     short: int,
     *,
+    few: int = _FEW_ROWS,
     by_item: bool = False,
 ) -> tuple[list[R], tuple[int, ...]] | None:
     """`function(placements, undefined, options)` of each row of a batch, and the batch's shape.
 
-    None if NumPy cannot do it now, or if the rows of a batch have fewer than `short` items.
+    None if NumPy cannot do it now, or if more than a `few` rows have fewer than `short` items.
     Undefined is a row where a valid score is NaN or no item is valid. Options that are arrays
     become NumPy's. With `by_item`, the classes have the indices of their items.
     """
     single = all(x is None or x.ndim == 1 for x in items)
     batch = () if single else np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    if 0 in batch or (batch and items.scores.shape[-1] < short):
+    if 0 in batch or (math.prod(batch) > few and items.scores.shape[-1] < short):
         return None
     names = [k for k, v in options.items() if isinstance(v, (np.ndarray, jax.Array))]
     found = on_host(*items, *(options[name] for name in names))

@@ -6,16 +6,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import all_concrete, is_concrete, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.areas import average_precision
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
     BootstrapResult,
@@ -312,7 +312,8 @@ def _by_form(
         sums = sums_of_clusters(form.metric, items, ids)
         sizes = sizes_of(items, ids, sums.estimate.ndim)
         chosen, arrays = choose(form.metric)
-        found = _limits_of_clusters(sums, sizes, arrays, level, chosen, form.value_of)
+        given = near_tree((sums, sizes, arrays, np.float64(level)))
+        found = _limits_of_clusters(*given, chosen, form.value_of)
     estimate, low, high, error = map(as_default, found)
     return Interval(estimate, low, high, error, form.name, level)
 
@@ -320,16 +321,13 @@ def _by_form(
 def limits_of_form(
     form: Form, moments: Moments, numbers: Any, level: float
 ) -> tuple[Array, Array, Array, Array]:
-    """Estimate, limits and standard error, in float64; by NumPy of NumPy's."""
+    """Estimate, limits and standard error, in float64; by NumPy of what is at hand."""
     chosen, arrays = choose(form.metric)
-    fixed = chosen, form.rule, form.value_of
-    if moments.library is not np or not all_concrete(*arrays.values()):
-        return _limits_in_jax(moments, numbers, arrays, np.float64(level), *fixed)
-    arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
-    with np.errstate(all="ignore"):
-        return _limits(moments, numbers, arrays, np.float64(level), *fixed)
+    given = near_tree((moments, numbers, arrays, np.float64(level)))
+    return _limits(*given, chosen, form.rule, form.value_of)
 
 
+@library_program("chosen", "rule", "value_of")
 def _limits(
     moments: Moments,
     numbers: Any,
@@ -345,10 +343,7 @@ def _limits(
     return _values((moments.estimate, low, high, error), options, value_of)
 
 
-_limits_in_jax = double_program("chosen", "rule", "value_of")(_limits)
-
-
-@double_program("chosen", "value_of")
+@library_program("chosen", "value_of")
 def _limits_of_clusters(
     sums: Sums,
     sizes: Sizes,
@@ -357,13 +352,12 @@ def _limits_of_clusters(
     chosen: Chosen,
     value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
-    negatives, positives, total = (
-        jnp.sum(x**2, axis=-1)
-        for x in (*jnp.moveaxis(sums.of_classes, -2, 0), jnp.sum(sums.of_classes, axis=-2))
-    )
+    library = numerics.namespace(sums.of_classes)
+    by_class = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
+    negatives, positives, total = (library.sum(x**2, axis=-1) for x in (*by_class, sum(by_class)))
     found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
     low, high = rules.logit_t_of_clusters(sums.estimate, found, level)
-    values = sums.estimate, low, high, jnp.sqrt(total)
+    values = sums.estimate, low, high, library.sqrt(total)
     return _values(values, chosen.options(arrays), value_of)
 
 
@@ -389,12 +383,13 @@ def _by_wilson(
     """Wilson's interval on the effective size of the bootstrap, at most that of the class."""
     sizes = sizes_of(items, ids, result.estimate.ndim)
     most = sizes.negatives if error_bars_of(record_of(metric)).of_negatives else sizes.positives
-    low, high = map(as_default, _wilson(result.estimate, result.standard_error, most, level))
+    given = near_tree((result.estimate, result.standard_error, most, np.float64(level)))
+    low, high = map(as_default, _wilson(*given))
     return Interval(result.estimate, low, high, result.standard_error, "wilson", level)
 
 
-@double_program()
+@library_program()
 def _wilson(estimate: Array, error: Array, most: Array, level: Array) -> tuple[Array, Array]:
-    estimate, error = estimate.astype(jnp.float64), error.astype(jnp.float64)
+    estimate, error = estimate.astype(np.float64), error.astype(np.float64)
     n = rules.effective_size(estimate, error**2, most)
     return rules.wilson(estimate, n, level)

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.host import at_hand, near_tree
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
 from jaxmetrics._roc.record import evaluate_chosen
+from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
     flagged_at,
     moments_of_choice,
@@ -224,12 +224,18 @@ def operating_point(
     n_values = len(Point._fields) * int(np.prod(batch))
     request.check(needs_key=resamples, n_values=n_values, n_items=items.scores.shape[-1])
     items = at_least_one(items)
-    reported = evaluate_chosen(rule, items._replace(amounts=None)).threshold
-    found = flagged_at(items, jnp.broadcast_to(reported, batch))
-    terms = Terms(*(options.get(x) for x in ("prevalence", *COSTS)))
-    chosen, limits = None, None
+    reported = _chosen_threshold(rule, name, items._replace(amounts=None))
+    terms = near_tree(Terms(*(options.get(x) for x in ("prevalence", *COSTS))))
+    drawn = None
     if resamples:
         drawn = jax.tree.map(lambda x: x[1:], replicates_of(rule, items, request).values)
+    *columns, reported = at_hand(*items, reported)
+    items = Items(*columns)
+    library = numerics.namespace(reported)
+    found = flagged_at(items, library.broadcast_to(reported, batch))
+    chosen, limits = None, None
+    if drawn is not None:
+        drawn = near_tree(drawn)
         chosen = moments_of_choice(items, terms, drawn)
         limits = percentiles_of_threshold(drawn.threshold, np.float64(level))
     elif name in QUANTILES:
@@ -239,6 +245,17 @@ def operating_point(
         limits = order_statistics(items, shares, of_negatives)
     values = _intervals(*near_tree((*found, terms, np.float64(level), chosen, limits)))
     return _result(values, "bootstrap" if resamples else "closed form", level)
+
+
+def _chosen_threshold(rule: Callable[..., Any], name: str, items: Items) -> Array:
+    """The threshold, rounded so that it flags what is reported."""
+    if name == "max_fpr":  # a metric of placements, which compiles nothing for items at hand
+        limit = rule.keywords["max_fpr"]  # type: ignore[attr-defined]
+        at_limit = functools.partial(threshold_at_fpr, max_fpr=limit, method="step")
+        found: Array = evaluate_chosen(at_limit, items)
+    else:
+        found = evaluate_chosen(rule, items).threshold
+    return found
 
 
 @library_program()

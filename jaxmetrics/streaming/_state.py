@@ -372,7 +372,10 @@ def check_state(state: State, bins: Bins, *, wait: bool = True) -> None:
 
 def _check_is_state(state: State) -> None:
     if not isinstance(state, State):
-        raise TypeError(f"state must be a State, got {checks.brief(state)}: write init(bins)")
+        hint = "init(bins)"
+        if isinstance(state, dict):
+            hint = "State(**restored), as checkpoints may restore a state as a dict of its fields"
+        raise TypeError(f"state must be a State, got {checks.brief(state)}: write {hint}")
     check_not_used_up(state.digits)
 
 

@@ -310,9 +310,10 @@ def _product(a: Array, b: Array) -> Array:
 
 def _check_means(state: State, *, wait: bool = True) -> None:
     if not isinstance(state, State):
-        raise TypeError(
-            f"state must be a State of means, got {checks.brief(state)}: write means.init()"
-        )
+        hint = "means.init()"
+        if isinstance(state, dict):
+            hint = "means.State(**restored), as checkpoints may restore a state as a dict"
+        raise TypeError(f"state must be a State of means, got {checks.brief(state)}: write {hint}")
     check_not_used_up(state.digits)
     if not is_concrete(state.digits) or not (wait or is_ready(state.digits)):
         return

@@ -7,7 +7,6 @@ NumPy adds these slopes up to those in the weights of rows of items.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -128,7 +127,7 @@ def moments_on_host(
         sizes = tuple(np.broadcast_to(x, np.shape(estimate)) for x in sizes)
         return estimate, *(x + 0 * estimate for x in variances), *sizes, beside
 
-    found = of_each_row(of_row, items, arrays, _SHORT)
+    found = of_each_row(of_row, items, arrays, _SHORT, few=_FEW_ROWS)
     if found is None:
         return None
     rows, batch = found
@@ -182,9 +181,7 @@ def units_on_host(
             units[of_class.items] = found if of_class.weights is None else found * of_class.weights
         return estimate, units
 
-    n_rows = math.prod(np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None)))
-    short = 0 if n_rows <= _FEW_ROWS else 2 * _SHORT
-    found = of_each_row(of_row, items, arrays, short, by_item=True)
+    found = of_each_row(of_row, items, arrays, 2 * _SHORT, few=_FEW_ROWS, by_item=True)
     if found is None:
         return None
     rows, batch = found
