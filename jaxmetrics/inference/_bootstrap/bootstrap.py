@@ -191,7 +191,8 @@ def bootstrap(
     weights, amounts and clusters, areas under the ROC curve and recall at a false positive rate
     take this time only for each run of neighbouring items of one class, and, stratified and outside
     of `jit`, only for runs up to `max_fpr`; so it is for several models and amounts, by item, where
-    there are more than 131,072 negatives. Memory O(n + memory_budget).
+    there are more than 131,072 negatives. Average precision takes it for each distinct score of the
+    positives and each run of negatives in between. Memory O(n + memory_budget).
 
     Example:
       >>> import jax

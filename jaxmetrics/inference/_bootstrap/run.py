@@ -87,7 +87,7 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     items, arrays = _constant((at_least_one(items), arrays))
     resampling, clusters = request.resampling, request.clusters
     counted = clusters is None and items.weights is None and items.amounts is None
-    runs = counted and len(items.scores) == 1 and resampling != "bayesian"
+    runs = counted and len(items.scores) == 1
     stratified = request.stratify and clusters is None
     by_class = stratified and items.weights is None and resampling != "bayesian"
     by_amount = items.amounts is not None
