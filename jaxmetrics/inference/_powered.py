@@ -77,7 +77,7 @@ def prediction_powered_interval(
     With f = p phi(s, 1) + (1 - p) phi(s, 0) the influence that the proxy expects of an item of
     score s, lambda >= 0 minimises the variance V = sum_i (w_i phi_i + lambda (1 - w_i) f_i)^2 /
     n^2 over all n items, with f centred. The parts of the n_c labelled items of each class count
-    n_c / (n_c - 1) times, plus 1 / n_c of what the correction saves, as rare errors of the proxy
+    n_c / (n_c - 1) times, plus 5 / n_c of what the correction saves, as rare errors of the proxy
     may not have been drawn. Limits are expit(logit theta -+ t sqrt(V) / (theta (1 - theta))), with
     Satterthwaite's degrees of freedom from the fourth powers of the parts.
 
@@ -183,6 +183,7 @@ def _sample(items: Items, proxy: Array, exchanged: bool) -> _Sample:
     return _Sample(share, positive.astype(jnp.float64), proxy, (negatives, positives))
 
 
+_RARE = 5  # observations of each class that the proxy might not have helped
 Slopes: TypeAlias = tuple[Array, Array, Array]  # as of `slopes_by_label`
 
 
@@ -269,7 +270,7 @@ def _interval(
         )
         unbiased = numerics.divide(n, jnp.maximum(n - 1, 0), jnp.nan)
         # Errors of a good proxy may be rare, and none of them drawn.
-        variance = variance + unbiased * part + jnp.maximum(most - part, 0) / n
+        variance = variance + unbiased * part + _RARE * jnp.maximum(most - part, 0) / n
         spread = spread + jnp.maximum(fourth - part**2 / n, 2 * part**2 / n) / 2
     df = rules.degrees(variance, spread, 1.0)
     return (*_limits(slopes[0], variance, df, sizes, bounds, level), jnp.sqrt(variance))
