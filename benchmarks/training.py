@@ -10,9 +10,9 @@ the standard error of the difference.
 from __future__ import annotations
 
 import argparse
-import functools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,13 +36,7 @@ GATED = "gated"
 Row = dict[str, str]
 
 
-class Data(NamedTuple):
-    """Features `[n, d]`, labels `[n]`, and the rows of each class, to draw batches of both."""
-
-    x: Any
-    y: Any
-    positives: Any
-    negatives: Any
+Data = tuple[jax.Array, jax.Array]  # features `[n, d]` and labels `[n]`
 
 
 # Data sets.
@@ -81,15 +75,10 @@ def split(x: Any, y: Any, seed: int) -> tuple[Data, Data, Data]:
     train, validation = (rest[part] for part in next(inner.split(x[rest], y[rest])))
     mean, spread = x[train].mean(0), x[train].std(0)
     scaled = ((x - mean) / np.where(spread > 0, spread, 1)).astype(np.float32)
-    return tuple(
-        Data(
-            *map(
-                jnp.asarray,
-                (scaled[part], y[part], *(np.flatnonzero(y[part] == c) for c in (1, 0))),
-            )
-        )
-        for part in (train, validation, test)
+    first, second, third = (
+        (jnp.asarray(scaled[part]), jnp.asarray(y[part])) for part in (train, validation, test)
     )
+    return first, second, third
 
 
 # Models.
@@ -110,142 +99,74 @@ def scores_of(params: Any, x: jax.Array) -> jax.Array:
     return (x @ weight + bias)[:, 0]
 
 
-# Losses: (parameters, state, data, max_fpr, key) -> (loss, state).
+# Losses of scores and labels.
 
 
-def full_batch(loss: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
-    def of_data(params: Any, state: Any, data: Data, beta: Any, key: Any) -> Any:
-        return loss(scores_of(params, data.x), data.y, beta), state
-
-    return of_data
-
-
-def cross_entropy(scores: Any, labels: Any, beta: Any) -> Any:
-    return optax.sigmoid_binary_cross_entropy(scores, labels.astype(scores.dtype)).mean()
-
-
-def weighted_cross_entropy(scores: Any, labels: Any, beta: Any) -> Any:
+def weighted_cross_entropy(scores: Any, labels: Any) -> Any:
     share = labels.mean()
-    weights = jnp.where(labels, 1 / share, 1 / (1 - share)) / 2
-    each = optax.sigmoid_binary_cross_entropy(scores, labels.astype(scores.dtype))
-    return (weights * each).mean()
+    weights = jnp.where(labels, 1 / share, 1 / (1 - share))
+    return jm.training.cross_entropy(scores, labels, weights=weights)
 
 
-def focal(scores: Any, labels: Any, beta: Any) -> Any:
+def focal(scores: Any, labels: Any) -> Any:
     return optax.losses.sigmoid_focal_loss(scores, labels.astype(scores.dtype)).mean()
 
 
-def ours(scores: Any, labels: Any, beta: Any) -> Any:
-    return jm.losses.partial_auc_loss(scores, labels, max_fpr=beta)
+def chances(params: Any, x: jax.Array) -> jax.Array:
+    return jax.nn.sigmoid(scores_of(params, x))
 
 
-def sopa_s(kl_weight: float) -> Callable[..., Any]:
+class Tried(NamedTuple):
+    """A loss, the model's output that it takes, and the batches."""
+
+    loss: Callable[..., Any]
+    apply: Callable[..., Any] = scores_of
+    batch: tuple[int, int] | None = None
+
+
+def sopa_s(kl_weight: float) -> Tried:
     """SOPA-s as published: probabilities, squared hinge, batches of both classes, a state."""
-
-    def of_batch(params: Any, state: Any, data: Data, beta: Any, key: Any) -> Any:
-        first, second = jax.random.split(key)
-        positives = jax.random.permutation(first, len(data.positives))[:64]
-        negatives = jax.random.choice(second, data.negatives, (512,))
-        rows = jnp.concatenate([data.positives[positives], negatives])
-        slots = jnp.concatenate([positives, jnp.zeros_like(negatives)])
-        chances = jax.nn.sigmoid(scores_of(params, data.x[rows]))
-        return jm.losses.kl_partial_auc.apply(
-            state, chances, data.y[rows], slots, kl_weight=kl_weight, step_size=0.9
-        )
-
-    return of_batch
+    apply = jm.losses.kl_partial_auc.apply
+    return Tried(partial(apply, kl_weight=kl_weight, step_size=0.9), chances, (64, 512))
 
 
-LOSSES: dict[str, list[Callable[..., Any]]] = {
-    "cross-entropy": [full_batch(cross_entropy)],
-    "weighted": [full_batch(weighted_cross_entropy)],
-    "focal": [full_batch(focal)],
-    "SOPA-s": [sopa_s(1.0), sopa_s(0.1)],  # the better one on validation data counts
-    OURS: [full_batch(ours)],
-}
-
-
-@functools.partial(jax.jit, static_argnames=("loss", "steps", "rate"))
-def train(
-    params: Any,
-    data: Data,
-    beta: Any,
-    key: Any,
-    *,
-    loss: Callable[..., Any],
-    steps: int,
-    rate: float,
-) -> Any:
-    """The start and the `CHECKPOINTS` checkpoints, stacked."""
-    optimiser = optax.adam(rate)
-    state = jm.losses.kl_partial_auc.init(len(data.positives))
-
-    def step(carry: Any, key: Any) -> Any:
-        params, moments, state = carry
-        gradient, state = jax.grad(loss, has_aux=True)(params, state, data, beta, key)
-        updates, moments = optimiser.update(gradient, moments)
-        return (optax.apply_updates(params, updates), moments, state), None
-
-    def stage(carry: Any, keys: Any) -> Any:
-        carry, _ = jax.lax.scan(step, carry, keys)
-        return carry, carry[0]
-
-    keys = jax.random.split(key, (CHECKPOINTS, steps // CHECKPOINTS))
-    start = (params, optimiser.init(params), state)
-    _, stages = jax.lax.scan(stage, start, keys)
-    return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), params, stages)
-
-
-all_scores = jax.jit(jax.vmap(scores_of, in_axes=(0, None)))
-
-
-def best(stages: Any, data: Data, beta: float) -> tuple[Any, float]:
-    """The checkpoint with the best validation partial AUC, and that value."""
-    values = jm.partial_auc(all_scores(stages, data.x), data.y, max_fpr=beta, scale="range")
-    at = int(jnp.nanargmax(values))
-    return jax.tree.map(lambda x: x[at], stages), float(values[at])
-
-
-def passes(candidate: Any, reference: Any, data: Data, beta: float) -> bool:
-    """The gate: whether a model beats another by more than the difference's standard error."""
-    scores = jnp.stack([scores_of(params, data.x) for params in (candidate, reference)])
-    metric = functools.partial(jm.partial_auc, max_fpr=beta, scale="range")
-    found = jm.compare(metric, scores, data.y)
-    return bool(found.difference[0, 1] > found.standard_error[0, 1])
+# One object for each loss and optimiser, so that each program is compiled once for all splits.
+SOPA_S = [sopa_s(1.0), sopa_s(0.1)]  # the better one on validation data counts
+PLAIN = {"weighted": [Tried(weighted_cross_entropy)], "focal": [Tried(focal)], "SOPA-s": SOPA_S}
+OPTIMIZERS = {rate: optax.adam(rate) for rate in (0.02, 0.01)}
+METRICS = {beta: partial(jm.partial_auc, max_fpr=beta, scale="range") for beta in BETAS}
+RECALLS = {beta: partial(jm.recall_at_fpr, max_fpr=beta) for beta in BETAS}
+PAIRWISE = {beta: partial(jm.losses.partial_auc_loss, max_fpr=beta) for beta in BETAS}
 
 
 def one_split(x: Any, y: Any, hidden: tuple[int, ...], seed: int, steps: int) -> dict[Any, Any]:
     """Test partial AUC and recall, `[2]`, by loss and max_fpr."""
-    train_data, validation, test = split(x, y, seed)
+    train, validation, test = split(x, y, seed)
     key = jax.random.key(seed)
     start = initial(key, (x.shape[1], *hidden, 1))
-    warm = train(
-        start, train_data, 0.05, key, loss=LOSSES["cross-entropy"][0], steps=2 * steps, rate=0.02
-    )
     found = {}
     for beta in BETAS:
-        begin, _ = best(warm, validation, beta)
-        chosen = {}
-        for name, losses in LOSSES.items():
+        options = {"metric": METRICS[beta], "checkpoints": CHECKPOINTS, "key": key}
+        data = OPTIMIZERS[0.02], train, validation
+        begin = jm.training.fit(scores_of, start, *data, steps=2 * steps, **options).params
+        data = OPTIMIZERS[0.01], train, validation
+        gated = jm.training.finetune(
+            scores_of, begin, *data, loss=PAIRWISE[beta], steps=steps, **options
+        )
+        chosen = {"cross-entropy": gated.cross_entropy.params}
+        for name, tries in PLAIN.items():
             runs = [
-                best(
-                    train(begin, train_data, beta, key, loss=loss, steps=steps, rate=0.01),
-                    validation,
-                    beta,
+                jm.training.fit(
+                    t.apply, begin, *data, loss=t.loss, batch=t.batch, steps=steps, **options
                 )
-                for loss in losses
+                for t in tries
             ]
-            chosen[name] = max(runs, key=lambda run: run[1])[0]
-        gate = passes(chosen[OURS], chosen["cross-entropy"], validation, beta)
-        chosen[GATED] = chosen[OURS if gate else "cross-entropy"]
+            chosen[name] = max(runs, key=lambda run: run.values.max()).params
+        chosen |= {OURS: gated.loss.params, GATED: gated.params}
         for name, params in chosen.items():
-            scores = scores_of(params, test.x)
-            found[name, beta] = np.array(
-                [
-                    jm.partial_auc(scores, test.y, max_fpr=beta, scale="range"),
-                    jm.recall_at_fpr(scores, test.y, max_fpr=beta),
-                ]
-            )
+            scores = scores_of(params, test[0])
+            values = [metric[beta](scores, test[1]) for metric in (METRICS, RECALLS)]
+            found[name, beta] = np.array(values)
     return found
 
 
@@ -267,7 +188,7 @@ def study(name: str, x: Any, y: Any, splits: int, steps: int) -> Iterator[tuple[
             for metric in (0, 1):
                 values = {
                     loss: np.array([f[loss, beta][metric] for f in found])
-                    for loss in (*LOSSES, GATED)
+                    for loss in ("cross-entropy", *PLAIN, OURS, GATED)
                 }
                 base = values.pop("cross-entropy")
                 row = {"data, model": f"{name}, {model}", "max_fpr": f"{beta}"}

@@ -7,11 +7,12 @@ if typing.TYPE_CHECKING:
     from jaxmetrics import extreme as extreme
     from jaxmetrics import losses as losses
     from jaxmetrics import streaming as streaming
+    from jaxmetrics import training as training
     from jaxmetrics._public import *
     from jaxmetrics._public import __all__ as __all__
 
 __version__ = "0.1.0"
-_MODULES = ("extreme", "losses", "streaming")
+_MODULES = ("extreme", "losses", "streaming", "training")
 
 
 def __getattr__(name: str) -> typing.Any:

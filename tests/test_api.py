@@ -167,6 +167,29 @@ ORDER_OF_LABEL_SETS = [
     "b",
 ]
 
+TRAINING = [name for name in jm.training.__all__ if name[0].islower()]
+ORDER_OF_TRAINING = [
+    "state",
+    "apply",
+    "params",
+    "optimizer",
+    "train",
+    "validation",
+    "loss",
+    "metric",
+    "scores",
+    "labels",
+    "steps",
+    "checkpoints",
+    "batch",
+    "patience",
+    "key",
+    "weights",
+    "where",
+    "amounts",
+    "progress",
+]
+
 
 def test_all_is_what_there_is():
     public = {
@@ -220,6 +243,12 @@ def test_arguments_of_losses(name):
         assert (parameter.kind is parameter.POSITIONAL_OR_KEYWORD) == positional
 
 
+@pytest.mark.parametrize("name", TRAINING)
+def test_arguments_of_training(name):
+    parameters = inspect.signature(getattr(jm.training, name)).parameters
+    assert list(parameters) == [p for p in ORDER_OF_TRAINING if p in parameters]
+
+
 def _public(module):
     """Names and what can be called of all that a module makes public, its modules included."""
     for name in module.__all__:
@@ -234,7 +263,9 @@ def _public(module):
 
 
 PUBLIC = dict(
-    each for module in (jm, jm.extreme, jm.losses, jm.streaming, plots) for each in _public(module)
+    each
+    for module in (jm, jm.extreme, jm.losses, jm.streaming, jm.training, plots)
+    for each in _public(module)
 )
 
 
@@ -270,10 +301,12 @@ def test_defaults_are_the_same_everywhere():
         "PoweredInterval",
         "RocBand",
         "SampleSize",
+        "training.Finetuned",
+        "training.Fitted",
     ],
 )
 def test_attributes_are_documented(name):
-    result = getattr(jm, name)
+    result = attrgetter(name)(jm)
     text = inspect.getdoc(result)
     assert [f for f in result.__dataclass_fields__ if f"{f}:" not in text] == []
 
@@ -284,6 +317,7 @@ def test_attributes_are_documented(name):
         *FUNCTIONS,
         *(f"extreme.{name}" for name in OF_LABEL_SETS),
         *(f"losses.{name}" for name in LOSSES),
+        *(f"training.{name}" for name in TRAINING),
     ],
 )
 def test_docstrings(name):

@@ -25,6 +25,7 @@ ROOMS = (
     "jaxmetrics.inference._influence",
     "jaxmetrics.inference._bootstrap",
     "jaxmetrics.inference",
+    "jaxmetrics.training",
     "jaxmetrics.streaming",
     "jaxmetrics",
     "jaxmetrics.sklearn",

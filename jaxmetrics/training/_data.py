@@ -1,0 +1,105 @@
+"""Training and validation data: pairs of features and labels, and batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.quoting import brief
+from jaxmetrics._base.types import Array
+
+Batch = int | tuple[int, int] | None
+OPTIONS = ("weights", "where", "amounts")
+
+
+class Data(NamedTuple):
+    """Features, a pytree of `[n, ...]`; labels `[n]` bool; `[n]` options of a loss or a metric."""
+
+    features: Any
+    labels: Array
+    options: dict[str, Array]
+
+
+def checked(
+    name: str, given: Any, apply: Callable[..., Any], params: Any, allowed: tuple[str, ...]
+) -> Data:
+    """The data in JAX arrays; refuses what the model at `params` does not give a score each."""
+    if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
+        raise TypeError(
+            f"{name} must be (features, labels) or (features, labels, options), such as "
+            f"(x, y, {{'weights': w}}), got {brief(given)}"
+        )
+    features, labels, options = given if len(given) == 3 else (*given, {})
+    if not isinstance(options, dict) or not set(options) <= set(allowed):
+        raise TypeError(
+            f"the third of {name} must be a dict with keys among {', '.join(allowed)}, "
+            f"got {brief(options)}"
+        )
+    scores = apply(params, jax.tree.map(jnp.asarray, features))
+    shape, wanted = np.shape(scores), np.shape(labels)
+    if len(shape) != 1 or shape != wanted:
+        raise ValueError(
+            f"apply(params, features) must be scores [n] with labels [n] in {name}; got scores "
+            f"{shape} and labels {wanted}"
+        )
+    items = checks.check_items(scores, labels, **options)
+    rows = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(features)}
+    if rows != {wanted}:
+        raise ValueError(
+            f"features in {name} must have a row for each of {wanted[0]} labels; got "
+            f"{', '.join(str(x[0]) if x else 'none' for x in sorted(rows))}"
+        )
+    return Data(
+        jax.tree.map(jnp.asarray, features),
+        jnp.asarray(items.labels).astype(bool),
+        {key: jnp.asarray(value) for key, value in options.items() if value is not None},
+    )
+
+
+def check_params(params: Any) -> Any:
+    """Parameters as JAX arrays; refuses leaves that have no gradient."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        if not jnp.issubdtype(getattr(leaf, "dtype", type(leaf)), jnp.inexact):
+            raise TypeError(
+                f"params must hold arrays of floats alone, got {brief(leaf)} at "
+                f"params{jax.tree_util.keystr(path)}: split the model into parameters and the "
+                "rest, and let apply put them together"
+            )
+    return jax.tree.map(jnp.asarray, params)
+
+
+def rows_of(data: Data, batch: Batch, key: Any) -> tuple[Array, ...]:
+    """The rows to draw batches from: all that count, or those of positives and of negatives."""
+    if batch is None:
+        return ()
+    if key is None:
+        raise TypeError("key is missing, and batches need one: write key=jax.random.key(0)")
+    pair = isinstance(batch, tuple) and len(batch) == 2
+    for size in batch if isinstance(batch, tuple) and pair else (batch,):
+        checks.check_count("batch", size)  # type: ignore[arg-type]
+    labels = np.asarray(data.labels)
+    counts = np.asarray(data.options.get("where", np.ones_like(labels))).astype(bool)
+    groups = (counts & labels, counts & ~labels) if pair else (counts,)
+    if not all(group.any() for group in groups):
+        raise ValueError("batches need items of each class, and train has only one")
+    return tuple(jnp.asarray(np.flatnonzero(group)) for group in groups)
+
+
+def drawn(key: Array, groups: tuple[Array, ...], batch: Batch) -> Array:
+    """The rows of one batch; a positive is at most once in a batch of both classes."""
+    if not isinstance(batch, tuple):
+        return jax.random.choice(key, groups[0], (batch or 0,))
+    first, second = jax.random.split(key)
+    positives = jax.random.permutation(first, groups[0])[: batch[0]]
+    return jnp.concatenate([positives, jax.random.choice(second, groups[1], (batch[1],))])
+
+
+def taken(data: Data, rows: Array) -> Data:
+    """Some rows of the data."""
+    part: Data = jax.tree.map(lambda x: x[rows], data)
+    return part

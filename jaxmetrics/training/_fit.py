@@ -1,0 +1,294 @@
+"""Steps of an optimiser on a loss, and the best of their checkpoints by a validation metric."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.losses import cvar_partial_auc, kl_partial_auc
+from jaxmetrics.training._data import (
+    OPTIONS,
+    Batch,
+    Data,
+    check_params,
+    checked,
+    drawn,
+    rows_of,
+    taken,
+)
+
+Apply = Callable[[Any, Any], Any]
+Loss = Callable[..., Any]
+STATES: dict[Any, Callable[[int], Any]] = {
+    module.apply: module.init for module in (kl_partial_auc, cvar_partial_auc)
+}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The best checkpoint of a run, and its history.
+
+    Attributes:
+      params: the parameters of the checkpoint with the highest validation metric.
+      step: the number of steps after which that was; 0 is the start.
+      steps: `[checkpoints + 1]`, the steps of the start and of each checkpoint.
+      values: `[checkpoints + 1]`, the validation metric at each.
+      losses: `[checkpoints]`, the mean training loss of the steps before each checkpoint.
+    """
+
+    params: Any
+    step: int
+    steps: np.ndarray[Any, Any]
+    values: np.ndarray[Any, Any]
+    losses: np.ndarray[Any, Any]
+
+
+def cross_entropy(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """The binary cross-entropy, where scores are log-odds.
+
+    loss = sum_i w_i (log(1 + exp(s_i)) - y_i s_i) / sum_i w_i
+
+    Args:
+      scores: `[n]`, log-odds of the positive class.
+      labels: `[n]`, bool or 0 and 1.
+      weights: `[n]`, not negative.
+      where: `[n]` bool, False for items to leave out.
+
+    Returns:
+      `[]`, in nats. NaN if all items are left out or have weight 0.
+
+    Raises:
+      TypeError, ValueError: as `jax.numpy`, for shapes that do not fit. Values are not checked.
+
+    Time and memory O(n).
+
+    Example:
+      >>> import jax.numpy as jnp, jaxmetrics as jm
+      >>> print(f"{jm.training.cross_entropy(jnp.array([0., 2.]), jnp.array([1, 1])):.3f}")
+      0.410
+
+    Reference: D. R. Cox, "The regression analysis of binary sequences", JRSS B 20, 1958.
+    """
+    scores = jnp.asarray(scores)
+    each = optax.sigmoid_binary_cross_entropy(scores, jnp.asarray(labels, scores.dtype))
+    if weights is None:
+        return jnp.mean(each, where=None if where is None else jnp.asarray(where))
+    share = jnp.asarray(weights, scores.dtype)
+    share = share if where is None else jnp.where(jnp.asarray(where), share, 0)
+    return jnp.sum(jnp.where(share > 0, share * each, 0)) / jnp.sum(share)
+
+
+def fit(
+    apply: Apply,
+    params: Any,
+    optimizer: optax.GradientTransformation,
+    train: Any,
+    validation: Any,
+    *,
+    loss: Loss = cross_entropy,
+    metric: MetricLike,
+    steps: int,
+    checkpoints: int = 10,
+    batch: Batch = None,
+    key: Array | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> Fitted:
+    """Train, and keep the best checkpoint by a metric of validation data.
+
+    params = argmax over c of metric(apply(params_c, validation)), c = 0, ..., checkpoints, of which
+    params_0 is the start. Of equal values the first is kept.
+
+    Args:
+      apply: `apply(params, features)`, scores `[n]`, higher is more positive; a function that can
+        be hashed, without randomness.
+      params: a pytree of arrays of floats.
+      optimizer: of optax.
+      train: (features, labels), or with a dict of `[n]` arrays as third, whose keys may be
+        "weights" and "where". Features are a pytree of arrays `[n, ...]`, labels `[n]`, bool or 0
+        and 1.
+      validation: the same, for the metric; also "amounts", if it takes them.
+      loss: a function of scores and labels, and of the options of `train` by name. Or
+        `kl_partial_auc.apply` or `cvar_partial_auc.apply`, whose state is then kept, with a slot
+        for each item. Options by `functools.partial`.
+      metric: one value, higher is better.
+      steps: the number of steps, a multiple of `checkpoints`.
+      checkpoints: how often the metric is evaluated; the steps between are one program.
+      batch: None for all items in each step; the number of items of a batch, drawn with
+        replacement; or a pair, the numbers of positives, drawn without replacement and at most all,
+        and of negatives, drawn with it.
+      key: a JAX random key, for batches.
+      progress: a function of the finished steps and the validation metric, at the start and each
+        checkpoint.
+
+    Returns:
+      A Fitted.
+
+    Raises:
+      TypeError, ValueError: before the first step, as the conventions list under Errors; scores are
+        not `[n]`, params hold something else than floats, steps are not a multiple of checkpoints,
+        a batch has no key, or the metric of the start is NaN.
+
+    A later checkpoint whose metric is NaN is not kept. Train arrays that are sharded over a mesh
+    are trained on where they are. Cost: that of the steps and of checkpoints + 1 evaluations, and
+    one compilation for each apply, optimizer, loss and shape: pass the same objects again to use it
+    again. Memory: two copies of params, and the optimiser's state.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxmetrics as jm, optax
+      >>> data = jnp.array([[0., 1.], [1., 0.], [2., 1.], [3., 0.]]), jnp.array([0, 1, 0, 1])
+      >>> fitted = jm.training.fit(
+      ...     lambda w, x: x @ w, jnp.zeros(2), optax.sgd(0.5), data, data,
+      ...     metric=jm.roc_auc, steps=20)
+      >>> print(fitted.values[0], fitted.values.max())
+      0.5 1.0
+
+    Reference: L. Prechelt, "Early stopping - but when?", 1998.
+    """
+    params, tuning, held = prepared(apply, params, train, validation)
+    return fitted(
+        apply,
+        params,
+        optimizer,
+        tuning,
+        held,
+        loss=loss,
+        metric=metric,
+        steps=steps,
+        checkpoints=checkpoints,
+        batch=batch,
+        key=key,
+        progress=progress,
+    )
+
+
+def prepared(apply: Apply, params: Any, train: Any, validation: Any) -> tuple[Any, Data, Data]:
+    """Parameters and data, checked."""
+    params = check_params(params)
+    tuning = checked("train", train, apply, params, ("weights", "where"))
+    return params, tuning, checked("validation", validation, apply, params, OPTIONS)
+
+
+def fitted(
+    apply: Apply,
+    params: Any,
+    optimizer: optax.GradientTransformation,
+    train: Data,
+    validation: Data,
+    *,
+    loss: Loss,
+    metric: MetricLike,
+    steps: int,
+    checkpoints: int,
+    batch: Batch,
+    key: Array | None,
+    progress: Callable[[int, float], None] | None,
+) -> Fitted:
+    """`fit`, of checked data."""
+    length = _interval(steps, checkpoints)
+    groups = rows_of(train, batch, key)
+    keys: Any = [None] * checkpoints
+    if key is not None and batch is not None:
+        keys = jax.random.split(key, (checkpoints, length))
+    score = jax.jit(apply)
+    values: list[float] = []
+    losses: list[float] = []
+    best = params, 0
+
+    def evaluate(params: Any) -> None:
+        scores = score(params, validation.features)
+        values.append(float(metric(scores, validation.labels, **validation.options)))
+        if progress is not None:
+            progress(len(losses) * length, values[-1])
+
+    evaluate(params)
+    if np.isnan(values[0]):
+        raise ValueError(
+            "the metric of the start is NaN: validation lacks a class, or a score is NaN"
+        )
+    carry = params, optimizer.init(params), _state(loss, len(train.labels))
+    for i in range(checkpoints):
+        carry, mean = _steps(carry, train, groups, keys[i], apply, optimizer, loss, batch, length)
+        losses.append(float(mean))
+        evaluate(carry[0])
+        if values[-1] > values[best[1]]:
+            best = carry[0], i + 1
+    return Fitted(
+        params=best[0],
+        step=best[1] * length,
+        steps=length * np.arange(checkpoints + 1),
+        values=np.array(values),
+        losses=np.array(losses),
+    )
+
+
+def _interval(steps: int, checkpoints: int) -> int:
+    """The steps between checkpoints."""
+    checks.check_count("steps", steps)
+    checks.check_count("checkpoints", checkpoints)
+    if steps % checkpoints:
+        raise ValueError(
+            f"steps must be a multiple of checkpoints; got {steps} and {checkpoints}: write "
+            f"steps={checkpoints * -(-steps // checkpoints)}"
+        )
+    return steps // checkpoints
+
+
+def _state(loss: Loss, n: int) -> Any:
+    """The state of a mini-batch loss before the first batch; None for other losses."""
+    while isinstance(loss, functools.partial):
+        loss = loss.func
+    return STATES[loss](n) if loss in STATES else None
+
+
+@functools.partial(jax.jit, static_argnums=(4, 5, 6, 7, 8))
+def _steps(
+    carry: Any,
+    train: Data,
+    groups: tuple[Array, ...],
+    keys: Any,
+    apply: Apply,
+    optimizer: optax.GradientTransformation,
+    loss: Loss,
+    batch: Batch,
+    length: int,
+) -> tuple[Any, Array]:
+    """Parameters, moments and the loss's state after some steps, and the mean loss."""
+
+    def objective(params: Any, state: Any, part: Data, rows: Any) -> tuple[Array, Any]:
+        scores = apply(params, part.features)
+        if state is None:
+            return loss(scores, part.labels, **part.options), None
+        value, state = loss(state, scores, part.labels, rows, **part.options)
+        return value, state
+
+    def step(carry: Any, key: Any) -> Any:
+        params, moments, state = carry
+        if batch is None:
+            rows, part = jnp.arange(len(train.labels)), train
+        else:
+            rows = drawn(key, groups, batch)
+            part = taken(train, rows)
+        (value, state), gradient = jax.value_and_grad(objective, has_aux=True)(
+            params, state, part, rows
+        )
+        updates, moments = optimizer.update(gradient, moments, params)
+        return (optax.apply_updates(params, updates), moments, state), value
+
+    carry, values = jax.lax.scan(step, carry, keys, length)
+    return carry, jnp.mean(values)

@@ -1,0 +1,108 @@
+"""Early stopping by a metric and the error of its paired difference."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference import compare
+
+
+class Stopping(NamedTuple):
+    """What early stopping remembers.
+
+    Attributes:
+      scores: `[n]`, those of the best checkpoint so far.
+      best: its number, from 0.
+      last: the number of the last checkpoint.
+      stop: whether `patience` checkpoints went by without a better one.
+    """
+
+    scores: Array
+    best: int
+    last: int
+    stop: bool
+
+
+def early_stopping(
+    state: Stopping | None,
+    metric: MetricLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    patience: int = 3,
+    key: Array | None = None,
+    weights: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    amounts: ArrayLike | None = None,
+) -> Stopping:
+    """Whether to stop, as no later checkpoint is better by more than the error of the difference.
+
+    A checkpoint becomes the best if d > SE(d), where d is its metric minus that of the best so far,
+    on the same validation items. stop = last - best >= patience.
+
+    Args:
+      state: None at the first checkpoint, then what the call before returned.
+      metric: one value, higher is better; any that `compare` takes.
+      scores: `[n]`, of this checkpoint on validation data.
+      labels: `[n]`, bool or 0 and 1, the same at each call.
+      patience: the number of checkpoints to wait for a better one.
+      key: a JAX random key, for metrics that are resampled.
+      weights: `[n]`, not negative.
+      where: `[n]` bool, False for items to leave out.
+      amounts: `[n]`, how much each positive counts, for metrics that take amounts.
+
+    Returns:
+      A Stopping. Save parameters where `best == last`.
+
+    Raises:
+      TypeError, ValueError: as `compare`; patience is not a whole number of at least 1, or state is
+        not a Stopping.
+
+    A checkpoint whose metric is NaN is not better, and any other is better than it. Cost: one
+    `compare` of two models, of which the first call has none.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxmetrics as jm
+      >>> labels, state = jnp.arange(40) % 4 == 0, None
+      >>> for noise in (9, 3, 3, 3):
+      ...     scores = labels + noise * jnp.sin(jnp.arange(40.) ** 2)
+      ...     state = jm.training.early_stopping(state, jm.roc_auc, scores, labels, patience=2)
+      >>> print(state.best, state.last, state.stop)
+      1 3 True
+
+    Reference: L. Breiman et al., "Classification and regression trees", 1984, section 3.4.3, for
+    the rule of one standard error.
+    """
+    checks.check_count("patience", patience)
+    if state is not None and not isinstance(state, Stopping):
+        raise TypeError(f"state must be None or a Stopping, got {type(state).__name__}")
+    scores = jnp.asarray(scores)
+    if scores.ndim != 1:
+        raise ValueError(f"scores must be [n], of one checkpoint; got scores {scores.shape}")
+    if state is None:
+        checks.check_items(scores, labels, weights, where, amounts)
+        return Stopping(scores, 0, 0, False)
+    if state.scores.shape != scores.shape:
+        raise ValueError(
+            "scores must be of the same items at each checkpoint; got scores "
+            f"{scores.shape} after {state.scores.shape}"
+        )
+    found = compare(
+        metric,
+        jnp.stack([scores, state.scores]),
+        labels,
+        key=key,
+        weights=weights,
+        where=where,
+        amounts=amounts,
+    )
+    now = state.last + 1
+    undefined = jnp.isnan(found.estimate[1]) & ~jnp.isnan(found.estimate[0])
+    if undefined or found.difference[0, 1] > found.standard_error[0, 1]:
+        return Stopping(scores, now, now, False)
+    return Stopping(state.scores, state.best, now, now - state.best >= patience)

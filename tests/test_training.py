@@ -1,0 +1,291 @@
+"""Training for a metric: checkpoints, the gate, batches, meshes, models of flax, and stopping."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+from numpy.testing import assert_allclose, assert_array_equal
+
+import jaxmetrics as jm
+
+METRIC = partial(jm.partial_auc, max_fpr=0.2, scale="range")
+LOSS = partial(jm.losses.partial_auc_loss, max_fpr=0.2)
+KEY = jax.random.key(0)
+ADAM, SGD = optax.adam(0.05), optax.sgd(0.1)
+START = jnp.array([1.0, -1.0])
+
+
+def linear(params, x):
+    return x @ params
+
+
+def sample(seed, n=200):
+    """Positives of two kinds: a line that finds one kind at a low FPR cannot fit the other."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random(n) < 0.3
+    easy = labels & (rng.random(n) < 0.5)
+    x = rng.normal(size=(n, 2)) * [1, 2]
+    x[easy, 0] += 3
+    x[labels & ~easy, 1] -= 2
+    return x.astype(np.float32), labels
+
+
+TRAIN, HELD = sample(0), sample(1)
+
+
+def fit(**options):
+    given = {"loss": LOSS, "metric": METRIC, "steps": 20, "checkpoints": 4, **options}
+    return jm.training.fit(linear, START, ADAM, TRAIN, HELD, **given)
+
+
+def finetune(**options):
+    given = {"loss": LOSS, "metric": METRIC, "steps": 20, "checkpoints": 4, **options}
+    return jm.training.finetune(linear, START, ADAM, TRAIN, HELD, **given)
+
+
+def by_loop(steps):
+    """Parameters after each step, in a plain loop."""
+    params, state = START, ADAM.init(START)
+    gradient = jax.jit(jax.grad(lambda p: LOSS(linear(p, TRAIN[0]), TRAIN[1])))
+    yield params
+    for _ in range(steps):
+        updates, state = ADAM.update(gradient(params), state, params)
+        params = optax.apply_updates(params, updates)
+        yield params
+
+
+def test_fit_keeps_the_best_of_the_checkpoints_of_a_plain_loop():
+    seen = []
+    fitted = fit(progress=lambda *pair: seen.append(pair))
+    every = list(by_loop(20))[::5]
+    values = [float(METRIC(linear(p, HELD[0]), HELD[1])) for p in every]
+    assert_allclose(fitted.values, values, atol=1e-5)
+    assert fitted.step == 5 * np.argmax(values) > 0
+    assert_allclose(fitted.params, every[np.argmax(values)], rtol=1e-4)
+    assert_array_equal(fitted.steps, [0, 5, 10, 15, 20])
+    assert seen == list(zip(fitted.steps, fitted.values, strict=True))
+    assert fitted.losses.shape == (4,)
+
+
+def test_the_start_is_a_checkpoint():
+    """A loss that makes the model worse changes nothing."""
+    fitted = fit(loss=lambda scores, labels: -LOSS(scores, labels))
+    assert fitted.step == 0
+    assert_array_equal(fitted.params, START)
+
+
+@pytest.mark.parametrize(
+    ("loss", "taken"), [(LOSS, "loss"), (lambda s, y: -LOSS(s, y), "cross_entropy")]
+)
+def test_the_gate(loss, taken):
+    """It follows the comparison of both runs, each of which is that of `fit`."""
+    found = finetune(loss=loss)
+    assert found.taken == taken
+    assert_array_equal(found.params, getattr(found, taken).params)
+    assert_array_equal(found.cross_entropy.values, fit(loss=jm.training.cross_entropy).values)
+    scores = [linear(run.params, HELD[0]) for run in (found.loss, found.cross_entropy)]
+    again = jm.compare(METRIC, jnp.stack(scores), HELD[1])
+    assert_allclose(found.comparison.difference, again.difference)
+    gain = again.difference[0, 1] > again.standard_error[0, 1]
+    assert bool(gain) == (taken == "loss")
+
+
+def test_equal_models_do_not_pass_the_gate():
+    found = finetune(loss=jm.training.cross_entropy)
+    assert found.comparison.difference[0, 1] == 0
+    assert found.taken == "cross_entropy"
+
+
+def test_a_small_gain_does_not_pass_the_gate():
+    """One that is above 0, and below its standard error."""
+
+    def mixed(scores, labels):
+        return 0.9 * jm.training.cross_entropy(scores, labels) + 0.1 * LOSS(scores, labels)
+
+    found = finetune(loss=mixed, steps=4, checkpoints=1)
+    gain, error = found.comparison.difference[0, 1], found.comparison.standard_error[0, 1]
+    assert 0 < gain <= error
+    assert found.taken == "cross_entropy"
+
+
+def test_weights_and_masks_count_in_the_loss_and_the_metric():
+    """Items that are left out, or of weight 0, may be anything."""
+    x, y = (np.concatenate([a, a[:10]]) for a in TRAIN)
+    x[-10:] = 100
+    keep = np.arange(len(y)) < len(y) - 10
+    held = (np.concatenate([HELD[0], x[-10:]]), np.concatenate([HELD[1], y[-10:]]))
+    options = {"metric": METRIC, "steps": 20, "checkpoints": 4}
+    for loss in (LOSS, jm.training.cross_entropy):
+        plain = fit(loss=loss)
+        for extra in ({"where": keep}, {"weights": keep.astype(np.float32)}):
+            hidden = {"where": np.arange(len(held[1])) < len(HELD[1])}
+            fitted = jm.training.fit(
+                linear, START, ADAM, (x, y, extra), (*held, hidden), loss=loss, **options
+            )
+            assert_allclose(fitted.params, plain.params, rtol=1e-3)
+            assert_allclose(fitted.values, plain.values, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [32, (8, 24)])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        jm.losses.kl_partial_auc.apply,
+        partial(jm.losses.cvar_partial_auc.apply, max_fpr=0.2),
+        LOSS,
+    ],
+)
+def test_batches(loss, batch):
+    first, again = (fit(loss=loss, batch=batch, key=KEY) for _ in range(2))
+    assert_array_equal(first.values, again.values)
+    assert first.values[first.step // 5] > first.values[0]
+    other = fit(loss=loss, batch=batch, key=jax.random.key(1))
+    assert (first.losses != other.losses).any()
+
+
+def test_the_state_of_a_loss_is_kept_from_batch_to_batch():
+    """With all items in each step the state of a positive is a mean over steps."""
+    kl = jm.losses.kl_partial_auc
+    params, state, values = START, kl.init(len(TRAIN[1])), []
+    step = jax.jit(
+        jax.value_and_grad(
+            lambda p, s: kl.apply(s, linear(p, TRAIN[0]), TRAIN[1], np.arange(200)), has_aux=True
+        )
+    )
+    for _ in range(4):
+        (value, state), gradient = step(params, state)
+        params = params - 0.1 * gradient
+        values.append(value)
+    fitted = jm.training.fit(
+        linear, START, SGD, TRAIN, HELD, loss=kl.apply, metric=METRIC, steps=4, checkpoints=2
+    )
+    assert_allclose(fitted.losses, np.reshape(values, (2, 2)).mean(1), rtol=1e-5)
+
+
+def test_batches_of_both_classes():
+    """Their numbers, and no item that is left out."""
+    seen = []
+    train = (*TRAIN, {"where": np.arange(200) < 100})
+
+    def loss(scores, labels, where):
+        jax.debug.callback(lambda *x: seen.append(tuple(map(int, x))), labels.sum(), where.sum())
+        return scores.sum()
+
+    options = {"metric": METRIC, "steps": 2, "checkpoints": 1, "batch": (4, 7), "key": KEY}
+    jm.training.fit(linear, START, SGD, train, HELD, loss=loss, **options)
+    jax.effects_barrier()
+    assert seen == [(4, 11), (4, 11)]
+
+
+def test_sharded_arrays():
+    mesh = jax.make_mesh((2,), ("items",), axis_types=(jax.sharding.AxisType.Auto,))
+    placed = NamedSharding(mesh, PartitionSpec("items"))
+    train, held = (tuple(jax.device_put(a, placed) for a in pair) for pair in (TRAIN, HELD))
+    options = {"loss": LOSS, "metric": METRIC, "steps": 20, "checkpoints": 4}
+    found = jm.training.finetune(linear, START, ADAM, train, held, **options)
+    plain = finetune()
+    assert found.taken == plain.taken
+    assert_allclose(found.loss.values, plain.loss.values, atol=1e-5)
+    assert_allclose(found.params, plain.params, rtol=1e-3)
+
+
+def test_models_of_flax():
+    linen, nnx = (pytest.importorskip(f"flax.{name}") for name in ("linen", "nnx"))
+    model = linen.Dense(1)
+    module = nnx.Linear(2, 1, rngs=nnx.Rngs(0))
+    graph, state = nnx.split(module)
+    cases = [
+        (lambda p, x: model.apply(p, x)[:, 0], model.init(KEY, TRAIN[0][:1])),
+        (lambda p, x: nnx.merge(graph, p)(x)[:, 0], state),
+    ]
+    for apply, params in cases:
+        fitted = jm.training.fit(
+            apply, params, ADAM, TRAIN, HELD, loss=LOSS, metric=METRIC, steps=20, checkpoints=4
+        )
+        assert jax.tree.structure(fitted.params) == jax.tree.structure(params)
+        value = METRIC(apply(fitted.params, HELD[0]), HELD[1])
+        assert_allclose(value, fitted.values.max(), atol=1e-5)
+
+
+X, Y = TRAIN
+REFUSED = [
+    ({"steps": 21}, ValueError, "write steps=24"),
+    ({"steps": 0}, ValueError, "steps must be at least 1"),
+    ({"batch": 8}, TypeError, "key is missing"),
+    ({"batch": (8, 0), "key": KEY}, ValueError, "batch must be at least 1"),
+    ({"batch": 2.5, "key": KEY}, TypeError, "batch must be an int"),
+    ({"train": X}, TypeError, "train must be .features, labels."),
+    ({"train": (X, Y, {"weight": Y})}, TypeError, "keys among weights, where"),
+    ({"train": (X, Y[:-1])}, ValueError, r"scores \(200,\) and labels \(199,\)"),
+    ({"train": (X, 2 * Y)}, ValueError, "labels"),
+    ({"train": (X, Y * 0), "batch": (1, 1), "key": KEY}, ValueError, "only one"),
+    ({"apply": lambda p, x: x}, ValueError, "must be scores .n."),
+    ({"params": np.array([1, 2])}, TypeError, "split the model"),
+    ({"validation": (X, Y * 0)}, ValueError, "the metric of the start is NaN"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "match"), REFUSED)
+def test_bad_input_is_refused_before_the_first_step(change, error, match):
+    def loss(*args, **options):
+        raise AssertionError("a step was taken")
+
+    given = {"apply": linear, "params": START, "optimizer": SGD, "train": TRAIN}
+    given |= {"validation": HELD, "loss": loss, "metric": METRIC, "steps": 4, "checkpoints": 4}
+    with pytest.raises(error, match=match):
+        jm.training.fit(**given | change)
+
+
+def test_a_metric_that_is_resampled_needs_a_key_before_the_first_step():
+    def loss(*args, **options):
+        raise AssertionError("a step was taken")
+
+    with pytest.raises(TypeError, match="key"):
+        finetune(loss=loss, metric=jm.table_metric(lambda table: table.thresholds[..., 0]))
+
+
+def test_early_stopping():
+    """The best moves by more than the error of the difference alone, and then patience counts."""
+    y = HELD[1]
+    noise = np.random.default_rng(2).normal(size=(6, len(y)))
+    strength = [0, 1, 1.03, 1, 0.5, 4]
+    epochs = noise[0] + np.outer(strength, y) + 0.3 * noise
+    state, seen = None, []
+    for scores in epochs:
+        state = jm.training.early_stopping(state, jm.roc_auc, scores, y, patience=2)
+        seen.append((state.best, state.last, state.stop))
+    assert seen[:5] == [(0, 0, False), (1, 1, False), (1, 2, False), (1, 3, True), (1, 4, True)]
+    assert seen[5] == (5, 5, False)
+    found = jm.compare(jm.roc_auc, epochs[[2, 1]], y)
+    assert found.difference[0, 1] <= found.standard_error[0, 1]
+    assert_allclose(state.scores, epochs[5], rtol=1e-6)
+
+
+def test_early_stopping_of_nan():
+    x, y = HELD
+    state = jm.training.early_stopping(None, jm.roc_auc, np.full(len(y), np.nan), y)
+    with pytest.warns(UserWarning, match="undefined"):
+        state = jm.training.early_stopping(state, jm.roc_auc, x[:, 0], y)
+    assert state.best == 1
+    with pytest.warns(UserWarning, match="undefined"):
+        state = jm.training.early_stopping(state, jm.roc_auc, np.full(len(y), np.nan), y)
+    assert (state.best, state.last) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"patience": 0}, ValueError, "patience"),
+        ({"state": (1, 2)}, TypeError, "state must be None or a Stopping"),
+        ({"scores": X[:, :1]}, ValueError, r"scores must be \[n\]"),
+        ({"labels": Y[:3]}, ValueError, "labels"),
+    ],
+)
+def test_early_stopping_refuses(change, error, match):
+    given = {"state": None, "metric": jm.roc_auc, "scores": X[:, 0], "labels": Y}
+    with pytest.raises(error, match=match):
+        jm.training.early_stopping(**given | change)
