@@ -27,6 +27,7 @@ from jax.sharding import (
 
 from jaxmetrics._base.host import is_compiling
 from jaxmetrics._base.primitives import is_concrete
+from jaxmetrics._base.results import introduced, with_names_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,7 +45,7 @@ def on_any_mesh(function: F) -> F:
         given = list(_arrays((*arguments, *options.values())))
         placed, context = [x for x in given if _on_mesh(x)], get_abstract_mesh()
         if not placed and not context.explicit_axes:
-            return function(*arguments, **options)
+            return introduced(function(*arguments, **options), arguments, options)
         mesh: Any
         shardings: list[Any]
         put: Any
@@ -62,7 +63,7 @@ def on_any_mesh(function: F) -> F:
             meshes = (*(x.mesh for x in shardings), context)
             mesh, put = next((x for x in meshes if x.explicit_axes), None), reshard
             if mesh is None:
-                return function(*arguments, **options)
+                return introduced(function(*arguments, **options), arguments, options)
             auto = mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
             with use_abstract_mesh(auto):
                 arguments, options = _mapped(
@@ -78,7 +79,8 @@ def on_any_mesh(function: F) -> F:
             axes = _axes_of_result(x.shape, laid)
             return put(x, NamedSharding(mesh, PartitionSpec(*axes)))
 
-        return jax.tree.map(sharded, value)
+        named = introduced(value, arguments, options)
+        return with_names_of(jax.tree.map(sharded, named), named)
 
     public: Any = run
     found: F = public
@@ -161,9 +163,11 @@ def _mapped(place: Callable[[jax.Array], jax.Array], tree: Any) -> Any:
         if isinstance(leaf, functools.partial):
             options = _mapped(place, leaf.keywords)
             return functools.partial(leaf.func, *leaf.args, **options)
+        if isinstance(leaf, dict):  # JAX would sort its keys, which may be models
+            return {key: _mapped(place, value) for key, value in leaf.items()}
         return place(leaf) if isinstance(leaf, jax.Array) and _on_mesh(leaf) else leaf
 
-    return jax.tree.map(of_leaf, tree)
+    return jax.tree.map(of_leaf, tree, is_leaf=lambda x: isinstance(x, dict))
 
 
 def _on_mesh(array: jax.Array) -> bool:

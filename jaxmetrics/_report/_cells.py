@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._base import words
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._base.words import fixed as fixed
+from jaxmetrics._base.words import p_value as p_value
 from jaxmetrics._report._evaluation import NARROWEST, Measure
 
 
@@ -103,17 +106,4 @@ def about_differences(measures: Sequence[Measure]) -> str:
 
 def decimals_of(widths: FloatArray) -> int:
     """The decimals, 3 to 6, that show two significant digits of the narrowest interval's width."""
-    widths = widths[widths > NARROWEST]  # nor NaN
-    return int(np.clip(1 - np.floor(np.log10(widths.min(initial=1))), 3, 6))
-
-
-def fixed(value: float, digits: int) -> str:
-    """A number with so many decimals; a dash if it is undefined."""
-    return "-" if math.isnan(value) else f"{value:z.{digits}f}"
-
-
-def p_value(p: float) -> str:
-    """A p-value as text, such as "p = 0.012"."""
-    if math.isnan(p):
-        return "p = -"
-    return "p < 0.001" if p < 0.001 else f"p = {fixed(p, 3)}"
+    return words.decimals_of(widths[widths > NARROWEST], fewest=3, most=6)

@@ -2,7 +2,8 @@
 
 from jaxmetrics.inference._against_value import compare_to_value
 from jaxmetrics.inference._bands import RocBand, roc_band
-from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, bootstrap, bootstrap_mean
+from jaxmetrics.inference._bootstrap.bootstrap import bootstrap, bootstrap_mean
+from jaxmetrics.inference._bootstrap.result import BootstrapResult
 from jaxmetrics.inference._compared import Comparison
 from jaxmetrics.inference._comparison import compare
 from jaxmetrics.inference._confidence import confidence_interval

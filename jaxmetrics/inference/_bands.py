@@ -15,7 +15,9 @@ from jax.scipy.special import ndtr
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.placements import OfPlacements
 from jaxmetrics._roc.record import Options
@@ -37,7 +39,7 @@ METHODS = ("auto", "exact", "bootstrap")
     meta_fields=["confidence_level"],
 )
 @dataclass(frozen=True)
-class RocBand:
+class RocBand(Result):
     """A ROC curve with a pointwise and a simultaneous confidence band.
 
     Attributes:
@@ -57,6 +59,21 @@ class RocBand:
     simultaneous_low: Array
     simultaneous_high: Array
     confidence_level: float
+
+    def _table(self) -> Table:
+        shape, level = np.shape(self.tpr), percent_text(self.confidence_level)
+        index = self._rows(shape, "model", "point")
+        del index["point"]
+        width = np.asarray(self.high) - np.asarray(self.low)
+        together = ("simultaneous_low", "simultaneous_high")
+        fpr = np.broadcast_to(self.fpr, shape)
+        columns = [
+            Column("FPR", {"fpr": fpr}, 10 * np.diff(np.unique(fpr))),
+            Column("TPR", {"tpr": self.tpr}, width),
+            Column(f"{level} interval", {"low": self.low, "high": self.high}, width),
+            Column("all points at once", {name: getattr(self, name) for name in together}, width),
+        ]
+        return Table("ROC curve", index or {"point": [*range(len(fpr))]}, columns)
 
 
 @on_any_mesh

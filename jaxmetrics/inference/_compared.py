@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,9 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.results import Column, Result, Table, difference_columns, digits_for
+from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._base.words import fixed
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.distributions import (
     hotelling_survival,
@@ -21,6 +24,12 @@ from jaxmetrics.inference._intervals.distributions import (
 )
 from jaxmetrics.inference._maxima import maxima
 from jaxmetrics.inference._pairs import Pairs
+
+_PAIRWISE = (
+    *("difference", "standard_error", "low", "high", "z", "df", "p_value"),
+    *("simultaneous_low", "simultaneous_high", "simultaneous_p_value"),
+    *("one_sided_low", "one_sided_high", "noninferiority_p_value", "equivalence_p_value"),
+)
 
 
 @functools.partial(
@@ -49,7 +58,7 @@ from jaxmetrics.inference._pairs import Pairs
     meta_fields=["confidence_level"],
 )
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """Pairwise differences of models, with tests and confidence intervals.
 
     Pairwise arrays are `[models, models]`, row minus column; with a reference they are `[models]`,
@@ -101,6 +110,43 @@ class Comparison:
     one_sided_high: Array | None = None
     noninferiority_p_value: Array | None = None
     equivalence_p_value: Array | None = None
+
+    def _table(self) -> Table:
+        """The pairs above the diagonal, or each model against the reference."""
+        estimate, shape = np.asarray(self.estimate), np.shape(self.difference)
+        kind = "group" if "group" in self._caption.names else "model"
+        n, paired = estimate.shape[-1], len(shape) > estimate.ndim
+        chosen = np.triu(np.ones((n, n), bool), 1) if paired else np.ones(n, bool)
+        chosen = np.broadcast_to(chosen, shape).ravel()
+
+        def flat(values: Any) -> HostArray:
+            found: HostArray = np.broadcast_to(np.asarray(values), shape).ravel()[chosen]
+            return found
+
+        parts = {name: getattr(self, name) for name in _PAIRWISE}
+        parts = {name: flat(x) for name, x in parts.items() if x is not None}
+        parts["estimate"] = flat(estimate[..., None] if paired else estimate)
+        if paired:
+            parts["minus_estimate"] = flat(estimate[..., None, :])
+        columns = difference_columns(parts, self.confidence_level, several=n > 2)
+        shown = {name for column in columns for name in column.parts}
+        columns.append(Column("", {x: y for x, y in parts.items() if x not in shown}))
+        kinds = [*["model"] * (kind == "group"), kind, *["minus"] * paired]
+        rows = self._rows(shape, *kinds)
+        index = {x: [*itertools.compress(names, chosen)] for x, names in rows.items()}
+        title = f"Differences of {self._caption.metric}"
+        return Table(title, index, columns, self._notes(kind, parts["high"] - parts["low"]))
+
+    def _notes(self, kind: str, width: Any) -> tuple[str, ...]:
+        """The metric of each model, and the best set."""
+        estimate = np.asarray(self.estimate)
+        if estimate.ndim > 1:
+            return ()
+        names, digits = self._labels(kind, len(estimate)), digits_for(width, estimate)
+        values = [f"{name} {fixed(x, digits)}" for name, x in zip(names, estimate, strict=True)]
+        best = [str(name) for name, x in zip(names, self.best_set, strict=True) if x]
+        about = f"not significantly worse than the best: {', '.join(best)}"
+        return (f"{self._caption.metric}: {', '.join(values)}", about)
 
 
 def check_margin(margin: float | None) -> float | None:

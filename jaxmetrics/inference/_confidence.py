@@ -18,12 +18,11 @@ from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
-    BootstrapResult,
     check_amounts,
     resampled,
-    wald_limits,
 )
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._bootstrap.result import BootstrapResult, wald_limits
 from jaxmetrics.inference._influence.clusters import (
     Clusters,
     Sums,

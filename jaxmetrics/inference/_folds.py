@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.results import Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._confidence import confidence_interval
@@ -26,7 +27,7 @@ from jaxmetrics.inference._slices import slices
     meta_fields=["names"],
 )
 @dataclass(frozen=True)
-class FoldInterval:
+class FoldInterval(Result):
     """A metric of cross-validated scores.
 
     Attributes:
@@ -40,6 +41,22 @@ class FoldInterval:
     values: Array
     mean: Interval
     pooled: Interval
+
+    def _table(self) -> Table:
+        """The folds, which have no intervals, their mean, and all items pooled."""
+        unknown = np.full(np.shape(self.values), np.nan)
+
+        def stacked(name: str, folds: Any) -> Any:
+            rows = [getattr(x, name) for x in (self.mean, self.pooled)]
+            return np.concatenate([np.asarray(folds), np.stack(rows)])
+
+        value = stacked("estimate", self.values)
+        low, high, error = (stacked(x, unknown) for x in ("low", "high", "standard_error"))
+        name, level = self._caption.metric, self.mean.confidence_level
+        columns = interval_columns(name, value, low, high, error, level)
+        shape, folds = value.shape, (*self.names, "mean", "pooled")
+        kinds = ("fold", "model")[: len(shape)]
+        return Table(name, self._captioned_as(fold=folds)._rows(shape, *kinds), columns)
 
 
 @on_any_mesh

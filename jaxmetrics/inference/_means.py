@@ -79,7 +79,7 @@ def mean_interval(
     given = (items.scores, items.weights, items.where) if ids is None else _units(items, ids)
     sample = moments_of_sample(*given, numerics.default_float())
     warn_of_few_values(sample)
-    return interval_of_mean(sample, level)
+    return interval_of_mean(sample, level)._captioned_as("mean")
 
 
 @on_any_mesh
@@ -162,7 +162,7 @@ def compare_means(
         confidence_level=level,
         reference=reference,
         margin=margin,
-    )
+    )._captioned_as("mean")
 
 
 def _units(items: Items, clusters: Clusters) -> tuple[Array, Array, Array]:

@@ -16,7 +16,9 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import at_hand, near_tree
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
 from jaxmetrics._roc.record import evaluate_chosen
 from jaxmetrics._roc.thresholds import threshold_at_fpr
@@ -44,6 +46,8 @@ from jaxmetrics.inference._intervals.rules import Limits, around
 # Rules of which the threshold is a quantile of a class.
 QUANTILES = ("max_fpr", "min_recall")
 
+_HEADINGS = {"fpr": "FPR", "recall_by_amount": "recall by amount"}
+
 
 @functools.partial(
     jax.tree_util.register_dataclass,
@@ -59,7 +63,7 @@ QUANTILES = ("max_fpr", "min_recall")
     meta_fields=["confidence_level"],
 )
 @dataclass(frozen=True)
-class OperatingPoint:
+class OperatingPoint(Result):
     """A threshold, and what the decision `score >= threshold` does; each an Interval `[...]`.
 
     Estimates are those of the sample at this threshold. Limits are of what the same threshold does
@@ -87,6 +91,19 @@ class OperatingPoint:
     cost: Interval | None
     recall_by_amount: Interval | None
     confidence_level: float
+
+    def _table(self) -> Table:
+        columns = []
+        for field in dataclasses.fields(self):
+            interval = getattr(self, field.name)
+            if isinstance(interval, Interval):
+                width = np.asarray(interval.high) - np.asarray(interval.low)
+                ends = {f"{field.name}_{x}": getattr(interval, x) for x in ("low", "high")}
+                parts = {field.name: interval.estimate, **ends}
+                columns.append(Column(_HEADINGS.get(field.name, field.name), parts, width))
+        index = self._rows(np.shape(self.threshold.estimate), "model")
+        note = f"{percent_text(self.confidence_level)} intervals"
+        return Table("Operating point", index, columns, (note,))
 
 
 @on_any_mesh

@@ -13,6 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.order import in_order, starts
 from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
@@ -27,7 +28,7 @@ from jaxmetrics.inference._influence.variance import as_default
     meta_fields=[],
 )
 @dataclass(frozen=True)
-class PermutationTest:
+class PermutationTest(Result):
     """Permutation tests of pairs of models.
 
     Attributes:
@@ -39,6 +40,22 @@ class PermutationTest:
     estimate: Array
     difference: Array
     p_value: Array
+
+    def _table(self) -> Table:
+        """The pairs above the diagonal."""
+        estimate = np.asarray(self.estimate)
+        names, pairs = self._labels("model", len(estimate)), np.triu_indices(len(estimate), 1)
+        index = {
+            kind: [names[i] for i in which]
+            for kind, which in zip(("model", "minus"), pairs, strict=True)
+        }
+        columns = [
+            Column("", {"estimate": estimate[pairs[0]], "minus_estimate": estimate[pairs[1]]}),
+            Column("difference", {"difference": np.asarray(self.difference)[pairs]}),
+            Column("p", {"p_value": np.asarray(self.p_value)[pairs]}, form="p"),
+        ]
+        title = f"Differences of {self._caption.metric}"
+        return Table(title, index, columns, ("permutation test",))
 
 
 @on_any_mesh

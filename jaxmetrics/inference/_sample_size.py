@@ -14,6 +14,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of
@@ -43,7 +44,7 @@ _ERRORS = {"one": of_one, "pair": of_pair, "samples": of_samples}
     meta_fields=[],
 )
 @dataclass(frozen=True)
-class SampleSize:
+class SampleSize(Result):
     """The size of a study.
 
     Attributes:
@@ -56,6 +57,14 @@ class SampleSize:
     n_positives: Array
     n_negatives: Array
     standard_error: Array
+
+    def _table(self) -> Table:
+        columns = [
+            Column("positives", {"n_positives": self.n_positives}, form="plain"),
+            Column("negatives", {"n_negatives": self.n_negatives}, form="plain"),
+            Column("standard error", {"standard_error": self.standard_error}, self.standard_error),
+        ]
+        return Table("Sample size", self._rows(np.shape(self.n_positives), "model"), columns)
 
 
 @on_any_mesh

@@ -126,8 +126,8 @@ def compare_samples(
     rows = []
     for i in range(1 if one else len(items.scores)):
         own = [x._replace(scores=x.scores[None] if one else x.scores[i : i + 1]) for x in of_groups]
-        found = [_estimated(metric, x, request, g, known) for g, x in enumerate(own)]
-        estimate, error, sample = _sample(found, range_of(metric) if known else None, method)
+        parts = [_estimated(metric, x, request, g, known) for g, x in enumerate(own)]
+        estimate, error, sample = _sample(parts, range_of(metric) if known else None, method)
         rows.append(
             comparison_of(
                 estimate,
@@ -138,7 +138,8 @@ def compare_samples(
                 margin=margin,
             )
         )
-    return rows[0] if one else jax.tree.map(lambda *x: jnp.stack(x), *rows)
+    found = rows[0] if one else jax.tree.map(lambda *x: jnp.stack(x), *rows)
+    return found._captioned_as(group=names)
 
 
 def _refuse_shared(ids: HostArray, index: HostArray) -> None:

@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
@@ -37,7 +38,7 @@ _NAMES = (
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[*_NAMES], meta_fields=[])
 @dataclass(frozen=True)
-class SliceDifferences:
+class SliceDifferences(Result):
     """Differences with tests and limits, all of one shape.
 
     Attributes:
@@ -59,6 +60,16 @@ class SliceDifferences:
     simultaneous_low: Array
     simultaneous_high: Array
     simultaneous_p_value: Array
+
+    def _table(self) -> Table:
+        parts = {name: np.asarray(getattr(self, name)) for name in _NAMES}
+        columns = [
+            *difference_columns(parts, None, several=True),
+            Column("", {"standard_error": parts["standard_error"]}),
+        ]
+        kinds = ("slice", "model", "minus")[: np.ndim(self.difference)]
+        index = self._rows(np.shape(self.difference), *kinds)
+        return Table("Differences", index, columns)
 
 
 def levels_of(level: float, n_tests: int) -> HostArray:

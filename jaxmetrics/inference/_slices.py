@@ -13,6 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks
 from jaxmetrics._base.host import all_concrete, is_compiling
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics.inference._confidence import Form, chosen_method, form_of, limits_of_form
@@ -53,7 +54,7 @@ _DATA = (
     meta_fields=["names", "confidence_level"],
 )
 @dataclass(frozen=True)
-class Slices:
+class Slices(Result):
     """A metric in each slice, with tests that hold for all slices at once.
 
     Arrays `[slices, models]` are `[slices]` if scores are `[n]`.
@@ -86,6 +87,29 @@ class Slices:
     models: SliceDifferences | None
     rest: SliceDifferences
     confidence_level: float
+
+    def _table(self) -> Table:
+        shape = np.shape(self.estimate)
+        index = self._captioned_as(slice=self.names)._rows(shape, *("slice", "model")[: len(shape)])
+        name, level = self._caption.metric, self.confidence_level
+        whole = (len(shape) - 1) * (1,)
+
+        def of_slice(heading: str, **parts: Any) -> Column:
+            grown = {
+                k: np.broadcast_to(np.reshape(x, (-1, *whole)), shape) for k, x in parts.items()
+            }
+            return Column(heading, grown, form="plain")
+
+        rest = self.rest
+        columns = [
+            of_slice("items", n_items=self.n_items),
+            of_slice("positive", n_positives=self.n_positives),
+            of_slice("", tested=self.tested),
+            *interval_columns(name, self.estimate, self.low, self.high, self.standard_error, level),
+            Column("minus the rest", {"rest_difference": rest.difference}, rest.high - rest.low),
+            Column("p, all slices", {"rest_p_value": rest.simultaneous_p_value}, form="p"),
+        ]
+        return Table(name, index, columns)
 
 
 @on_any_mesh
@@ -181,7 +205,7 @@ def slices(
     def out(x: Any) -> Any:
         return as_default(x[:, 0] if alone else x)
 
-    return Slices(
+    of_slices = Slices(
         names,
         n_items=jnp.asarray(counts.sum(axis=1), np.int32),
         n_positives=jnp.asarray(counts[:, 1], np.int32),
@@ -194,6 +218,7 @@ def slices(
         rest=scaled(rest, one - none, out),
         confidence_level=level,
     )
+    return of_slices._captioned_as(slice=names)
 
 
 def _flat(x: Any) -> Any:

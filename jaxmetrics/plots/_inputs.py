@@ -9,6 +9,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics._base import checks
+from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics.plots._names import short_names
 
@@ -26,7 +27,7 @@ def models(
     `items` are the other arrays of the items by name, whose pandas indexes must be the same.
     """
     checks.check_alignment({"scores": scores, **items})
-    array = checks.as_array("scores", scores)
+    array = checks.items_last("scores", scores)
     axes = shape.count(",") + 1
     if array.ndim not in (axes, axes + 1):
         raise ValueError(
@@ -34,7 +35,7 @@ def models(
             f"write scores.reshape(-1, *scores.shape[-{axes}:])"
         )
     array = array[None] if array.ndim == axes else array
-    return array, names_of("model", names, len(array))
+    return array, names_of("model", names or names_in(scores), len(array))
 
 
 def models_or_table(

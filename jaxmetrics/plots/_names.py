@@ -7,14 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from unicodedata import east_asian_width
 
+from jaxmetrics._base.words import visible as visible
+
 LONGEST = 36  # columns of a name in a figure
-
-
-def visible(text: str, *, keep: str = "") -> str:
-    """The text with escapes for control characters, which terminals obey and XML forbids."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
 
 
 def width_of(text: str) -> int:

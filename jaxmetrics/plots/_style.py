@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +9,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics._base.checks import brief
+from jaxmetrics._base.words import percent_text as percent_text
 from jaxmetrics.plots._names import width_of
 
 if TYPE_CHECKING:
@@ -90,13 +90,6 @@ def shown(name: str) -> str:
 
 def level_text(limits: jm.RocBand | jm.Interval | jm.Comparison) -> str:
     return percent_text(limits.confidence_level)
-
-
-def percent_text(level: float) -> str:
-    """A level in per cent, with three digits of its distance from 100 %, or more decimals."""
-    left = 100 * (1 - level)
-    decimals = max(2, 2 - math.floor(math.log10(left))) if left > 0 else 2
-    return f"{100 * level:.{decimals}f}".rstrip("0").rstrip(".") + " %"
 
 
 def band_label(limits: jm.RocBand | jm.Interval) -> str:

@@ -14,9 +14,10 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
-from jaxmetrics.inference._bootstrap.bootstrap import BootstrapResult, result_of
+from jaxmetrics.inference._bootstrap.bootstrap import result_of
 from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request
+from jaxmetrics.inference._bootstrap.result import BootstrapResult
 from jaxmetrics.inference._bootstrap.run import Replicates
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._ends import Counted

@@ -7,7 +7,14 @@ Shapes, dtypes and options are always checked. Values are checked if they are co
 transformation they are unknown, and an undefined result is NaN.
 """
 
-from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_alignment, own, unwrapped
+from jaxmetrics._base.checks.arrays import (
+    as_array,
+    as_arrays,
+    check_alignment,
+    items_last,
+    own,
+    unwrapped,
+)
 from jaxmetrics._base.checks.inference import (
     check_clusters,
     check_grid,
@@ -105,6 +112,7 @@ __all__ = [
     "check_slots",
     "check_values",
     "check_zero_division",
+    "items_last",
     "own",
     "unwrapped",
 ]

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.frames import is_frame
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
@@ -53,6 +54,29 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
         way = "where.fillna(False).astype(bool)" if missing else "where=mask != 0"
         raise TypeError(f"where must be bool, got {array.dtype}: write {way}")
     return own(array)
+
+
+def _stacked(name: str, value: dict[Any, ArrayLike]) -> HostOrDeviceArray:
+    """The rows `[models, n]` of a dict of models."""
+    if not value:
+        raise ValueError(f"{name} is an empty dict: pass an array for each model")
+    rows = {key: as_array(f"{name}[{key!r}]", row) for key, row in value.items()}
+    if len({row.shape for row in rows.values()}) > 1:
+        shapes = ", ".join(f"{brief(key)} {list(row.shape)}" for key, row in rows.items())
+        raise ValueError(f"arrays of the dict {name} must have one shape, got {cut(shapes)}")
+    if all(isinstance(row, np.ndarray) for row in rows.values()):
+        return np.stack([*rows.values()])
+    return jnp.stack([*rows.values()])
+
+
+def items_last(name: str, value: ArrayLike) -> HostOrDeviceArray:
+    """`as_array`, also of a dict of models, or of a frame, whose rows are items."""
+    if type(value) is np.ndarray or isinstance(value, jax.Array):
+        return as_array(name, value)
+    if isinstance(value, dict):
+        return _stacked(name, value)
+    array = as_array(name, value)
+    return np.ascontiguousarray(array.T) if is_frame(value) else array
 
 
 def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) -> None:
@@ -152,7 +176,7 @@ def as_arrays(
 ) -> dict[str, HostOrDeviceArray]:
     """Arrays by name, with shapes that fit; those of `others` that are None are left out."""
     given = needed | {name: value for name, value in others.items() if value is not None}
-    arrays = {name: as_array(name, value) for name, value in given.items()}
+    arrays = {name: items_last(name, value) for name, value in given.items()}
     check_shapes({name: array.shape for name, array in arrays.items()})
     check_alignment(given)
     return arrays
@@ -163,7 +187,7 @@ def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
 
     Args:
       given: by name, what the caller passed.
-      by_rows: items are the first axis of a DataFrame, and not the last; lists hold rows.
+      by_rows: lists hold rows, and not columns.
     """
     first, like = "", None
     if all(isinstance(x, _ARRAYS) for x in given.values()):
@@ -173,10 +197,10 @@ def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
         axes = getattr(value, "axes", None)
         if not isinstance(axes, list) or not hasattr(axes[0], "equals"):
             continue
-        axes = axes[:1] if by_rows else axes[::-1]
+        index = axes[0]
         if like is None:
-            first, like = name, axes
-        elif not all(a is b or len(a) != len(b) or a.equals(b) for a, b in zip(like, axes)):  # noqa: B905
+            first, like = name, index
+        elif like is not index and len(like) == len(index) and not like.equals(index):
             raise ValueError(
                 f"{first} and {name} have different indexes, and items are paired by position: "
                 f"write {name}.reindex({first}.index), or {name}.to_numpy() if they are in order"
@@ -188,6 +212,9 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (list, tuple)) and len(value) and not isinstance(value[0], (int, float)):
         for i, part in enumerate(value):
             yield from _parts(f"{name}[{i}]", part)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _parts(f"{name}[{key!r}]", part)
     else:
         yield name, value
 

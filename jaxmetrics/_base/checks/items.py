@@ -15,6 +15,7 @@ from jaxmetrics._base.checks.arrays import (
     as_arrays,
     check_alignment,
     first_invalid,
+    items_last,
     unwrapped,
 )
 from jaxmetrics._base.double import double_precision
@@ -76,7 +77,7 @@ def check_values(
     along: dict[str, ArrayLike | None] | None = None,
 ) -> Items:
     """Values `[..., items]` to take means of, as the scores of items without a class."""
-    array = as_array("values", values)
+    array = items_last("values", values)
     check_range("values", array, where)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     items = check_items(array, labels, weights, where, along=along)

@@ -19,6 +19,7 @@ from jaxmetrics._base.checks.values import (
     one_of,
 )
 from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.frames import is_frame
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
@@ -36,6 +37,11 @@ def check_lists(
 ) -> tuple[Items, HostOrDeviceArray | None, int | None]:
     """Scores and graded labels of fitting shapes, the list of each item, and how many lists."""
     others = {"where": where, "segments": segments}
+    if segments is None and is_frame(scores):
+        raise TypeError(
+            "the rows of a frame are items, which need segments= to say of which list each is: "
+            "write scores.to_numpy() if each row is a list"
+        )
     arrays = as_arrays({"scores": scores, "labels": labels}, others)
     segment = arrays.pop("segments", None)
     items = Items(**arrays)

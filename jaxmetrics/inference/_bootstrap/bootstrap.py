@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -14,119 +12,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program, nan_as_value
+from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, Mesh
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._bootstrap.result import BootstrapResult
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
-from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.inference._intervals.interval import (
-    Interval,
-    limits_of_replicates,
     standard_deviation,
 )
 from jaxmetrics.inference._intervals.means import (
-    Sample,
-    interval_of_mean,
     moments_of_sample,
-    warn_of_few_values,
 )
-
-REPLICATE_METHODS = ("percentile", "basic", "bca", "wald")
-
-
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["estimate", "replicates", "standard_error", "n_undefined", "sample"],
-    meta_fields=[],
-)
-@dataclass(frozen=True)
-class BootstrapResult:
-    """The estimate of a metric and its bootstrap replicates.
-
-    Attributes:
-      estimate: `[...]`, the metric of the data.
-      replicates: `[n_resamples, ...]`, the metric of each resample; NaN where it is undefined, as
-        in resamples that lack a class.
-      standard_error: `[...]`, the standard deviation of the replicates that are not NaN.
-      n_undefined: `[...]`, the number of resamples in which the metric is NaN, as they lack a class
-        or it is NaN of their table. The standard error and intervals leave them out.
-      sample: moments of the values of `bootstrap_mean`, which the interval "mean" rests on: mean,
-        standard_error, skewness, n (the effective size) and is_share (all values are from 0 to 1),
-        `[...]` each. None for other metrics.
-    """
-
-    estimate: Any
-    replicates: Any
-    standard_error: Any
-    n_undefined: Array
-    sample: Sample | None = None
-
-    @on_any_mesh
-    def interval(
-        self,
-        *,
-        method: str = "auto",
-        confidence_level: float = 0.95,
-        acceleration: ArrayLike = 0.0,
-    ) -> Interval:
-        """A confidence interval from the replicates, or, of a mean, from moments of its values.
-
-        - percentile, basic, bca: quantiles of the replicates.
-        - wald: estimate -+ z standard errors.
-        - mean: Hall's transformed t, for `bootstrap_mean`. Values from 0 to 1 are taken for shares,
-          whose limits lie within Wilson's, and become Wilson's where the values add up to less
-          than 4. Others have the hull of Hall's limits and Student's t. The replicates have no
-          part in it, and its standard error is sqrt(s^2 / n), with n the effective size.
-        - auto: "mean" for `bootstrap_mean`, else "percentile".
-
-        Args:
-          method: "auto", "percentile", "basic", "bca", "wald" or, of a mean, "mean".
-          confidence_level: in (0, 1), the nominal coverage.
-          acceleration: the skewness correction of "bca", which `confidence_interval` computes. The
-            default of 0 corrects for bias alone.
-
-        Returns:
-          An Interval `[...]` in the unit of the metric; its `method` is the one that "auto" chose.
-
-        Raises:
-          TypeError, ValueError: the method is none of these, the level is not in (0, 1), or the
-            metric returns several arrays.
-
-        NaN where the metric is, and "mean" of a mean of one value. A warning says where the values
-        are too few for "mean". Differences that are not negative in any query are taken for
-        shares, too: compare models by the differences of replicates.
-        """
-        methods = REPLICATE_METHODS if self.sample is None else ("mean", *REPLICATE_METHODS)
-        if method == "auto":
-            method = methods[0]
-        checks.check_choice("method", method, methods)
-        level = checks.check_level(confidence_level)
-        if method == "mean" and self.sample is not None:
-            warn_of_few_values(self.sample)
-            return interval_of_mean(self.sample, level)
-        if not isinstance(self.replicates, jax.Array):
-            raise TypeError(
-                "the metric has several results, and an interval is for one: write "
-                "dataclasses.replace(result, estimate=result.estimate.value, ...).interval(...)"
-            )
-        if method == "wald":
-            low, high = wald_limits(self.estimate, self.standard_error, level)
-        else:
-            low, high = limits_of_replicates(
-                self.estimate, self.replicates, acceleration, level, method
-            )
-        return Interval(self.estimate, low, high, self.standard_error, method, level)
-
-
-@double_program()
-def wald_limits(estimate: Array, error: Array, level: Array) -> tuple[Array, Array]:
-    """estimate -+ z standard errors."""
-    margin = normal_quantile((1 + level) / 2) * error
-    return (estimate - margin).astype(estimate.dtype), (estimate + margin).astype(estimate.dtype)
 
 
 @on_any_mesh

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.results import Result, Table, interval_columns
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 
@@ -20,7 +22,7 @@ from jaxmetrics.inference._intervals.distributions import normal_quantile
     meta_fields=["method", "confidence_level"],
 )
 @dataclass(frozen=True)
-class Interval:
+class Interval(Result):
     """A confidence interval, or several `[...]`.
 
     Attributes:
@@ -39,6 +41,18 @@ class Interval:
     standard_error: Array
     method: str
     confidence_level: float
+
+    def _table(self) -> Table:
+        columns = interval_columns(
+            self._caption.metric,
+            self.estimate,
+            self.low,
+            self.high,
+            self.standard_error,
+            self.confidence_level,
+        )
+        index = self._rows(np.shape(self.estimate), "model")
+        return Table(self._caption.metric, index, columns, (self.method,))
 
 
 @double_program()

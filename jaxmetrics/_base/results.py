@@ -1,0 +1,345 @@
+"""What results have in common: they read themselves as text, as HTML and as a frame.
+
+A result says which rows and columns it has, in `_table`; the rest follows from that. Names of the
+metric and of the models are in a caption that public functions attach after the computation. It is
+no part of the pytree, so that a program is not compiled anew for each name, and results of models
+with different names have one structure. It is lost in `jit` and `jax.tree.map`: see `named`.
+"""
+
+from __future__ import annotations
+
+import copy
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
+
+import jax
+import numpy as np
+
+from jaxmetrics._base.frames import names_in
+from jaxmetrics._base.primitives import is_concrete
+from jaxmetrics._base.words import (
+    decimals_of,
+    fixed,
+    metric_in_words,
+    p_number,
+    percent_text,
+    visible,
+)
+
+_MOST_ROWS = 20  # of a text or a page; a frame has all
+
+R = TypeVar("R", bound="Result")
+
+
+class Column(NamedTuple):
+    """A column of a table; what a frame has in several columns may be one here.
+
+    Attributes:
+      heading: above the column; empty for what only a frame shows.
+      parts: arrays of one number for each row, by their names in a frame: a value, the two limits
+        of an interval, or a value and its limits.
+      scale: the widths or errors of the numbers, of which two digits are shown; by default three
+        digits of the largest number are.
+      form: "number", "p" for p-values, or "plain" for counts, names and flags.
+    """
+
+    heading: str
+    parts: dict[str, Any]
+    scale: Any = None
+    form: str = "number"
+
+
+class Table(NamedTuple):
+    """The rows and columns of a result.
+
+    Attributes:
+      title: what it is of.
+      rows: the names of the rows by kind, such as `{"model": ["old", "new"]}`; empty for one row.
+      columns: the columns.
+      notes: what holds of all rows.
+    """
+
+    title: str
+    rows: dict[str, list[Any]]
+    columns: list[Column]
+    notes: tuple[str, ...] = ()
+
+
+class Caption(NamedTuple):
+    """The names that a result has: of its metric, and of what it has rows of, by kind."""
+
+    metric: str = "estimate"
+    names: Mapping[str, tuple[Any, ...]] = {}
+
+
+class Result:
+    """A result that reads itself: `str` is in words, and `to_frame` has all numbers."""
+
+    def _table(self) -> Table:
+        raise NotImplementedError
+
+    def _is_readable(self) -> bool:
+        """Whether all leaves are numbers that are known here."""
+        return all(
+            isinstance(x, (np.ndarray, np.generic, int, float))
+            or (isinstance(x, jax.Array) and is_concrete(x) and x.is_fully_addressable)
+            for x in jax.tree.leaves(self)
+        )
+
+    @property
+    def _caption(self) -> Caption:
+        found: Caption = self.__dict__.get("_captioned", Caption())
+        return found
+
+    def _captioned_as(self, metric: str | None = None, **names: Iterable[Any]) -> Self:
+        """The same result with these names, in place of others."""
+        found, old = copy.copy(self), self._caption
+        given = {
+            kind: tuple(_plain(x) if isinstance(x, tuple) else x for x in some)
+            for kind, some in names.items()
+        }
+        caption = Caption(metric or old.metric, {**old.names, **given})
+        object.__setattr__(found, "_captioned", caption)
+        for name, part in vars(self).items():
+            if isinstance(part, Result):
+                object.__setattr__(found, name, part._captioned_as(metric, **names))
+        return found
+
+    def _labels(self, kind: str, n: int) -> list[Any]:
+        """The names of n things of a kind, or their numbers."""
+        names = self._caption.names.get(kind, ())
+        return [*names] if len(names) == n else [*range(n)]
+
+    def _rows(self, shape: Sequence[int], *kinds: str) -> dict[str, list[Any]]:
+        """The index of arrays of this shape; the kinds are those of its last axes.
+
+        "minus" is the kind before it once more.
+        """
+        axes = [f"axis {i}" for i in range(len(shape) - len(kinds))]
+        named = [*axes, *kinds[len(kinds) - len(shape) + len(axes) :]]
+        places = np.indices(tuple(shape)).reshape(len(shape), math.prod(shape))
+        of = [named[i - (kind == "minus")] for i, kind in enumerate(named)]
+        labels = [self._labels(kind, n) for kind, n in zip(of, shape, strict=True)]
+        return {
+            kind: [label[i] for i in place]
+            for kind, label, place in zip(named, labels, places, strict=True)
+        }
+
+    def named(self, *models: str, metric: str | None = None) -> Self:
+        """The same result with names of the models, and of the metric if it is given.
+
+        Results from a dict or a frame of scores have its names already. Those from arrays, and
+        those that were in `jit` or `jax.tree.map`, have numbers in their place.
+
+        Args:
+          models: a name for each model, in the order of the scores; none to keep what there is.
+          metric: the name of the metric.
+
+        Returns:
+          The result with these names and the same numbers.
+
+        Raises:
+          ValueError: there are not as many names as models.
+
+        Example:
+          >>> import jaxmetrics as jm
+          >>> scores = [[.1, .4, .35, .8, .7, .2], [.4, .3, .6, .9, .2, .1]]
+          >>> test = jm.permutation_test(
+          ...     jm.roc_auc, scores, [0, 0, 1, 1, 1, 0], key=jax.random.key(0), n_resamples=99)
+          >>> print(list(test.named("old", "new").to_frame().model))
+          ['old']
+        """
+        found = self._captioned_as(metric, **({"model": models} if models else {}))
+        if models and found._is_readable():
+            index = found._table().rows
+            shown = {*index.get("model", models[:1]), *index.get("minus", ())}
+            if shown != {*map(str, models)}:
+                raise ValueError(f"named takes a name for each model, got {len(models)} names")
+        return found
+
+    def __str__(self) -> str:
+        if not self._is_readable():
+            return repr(self)
+        table = self._table()
+        headings, rows = _cells(table)
+        notes = ", ".join(table.notes)
+        if not table.rows:
+            told = [f"{x} {y}".strip() for x, y in zip(headings, rows[0], strict=True)]
+            whose = self._caption.names.get("model", ())
+            begin = f"{visible(str(whose[0]))}: " if len(whose) == 1 else ""
+            return begin + ", ".join([*told, *table.notes])
+        kept = _shortened([headings, *rows])
+        n_index = len(table.rows)
+        widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if i < n_index else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in kept
+        ]
+        return "\n".join([table.title, *lines, *([notes] if notes else [])])
+
+    def _repr_html_(self) -> str:
+        if not self._is_readable():
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        table = self._table()
+        headings, rows = _cells(table)
+        n_index = len(table.rows)
+
+        def line(cells: Iterable[str]) -> str:
+            return (
+                "<tr>"
+                + "".join(
+                    f'<{"th" if i < n_index else "td"} style="text-align: '
+                    f'{"left" if i < n_index else "right"}">{html.escape(cell)}'
+                    f"</{'th' if i < n_index else 'td'}>"
+                    for i, cell in enumerate(cells)
+                )
+                + "</tr>"
+            )
+
+        head = "".join(
+            f'<th style="text-align: {"left" if i < n_index else "right"}">{html.escape(x)}</th>'
+            for i, x in enumerate(headings)
+        )
+        body = "".join(map(line, _shortened(rows)))
+        notes = f"<p>{html.escape(', '.join(table.notes))}</p>" if table.notes else ""
+        return (
+            f"<table><caption>{html.escape(visible(table.title))}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        )
+
+    def to_frame(self) -> Any:
+        """All numbers as a pandas DataFrame, with a row for each model, pair, slice or point.
+
+        Raises:
+          ImportError: pandas is missing; the `report` extra has it.
+          TypeError: the values are not known, as in `jit`.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas: pip install 'jaxmetrics-exact[report]'"
+            ) from None
+        if not self._is_readable():
+            raise TypeError("to_frame needs known numbers: call it outside of jit and vmap")
+        table = self._table()
+        n_rows = _n_rows(table)
+        parts = {name: x for column in table.columns for name, x in column.parts.items()}
+        columns = {name: np.broadcast_to(np.ravel(x), n_rows) for name, x in parts.items()}
+        return pandas.DataFrame({**table.rows, **columns})
+
+
+def _n_rows(table: Table) -> int:
+    return len(next(iter(table.rows.values()))) if table.rows else 1
+
+
+def _cells(table: Table) -> tuple[list[str], list[list[str]]]:
+    """The headings and the rows as texts."""
+    shown = [column for column in table.columns if column.heading]
+    columns = [_texts(column, _n_rows(table)) for column in shown]
+    index = [[visible(_plain(x)) for x in names] for names in table.rows.values()]
+    headings = [*table.rows, *(visible(column.heading) for column in shown)]
+    return headings, [list(row) for row in zip(*index, *columns, strict=True)]
+
+
+def _texts(column: Column, n_rows: int) -> list[str]:
+    parts = [np.broadcast_to(np.ravel(np.asarray(x)), n_rows) for x in column.parts.values()]
+    if column.form == "plain":
+        return [_plain(x) for x in parts[0].tolist()]
+    numbers = [x.astype(np.float64) for x in parts]
+    if column.form == "p":
+        return [p_number(x) for x in numbers[0]]
+    digits = digits_for(column.scale, *numbers)
+    return [_joined([fixed(x, digits) for x in row]) for row in zip(*numbers, strict=True)]
+
+
+def digits_for(scale: Any, *numbers: Any) -> int:
+    """The decimals of numbers whose widths or errors are `scale`."""
+    widths = np.zeros(0) if scale is None else np.ravel(np.asarray(scale, np.float64))
+    if not (np.isfinite(widths) & (widths > 0)).any():
+        sizes = np.abs(np.concatenate([np.ravel(x) for x in numbers]))
+        widths = np.max(sizes, initial=0, where=np.isfinite(sizes), keepdims=True) / 10
+    return decimals_of(widths, most=9 if widths.any() else 3)
+
+
+def _joined(texts: list[str]) -> str:
+    """A number, the limits of an interval, or a number and its limits."""
+    if len(texts) < 2:
+        return texts[0]
+    limits = "-" if texts[-2:] == ["-", "-"] else " to ".join(texts[-2:])
+    return limits if len(texts) == 2 else f"{texts[0]} ({limits})"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, (int, float)):
+        return f"{value:,.10g}"
+    return str(value)
+
+
+def _shortened(rows: list[list[str]]) -> list[list[str]]:
+    if len(rows) <= _MOST_ROWS + 1:
+        return rows
+    half = _MOST_ROWS // 2
+    return [*rows[: half + 1], ["..."] * len(rows[0]), *rows[-half:]]
+
+
+def interval_columns(
+    heading: str, value: Any, low: Any, high: Any, error: Any, level: float
+) -> list[Column]:
+    """A value, the limits of its interval and its standard error."""
+    width = np.asarray(high, np.float64) - np.asarray(low, np.float64)
+    if not (np.isfinite(width) & (width > 0)).any():
+        width = np.asarray(error)
+    return [
+        Column(heading, {"estimate": value}, width),
+        Column(f"{percent_text(level)} interval", {"low": low, "high": high}, width),
+        Column("", {"standard_error": error}),
+    ]
+
+
+def difference_columns(
+    parts: Mapping[str, Any], level: float | None, several: bool
+) -> list[Column]:
+    """Differences by the names of their parts, each alone, and all together if several."""
+    width = parts["high"] - parts["low"]
+    interval = "interval" if level is None else f"{percent_text(level)} interval"
+    columns = [
+        Column("difference", {"difference": parts["difference"]}, width),
+        Column(interval, {x: parts[x] for x in ("low", "high")}, width),
+        Column("p", {"p_value": parts["p_value"]}, form="p"),
+    ]
+    if not several:
+        return columns
+    together = {x: parts[x] for x in ("simultaneous_low", "simultaneous_high")}
+    p = {"simultaneous_p_value": parts["simultaneous_p_value"]}
+    return [*columns, Column("simultaneous", together, width), Column("p", p, form="p")]
+
+
+def introduced(value: R | Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """A result with the names that the arguments of its function have; all else as it is."""
+    if not isinstance(value, Result):
+        return value
+    if arguments and isinstance(arguments[0], Result):
+        return with_names_of(value, arguments[0])
+    given = [x for x in arguments[:2] if not callable(x)]
+    scores = options.get("scores", options.get("values", given[0] if given else None))
+    metric = options.get("metric", arguments[0] if arguments else None)
+    words = metric_in_words(metric) if callable(metric) else None
+    names = names_in(scores)
+    return value._captioned_as(words, **({} if names is None else {"model": names}))
+
+
+def with_names_of(value: Any, like: Any) -> Any:
+    """`value`, a copy of a result by `jax.tree.map`, with the names of that."""
+    if isinstance(value, Result):
+        object.__setattr__(value, "_captioned", like._caption)
+    return value
