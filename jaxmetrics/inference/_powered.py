@@ -15,6 +15,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.either_label import slopes_by_label
@@ -32,7 +33,7 @@ from jaxmetrics.inference._intervals.metrics import range_of, with_influence
     meta_fields=["confidence_level"],
 )
 @dataclass(frozen=True)
-class PoweredInterval:
+class PoweredInterval(Result):
     """An interval from the labels of a sample and a proxy of all labels, or several `[...]`.
 
     Attributes:
@@ -53,6 +54,19 @@ class PoweredInterval:
     proxy_weight: Array
     labelled: Interval
     confidence_level: float
+
+    def _table(self) -> Table:
+        columns = interval_columns(
+            self._caption.metric,
+            self.estimate,
+            self.low,
+            self.high,
+            self.standard_error,
+            self.confidence_level,
+        )
+        columns.append(Column("proxy weight", {"proxy_weight": self.proxy_weight}))
+        index = self._rows(np.shape(self.estimate), "model")
+        return Table(self._caption.metric, index, columns, ("with a proxy",))
 
 
 @on_any_mesh
