@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -31,13 +31,28 @@ class Work(NamedTuple):
     models: int = 1
     rival: str = "roc_auc"
     max_fpr: float = 0.01
+    given: str = ""
 
     def __str__(self) -> str:
         models = f", {self.models} models" if self.models > 1 else ""
+        given = f", {self.given}" if self.given else ""
         return (
             f"{self.n_resamples:,} of {self.name}, n = {self.n:,}, "
-            f"{100 * self.positive:g} % positive{models}"
+            f"{100 * self.positive:g} % positive{models}{given}"
         )
+
+
+@lru_cache(maxsize=8)
+def options_of(given: str, n: int) -> dict[str, Any]:
+    """What `given` names, as arguments of `bootstrap`."""
+    rng = np.random.default_rng(2)
+    if given == "Bayesian":
+        return {"resampling": "bayesian"}
+    if given == "clusters of 10":
+        return {"clusters": np.arange(n) // 10}
+    if given == "4 distinct weights":
+        return {"weights": rng.integers(1, 5, n).astype(float)}
+    return {given: rng.lognormal(size=n)} if given else {}
 
 
 def _youden(table: jm.ScoreTable) -> jax.Array:
@@ -46,6 +61,7 @@ def _youden(table: jm.ScoreTable) -> jax.Array:
     return jnp.max(tpr - fpr)
 
 
+AVERAGE_PRECISION = "average_precision", jm.average_precision
 PARTIAL, RECALL = partial(jm.partial_auc, max_fpr=0.01), partial(jm.recall_at_fpr, max_fpr=0.01)
 YOUDEN = jm.table_metric(_youden)
 YOUDEN_OF_CURVE = jm.table_metric(_youden, of_roc_curve=True)
@@ -60,6 +76,22 @@ def works(scale: int) -> dict[str, Work]:
         "recall": Work("recall_at_fpr(.01)", RECALL, million, 0.01, rival="recall_at_fpr"),
         "auc": Work("roc_auc", jm.roc_auc, million, 0.01),
         "balanced": Work("roc_auc", jm.roc_auc, million, 0.5),
+        "precision": Work(*AVERAGE_PRECISION, many, 0.05, rival="average_precision"),
+        "long_precision": Work(*AVERAGE_PRECISION, million, 0.01, rival="average_precision"),
+        "plain": Work("roc_auc", jm.roc_auc, many, 0.05),
+        "bayesian": Work("roc_auc", jm.roc_auc, many, 0.05, given="Bayesian"),
+        "weights": Work("roc_auc", jm.roc_auc, many, 0.05, given="weights"),
+        "few_weights": Work("roc_auc", jm.roc_auc, many, 0.05, given="4 distinct weights"),
+        "clusters": Work("roc_auc", jm.roc_auc, many, 0.05, given="clusters of 10"),
+        "amounts": Work(
+            "recall_at_fpr(.01)", RECALL, many, 0.05, rival="recall_at_fpr", given="amounts"
+        ),
+        "partial_weights": Work(
+            "partial_auc(.01)", PARTIAL, many, 0.05, rival="partial_auc", given="weights"
+        ),
+        "partial_few": Work(
+            "partial_auc(.01)", PARTIAL, many, 0.05, rival="partial_auc", given="4 distinct weights"
+        ),
         "small": Work("roc_auc", jm.roc_auc, few, 0.1, n_resamples=10_000),
         "paired": Work("partial_auc(.05)", wide, many, 0.1, 2000, 20, "partial_auc", 0.05),
         "own": Work("a user's metric", YOUDEN, many, 0.1, rival="own"),
@@ -80,8 +112,10 @@ def data(work: Work, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def ours(work: Work, scores: Any, labels: Any, seed: int = 0) -> jax.Array:
     """All replicates of ours."""
-    key = jax.random.key(seed)
-    result = jm.bootstrap(work.metric, scores, labels, key=key, n_resamples=work.n_resamples)
+    key, options = jax.random.key(seed), options_of(work.given, work.n)
+    result = jm.bootstrap(
+        work.metric, scores, labels, key=key, n_resamples=work.n_resamples, **options
+    )
     return jax.block_until_ready(result.replicates)
 
 
@@ -89,16 +123,27 @@ def loop(work: Work, scores: np.ndarray, labels: np.ndarray, runs: int) -> Timin
     """Seconds of a loop over all resamples, extrapolated from each of `runs` timed resamples."""
     rng = np.random.default_rng(1)
     classes = [np.flatnonzero(labels), np.flatnonzero(~labels)]
+    options = options_of(work.given, work.n)
+    weights = options.get("weights")
+    if "amounts" in options:
+        weights = np.where(labels, options["amounts"], 1.0)
     first = scores if scores.ndim == 1 else scores[0]
     seconds = []
     for number in range(runs + 1):
         start = time.perf_counter()
-        drawn = np.concatenate([rng.choice(members, len(members)) for members in classes])
+        if work.given == "Bayesian":
+            drawn, weights = slice(None), rng.exponential(size=work.n)
+        elif work.given == "clusters of 10":
+            starts = 10 * rng.integers(0, work.n // 10, work.n // 10)
+            drawn = (starts[:, None] + np.arange(10)).ravel()
+        else:
+            drawn = np.concatenate([rng.choice(members, len(members)) for members in classes])
         resample = first[drawn], labels[drawn]
         if work.rival == "own":
             float(work.metric(*resample))
         else:
-            sklearn_calls(*resample, work.max_fpr)[work.rival]()
+            given = None if weights is None else weights[drawn]
+            sklearn_calls(*resample, work.max_fpr, given)[work.rival]()
         taken = time.perf_counter() - start
         if number:  # the first one compiles and loads
             seconds.append(taken * work.n_resamples * work.models)
@@ -120,9 +165,11 @@ def scipy_bootstrap(scores: np.ndarray, labels: np.ndarray, n_resamples: int) ->
     return time.perf_counter() - start
 
 
-def warm(scale: int, runs: int) -> Iterator[Row]:
-    """Bootstraps of data on the device, after compilation."""
+def warm(scale: int, runs: int, names: Sequence[str] = ()) -> Iterator[Row]:
+    """Bootstraps of data on the device, after compilation; of these names, or of all."""
     for name, work in works(scale).items():
+        if names and name not in names:
+            continue
         scores, labels = data(work)
         on_device = jnp.asarray(scores), jnp.asarray(labels)
         times = time_in_turn({"ours": partial(ours, work, *on_device)}, runs)["ours"]

@@ -50,8 +50,10 @@ Example:
 
 EVALUATE_HELP = """Evaluate the scores of one or several models in FILE.
 
-FILE is .csv, .csv.gz, .parquet or .npz (arrays by name). It has a column of labels and a column of
-scores for each model; higher scores are more positive. Every metric has a confidence interval, and
+FILE is .csv or .tsv (also .gz, .bz2, .zst), .parquet or .npz (arrays by name); several of them, a
+pattern such as "2026-*.csv", a folder with such files, or - for standard input. Folders such as
+country=DK add a column. There is a column of labels and a column of scores for each model; higher
+scores are more positive. Every metric has a confidence interval, and
 several models are compared. If items belong together, such as the visits of a patient, pass the
 column of their ids as --cluster: intervals then treat the items of an id as one unit.
 
@@ -72,6 +74,7 @@ Examples:
   jaxmetrics evaluate visits.csv --label outcome --positive yes --score risk \\
       --cluster patient --json
   jaxmetrics evaluate year.parquet --label fraud --score new --stream
+  zcat orders.csv.gz | jaxmetrics evaluate - --label fraud --score new --drop-missing
   jaxmetrics evaluate searches.csv --group query_id --label grade --score old \\
       --score new --k 5 --k 10 --output report
 """
@@ -106,7 +109,7 @@ def demo(
 
 def evaluate(
     *,
-    file: Path,
+    files: tuple[str, ...],
     label: str,
     score: tuple[str, ...],
     positive: str | None,
@@ -127,8 +130,10 @@ def evaluate(
     output: Path | None,
     as_json: bool,
     stream: bool,
+    separator: str | None,
+    drop_missing: bool,
 ) -> None:
-    """Report on the scores in a file."""
+    """Report on the scores in files."""
     with _progress() as tell:
         tell("Starting")
         from jaxmetrics import _report
@@ -164,14 +169,15 @@ def evaluate(
     _report.check_settings(settings)
     if output is not None:
         _report.check_folder(output)
+    source = _report.source_of(files, separator=separator, drops_missing=drop_missing)
     evaluate: Callable[..., Evaluation]
     whole = any((weight, amount, cluster, group, slices))  # options that need all items at once
-    if stream or (not whole and _report.is_too_large(file)):
+    if stream or (not whole and _report.is_too_large(source)):
         _report.refuse_with_stream(
             amount=amount, weight=weight, cluster=cluster, group=group, slice=slices or None
         )
         evaluate = partial(
-            _report.evaluate_stream, file, label=label, scores=score, positive=positive
+            _report.evaluate_stream, source, label=label, scores=score, positive=positive
         )
         _show(evaluate, settings, as_json, output)
         return
@@ -179,7 +185,7 @@ def evaluate(
     with _progress() as tell:
         if group is None:
             problem = _report.problem_of_file(
-                file,
+                source,
                 tell,
                 label=label,
                 scores=score,
@@ -192,7 +198,7 @@ def evaluate(
             evaluate = partial(_report.evaluate_problem, problem)
         else:
             problem = _report.queries_of_file(
-                file, tell, group=group, label=label, scores=score, gain=settings.gain
+                source, tell, group=group, label=label, scores=score, gain=settings.gain
             )
             evaluate = partial(_report.evaluate_queries, problem)
     with _report.compiled_for(problem):
@@ -308,7 +314,7 @@ def commands() -> click.Group:
     group.command(
         help=EVALUATE_HELP,
         params=[
-            click.Argument(["file"], type=folder),
+            click.Argument(["files"], nargs=-1, required=True, metavar="FILE..."),
             option(
                 "--label",
                 required=True,
@@ -360,6 +366,8 @@ def commands() -> click.Group:
             *inference("Seed of the resampling."),
             option("--output", type=folder, help="Output folder; without it, only print."),
             option("--json", "as_json", **json_flag),
+            option("--separator", help="Character between columns, as ';' or tab."),
+            option("--drop-missing", is_flag=True, help="Leave out rows with missing cells."),
             option(
                 "--stream", is_flag=True, help="Read FILE in batches; automatic if it is large."
             ),

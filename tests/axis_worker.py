@@ -86,6 +86,7 @@ def skewed():
 
 scores, labels, where = skewed()
 weights = rng.choice([0.0, 0.5, 1.0, 3.0], N) * rng.random(N)
+models = scores[0] + np.round(rng.normal(size=(2, N)), 1)
 
 
 def counted(scores, labels, where, **axis):
@@ -149,6 +150,49 @@ OF_TRAINED = (WHOLE, ITEMS, ITEMS, ITEMS)
 compared("step", functools.partial(step, mean_loss), OF_TRAINED, *trained)
 
 
+RESAMPLES = {"key": jax.random.key(7), "n_resamples": 300}
+
+
+def areas(mesh, *arrays):
+    given = arrays or (scores[0], labels[0])
+    return jm.bootstrap(jm.roc_auc, *given, mesh=mesh, **RESAMPLES).replicates
+
+
+def of_resamples(mesh):
+    """Of the head of the items, and of clusters."""
+    options = {"mesh": mesh, **RESAMPLES}
+    area = functools.partial(jm.partial_auc, max_fpr=0.1)
+    interval = jm.confidence_interval(area, scores[0], labels[0], method="percentile", **options)
+    compared = jm.compare(
+        functools.partial(jm.threshold_at_fpr, max_fpr=0.1),
+        models, labels[0], clusters=np.arange(N) // 2, **options,
+    )  # fmt: skip
+    return interval.low, interval.high, compared.standard_error
+
+
+def means(mesh):
+    return jm.bootstrap_mean(models, weights=weights, mesh=mesh, **RESAMPLES).replicates
+
+
+def same_resamples(name, function, mesh):
+    found[name] = distance(*(jax.tree.map(np.asarray, function(x)) for x in (mesh, None)))
+
+
+same_resamples("resamples", areas, MESH)
+
+
+def sizes_of_collectives(program):
+    """The number of entries that each kind of collective returns at most."""
+    sizes = {}
+    for line in program.as_text().splitlines():
+        made = re.search(r"= (.*?) (all-gather|all-to-all|all-reduce|collective-permute)", line)
+        if made:
+            shapes = re.findall(r"\[([\d,]*)\]", made[1])
+            size = sum(int(np.prod([int(x) for x in s.split(",") if x])) for s in shapes)
+            sizes[made[2]] = max(sizes.get(made[2], 0), size)
+    return sizes
+
+
 def check_more():
     """What one process is enough for."""
     of_weighted = (ROWS, ROWS, ROWS, ITEMS)
@@ -176,7 +220,6 @@ def check_more():
         jax.grad(whole)(*trained), jax.grad(mean_loss)(*trained)
     )
 
-    models = scores[0] + np.round(rng.normal(size=(2, N)), 1)
     recall = functools.partial(jm.recall_at_fpr, max_fpr=0.1)
 
     def numbers(interval):
@@ -199,7 +242,6 @@ def check_more():
     ordered = np.arange(8 * 512, dtype=np.float32), rng.random(8 * 512) < 0.3
 
     def collectives(metric):
-        """The number of entries that each kind of collective returns at most."""
         mapped = jax.shard_map(
             functools.partial(metric, axis_name="items"),
             mesh=MESH, in_specs=ITEMS, out_specs=WHOLE,
@@ -209,16 +251,27 @@ def check_more():
         found["ordered"] = max(
             found.get("ordered", 0.0), distance(program(*arrays), metric(*ordered))
         )
-        sizes = {}
-        for line in program.as_text().splitlines():
-            made = re.search(r"= (.*?) (all-gather|all-to-all|all-reduce|collective-permute)", line)
-            if made:
-                shapes = re.findall(r"\[([\d,]*)\]", made[1])
-                size = sum(int(np.prod([int(x) for x in s.split(",") if x])) for s in shapes)
-                sizes[made[2]] = max(sizes.get(made[2], 0), size)
-        return sizes
+        return sizes_of_collectives(program)
 
-    found["collectives"] = {"roc_auc": collectives(jm.roc_auc), "recall": collectives(recall)}
+    def resampled(*arrays):
+        return jm.bootstrap(jm.roc_auc, *arrays, mesh=MESH, **RESAMPLES).replicates
+
+    resampling = jax.jit(resampled).lower(*ordered).compile()
+    found["collectives"] = {
+        "roc_auc": collectives(jm.roc_auc),
+        "recall": collectives(recall),
+        "bootstrap": sizes_of_collectives(resampling),
+    }
+
+    three = jax.sharding.Mesh(np.array(jax.devices()[:3]), ("resamples",))
+    for mesh in (EXPLICIT, three):
+        same_resamples(f"resamples on {mesh.size} devices", of_resamples, mesh)
+    same_resamples("resampled means", means, MESH)
+    sharded = [placed(x, ITEMS, EXPLICIT) for x in (scores[0], labels[0])]
+    alone = areas(None)
+    with jax.set_mesh(EXPLICIT):
+        shared = areas(EXPLICIT, *sharded)
+    found["resamples of sharded items"] = distance(np.asarray(shared), np.asarray(alone))
 
 
 if processes == 1:

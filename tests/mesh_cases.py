@@ -27,6 +27,7 @@ ARRAYS: dict[str, tuple[Any, str]] = {
     "labels": (_labels, "n"),
     "weights": (_rng.random(N).astype(np.float32) + 0.1, "n"),
     "where": (_rng.random(N) < 0.9, "n"),
+    "chances": (np.linspace(0.1, 1, N, dtype=np.float32), "n"),
     "classes": (_classes, "n"),
     "predictions": (np.where(_rng.random((M, N)) < 0.7, _classes, 1).astype(np.int32), "mn"),
     "columns": (
@@ -230,6 +231,9 @@ CASES: dict[str, Case] = {
     "operating_point": _of_items(partial(jm.operating_point, max_fpr=0.2)),
     "sample_size": case(partial(jm.sample_size, jm.roc_auc, width=0.2), "row", "labels"),
     "power": case(partial(jm.power, jm.roc_auc, difference=0.1, n_positives=50), "row", "labels"),
+    "prediction_powered_interval": _of_items(
+        partial(jm.prediction_powered_interval, jm.roc_auc), proxy="chances", labelled="where"
+    ),
     "permutation_test": _of_items(partial(jm.permutation_test, jm.roc_auc, **FEW)),
     "extreme.precision_at_k": case(partial(extreme.precision_at_k, k=3), "lists", "relevant"),
     "extreme.ndcg_at_k": case(partial(extreme.ndcg_at_k, k=3), "lists", "relevant"),

@@ -66,14 +66,16 @@ INFERENCE = [
     "operating_point",
     "sample_size",
     "power",
+    "prediction_powered_interval",
 ]
-POSITIONAL = ("metric", "values", "scores", "labels", "slices", "folds", "groups")
+POSITIONAL = ("metric", "values", "scores", "labels", "proxy", "slices", "folds", "groups")
 # What is computed on what; how; how resampled; which items count; and how much may be taken.
 ORDER_OF_INFERENCE = [
     "metric",
     "values",
     "scores",
     "labels",
+    "proxy",
     "fpr",
     "slices",
     "folds",
@@ -97,6 +99,8 @@ ORDER_OF_INFERENCE = [
     "n_negatives",
     "ratio",
     "paired",
+    "labelled",
+    "sampling_probability",
     "confidence_level",
     "method",
     "key",
@@ -109,6 +113,7 @@ ORDER_OF_INFERENCE = [
     "amounts",
     "batch",
     "memory_budget",
+    "mesh",
     "progress",
     "axis_name",
 ]
@@ -216,6 +221,7 @@ def test_arguments_of_inference(name):
         assert (parameter.default is parameter.empty) == positional or parameter.name in (
             "key",
             "value",
+            "labelled",
         )
 
 
@@ -292,6 +298,7 @@ def test_defaults_are_the_same_everywhere():
         "Interval",
         "OperatingPoint",
         "PermutationTest",
+        "PoweredInterval",
         "RocBand",
         "SampleSize",
         "training.Finetuned",

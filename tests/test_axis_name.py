@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
 import jaxmetrics as jm
@@ -78,10 +80,37 @@ def test_no_device_receives_all_items(alone):
     assert selects["all-reduce"] <= 8
 
 
+@pytest.mark.parametrize("how", ["", " on 8 devices", " on 3 devices", " of sharded items"])
+def test_resamples_are_those_of_one_device_to_the_last_bit(alone, how):
+    assert alone[f"resamples{how}"] == 0
+    assert alone["resampled means"] <= 1e-14  # of products of matrices
+
+
+def test_nothing_travels_but_replicates(alone):
+    """Of 300, each device makes 62 of 489, of which 300 and more are accepted."""
+    assert alone["collectives"]["bootstrap"] == {"all-gather": 8 * 62}
+
+
 def test_two_processes_agree_with_one_device():
     for printed in found(2):
         assert printed["counts"] == 0
         assert printed["step"] <= 1e-12
+        assert printed["resamples"] == 0
+
+
+def test_a_mesh_is_refused_within_a_mesh_and_where_it_is_none():
+    options = {"key": jax.random.key(0), "n_resamples": 2}
+    with pytest.raises(TypeError, match=r"mesh must be a jax\.sharding\.Mesh, got str"):
+        jm.bootstrap(jm.roc_auc, [0.1, 0.2], [0, 1], mesh="items", **options)
+    mesh = jax.make_mesh((1,), ("items",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("items")
+
+    def within(scores, labels):
+        return jm.bootstrap(jm.roc_auc, scores, labels, mesh=mesh, **options).replicates
+
+    program = jax.shard_map(within, mesh=mesh, in_specs=spec, out_specs=spec)
+    with pytest.raises(ValueError, match=r"outside of jax\.shard_map"):
+        program(np.array([0.1, 0.2]), np.array([0, 1]))
 
 
 def test_an_axis_is_refused_outside_of_a_mesh():

@@ -10,11 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from registry import sample, youden
+from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics._base.checks import values as _values
+from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
+from jaxmetrics.inference._bootstrap.finish import finish_of
 
 # Most tests share shapes and programs; a worker of its own compiles each once.
 
@@ -105,8 +108,8 @@ def drawn_items(data):
 
 @pytest.mark.parametrize(
     "metric",
-    [jm.roc_auc, PARTIAL, pytest.param(RECALL, marks=pytest.mark.slow)],
-    ids=["roc_auc", "partial_auc", "recall"],
+    [jm.roc_auc, PARTIAL, pytest.param(RECALL, marks=pytest.mark.slow), jm.average_precision],
+    ids=["roc_auc", "partial_auc", "recall", "average_precision"],
 )
 def test_replay_of_models(metric, data, drawn_items):
     """Heavy ties, a mask that hides NaN, and two models whose resamples are the same."""
@@ -138,15 +141,17 @@ def test_replay_of_tables(data, drawn_items):
             partial(jm.partial_auc, min_fpr=0.05, max_fpr=0.2), False, marks=pytest.mark.slow
         ),
         (RECALL, True),
+        (jm.average_precision, False),
     ],
-    ids=["band", "recall"],
+    ids=["band", "recall", "average_precision"],
 )
 def test_replay_of_weights(metric, amounts, data, rng):
     """A count multiplies the weight. An item without weight is never drawn, whatever it holds."""
     where = data.where & (data.weights > 0)
     scores = np.where(where, data.scores[0], np.nan)
-    options = {"weights": data.weights, "where": data.where}
-    per_item = [data.scores[0], data.labels, data.weights]
+    weights = data.weights * np.where(data.labels, 10, 1)
+    options = {"weights": weights, "where": data.where}
+    per_item = [data.scores[0], data.labels, weights]
     if amounts:
         options["amounts"] = rng.random(N)
         per_item.append(options["amounts"])
@@ -192,15 +197,54 @@ def test_replay_of_runs(data, rng):
         close(replicates(metric, scores, labels), metric(again, kinds))
 
 
-def test_replay_of_rows(data):
-    """Metrics that look at every distinct score."""
+def test_replay_of_bayesian_runs(data):
+    """The weight of a run is that of its items together."""
     scores, labels = data.scores[0], data.labels
-    both = jm.bootstrap(lambda table: table, scores, labels, key=KEY, n_resamples=FEW).replicates
+
+    @partial(jm.table_metric, of_roc_curve=True)
+    def by_class(table):
+        return jnp.stack([table.negatives, table.positives], axis=-1).ravel()
+
+    result = jm.bootstrap(by_class, scores, labels, key=KEY, n_resamples=FEW, resampling="bayesian")
+    sizes, weights = np.asarray(result.estimate), np.asarray(result.replicates)
+    assert (sizes > 0).sum() < len(np.unique(scores)) * 2
+    row, kind = np.divmod(np.arange(len(sizes)), 2)
+    for metric in (jm.roc_auc, partial(jm.partial_auc, max_fpr=[0.02, 0.3])):
+        got = replicates(metric, scores, labels, resampling="bayesian")
+        close(got, metric(np.broadcast_to(-row, weights.shape), kind, weights=weights), rtol=1e-5)
+    one_by_one = replicates(jm.roc_auc, data.scores[[0, 0]], labels, resampling="bayesian")[:, 0]
+    got = replicates(jm.roc_auc, scores, labels, resampling="bayesian", n_resamples=20_000)
+    assert stats.ks_2samp(got, one_by_one).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("width", [0, 6])
+def test_replay_of_runs_of_negatives(width, data, monkeypatch):
+    """Each row with positives has a precision, and negatives between such rows are drawn as one.
+
+    Rounded to multiples of 6, more positives tie than a unit can hold.
+    """
+    labels, scores = data.labels, problem(ties=False).scores[0]
+    if width:
+        scores = np.round(scores / width) * width
+    got = replicates(jm.average_precision, scores, labels)
+    rows_of_positives, largest = np.unique(scores[labels], return_counts=True)
+    assert (largest.max() > _random.MAX_SIZE) == (width > 0)
+
+    def of_tables(metric):
+        how, arrays = finish_of(metric)
+        return how._replace(merges=(True, False)), arrays
+
+    monkeypatch.setattr(_run, "finish_of", of_tables)
+    result = jm.bootstrap(lambda table: table, scores, labels, key=KEY, n_resamples=FEW)
+    used = np.asarray(result.estimate.positives + result.estimate.negatives) > 0
+    if not width:
+        assert used.sum() < 2 * len(rows_of_positives) + 1 < N
+    both = result.replicates
     rows = np.stack([both.negatives, both.positives], axis=-1).reshape(FEW, -1)
     values = np.repeat(np.asarray(both.thresholds[0]), 2)
     (again, kinds), where = repeated(rows, values, np.arange(len(values)) % 2)
     assert where.all()
-    close(replicates(jm.average_precision, scores, labels), jm.average_precision(again, kinds))
+    close(got, jm.average_precision(again, kinds))
 
 
 # ---- theory
@@ -238,11 +282,12 @@ def resampled_by_numpy(data, n_resamples):
     [
         partial(jm.partial_auc, max_fpr=0.1),
         pytest.param(partial(jm.recall_at_fpr, max_fpr=0.05), marks=pytest.mark.slow),
+        jm.average_precision,
     ],
-    ids=["partial_auc", "recall"],
+    ids=["partial_auc", "recall", "average_precision"],
 )
-def test_heads_against_numpy(metric, ties):
-    """Where only the items of the highest scores are drawn."""
+def test_against_numpy(metric, ties):
+    """Where only the items of the highest scores are drawn, and where negatives are in runs."""
     data = problem(2, ties)
     got = replicates(metric, data.scores[0], data.labels, n_resamples=20_000)
     expected = np.asarray(metric(*resampled_by_numpy(data, 5000)))

@@ -49,12 +49,17 @@ def test_below(rng):
     np.testing.assert_array_equal(got, (value * n.astype(object)) >> 64)
 
 
-def test_exponential(rng):
-    word = np.append(words(rng, 200), np.array([0, 2**32 - 1], np.uint32))
-    got = doubled(_random.exponential, word)
+def test_gamma(rng):
+    """Each word is turned into the quantile that SciPy has for it."""
+    ends = np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 1], np.uint32)
+    word = np.append(words(rng, 200), ends)
+    sizes = np.arange(_random.MAX_SIZE + 1)
+    tables = _random.gamma_tables(_random.MAX_SIZE)
+    got = doubled(_random.gamma, tables, np.broadcast_to(word, (len(sizes), len(word))))
     assert got.dtype == np.float32
-    assert (got > 0).all()
-    np.testing.assert_allclose(got, -np.log((word + 0.5) / 2**32), rtol=1e-6)
+    assert (got[0] == 0).all()
+    expected = stats.gamma(sizes[1:, None]).ppf((word + 0.5) / 2**32)
+    np.testing.assert_allclose(got[1:], expected, rtol=1e-7, atol=3e-8)
 
 
 def test_alias_tables():
@@ -214,16 +219,31 @@ def drawn(kind):
         return found[:, ::3], everything[::3], np.zeros(100, bool)
     if kind == "head":
         return of_head(labels)
-    options = {"runs": {}, "plain": {"stratify": False}, "poisson": {"resampling": "poisson"}}[kind]
+    options = {
+        "runs": {},
+        "plain": {"stratify": False},
+        "poisson": {"resampling": "poisson"},
+        "bayesian runs": {"resampling": "bayesian"},
+    }[kind]
     found = counts(Tied.scores, Tied.labels, **options)
     np.testing.assert_array_equal(found[0, :10], Tied.sizes)
     assert (found[:, 10:] == 0).all()
-    groups = {"runs": Tied.positive, "plain": np.zeros(10, bool), "poisson": None}[kind]
+    groups = {"runs": Tied.positive, "plain": np.zeros(10, bool)}.get(kind)
     return found[1:, :10], Tied.sizes.astype(float), groups
 
 
 @pytest.fixture(
-    scope="module", params=["items", "runs", "plain", "head", "poisson", "clusters", "bayesian"]
+    scope="module",
+    params=[
+        "items",
+        "runs",
+        "plain",
+        "head",
+        "poisson",
+        "clusters",
+        "bayesian",
+        "bayesian runs",
+    ],
 )
 def sampled(request):
     return request.param, *drawn(request.param)
@@ -297,9 +317,9 @@ def test_classes_are_independent(sampled):
 def test_distribution_of_a_count(sampled):
     """Every count of a multinomial is binomial, however long its run is."""
     kind, found, sizes, groups = sampled
-    if kind == "bayesian":
-        for column in (0, 100):
-            assert stats.kstest(found[:, column], "expon").pvalue > 1e-3
+    if kind.startswith("bayesian"):
+        for size, column in zip(sizes, found.T, strict=True):
+            assert stats.kstest(column, stats.gamma(size).cdf).pvalue > 1e-5
         return
     for column in (0, 1, 4, 7, 9):
         size = sizes[column]

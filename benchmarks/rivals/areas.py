@@ -21,19 +21,25 @@ MAX_FPR = 0.01
 
 
 def sklearn_calls(
-    scores: np.ndarray, labels: np.ndarray, max_fpr: float = MAX_FPR
+    scores: np.ndarray,
+    labels: np.ndarray,
+    max_fpr: float = MAX_FPR,
+    weights: np.ndarray | None = None,
 ) -> dict[str, Call]:
     """scikit-learn on one model `[n]`."""
+    areas, weighted = sklearn.metrics.roc_auc_score, {"sample_weight": weights}
 
     def recall() -> float:
-        fpr, tpr, _ = sklearn.metrics.roc_curve(labels, scores, drop_intermediate=False)
+        fpr, tpr, _ = sklearn.metrics.roc_curve(labels, scores, drop_intermediate=False, **weighted)
         return tpr[np.searchsorted(fpr, max_fpr, side="right") - 1]
 
     return {
-        "roc_auc": lambda: sklearn.metrics.roc_auc_score(labels, scores),
-        "partial_auc": lambda: sklearn.metrics.roc_auc_score(labels, scores, max_fpr=max_fpr),
+        "roc_auc": lambda: areas(labels, scores, **weighted),
+        "partial_auc": lambda: areas(labels, scores, max_fpr=max_fpr, **weighted),
         "recall_at_fpr": recall,
-        "average_precision": lambda: sklearn.metrics.average_precision_score(labels, scores),
+        "average_precision": lambda: sklearn.metrics.average_precision_score(
+            labels, scores, **weighted
+        ),
     }
 
 

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax.sharding import (
     AxisType,
+    Mesh,
     NamedSharding,
     PartitionSpec,
     SingleDeviceSharding,
@@ -82,6 +83,58 @@ def on_any_mesh(function: F) -> F:
     public: Any = run
     found: F = public
     return found
+
+
+def check_mesh(mesh: Any) -> None:
+    """Refuse what is no mesh of devices, and a mesh in `jax.shard_map`."""
+    if mesh is None:
+        return
+    if not isinstance(mesh, Mesh):
+        raise TypeError(
+            f"mesh must be a jax.sharding.Mesh, got {type(mesh).__name__}: write "
+            'jax.make_mesh((jax.device_count(),), ("resamples",))'
+        )
+    if get_abstract_mesh().manual_axes:
+        raise ValueError("mesh is for calls outside of jax.shard_map: leave mesh out")
+
+
+def on_all(tree: Any, mesh: Mesh) -> Any:
+    """The arrays of a pytree, whole on each device of a mesh; of all processes, that have the same.
+
+    Within `jit` it also tells JAX of the devices, as it does not look into programs `in_double`.
+    """
+    sharding = NamedSharding(mesh, PartitionSpec())
+
+    def put(x: Any) -> Any:
+        if sharding.is_fully_addressable or not is_concrete(x):
+            return jax.device_put(x, sharding)
+        # `device_put` compares the processes' arrays, and fails at NaN.
+        return jax.make_array_from_process_local_data(sharding, np.asarray(x))
+
+    return jax.tree.map(put, tree)
+
+
+def in_shares(function: Callable[[Any, Any], Any], mesh: Mesh) -> Callable[[Any, Any], Any]:
+    """`function(whole, split)` with an equal share of the arrays `split` on each device of a mesh.
+
+    Each device has all of `whole`. The results of the shares are joined along the first axis, on
+    all devices; nothing else travels.
+    """
+    names = mesh.axis_names
+    mesh = Mesh(mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))
+
+    def of_share(whole: Any, split: Any) -> Any:
+        found = function(whole, split)
+        return jax.tree.map(lambda x: jax.lax.all_gather(x, names, tiled=True), found)
+
+    shares: Callable[[Any, Any], Any] = jax.shard_map(
+        of_share,
+        mesh=mesh,
+        in_specs=(PartitionSpec(), PartitionSpec(names)),
+        out_specs=PartitionSpec(),
+        check_vma=False,
+    )
+    return shares
 
 
 def _arrays(values: Iterable[Any]) -> Iterator[jax.Array]:

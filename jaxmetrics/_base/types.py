@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 import jax
 import numpy as np
 import numpy.typing as npt
+from jax.sharding import Mesh as Mesh
 
 Array: TypeAlias = jax.Array
 # Inputs may be anything that holds numbers: JAX and NumPy arrays, lists, columns of pandas or

@@ -20,6 +20,7 @@ from jaxmetrics._report._settings import (
     refuse_options,
     refuse_with_stream,
 )
+from jaxmetrics._report._sources import source_of
 from jaxmetrics._report._stream import evaluate_stream, is_too_large
 from jaxmetrics._report._tables import tables_of
 
@@ -46,5 +47,6 @@ __all__ = [
     "refuse_with_stream",
     "report",
     "save",
+    "source_of",
     "tables_of",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -28,6 +27,7 @@ from jaxmetrics._report._points import points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._slices import intervals_of, slices_of
+from jaxmetrics._report._texts import name_of
 
 _POINTS = "operating points"
 BY_AMOUNT = "amount_recall_at_fpr"
@@ -64,6 +64,7 @@ def evaluate_problem(
         of_points = {k: v for k, v in common.items() if k != "n_resamples"}
         work[_POINTS] = partial(points_of, problem, settings, **of_points)
     found, notes = carry_out(work, settings, tell)
+    notes = [*problem.notes, *notes]
     for x in problem.slices:  # in turn: each warning names its slice
         call = partial(intervals_of, x, *given, settings, **common)
         part, more = carry_out({f"slices by {x.name}": call}, settings, tell)
@@ -188,7 +189,7 @@ def _n_clusters(problem: Problem) -> int | None:
 def _title_of_problem(problem: Problem) -> str:
     n, positives = len(problem.labels), int(problem.labels.sum())
     return (
-        f"{Path(problem.source).name}, {problem.label}: "
+        f"{name_of(problem.source)}, {problem.label}: "
         f"{n:,} items, {positives:,} positive ({percent(positives / n)})"
     )
 

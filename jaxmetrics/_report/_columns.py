@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,8 @@ from jaxmetrics._report._csv import without_missing
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._texts import listed, quoted, shortened
 
+ROWS = ""  # the name, which no column has, under which dropped rows are counted
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 _FLAGS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -43,6 +46,8 @@ def joined(columns: Sequence[Any]) -> Any:
     if all(isinstance(column.dtype, pandas.CategoricalDtype) for column in columns):
         categories = pandas.api.types.union_categoricals(columns, ignore_order=True)
         return pandas.Series(categories)
+    if any(map(_is_text, columns)):  # of a file of texts, beside others of numbers
+        columns = [x if _is_text(x) else x.astype(str).where(x.notna()) for x in columns]
     return typed(pandas.concat(columns, ignore_index=True))
 
 
@@ -110,7 +115,8 @@ def positives_among(
     make sense together does. Until the values are `complete`, one may be yet to come.
     """
     raw = list(seen)
-    values = typed(pandas.Series(raw)).tolist()
+    texts = any(isinstance(x, str) for x in raw)  # beside which another file may have numbers
+    values = typed(pandas.Series([str(x) for x in raw] if texts else raw)).tolist()
     distinct = sorted(dict.fromkeys(values))
     if len(distinct) > 2:
         raise InputError(
@@ -151,6 +157,27 @@ def _is_positive(value: Any, positive: str | None) -> bool:
     )
 
 
+def without_missing_rows(frame: Any, names: Iterable[str], dropped: Counter[str]) -> Any:
+    """The rows without a missing cell in `names`; counts what is dropped, by column and in all.
+
+    Of a row with several such cells each is counted.
+    """
+    missing = {name: without_missing(frame[name]).isna() for name in dict.fromkeys(names)}
+    any_missing = np.logical_or.reduce(list(missing.values()))
+    dropped.update({name: int(x.sum()) for name, x in missing.items() if x.any()})
+    dropped[ROWS] += int(any_missing.sum())
+    return frame[~any_missing] if any_missing.any() else frame
+
+
+def sentence_of_dropped(dropped: Counter[str], n_left: int) -> str | None:
+    """What was dropped, for the notes of a report."""
+    if not dropped[ROWS]:
+        return None
+    columns = ", ".join(f"{quoted(x)} {n:,}" for x, n in dropped.items() if x != ROWS)
+    total = dropped[ROWS] + n_left
+    return f"{dropped[ROWS]:,} of {total:,} rows have missing cells and are left out: {columns}"
+
+
 def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     """A column of numbers as float64."""
     _refuse_missing(role, name, column)
@@ -162,6 +189,11 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     # Texts that are no numbers stay.
     numbers = pandas.to_numeric(typed(column), errors="coerce")
     odd = column[np.asarray(np.isnan(numbers)) | np.iscomplexobj(numbers)]
+    if len(odd) and _DECIMAL_COMMA.fullmatch(str(odd.iloc[0])):
+        raise InputError(
+            f"{role} {quoted(name)} has a decimal comma in {_quoted(odd.iloc[0])}: write points in "
+            "numbers; --separator is what stands between columns"
+        )
     if len(odd):
         raise InputError(
             f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: convert "
@@ -199,7 +231,7 @@ def _refuse_missing(role: str, name: str, column: Any) -> None:
     if missing:
         raise InputError(
             f"{role} {quoted(name)} is missing (NaN) in {_counted(missing, column)}: "
-            "drop these rows or fill them"
+            "drop these rows, as --drop-missing does, or fill them"
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -54,19 +55,36 @@ class _Lines(io.RawIOBase):
 def _opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """The unpacked file, and the file itself, whose position tells how much is read."""
     with path.open("rb") as raw:
-        if path.name.lower().endswith(".gz"):
-            with gzip.GzipFile(fileobj=raw) as unpacked:
-                yield unpacked, raw  # type: ignore[misc]
-        else:
+        unpack = _UNPACK.get(path.suffix.lower())
+        if unpack is None:
             yield raw, raw
+        else:
+            with unpack(raw) as unpacked:
+                yield unpacked, raw
 
 
-def _reader(source: Any, names: Sequence[str]) -> Any:
+def _unpacked_zst(raw: BinaryIO) -> Any:
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
+
+
+_UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".bz2": bz2.BZ2File,
+    ".zst": _unpacked_zst,
+}
+
+
+def separator_of(path: Path, separator: str | None) -> str:
+    """The one that was asked for, or that of the format."""
+    return separator or ("\t" if ".tsv" in [x.lower() for x in path.suffixes] else ",")
+
+
+def _reader(source: Any, names: Sequence[str], separator: str) -> Any:
     return pyarrow.csv.open_csv(
         source,
         # Threads would read ahead, and their errors would not say in which row.
         read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
             include_columns=names,
             column_types=dict.fromkeys(names, pyarrow.string()),
@@ -76,11 +94,11 @@ def _reader(source: Any, names: Sequence[str]) -> Any:
     )
 
 
-def names_of(path: Path) -> list[str]:
+def names_of(path: Path, separator: str | None = None) -> list[str]:
     """The names of the columns."""
     with _opened(path) as (source, _):
         is_utf16 = source.read(2) in (b"\xff\xfe", b"\xfe\xff")
-    with _rows(path) as rows:
+    with _rows(path, separator) as rows:
         names: list[str] = next((row for row in rows if row), [])
     if is_utf16 or any("\0" in name for name in names):  # without a mark at its beginning
         raise InputError(f"{path.name} is encoded in UTF-16: save it in UTF-8")
@@ -96,13 +114,13 @@ def _not_utf8(path: Path, where: str) -> InputError:
 
 
 @contextmanager
-def _rows(path: Path, **options: Any) -> Iterator[Any]:
+def _rows(path: Path, separator: str | None, **options: Any) -> Iterator[Any]:
     """The rows by Python's reader, which is slow and knows the number of each line."""
     with (
         _opened(path) as (source, _),
         io.TextIOWrapper(source, "utf-8-sig", "surrogateescape", newline="") as file,
     ):
-        yield csv.reader(file, **options)
+        yield csv.reader(file, delimiter=separator_of(path, separator), **options)
 
 
 def n_rows_of(path: Path) -> float:
@@ -112,13 +130,15 @@ def n_rows_of(path: Path) -> float:
         return n_lines * path.stat().st_size / max(raw.tell(), 1)
 
 
-def batches_of(path: Path, names: list[str], texts: Collection[str]) -> Iterator[tuple[Any, float]]:
+def batches_of(
+    path: Path, names: list[str], texts: Collection[str], separator: str | None = None
+) -> Iterator[tuple[Any, float]]:
     """The named columns as text."""
     size, n_rows = path.stat().st_size, 0
     with _opened(path) as (source, raw):
         lines = _Lines(source)
         try:
-            for batch in _reader(lines, names):
+            for batch in _reader(lines, names, separator_of(path, separator)):
                 n_rows += len(batch)
                 frame = batch.to_pandas()
                 for name in set(names).difference(texts):
@@ -129,10 +149,10 @@ def batches_of(path: Path, names: list[str], texts: Collection[str]) -> Iterator
                 row = re.search(r"Row #\d+", str(error))
                 raise _not_utf8(path, row.group().lower() if row else "a row") from None
             if lines.has_quotes:
-                _check_quotes(path, names)  # which may be the cause
+                _check_quotes(path, names, separator)  # which may be the cause
             raise
         if lines.has_quotes and not lines.are_rows(n_rows):
-            _check_quotes(path, names)
+            _check_quotes(path, names, separator)
 
 
 def without_missing(column: Any) -> Any:
@@ -143,9 +163,10 @@ def without_missing(column: Any) -> Any:
     return column.mask(found) if found.any() else column
 
 
-def _check_quotes(path: Path, names: Sequence[str]) -> None:
+def _check_quotes(path: Path, names: Sequence[str], separator: str | None) -> None:
     """Refuse a quote that is never closed, or that closes in another row."""
-    with _rows(path, strict=True) as rows:
+    between = separator_of(path, separator)
+    with _rows(path, separator, strict=True) as rows:
         header = next(row for row in rows if row)
         columns = [header.index(name) for name in names]
         while True:
@@ -161,7 +182,7 @@ def _check_quotes(path: Path, names: Sequence[str]) -> None:
                         "closes within another cell: close it, or write each quote of a text twice"
                     ) from None
             else:
-                if rows.line_num > first and _holds_rows(row, columns):
+                if rows.line_num > first and _holds_rows(row, columns, between):
                     raise InputError(
                         f"{path.name} cannot be read: a quote in line {first:,} closes in line "
                         f"{rows.line_num:,}, with whole rows in between: close it in its line, or "
@@ -169,7 +190,7 @@ def _check_quotes(path: Path, names: Sequence[str]) -> None:
                     )
 
 
-def _holds_rows(row: list[str], columns: Sequence[int]) -> bool:
+def _holds_rows(row: list[str], columns: Sequence[int], separator: str) -> bool:
     """Whether the lines of a cell, with the cells around it, are whole rows like this one."""
     if len(row) <= max(columns):
         return False
@@ -177,7 +198,8 @@ def _holds_rows(row: list[str], columns: Sequence[int]) -> bool:
     for position, cell in enumerate(row):
         if "\n" not in cell and "\r" not in cell:
             continue
-        first, *others = (next(csv.reader([line]), [""]) for line in _ENDS.split(cell))
+        cells = (csv.reader([line], delimiter=separator) for line in _ENDS.split(cell))
+        first, *others = (next(line, [""]) for line in cells)
         lines = [[*row[:position], *first], *others]
         lines[-1] = [*lines[-1], *row[position + 1 :]]
         whole = all(len(line) == len(row) for line in lines)

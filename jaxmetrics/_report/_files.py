@@ -1,4 +1,4 @@
-"""Columns of CSV, Parquet and NPZ files, in batches of rows.
+"""Columns of CSV, Parquet and NPZ files, one or several, in batches of rows.
 
 Whether a file is held in memory or not, it is read by the same functions.
 """
@@ -18,8 +18,10 @@ import pyarrow.parquet
 
 from jaxmetrics._report import _csv
 from jaxmetrics._report._settings import InputError
+from jaxmetrics._report._sources import ENDINGS, FORMATS, File, Source, ending_of
 from jaxmetrics._report._texts import listed, quoted, shortened
 
+TAB = "\t"
 ROWS = 1 << 18  # of a Parquet file at a time
 
 # What a parser says, and the row that it quotes.
@@ -32,12 +34,14 @@ Read = tuple[Any, float]
 class Format(NamedTuple):
     """How the files of a format are read."""
 
-    names: Callable[[Path], list[str]]  # of the columns
-    batches: Callable[[Path, list[str], Collection[str]], Iterator[Read]]  # as batches_of
+    names: Callable[[Path, str | None], list[str]]  # of the columns, with the separator
+    batches: Callable[[Path, list[str], Collection[str], str | None], Iterator[Read]]
     n_rows: Callable[[Path], float]  # about
 
 
-def _parquet(path: Path, names: list[str], _texts: Collection[str]) -> Iterator[Read]:
+def _parquet(
+    path: Path, names: list[str], _texts: Collection[str], _separator: str | None
+) -> Iterator[Read]:
     # Read-ahead would hold all columns of a row group in memory.
     with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
         done, total = 0, max(file.metadata.num_rows, 1)
@@ -47,7 +51,9 @@ def _parquet(path: Path, names: list[str], _texts: Collection[str]) -> Iterator[
             yield batch.to_pandas(ignore_metadata=True), done / total
 
 
-def _npz(path: Path, names: list[str], _texts: Collection[str]) -> Iterator[Read]:
+def _npz(
+    path: Path, names: list[str], _texts: Collection[str], _separator: str | None
+) -> Iterator[Read]:
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in names}
     if len({array.shape for array in arrays.values()}) > 1 or arrays[names[0]].ndim != 1:
@@ -56,7 +62,7 @@ def _npz(path: Path, names: list[str], _texts: Collection[str]) -> Iterator[Read
     yield pandas.DataFrame(arrays), 1.0
 
 
-def _npz_names(path: Path) -> list[str]:
+def _npz_names(path: Path, _separator: str | None) -> list[str]:
     if not zipfile.is_zipfile(path):
         raise ValueError("it is not a file that numpy.savez wrote")
     with np.load(path) as archive:
@@ -64,11 +70,10 @@ def _npz_names(path: Path) -> list[str]:
 
 
 _CSV = Format(_csv.names_of, _csv.batches_of, _csv.n_rows_of)
-FORMATS = {
-    ".csv": _CSV,
-    ".csv.gz": _CSV,
+_OF_ENDINGS = {
+    **dict.fromkeys(ENDINGS, _CSV),
     ".parquet": Format(
-        lambda path: list(pyarrow.parquet.read_schema(path).names),
+        lambda path, _: list(pyarrow.parquet.read_schema(path).names),
         _parquet,
         lambda path: float(pyarrow.parquet.read_metadata(path).num_rows),
     ),
@@ -76,43 +81,65 @@ FORMATS = {
 }
 
 
-def batches_of(path: Path, names: Sequence[str], texts: Collection[str] = ()) -> Iterator[Read]:
-    """The named columns in batches; the index counts the rows of the file from 0.
+def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()) -> Iterator[Read]:
+    """The named columns in batches; the index counts the rows of all files from 0.
 
     All columns of a CSV file are text, because a type guessed from the first rows may not fit
     those that follow. In `texts`, only its empty cells are missing; in the others "NA" is, too.
     """
-    batches = check_has_columns(path, names).batches(path, list(dict.fromkeys(names)), texts)
+    names = list(dict.fromkeys(names))
+    formats = check_has_columns(source, names)
+    sizes = [file.path.stat().st_size for file in source.files]
     n_rows = 0
-    while True:
-        where = f"cannot be read further, after row {n_rows:,}" if n_rows else "cannot be read"
-        frame, share = _parsed(path, lambda _: next(batches, (None, 1.0)), where)
-        if frame is None:
-            break
-        if len(frame):
-            frame.index = pandas.RangeIndex(n_rows, n_rows + len(frame))
-            n_rows += len(frame)
-            yield frame, share
+    for i, (file, found) in enumerate(zip(source.files, formats, strict=True)):
+        own = [name for name in names if name not in file.columns]
+        batches, of_file = found.batches(file.path, own, texts, source.separator), 0
+        while True:
+            where = (
+                f"cannot be read further, after row {of_file:,}" if of_file else "cannot be read"
+            )
+            read = _parsed(file.path, lambda _, x=batches: next(x, None), where)  # type: ignore[misc]
+            if read is None:
+                break
+            frame, share = read
+            if len(frame):
+                frame.index = pandas.RangeIndex(n_rows, n_rows + len(frame))
+                n_rows, of_file = n_rows + len(frame), of_file + len(frame)
+                yield (
+                    frame.assign(**{x: y for x, y in file.columns.items() if x in names}),
+                    (sum(sizes[:i]) + share * sizes[i]) / max(sum(sizes), 1),
+                )
     if not n_rows:
-        raise InputError(f"{path.name} has columns but no rows: write one row for each item")
+        raise InputError(f"{source.name} has columns but no rows: write one row for each item")
 
 
-def check_has_columns(path: Path, names: Sequence[str]) -> Format:
-    """The format of a file, once the file is known to have each column once."""
-    if str(path) == "-":
-        raise InputError("standard input cannot be read: save it, and pass the name of the file")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: pass one file, as in {path / 'scores.csv'}")
-    if not path.is_file():
-        raise InputError(f"there is no file {path}: check the path")
-    found = format_of(path)
+def _next(batches: Iterator[Read], _path: Path) -> Read | None:
+    return next(batches, None)
+
+
+def refuse_none_left(source: Source, n_rows: int) -> None:
+    """Refuse a source all of whose rows were dropped."""
+    if not n_rows:
+        raise InputError(
+            f"each row of {source.name} has a missing cell, so that none is left: leave "
+            "--drop-missing out to see in which column"
+        )
+
+
+def check_has_columns(source: Source, names: Sequence[str]) -> list[Format]:
+    """The format of each file, once every file is known to have each column once."""
+    return [_check_file(file, names, source.separator) for file in source.files]
+
+
+def _check_file(file: File, names: Sequence[str], separator: str | None) -> Format:
+    path, found = file.path, format_of(file.path)
     if found is None:
         raise InputError(
             f"{path.name} has no known format: convert it to one of {', '.join(FORMATS)}"
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
-    present = _parsed(path, found.names)
+    present = [*_parsed(path, lambda path: found.names(path, separator)), *file.columns]
     for name in names:
         if name not in present:
             _refuse_absent(path, name, present)
@@ -124,20 +151,24 @@ def check_has_columns(path: Path, names: Sequence[str]) -> Format:
     return found
 
 
+def n_rows_of(path: Path) -> float:
+    """About how many rows a file has, by its end or its first million bytes."""
+    found = format_of(path)
+    return 0.0 if found is None else found.n_rows(path)
+
+
 def format_of(path: Path) -> Format | None:
     """The format that a file's name says."""
-    for ending, found in FORMATS.items():
-        if path.name.lower().endswith(ending):
-            return found
-    return None
+    ending = ending_of(path)
+    return None if ending is None else _OF_ENDINGS[ending]
 
 
 def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
-    for character, called in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+    for character, called in ((";", "semicolons"), (TAB, "tabs"), ("|", "bars")):
         if len(present) == 1 and character in present[0]:
             raise InputError(
-                f"{path.name} has {called} between its columns: write commas, and a point in "
-                "numbers"
+                f"{path.name} has {called} between its columns: write --separator "
+                f"{'tab' if character == TAB else repr(character)}"
             )
     close = difflib.get_close_matches(name, present, 1)
     hint = f" (did you mean {quoted(close[0])}?)" if close else ""

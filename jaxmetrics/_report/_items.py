@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +18,11 @@ from jaxmetrics._report._columns import (
     positives_among,
     refuse_twice,
     typed,
+    without_missing_rows,
 )
-from jaxmetrics._report._files import batches_of
+from jaxmetrics._report._files import batches_of, refuse_none_left
 from jaxmetrics._report._settings import InputError, Tell
+from jaxmetrics._report._sources import Source
 from jaxmetrics._report._texts import quoted
 
 
@@ -35,7 +37,7 @@ class LabelledRows(NamedTuple):
 
 
 def items_of(
-    path: Path,
+    source: Source,
     tell: Tell,
     *,
     label: str,
@@ -44,16 +46,28 @@ def items_of(
     weight: str | None = None,
     amount: str | None = None,
     others: Sequence[str] = (),
+    whole: Sequence[str] = (),
+    dropped: Counter[str] | None = None,
 ) -> Iterator[LabelledRows]:
-    """The rows of a file in batches, checked so that every metric of all of them is defined."""
+    """The rows of a source in batches, checked so that every metric of all of them is defined.
+
+    Where the source drops what is missing, rows are left out in which one of these columns is, or
+    of `others` one in `whole`; `dropped` counts them.
+    """
     refuse_twice([label, *scores])
     extra = [name for name in (weight, amount, *others) if name is not None]
     texts = set(others).difference([label, *scores, weight, amount])
     seen: dict[Any, None] = {}
     flags: dict[str, bool] = {}
     n_items = 0
-    tell(f"Reading {path.name}", 0.0)
-    for frame, share in batches_of(path, [label, *scores, *extra], texts):
+    needed = [x for x in (label, *scores, weight, amount, *whole) if x is not None]
+    dropped = Counter() if dropped is None else dropped
+    tell(f"Reading {source.name}", 0.0)
+    for frame, share in batches_of(source, [label, *scores, *extra], texts):
+        if source.drops_missing:
+            frame = without_missing_rows(frame, needed, dropped)
+            if not len(frame):
+                continue
         labels = labels_of(label, frame[label], positive, seen)
         weights = None if weight is None else nonnegative_of("weight", weight, frame[weight])
         amounts = None
@@ -70,6 +84,7 @@ def items_of(
                     "write 1 and 0"
                 )
         n_items += len(labels)
-        tell(f"Reading {path.name}: {n_items:,} rows", share)
+        tell(f"Reading {source.name}: {n_items:,} rows", share)
         yield LabelledRows(labels, rows, weights, amounts, {name: frame[name] for name in others})
+    refuse_none_left(source, n_items)
     positives_among(label, seen, positive, complete=True)

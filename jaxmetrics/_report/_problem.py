@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._report._columns import ids_of, joined
+from jaxmetrics._report._columns import ids_of, joined, sentence_of_dropped
 from jaxmetrics._report._items import items_of
 from jaxmetrics._report._settings import InputError, Tell, untold
 from jaxmetrics._report._slices import Column, column_of
+from jaxmetrics._report._sources import Source, source_of
 from jaxmetrics._report._texts import quoted
 
 
@@ -30,10 +32,11 @@ class Problem(NamedTuple):
     cluster: str | None = None
     clusters: npt.NDArray[np.int64] | None = None  # [n]
     slices: tuple[Column, ...] = ()
+    notes: tuple[str, ...] = ()  # of the reading
 
 
 def problem_of_file(
-    path: Path,
+    given: Path | str | Source,
     tell: Tell = untold,
     *,
     label: str,
@@ -44,12 +47,13 @@ def problem_of_file(
     cluster: str | None = None,
     slices: Sequence[str] = (),
 ) -> Problem:
-    """The columns of a file, checked so that every metric is defined."""
+    """The columns of a source, checked so that every metric is defined."""
+    source, dropped = source_of(given), Counter[str]()
     slices = tuple(dict.fromkeys(slices))
     others = (*slices, *(() if cluster is None else (cluster,)))
     batches = list(
         items_of(
-            path,
+            source,
             tell,
             label=label,
             scores=scores,
@@ -57,6 +61,8 @@ def problem_of_file(
             weight=weight,
             amount=amount,
             others=others,
+            whole=() if cluster is None else (cluster,),
+            dropped=dropped,
         )
     )
     labels = np.concatenate([batch.labels for batch in batches])
@@ -81,8 +87,19 @@ def problem_of_file(
             "--cluster out",
         )
     parts = tuple(column_of(name, columns[name]) for name in slices)
+    note = sentence_of_dropped(dropped, len(labels))
     return Problem(
-        str(path), label, tuple(scores), rows, labels, weights, amounts, cluster, clusters, parts
+        source.given,
+        label,
+        tuple(scores),
+        rows,
+        labels,
+        weights,
+        amounts,
+        cluster,
+        clusters,
+        parts,
+        () if note is None else (note,),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._report._columns import ids_of, joined, nonnegative_of, numbers_of, refuse_twice
-from jaxmetrics._report._files import batches_of
+from jaxmetrics._report._columns import (
+    ids_of,
+    joined,
+    nonnegative_of,
+    numbers_of,
+    refuse_twice,
+    sentence_of_dropped,
+    without_missing_rows,
+)
+from jaxmetrics._report._files import batches_of, refuse_none_left
 from jaxmetrics._report._settings import InputError, Tell, untold
+from jaxmetrics._report._sources import Source, source_of
 
 # The highest grade for 2^grade: above it, low grades would not count beside the highest.
 HIGHEST_GRADE = 50
@@ -29,19 +39,30 @@ class Queries(NamedTuple):
     grades: FloatArray  # [n]
     segments: npt.NDArray[np.int64]  # [n], the query of each, from 0
     n_queries: int
+    notes: tuple[str, ...] = ()  # of the reading
 
 
 def queries_of_file(
-    path: Path, tell: Tell = untold, *, group: str, label: str, scores: Sequence[str], gain: str
+    given: Path | str | Source,
+    tell: Tell = untold,
+    *,
+    group: str,
+    label: str,
+    scores: Sequence[str],
+    gain: str,
 ) -> Queries:
-    """The columns of a file, checked so that there is something to rank."""
+    """The columns of a source, checked so that there is something to rank."""
+    source, dropped = source_of(given), Counter[str]()
     refuse_twice([group, label, *scores])
     names = [group, label, *scores]
     frames = []
-    tell(f"Reading {path.name}", 0.0)
-    for frame, share in batches_of(path, names, (group,)):
-        frames.append(frame)
-        tell(f"Reading {path.name}: {frame.index.stop:,} rows", share)
+    tell(f"Reading {source.name}", 0.0)
+    for frame, share in batches_of(source, names, (group,)):
+        tell(f"Reading {source.name}: {frame.index.stop:,} rows", share)
+        frames.append(
+            without_missing_rows(frame, names, dropped) if source.drops_missing else frame
+        )
+    refuse_none_left(source, sum(map(len, frames)))
     columns = {name: joined([frame[name] for frame in frames]) for name in names}
     segments = ids_of(
         "group",
@@ -61,4 +82,8 @@ def queries_of_file(
         )
     n_queries = int(segments.max()) + 1
     rows = np.stack([numbers_of("score", name, columns[name]) for name in scores])
-    return Queries(str(path), label, group, tuple(scores), rows, grades, segments, n_queries)
+    note = sentence_of_dropped(dropped, len(grades))
+    notes = () if note is None else (note,)
+    return Queries(
+        source.given, label, group, tuple(scores), rows, grades, segments, n_queries, notes
+    )

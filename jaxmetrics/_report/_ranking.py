@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -26,6 +25,7 @@ from jaxmetrics._report._figures import about_best, best_first
 from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._queries import HIGHEST_GRADE, Queries
 from jaxmetrics._report._settings import InputError, Settings, Tell
+from jaxmetrics._report._texts import name_of
 from jaxmetrics.inference._intervals.means import (
     FEW,
     interval_of_mean,
@@ -88,7 +88,7 @@ def evaluate_queries(
     if drawn:
         intervals = [x.interval for x in found["ndcg_at_k"] if x.k in PLACES]
         band = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *intervals)
-    notes += _notes(queries)
+    notes = [*queries.notes, *notes, *_notes(queries)]
     if with_figures and not drawn:
         notes.append(note_of_bands("ranking.png", queries.names))
     names, unknown = drawn_names("model no.", queries.names)
@@ -205,7 +205,7 @@ def _facts_of_queries(
 def _title_of_queries(queries: Queries) -> str:
     n, relevant = len(queries.grades), int((queries.grades > 0).sum())
     return (
-        f"{Path(queries.source).name}, {queries.label}: {queries.n_queries:,} queries "
+        f"{name_of(queries.source)}, {queries.label}: {queries.n_queries:,} queries "
         f"({queries.group}) of {n:,} items, {relevant:,} relevant ({percent(relevant / n)})"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,17 @@ import numpy.typing as npt
 
 import jaxmetrics as jm
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._report._columns import sentence_of_dropped
 from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, percent
 from jaxmetrics._report._figures import drawings_of
-from jaxmetrics._report._files import check_has_columns, format_of
+from jaxmetrics._report._files import check_has_columns, n_rows_of
 from jaxmetrics._report._items import items_of
 from jaxmetrics._report._metrics import ABOUT, classification_metrics, least_cost
 from jaxmetrics._report._settings import InputError, Settings, Tell
+from jaxmetrics._report._sources import ENDINGS, Source, ending_of, source_of
+from jaxmetrics._report._texts import name_of
 
-STREAMED = (".csv", ".csv.gz", ".parquet")
+STREAMED = (*ENDINGS, ".parquet")
 _ROWS = 1 << 17  # rows of each update, which is compiled once
 
 # More rows take minutes in memory, and seconds in batches.
@@ -33,23 +37,23 @@ class Interrupted(InputError):
     exit_code = 130
 
 
-def is_too_large(path: Path) -> bool:
-    """Whether a file has too many rows, or more bytes than a quarter of memory."""
-    found = format_of(path)
-    if not path.is_file() or found is None or not path.name.lower().endswith(STREAMED):
+def is_too_large(given: Path | str | Source) -> bool:
+    """Whether a source has too many rows, or more bytes than a quarter of memory."""
+    paths = [file.path for file in source_of(given).files]
+    if not all(ending_of(path) in STREAMED for path in paths):
         return False
     if hasattr(os, "sysconf"):  # not on Windows
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if path.stat().st_size > memory / 4:
+        if sum(path.stat().st_size for path in paths) > memory / 4:
             return True
     try:
-        return found.n_rows(path) > MOST_ROWS
+        return sum(n_rows_of(path) for path in paths) > MOST_ROWS
     except Exception:  # parsers differ in what they raise; reading will say what is wrong
         return False
 
 
 def evaluate_stream(
-    path: Path,
+    given: Path | str | Source,
     settings: Settings,
     tell: Tell,
     *,
@@ -59,30 +63,35 @@ def evaluate_stream(
     with_figures: bool = False,
 ) -> Evaluation:
     """Every metric of every model with guaranteed bounds and intervals, in one pass of a file."""
+    source, dropped = source_of(given), Counter[str]()
     bins = jm.streaming.float16_bins()
     state = jm.streaming.init(bins, (len(scores),))
     n_items, n_positive = 0, 0
-    check_has_columns(path, [label, *scores])
-    if not path.name.lower().endswith(STREAMED):
-        raise InputError(
-            f"{path.name} cannot be read in batches: leave --stream out, or convert it to one of "
-            f"{', '.join(STREAMED)}"
-        )
+    check_has_columns(source, [label, *scores])
+    for file in source.files:
+        if ending_of(file.path) not in STREAMED:
+            raise InputError(
+                f"{file.path.name} cannot be read in batches: leave --stream out, or convert it to "
+                f"one of {', '.join(STREAMED)}"
+            )
+    items = items_of(source, tell, label=label, scores=scores, positive=positive, dropped=dropped)
     try:
-        for batch in items_of(path, tell, label=label, scores=scores, positive=positive):
+        for batch in items:
             labels, rows = batch.labels, _rounded_down(batch.scores)
             for i in range(0, len(labels), _ROWS):
                 state = _updated(state, rows[:, i : i + _ROWS], labels[i : i + _ROWS], bins)
             n_items, n_positive = n_items + len(labels), n_positive + int(labels.sum())
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted after {n_items:,} rows of {path.name}") from None
+        raise Interrupted(f"interrupted after {n_items:,} rows of {source.name}") from None
     facts = {
-        "file": str(path),
+        "file": source.given,
         "label": label,
         "n_items": n_items,
         "n_positive": n_positive,
     }
-    return _evaluation(state, bins, settings, tell, facts, tuple(scores), with_figures)
+    found = _evaluation(state, bins, settings, tell, facts, tuple(scores), with_figures)
+    note = sentence_of_dropped(dropped, n_items)
+    return found if note is None else found._replace(warnings=(note, *found.warnings))
 
 
 def _rounded_down(scores: FloatArray) -> npt.NDArray[np.float32]:
@@ -154,7 +163,7 @@ def _evaluation(
             "fn_cost": settings.fn_cost,
         },
         ("max_fpr", "scale"),
-        f"{Path(facts['file']).name}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "
+        f"{name_of(facts['file'])}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "
         f"({percent(n_positive / n_items)}), read in batches",
         f"; below them, guaranteed bounds of the exact value{ABOUT}",
         tuple(measures),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 from jaxmetrics.plots._names import visible
@@ -30,3 +31,8 @@ def listed(values: Sequence[Any], most: int) -> str:
     """The first values, and how many more there are."""
     shown = ", ".join(shortened(value) for value in values[:most])
     return shown + (f" and {len(values) - most} more" if len(values) > most else "")
+
+
+def name_of(source: str) -> str:
+    """The name of what was evaluated, in a title: of a file without its folders."""
+    return "standard input" if source == "-" else PurePath(source).name or source

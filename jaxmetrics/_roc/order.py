@@ -57,11 +57,11 @@ def starts(x: Array) -> Array:
     return jnp.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
 
 
-def apart_rows(order: Ordered, merge: Array) -> tuple[Array, Array]:
+def apart_rows(order: Ordered, merges: Any) -> tuple[Array, Array]:
     """`[n]`: whether the row of an item, and the row of the item before it, must stay separate.
 
-    With `merge`, rows of both classes must, as the ROC curve is slanted there; other rows may join
-    their neighbours. Without it, all rows stay separate.
+    Rows of both classes must, as the ROC curve is slanted there. Rows of negatives alone, and of
+    positives alone, may join their neighbours where `merges` `[2]` says so.
     """
     row_begins = starts(order.keys)
     rows = numerics.running_count(row_begins.astype(jnp.int32)) - 1
@@ -70,7 +70,8 @@ def apart_rows(order: Ordered, merge: Array) -> tuple[Array, Array]:
         .at[rows]
         .max(starts(order.kinds) & ~row_begins, indices_are_sorted=True, mode="promise_in_bounds")
     )
-    apart = jnp.where(merge, both.at[rows].get(mode="promise_in_bounds"), True)
+    may_join = jnp.where(order.kinds == POSITIVE, merges[1], merges[0])
+    apart = both.at[rows].get(mode="promise_in_bounds") | ~may_join
     return apart, jnp.concatenate([apart[:1], apart[:-1]])
 
 

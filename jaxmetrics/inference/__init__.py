@@ -11,6 +11,7 @@ from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._means import compare_means, mean_interval
 from jaxmetrics.inference._operating_point import OperatingPoint, operating_point
 from jaxmetrics.inference._permutation import PermutationTest, permutation_test
+from jaxmetrics.inference._powered import PoweredInterval, prediction_powered_interval
 from jaxmetrics.inference._sample_size import SampleSize, power, sample_size
 from jaxmetrics.inference._samples import compare_samples
 from jaxmetrics.inference._slice_tests import SliceDifferences
@@ -24,6 +25,7 @@ __all__ = [
     "Interval",
     "OperatingPoint",
     "PermutationTest",
+    "PoweredInterval",
     "RocBand",
     "SampleSize",
     "SliceDifferences",
@@ -42,6 +44,7 @@ __all__ = [
     "operating_point",
     "permutation_test",
     "power",
+    "prediction_powered_interval",
     "roc_band",
     "sample_size",
     "slices",

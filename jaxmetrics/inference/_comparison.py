@@ -11,7 +11,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -41,6 +41,7 @@ def compare(
     where: ArrayLike | None = None,
     amounts: ArrayLike | None = None,
     memory_budget: int = MEMORY_BUDGET,
+    mesh: Mesh | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
     """Paired differences of models on the same items: intervals, p-values, and the best set.
@@ -82,6 +83,7 @@ def compare(
       where: `[n]` bool, False for items to leave out.
       amounts: `[n]`, how much each positive counts, for metrics that take amounts.
       memory_budget: the most bytes that one batch of resamples may take.
+      mesh: its devices share the resamples, each with all items; for the same replicates.
       progress: a function of the number of finished resamples, called after each round of batches.
 
     Returns:
@@ -128,7 +130,7 @@ def compare(
         checks.check_index("reference", reference, n_models)
     ids = checks.check_clusters(clusters, items)
     request = Request(
-        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
+        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
     )
     estimate, covariance, bounds = estimated(metric, items, request)
     _warn_of_undefined(estimate)

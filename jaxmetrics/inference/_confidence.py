@@ -13,7 +13,7 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, is_concrete, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
-from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
 from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
@@ -70,6 +70,7 @@ def confidence_interval(
     where: ArrayLike | None = None,
     amounts: ArrayLike | None = None,
     memory_budget: int = MEMORY_BUDGET,
+    mesh: Mesh | None = None,
     progress: Callable[[int], None] | None = None,
     axis_name: AxisName = None,
 ) -> Interval:
@@ -109,6 +110,7 @@ def confidence_interval(
       where: `[..., n]` bool, False for items to leave out.
       amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
       memory_budget: the most bytes that one batch of resamples may take.
+      mesh: its devices share the resamples, each with all items; for the same replicates.
       progress: a function of the number of finished resamples, called after each round of batches.
       axis_name: the axis, or axes, of `shard_map` that split the items; without clusters and keys.
 
@@ -145,7 +147,7 @@ def confidence_interval(
         metric, items = with_influence(metric, items)
     chosen = chosen_method(metric, method, clustered=ids is not None)
     request = Request(
-        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
+        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
     )
     record = record_of(metric)
     resamples = chosen in RESAMPLING or (chosen == "wald" and not has_influence(record))
@@ -156,12 +158,11 @@ def confidence_interval(
         )
     axis_name = axis_of_parts(axis_name, clusters=ids, resamples=resamples)
     request.check(needs_key=resamples)
+    _warn_of_few(metric, items, ids, chosen)
     if resamples:
         function, arrays = choose(metric)
         refuse = function.refuse_several if chosen == "bca" else function.refuse_tree
         refuse(arrays, items.scores.shape[-1])
-    _warn_of_few(metric, items, ids, chosen)
-    if resamples:
         result = resampled(metric, items, request)
         if chosen == "wilson":
             return _by_wilson(metric, result, items, ids, level)

@@ -18,7 +18,7 @@ from jaxmetrics._base.double import double_program, nan_as_value
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, Mesh
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
@@ -145,6 +145,7 @@ def bootstrap(
     amounts: ArrayLike | None = None,
     batch: int | None = None,
     memory_budget: int = MEMORY_BUDGET,
+    mesh: Mesh | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> BootstrapResult:
     """Bootstrap replicates of a metric: its values on resamples drawn with replacement.
@@ -173,7 +174,9 @@ def bootstrap(
       batch: the number of resamples in memory at a time, in place of what `memory_budget` allows.
       memory_budget: the most bytes that one batch may take; on the CPU as many batches run at once
         as there are processors.
-      progress: a function of the number of finished resamples, called after each round of batches.
+      mesh: its devices share the resamples, each with all items; for the same replicates.
+      progress: a function of the number of finished resamples, called after each round of batches;
+        with a mesh once.
 
     Returns:
       A BootstrapResult, whose replicates are `[n_resamples, ...]` in the unit of the metric. If
@@ -188,7 +191,8 @@ def bootstrap(
     weights, amounts and clusters, areas under the ROC curve and recall at a false positive rate
     take this time only for each run of neighbouring items of one class, and, stratified and outside
     of `jit`, only for runs up to `max_fpr`; so it is for several models and amounts, by item, where
-    there are more than 131,072 negatives. Memory O(n + memory_budget).
+    there are more than 131,072 negatives. Average precision takes it for each distinct score of the
+    positives and each run of negatives in between. Memory O(n + memory_budget).
 
     Example:
       >>> import jax
@@ -204,7 +208,9 @@ def bootstrap(
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)
-    request = Request(key, n_resamples, stratify, ids, resampling, batch, memory_budget, progress)
+    request = Request(
+        key, n_resamples, stratify, ids, resampling, batch, memory_budget, progress, mesh
+    )
     check_amounts(metric, items)
     return resampled(metric, items, request)
 
@@ -331,6 +337,7 @@ def bootstrap_mean(
     where: ArrayLike | None = None,
     batch: int | None = None,
     memory_budget: int = MEMORY_BUDGET,
+    mesh: Mesh | None = None,
 ) -> BootstrapResult:
     """Bootstrap replicates of a mean over queries, such as the mean nDCG.
 
@@ -347,6 +354,7 @@ def bootstrap_mean(
       where: `[..., queries]` bool, False for queries to leave out, such as ~isnan(values).
       batch: the number of resamples in memory at a time, in place of what `memory_budget` allows.
       memory_budget: the most bytes that one batch may take.
+      mesh: its devices share the resamples, each with all values; for the same replicates.
 
     Returns:
       A BootstrapResult, whose replicates are `[n_resamples, ...]` in the unit of the values, and
@@ -379,6 +387,7 @@ def bootstrap_mean(
         resampling=resampling,
         batch=batch,
         memory_budget=memory_budget,
+        mesh=mesh,
     )
     rows, n = _shape_of(items)
     request.check(n_values=int(np.prod(rows)), n_items=n)

@@ -26,8 +26,9 @@ class Sampler(NamedTuple):
     Attributes:
       units: the units to draw.
       words: `[2]`, the words of the random key.
-      tables: alias tables of Poisson counts, flattened, by stratum and then by size of the unit.
-      starts: the first count of each table.
+      tables: alias tables of Poisson counts, flattened, by stratum and then by size of the unit;
+        of Bayesian weights `gamma_tables` by size.
+      starts: the first count of each alias table.
       rest: by stratum, the distribution of the number of draws of items that are in no unit; None
         if every item is in a unit.
     """
@@ -75,7 +76,7 @@ def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:
     """
     units, resamples = source.units, numbers(first, n)
     if resampling == "bayesian":
-        weights, totals = _of_tiles(source, first, n, _exponential, jnp.float32)
+        weights, totals = _of_tiles(source, first, n, _gamma, jnp.float32)
         return Draws(weights, totals, jnp.ones(n, bool))
     if resampling == "swap":
         counts, totals = _of_tiles(source, first, n, _coin, COUNTS)
@@ -165,8 +166,10 @@ def _poisson(source: Sampler, word: Array, size: Array, stratum: Array) -> Array
     return random.look_up(source.tables, offset, start, word)
 
 
-def _exponential(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
-    return random.exponential(word) * size
+def _gamma(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+    """The sum of an exponential weight for each item of the unit."""
+    coefficients = source.tables.at[size[:, 0]].get(mode="promise_in_bounds")
+    return random.gamma(coefficients, word)
 
 
 def _coin(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:

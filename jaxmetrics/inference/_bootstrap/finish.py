@@ -1,7 +1,8 @@
 """From the draws of a chunk of resamples to the metric of each.
 
-Areas under the ROC curve and recall at a false positive rate come from one scan along the cells,
-for all resamples of a chunk at once. Any other metric is called with the score tables.
+Areas under the ROC curve, recall at a false positive rate and average precision come from one scan
+along the cells, for all resamples of a chunk at once. Any other metric is called with the score
+tables.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def finish_of(metric: MetricLike) -> tuple[Finish, Options]:
     """How to finish a metric, and its options that are arrays."""
     chosen, arrays = choose(under_one_name(metric))
     record, options = chosen.metric, chosen.options(arrays)
-    default = Finish(chosen, merges=record.of_roc_curve)
+    default = Finish(chosen, merges=(record.of_roc_curve,) * 2)
     return error_bars_of(record).finish(default, options), arrays
 
 
@@ -71,14 +72,18 @@ def finish(
     if how.of_curves is None:
         return _of_tables(how, counts, cells, arrays)
     if totals is None:  # they would need the same unit, and are of negatives without weights
-        (positives,), (negatives,) = map(numerics.near_one, (cells.positives, cells.negatives))
+        classes = cells.positives, cells.negatives
+        if how.by_precision:  # which adds up both classes
+            positives, negatives = numerics.near_one(*classes)
+        else:
+            (positives,), (negatives,) = map(numerics.near_one, classes)
         cells = cells._replace(positives=positives, negatives=negatives)
     options = how.chosen.options(arrays)
     limits = [jnp.asarray(options[name]) for name in how.limits]
     shape = jnp.broadcast_shapes(*(x.shape for x in limits))
     shape = (len(limits), *shape) if len(limits) > 1 else shape
     joint = jnp.stack(jnp.broadcast_arrays(*limits)).ravel() if limits else None
-    curves, end = _curves(counts, cells, totals, joint)
+    curves, end = _curves(counts, cells, totals, joint, how.by_precision)
     sufficient = end >= curves.negatives * (1 - _ROUNDING)
     if joint is not None:
         sufficient |= end > jnp.max(joint) * curves.negatives
@@ -91,7 +96,7 @@ def finish(
 
 
 def _curves(
-    counts: Array, cells: Cells, totals: Array | None, limits: Array | None
+    counts: Array, cells: Cells, totals: Array | None, limits: Array | None, by_precision: bool
 ) -> tuple[Curves, Array]:
     """The curves, and the number of negatives drawn in the cells, `[resamples]`."""
     edge = within = None
@@ -101,45 +106,48 @@ def _curves(
         slack = max(numerics.slack(cells.negatives), numerics.slack(counts))
         edge = in_counts(limits[:, None], totals[0])
         within = most_within(limit_of_fpr(limits[:, None]), totals[0], slack)
+    more = cells.joined[1:] & (jnp.arange(1, len(cells.joined)) < cells.used)
+    more = jnp.pad(more, (0, 1))  # whether the next cell is in the same row
 
-    def cell(carry: Any, inputs: Any) -> tuple[Any, None]:
-        fps, tps, tied, area, caught = carry
-        count, positive, negative, joined = inputs
+    def cell(carry: tuple[Curves, Array], inputs: Any) -> tuple[tuple[Curves, Array], None]:
+        so_far, of_row = carry  # of_row: the positives of the row if by precision, else negatives
+        fps, tps, area, caught, precisions = so_far
+        count, positive, negative, more = inputs
         count = count.astype(jnp.float64)
         p, n = count * positive, count * negative
-        tied = tied * joined + n  # the negatives of a score come before its positives
-        if edge is None:
-            area = area + n * tps + p * tied * 0.5
+        of_row = of_row + (p if by_precision else n)
+        if by_precision:
+            precision = (tps + p) / jnp.where(of_row > 0, tps + p + fps + n, 1.0)
+            precisions = precisions + of_row * precision * (1 - more)
+        elif edge is None:
+            area = area + n * tps + p * of_row * 0.5
         else:
             area = area + jnp.clip(edge - fps, 0, n) * tps
-            inside = jnp.clip(edge - (fps + n - tied), 0, tied)
-            area = area + p * (inside * inside / jnp.where(tied > 0, 2 * tied, 1.0))
+            inside = jnp.clip(edge - (fps + n - of_row), 0, of_row)
+            area = area + p * (inside * inside / jnp.where(of_row > 0, 2 * of_row, 1.0))
             caught = caught + jnp.where(fps + n <= within, p, 0)
-        return (fps + n, tps + p, tied, area, caught), None
+        return (Curves(fps + n, tps + p, area, caught, precisions), of_row * more), None
 
-    def tile(number: Array, carry: Any) -> Any:
+    def tile(number: Array, carry: tuple[Curves, Array]) -> tuple[Curves, Array]:
         def of_tile(x: Array) -> Array:
             return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
 
-        return varying.scan(
-            cell,
-            carry,
-            (
-                _of_cells(counts, cells, of_tile),
-                of_tile(cells.positives).astype(jnp.float64),
-                of_tile(cells.negatives).astype(jnp.float64),
-                of_tile(cells.joined).astype(jnp.float64),
-            ),
-            unroll=UNROLL,
-        )[0]
+        columns = (of_tile(x).astype(jnp.float64) for x in (cells.positives, cells.negatives, more))
+        inputs = (_of_cells(counts, cells, of_tile), *columns)
+        last: tuple[Curves, Array] = varying.scan(cell, carry, inputs, unroll=UNROLL)[0]
+        return last
 
     zero = jnp.zeros(counts.shape[1])
     zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
     tiles = (cells.used + TILE - 1) // TILE
-    fps, tps, _, area, caught = varying.fori_loop(0, tiles, tile, (zero, zero, zero, zeros, zeros))
-    negatives = fps if totals is None else totals[0]
-    positives = tps if totals is None or len(totals) == 1 else totals[1]
-    return Curves(negatives, positives, area, caught), fps
+    start = Curves(zero, zero, zeros, zeros, zero), zero
+    curves, _ = varying.fori_loop(0, tiles, tile, start)
+    end = curves.negatives
+    if totals is not None:
+        curves = curves._replace(negatives=totals[0])
+        if len(totals) > 1:
+            curves = curves._replace(positives=totals[1])
+    return curves, end
 
 
 def _of_cells(counts: Array, cells: Cells, of_tile: Callable[[Array], Array]) -> Array:

@@ -24,6 +24,7 @@ from jaxmetrics._roc.record import Options
 from jaxmetrics.inference._bootstrap.draws import Sampler, rates_of
 from jaxmetrics.inference._bootstrap.random import (
     Distribution,
+    gamma_tables,
     poisson_distribution,
     poisson_tables,
 )
@@ -94,7 +95,7 @@ def is_traced(*trees: Any) -> bool:
 
 
 def prepare_runs(
-    items: Items, plan: Plan, depth: int, _: Any, *, merges: bool
+    items: Items, plan: Plan, depth: int, _: Any, *, merges: tuple[bool, bool]
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of one model whose items are drawn in runs."""
     items = items._replace(scores=items.scores[0])
@@ -146,7 +147,7 @@ def _padded(order: Ordered, n: int) -> Ordered:
 
 
 @double_program()
-def _runs(order: Ordered, merges: Array) -> Runs:
+def _runs(order: Ordered, merges: tuple[Array, Array]) -> Runs:
     return runs_of(jax.tree.map(jnp.asarray, order), merges)
 
 
@@ -229,8 +230,10 @@ def units_of_values(items: Items) -> tuple[Units, Array, Array]:
     return padded_units(units_of_items(strata)), values, weights
 
 
-@double_program("max_size")
-def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
+@double_program("max_size", "bayesian")
+def _tables(total: Array, fill: Array, max_size: int, bayesian: bool) -> tuple[Array, Array]:
+    if bayesian:
+        return jnp.asarray(gamma_tables(max_size)), jnp.zeros(0, jnp.uint32)
     tables, starts = poisson_tables(rates_of(total, fill), max_size)
     return tables.ravel(), starts.ravel()
 
@@ -243,7 +246,8 @@ def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribut
 
 def sampler_of(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
     fill = plan.resampling == "multinomial"
-    tables, starts = _tables(units.total, fill, plan.max_size)
+    bayesian = plan.resampling == "bayesian"
+    tables, starts = _tables(units.total, fill, plan.max_size, bayesian)
     most = 1 << len(units.owner).bit_length()
     rest = _rest(units.total, units.drawn, fill, most) if head else None
     return Sampler(units, words, tables, starts, rest)

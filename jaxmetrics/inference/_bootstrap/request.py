@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.meshes import check_mesh
+from jaxmetrics._base.types import Mesh
 from jaxmetrics.inference._influence.clusters import Clusters
 
 MEMORY_BUDGET = 2**28
@@ -30,6 +32,7 @@ class Request(NamedTuple):
     batch: int | None = None
     memory_budget: int = MEMORY_BUDGET
     progress: Callable[[int], None] | None = None
+    mesh: Mesh | None = None
 
     def check(self, *, needs_key: bool = True, n_values: int = 1, n_items: int = 1) -> None:
         """Refuse arguments of a wrong type or out of range, and what memory cannot hold.
@@ -53,3 +56,4 @@ class Request(NamedTuple):
             numbers = min(self.batch, self.n_resamples) * n_items
             checks.check_fits("batch", self.batch, numbers, "leave batch out")
         checks.check_count("memory_budget", self.memory_budget)
+        check_mesh(self.mesh)

@@ -11,10 +11,11 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import is_concrete, on_cpu, threads
 from jaxmetrics._base.items import at_least_one
-from jaxmetrics._base.types import Array, Items
+from jaxmetrics._base.meshes import in_shares, on_all
+from jaxmetrics._base.types import Array, Items, Mesh
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._bootstrap.draws import Draws, draw, in_turn
 from jaxmetrics.inference._bootstrap.finish import Finished, finish, finish_of
@@ -86,7 +87,7 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     items, arrays = _constant((at_least_one(items), arrays))
     resampling, clusters = request.resampling, request.clusters
     counted = clusters is None and items.weights is None and items.amounts is None
-    runs = counted and len(items.scores) == 1 and resampling != "bayesian"
+    runs = counted and len(items.scores) == 1
     stratified = request.stratify and clusters is None
     by_class = stratified and items.weights is None and resampling != "bayesian"
     by_amount = items.amounts is not None
@@ -154,6 +155,9 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
         most = 64 if len(prepared.sampler.units.size) > 1 << 14 else 128
     few = 1 << (request.n_resamples - 1).bit_length()  # all in one chunk, in few compiled sizes
     lanes = min(request.batch or min(request.memory_budget // bytes_each, most), few)
+    if request.mesh is not None:  # as many for each device
+        of_device = -(-_most_drawn(request.n_resamples + 1, plan) // request.mesh.size)
+        lanes = -(-of_device // -(-of_device // lanes))
     return max(lanes + lanes % 2, 2)
 
 
@@ -206,11 +210,18 @@ def _collect(
     prepared: Prepared, plan: Plan, request: Request, traced: bool
 ) -> tuple[Replicates, bool]:
     """The first accepted resamples, and whether the cells sufficed for them."""
-    lanes = _lanes(prepared, plan, request)
+    lanes, wanted, mesh = _lanes(prepared, plan, request), request.n_resamples + 1, request.mesh
+    if mesh is None and not traced:
+        return _in_threads(prepared, plan, request, lanes)
+    if mesh is not None:
+        with double_precision():
+            prepared = on_all(prepared, mesh)
+    found, sufficient = _in_program(prepared, plan, wanted, lanes, mesh)
     if traced:
-        wanted = request.n_resamples + 1
-        return _in_program(prepared, plan, wanted, lanes), True
-    return _in_threads(prepared, plan, request, lanes)
+        return found, True
+    if request.progress is not None:
+        request.progress(request.n_resamples)
+    return jax.tree.map(np.asarray, found), bool(sufficient)
 
 
 def _in_threads(
@@ -246,15 +257,33 @@ def _in_threads(
     return Replicates(joined("values"), joined("defined")), sufficient
 
 
-@double_program("plan", "wanted", "lanes")
-def _in_program(prepared: Prepared, plan: Plan, wanted: int, lanes: int) -> Replicates:
-    """The accepted resamples of a number of chunks that is fixed when the program is traced."""
-    n = wanted
-    if plan.resampling == "multinomial":
-        # At least nine of ten are accepted; this is too few with probability below 1e-12.
-        n = int(wanted / 0.9 + 8 * np.sqrt(wanted) + 16)
-    starts = jnp.arange(0, n, lanes, dtype=jnp.uint32)
-    found = lax.map(lambda first: _chunk(prepared, first, plan, lanes), starts)
+def _most_drawn(wanted: int, plan: Plan) -> int:
+    """The number of resamples of which so many are accepted."""
+    if plan.resampling != "multinomial":
+        return wanted
+    # At least nine of ten are accepted; this is too few with probability below 1e-12.
+    return int(wanted / 0.9 + 8 * np.sqrt(wanted) + 16)
+
+
+@double_program("plan", "wanted", "lanes", "mesh")
+def _in_program(
+    prepared: Prepared, plan: Plan, wanted: int, lanes: int, mesh: Mesh | None
+) -> tuple[Replicates, Array]:
+    """The accepted resamples of a number of chunks that is fixed when the program is traced.
+
+    The devices of a mesh share the chunks. Also returns whether the cells sufficed.
+    """
+
+    def of_chunks(prepared: Prepared, starts: Array) -> Any:
+        return lax.map(lambda first: _chunk(prepared, first, plan, lanes), starts)
+
+    starts = jnp.arange(0, _most_drawn(wanted, plan), lanes, dtype=jnp.uint32)
+    if mesh is None:
+        found = of_chunks(prepared, starts)
+    else:
+        n_chunks = len(starts) + -len(starts) % mesh.size
+        starts = jnp.arange(n_chunks, dtype=jnp.uint32) * lanes
+        found = in_shares(of_chunks, mesh)(prepared, starts)
     accepted = found["accepted"].ravel()
     keep = jnp.nonzero(accepted, size=wanted, fill_value=len(accepted))[0]
 
@@ -263,4 +292,4 @@ def _in_program(prepared: Prepared, plan: Plan, wanted: int, lanes: int) -> Repl
         return flat.at[keep].get(mode="fill", fill_value=fill)
 
     values = jax.tree.map(lambda x: kept(x, jnp.nan), found["values"])
-    return Replicates(values, kept(found["defined"], False))
+    return Replicates(values, kept(found["defined"], False)), jnp.all(found["sufficient"])

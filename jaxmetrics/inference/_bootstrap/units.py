@@ -139,13 +139,9 @@ def places(n: int) -> int:
     return max(1 << (n - 1).bit_length(), TILE) if n else TILE
 
 
-def runs_of(order: Ordered, merge: Array) -> Runs:
-    """The runs of neighbouring items of one class, and, unless `merge`, of one score.
-
-    With `merge` a tie between classes shares no run with its neighbours, as the ROC curve is
-    slanted there.
-    """
-    apart, before = apart_rows(order, merge)
+def runs_of(order: Ordered, merges: Any) -> Runs:
+    """The runs of neighbouring items of one class, and of one score where `apart_rows` says so."""
+    apart, before = apart_rows(order, merges)
     begins = starts(order.kinds) | (starts(order.keys) & (apart | before))
     begins &= order.kinds != LEFT_OUT
     return Runs(begins, apart, jnp.sum(begins, dtype=jnp.int32))

@@ -95,7 +95,7 @@ def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Proble
     order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
 
     def rows_of(order: Ordered) -> Array:
-        apart, before = apart_rows(order, merge)
+        apart, before = apart_rows(order, (merge, merge))
         kind_changes = starts(order.kinds) & ~apart
         begins = kind_changes | (starts(order.keys) & (apart | before))
         return numerics.running_count(begins.astype(jnp.int32)) - 1

@@ -36,20 +36,22 @@ _MANY = 8
 
 
 class Curves(NamedTuple):
-    """Counts of the ROC curve of each resample; the last axis is the resamples.
+    """Counts of the curves of each resample; the last axis is the resamples.
 
     Attributes:
       negatives: `[resamples]`, all negatives drawn.
       positives: `[resamples]`, all positives drawn.
-      area: `[limits, resamples]`, pairs under the curve left of each limit; `[resamples]` without
-        limits.
+      area: `[limits, resamples]`, pairs under the ROC curve left of each limit; `[resamples]`
+        without limits.
       caught: `[limits, resamples]`, true positives at the last threshold within each limit.
+      precisions: `[resamples]`, the sum over the positives of the precision at each.
     """
 
     negatives: Array
     positives: Array
     area: Array
     caught: Array
+    precisions: Array
 
 
 class Finish(NamedTuple):
@@ -57,16 +59,19 @@ class Finish(NamedTuple):
 
     Attributes:
       chosen: the metric.
-      merges: whether neighbouring items of one class and different scores may be drawn as one run.
+      merges: whether neighbouring negatives, and neighbouring positives, of different scores may be
+        drawn as one run.
       of_curves: the metric as a function of Curves and the options; None if it needs score tables.
       limits: names of the options that are false positive rates; the curve beyond them is not used.
+      by_precision: whether `of_curves` needs the precisions, in place of the areas.
       apart: whether amounts are an option `[rows]` of the metric, and do not multiply positives.
     """
 
     chosen: Chosen
-    merges: bool
+    merges: tuple[bool, bool]
     of_curves: Callable[[Curves, Options], Array] | None = None
     limits: tuple[str, ...] = ()
+    by_precision: bool = False
     apart: bool = False
 
 
@@ -246,6 +251,18 @@ def _scaled(area: Array, curves: Curves, options: Options) -> Array:
     return scaled(share, **limits, scale=options["scale"])
 
 
+# Average precision.
+
+
+def _finish_average_precision(finish: Finish, options: Options) -> Finish:
+    # Between two positives the negatives count by their number, but each positive has a precision.
+    return finish._replace(of_curves=_average_precision, by_precision=True, merges=(True, False))
+
+
+def _average_precision(curves: Curves, options: Options) -> Array:
+    return numerics.divide(curves.precisions, curves.positives, 0.0)
+
+
 # Recall at a false positive rate.
 
 
@@ -255,7 +272,7 @@ def _finish_recall(finish: Finish, options: Options) -> Finish:
     # The scan pays for each limit, so score tables are faster for many limits.
     if options["method"] == "step" and np.size(options["max_fpr"]) <= _MANY:
         finish = finish._replace(of_curves=_recall_at_fpr, limits=("max_fpr",))
-    return finish._replace(merges=True)
+    return finish._replace(merges=(True, True))
 
 
 def _recall_at_fpr(curves: Curves, options: Options) -> Array:
@@ -309,7 +326,11 @@ _ERROR_BARS: dict[Metric, ErrorBars] = {
         same_as=_roc_auc_if_whole,
     ),
     average_precision.record: ErrorBars(
-        "logit", _limits_of_precision, precision_without_itself, of_prevalence=True
+        "logit",
+        _limits_of_precision,
+        precision_without_itself,
+        finish=_finish_average_precision,
+        of_prevalence=True,
     ),
     recall_at_fpr.record: ErrorBars(
         "logit",

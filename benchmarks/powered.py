@@ -1,0 +1,151 @@
+"""`python -m benchmarks.powered`: coverage and width of `prediction_powered_interval`.
+
+A share of the items is labelled at random. The truth is the metric of the population.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+import jaxmetrics as jm
+from benchmarks.coverage import table
+
+Values = np.ndarray[Any, Any]
+
+METRICS: dict[str, Callable[..., Any]] = {
+    "AUC": jm.roc_auc,
+    "partial AUC, FPR 0.2": partial(jm.partial_auc, max_fpr=0.2),
+    "recall at FPR 0.1": partial(jm.recall_at_fpr, max_fpr=0.1),
+    "average precision": jm.average_precision,
+}
+SHIFT = 1.5  # of the positives' normal scores
+POPULATION = 2_000_000
+# Items, share of positives, share labelled.
+SETTINGS = ((4_000, 0.3, 0.05), (20_000, 0.1, 0.05), (20_000, 0.3, 0.05))
+
+
+def _annotator(rng: np.random.Generator, labels: Values, share: float) -> Values:
+    """The label, but for one item in 16 that of another item."""
+    return np.where(rng.random(labels.size) < 15 / 16, labels, rng.random(labels.size) < share)
+
+
+def _probability(rng: np.random.Generator, labels: Values, share: float) -> Values:
+    """The calibrated probability from another normal feature, 3.6 apart."""
+    feature = rng.normal(size=labels.size) + 3.6 * labels
+    return np.asarray(special.expit(special.logit(share) + 3.6 * feature - 3.6**2 / 2))
+
+
+def _useless(rng: np.random.Generator, labels: Values, share: float) -> Values:
+    return rng.random(labels.size) < share
+
+
+PROXIES = {"annotator": _annotator, "probability": _probability, "useless": _useless}
+
+
+def draw(rng: np.random.Generator, n: int, share: float) -> tuple[Values, Values]:
+    labels = rng.random(n) < share
+    return (rng.normal(size=n) + SHIFT * labels).astype(np.float32), labels
+
+
+def correlation(metric: Callable[..., Any], name: str, share: float) -> float:
+    """That of an item's influence and its expectation from the proxy, in a large sample."""
+    rng = np.random.default_rng(1)
+    scores, labels = draw(rng, 20_000, share)
+    proxy = PROXIES[name](rng, labels, share)
+    phi = np.asarray(jm.influence(metric, scores, labels)) / np.where(
+        labels, labels.mean(), 1 - labels.mean()
+    )
+    order = np.argsort(scores)
+    of_class = [
+        np.interp(scores, scores[order][labels[order] == x], phi[order][labels[order] == x])
+        for x in (False, True)
+    ]
+    expected = (1 - proxy) * of_class[0] + proxy * of_class[1]
+    return float(np.corrcoef(phi, expected)[0, 1])
+
+
+def row_of(
+    metric: str, proxy: str, setting: tuple[int, float, float], simulations: int
+) -> list[str]:
+    n, share, labelled = setting
+    function = METRICS[metric]
+    rng = np.random.default_rng([n, int(100 * share), *f"{metric}{proxy}".encode()])
+    truth = float(function(*draw(np.random.default_rng(0), POPULATION, share)))
+    inside, widths = [], []
+    for _ in range(simulations):
+        scores, labels = draw(rng, n, share)
+        known = rng.permutation(n) < labelled * n
+        guess = PROXIES[proxy](rng, labels, share).astype(np.float32)
+        found = jm.prediction_powered_interval(function, scores, labels, guess, labelled=known)
+        alone = jm.confidence_interval(function, scores[known], labels[known])
+        ends = [(float(x.low), float(x.high)) for x in (found, found.labelled, alone)]
+        inside.append([low <= truth <= high for low, high in ends])
+        widths.append([high - low for low, high in ends])
+    covered, width = np.mean(inside, axis=0), np.mean(widths, axis=0)
+    return [
+        metric,
+        proxy,
+        f"{correlation(function, proxy, share):.2f}",
+        f"{n:,}",
+        f"{n * labelled * share:.0f}",
+        *(f"{x:.3f}" for x in covered),
+        *(f"{width[0] / x:.2f}" for x in width[1:]),
+    ]
+
+
+HEAD = [
+    "metric",
+    "proxy",
+    "correlation",
+    "items",
+    "labelled positives",
+    "coverage",
+    "of the labelled alone",
+    "of `confidence_interval`",
+    "width to the labelled alone",
+    "to `confidence_interval`",
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--simulations", type=int, default=1000)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    start = time.perf_counter()
+    rows = []
+    for metric in METRICS:
+        for proxy in PROXIES:
+            for setting in SETTINGS:
+                rows.append(row_of(metric, proxy, setting, options.simulations))
+                print(*rows[-1], sep=" | ", flush=True)
+    error = (0.95 * 0.05 / options.simulations) ** 0.5
+    minutes = (time.perf_counter() - start) / 60
+    text = f"""# Coverage of prediction_powered_interval
+
+`python -m benchmarks.powered --simulations {options.simulations}`: 95 % intervals, 5 % of the items
+labelled at random, normal scores {SHIFT:g} apart. The proxy is the label with errors, or a
+calibrated probability, or has nothing to do with the label. The correlation is that of an item's
+influence and what the proxy expects. "Labelled alone" is the field `labelled`, without a proxy;
+`confidence_interval` is that of the labelled items. The standard error of 0.95 is {error:.3f}.
+{minutes:.0f} min.
+
+"""
+    text += "\n".join(table(HEAD, rows)) + "\n"
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The influence that each item would have with either label, labelled or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE
+from jaxmetrics._roc.record import Chosen, MetricLike, Options
+from jaxmetrics.inference._influence.gradient import (
+    Problems,
+    choose_known,
+    of_each,
+    problems_of,
+    slopes_of,
+)
+
+
+def slopes_by_label(metric: MetricLike, items: Items) -> tuple[Array, Array, Array]:
+    """The metric `[...]`, and its derivative in the weight of a negative and of a positive.
+
+    The derivatives are `[..., n]`, of one at the score of each item, which may have weight 0.
+    """
+    chosen, arrays = choose_known(metric)
+    # Rows must not join: a positive among negatives would tie with all of them.
+    problems, n_rows = problems_of(items, replace(chosen.metric, of_roc_curve=False))
+    return _slopes_by_label(problems, arrays, chosen, n_rows)
+
+
+@double_program("chosen", "n_rows")
+def _slopes_by_label(
+    problems: Problems, arrays: Options, chosen: Chosen, n_rows: int
+) -> tuple[Array, Array, Array]:
+    def of_one(problem: Problems, bad: Array) -> tuple[Array, Array, Array]:
+        slopes = slopes_of(problem, chosen, arrays, n_rows)
+        chosen.refuse_shapes(slopes.estimate)
+        # An unlabelled item has weight 0, but its score must be a number all the same.
+        bad = bad[0] | jnp.any(jnp.isnan(problem.items.scores))
+        estimate = jnp.where(bad, jnp.nan, slopes.estimate)
+
+        def by_item(of_rows: Array) -> Array:
+            values = of_rows[problem.rows]
+            return jnp.zeros_like(values).at[problem.order.item].set(values) + 0 * estimate
+
+        return estimate, by_item(slopes.raw[NEGATIVE]), by_item(slopes.raw[POSITIVE])
+
+    found: tuple[Array, Array, Array] = of_each(of_one, problems)
+    return found

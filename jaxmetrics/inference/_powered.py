@@ -1,0 +1,355 @@
+"""Few labels, many scores: intervals from labels of a sample, and a proxy of the others."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import is_concrete, near
+from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
+from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._influence.either_label import slopes_by_label
+from jaxmetrics.inference._influence.gradient import effective_size
+from jaxmetrics.inference._influence.sizes import FEWEST, too_few
+from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._intervals import distributions, rules
+from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.metrics import range_of, with_influence
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["estimate", "low", "high", "standard_error", "proxy_weight", "labelled"],
+    meta_fields=["confidence_level"],
+)
+@dataclass(frozen=True)
+class PoweredInterval:
+    """An interval from the labels of a sample and a proxy of all labels, or several `[...]`.
+
+    Attributes:
+      estimate: `[...]`, the metric of the labels, corrected by the proxy.
+      low: `[...]`, the lower limit.
+      high: `[...]`, the upper limit.
+      standard_error: `[...]`, the standard error of the estimate.
+      proxy_weight: `[...]`, the weight of the proxy: 0 leaves it out, and about 1 is that of
+        calibrated probabilities.
+      labelled: the Interval without the correction, from the labelled items alone.
+      confidence_level: the nominal coverage of both intervals.
+    """
+
+    estimate: Array
+    low: Array
+    high: Array
+    standard_error: Array
+    proxy_weight: Array
+    labelled: Interval
+    confidence_level: float
+
+
+@on_any_mesh
+def prediction_powered_interval(
+    metric: MetricLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    proxy: ArrayLike,
+    *,
+    labelled: ArrayLike,
+    sampling_probability: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> PoweredInterval:
+    """The interval of a metric where labels exist for a sample only, and a proxy for all items.
+
+    The metric of a corrected score table. An item of proxy p adds w (y - lambda p) + lambda p
+    positives and w (1 - y - lambda (1 - p)) + lambda (1 - p) negatives, with y its label and
+    w = 1 / sampling_probability where it is labelled, else w = 0. So the labels are counted, and
+    the proxy of all items in place of that of the labelled ones. Sums above each score are made
+    monotone.
+
+    With f = p phi(s, 1) + (1 - p) phi(s, 0) the influence that the proxy expects of an item of
+    score s, lambda >= 0 minimises the variance V = sum_i (w_i phi_i + lambda (1 - w_i) f_i)^2 /
+    n^2 over all n items, with f centred. The parts of the n_c labelled items of each class count
+    n_c / (n_c - 1) times, plus 1 / n_c of what the correction saves, as rare errors of the proxy
+    may not have been drawn. Limits are expit(logit theta -+ t sqrt(V) / (theta (1 - theta))), with
+    Satterthwaite's degrees of freedom from the fourth powers of the parts.
+
+    The interval holds for any proxy that was not trained on these labels; a good one makes it
+    narrower.
+
+    Args:
+      metric: a metric whose influence values are known, as for `influence`.
+      scores: `[..., n]`, higher is more positive.
+      labels: `[n]`, bool or 0 and 1 where `labelled`; ignored elsewhere, whatever they hold.
+      proxy: `[..., n]`, in [0, 1]: a predicted probability that the label is positive, or a
+        predicted label, such as that of a language model.
+      labelled: `[n]` bool, True for items whose label is known.
+      sampling_probability: `[n]`, in (0, 1], the chance of each item to be labelled, independently
+        of others; None takes the share labelled, as of a simple random sample.
+      confidence_level: in (0, 1), the nominal coverage.
+
+    Returns:
+      A PoweredInterval in the unit of the metric, for the population that all items are drawn from.
+
+    Raises:
+      TypeError, ValueError: as the conventions list under Errors; the influence values of the
+        metric are not known, labelled is not bool or has no True, or proxy or sampling_probability
+        is out of range.
+
+    NaN where a score is NaN, or where the metric of the labelled items is; limits are NaN where one
+    labelled item is positive, or negative. Warns where fewer than ten labelled items are
+    positive, or negative. Time O(n log n), memory O(n) for each row of the batch.
+
+    Example:
+      >>> import jaxmetrics as jm, numpy as np
+      >>> rng = np.random.default_rng(0)
+      >>> truth = rng.random(4000) < .3
+      >>> scores = rng.normal(size=4000) + truth
+      >>> proxy = np.where(truth, .9, .05)  # the labels of a good annotator
+      >>> labelled = rng.random(4000) < .1
+      >>> found = jm.prediction_powered_interval(
+      ...     jm.roc_auc, scores, truth, proxy, labelled=labelled)
+      >>> print(bool(found.high - found.low < .5 * (found.labelled.high - found.labelled.low)))
+      True
+
+    References: A. N. Angelopoulos, S. Bates, C. Fannjiang, M. I. Jordan and T. Zrnic,
+    "Prediction-powered inference", Science 382, 2023; A. N. Angelopoulos, J. C. Duchi and T. Zrnic,
+    "PPI++: efficient prediction-powered inference", arXiv:2311.01453, 2023.
+    """
+    level = checks.check_level(confidence_level)
+    known = _check_labelled(labelled, labels)
+    given: dict[str, Any] = {"proxy": proxy, "sampling_probability": sampling_probability}
+    items = checks.check_items(
+        scores,
+        _known_labels(labels, known),
+        along={"labels": labels, "labelled": labelled, **given},
+    )
+    n = items.scores.shape[-1]
+    proxies = _check_shares("proxy", proxy, n)
+    chances = None
+    if sampling_probability is not None:
+        chances = _check_shares("sampling_probability", sampling_probability, n, above=0.0)
+    items = items._replace(weights=_inverse(known, chances))
+    _warn_of_few(items)
+    metric, of_metric = with_influence(metric, items)
+    exchanged = of_metric.labels is not items.labels
+    sample = _sample(of_metric, proxies, exchanged)
+    bounds, at = range_of(metric), np.float64(level)
+    slopes = slopes_by_label(metric, of_metric._replace(weights=sample.share))
+    weight, without = _proxy_weights(sample, slopes)
+    corrected = slopes_by_label(metric, _corrected(of_metric.scores, sample, weight))
+    found = _interval(sample, corrected, weight, bounds, at)
+    alone = _interval(sample, slopes, without, bounds, at)
+    powered, of_labelled = (_rounded(x, level) for x in (found, alone))
+    return PoweredInterval(
+        powered.estimate,
+        powered.low,
+        powered.high,
+        powered.standard_error,
+        as_default(weight),
+        of_labelled,
+        level,
+    )
+
+
+def _rounded(limits: tuple[Array, Array, Array, Array], level: float) -> Interval:
+    estimate, low, high, error = map(as_default, limits)
+    return Interval(estimate, low, high, error, "logit", level)
+
+
+class _Sample(NamedTuple):
+    """The items in float64: shares of the labelled sample add up to the number of all items."""
+
+    share: Array  # [n]
+    positive: Array  # [n], 0 and 1
+    proxy: Array  # [..., n]
+    sizes: tuple[Array, Array]  # of labelled negatives and positives
+
+
+@double_program("exchanged")
+def _sample(items: Items, proxy: Array, exchanged: bool) -> _Sample:
+    """`exchanged`: the classes are, and the proxy is of the other one."""
+    weights, positive = jnp.asarray(items.weights), items.labels == 1
+    share = weights.size * numerics.divide(weights, jnp.sum(weights), 0.0)
+    negatives, positives = (effective_size(jnp.where(x, weights, 0)) for x in (~positive, positive))
+    proxy = (1 - proxy if exchanged else proxy) + 0.0 * share
+    return _Sample(share, positive.astype(jnp.float64), proxy, (negatives, positives))
+
+
+Slopes: TypeAlias = tuple[Array, Array, Array]  # as of `slopes_by_label`
+
+
+def _units(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
+    """The influence of each labelled item, and of each item on the correction, `[..., n]`."""
+    share, positive, proxy, _ = sample
+    n = share.size
+    _, of_negatives, of_positives = (x[..., :n] if x.ndim else x for x in slopes)
+    own = share * jnp.where(positive == 1, of_positives, of_negatives)
+    expected = proxy * of_positives + (1 - proxy) * of_negatives
+    centred = expected - jnp.mean(expected, axis=-1, keepdims=True)
+    return own, (1 - share) * centred
+
+
+@double_program()
+def _proxy_weights(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
+    """The best weight, and none."""
+    own, correction = _units(sample, slopes)
+    products, squares = (jnp.sum(x * correction, axis=-1) for x in (own, correction))
+    best = jnp.maximum(-numerics.divide(products, squares, 0.0), 0.0)
+    return best, jnp.zeros_like(best)
+
+
+@double_program()
+def _corrected(scores: Array, sample: _Sample, weight: Array) -> Items:
+    """Each item twice, as a positive and as a negative, with its part of either class.
+
+    A part may be negative; the numbers of items above each score are made monotone.
+    """
+    share, positive, proxy, _ = sample
+    weight = weight[..., None]
+    scores = jnp.broadcast_to(scores, jnp.broadcast_shapes(scores.shape, proxy.shape))
+    parts = []
+    for label, expected in ((positive, proxy), (1 - positive, 1 - proxy)):
+        part = share * (label - weight * expected) + weight * expected
+        parts.append(_monotone(scores, part))
+    labels = jnp.repeat(jnp.array([1, 0]), share.size)
+    return Items(jnp.concatenate([scores] * 2, -1), labels, jnp.concatenate(parts, -1))
+
+
+def _monotone(scores: Array, parts: Array) -> Array:
+    """Parts that are not negative, with about the same sums above each score, and the same sum."""
+    order = jnp.argsort(scores, axis=-1)
+    ranked, parts = (jnp.take_along_axis(x, order, -1) for x in (scores, parts))
+    last = jnp.ones_like(ranked, bool).at[..., :-1].set(ranked[..., 1:] != ranked[..., :-1])
+
+    def of_ties(sums: Array) -> Array:
+        """Of each item, what its tie adds to sums that never decrease from tie to tie."""
+        so_far = numerics.running_maximum(jnp.where(last, sums, 0))
+        ends = numerics.running_minimum(jnp.where(last, sums, jnp.inf)[..., ::-1])[..., ::-1]
+        return ends - jnp.concatenate([jnp.zeros_like(ends[..., :1]), so_far[..., :-1]], -1)
+
+    sums, gains = numerics.cumulated(parts), jnp.maximum(parts, 0)
+    total = jnp.maximum(sums[..., -1:], 0)
+    # Only the ends of ties count: the sum within a tie depends on the order of its items.
+    highest = numerics.running_maximum(jnp.where(last, sums, 0))
+    lowest = numerics.running_minimum(jnp.where(last, sums, total)[..., ::-1])[..., ::-1]
+    steps = of_ties(jnp.clip((highest + lowest) / 2, 0, total))
+    shares = numerics.divide(gains, of_ties(numerics.cumulated(gains)), last)
+    found: Array = jnp.put_along_axis(
+        jnp.zeros_like(steps), order, steps * shares, -1, inplace=False
+    )
+    return found
+
+
+@double_program()
+def _interval(
+    sample: _Sample,
+    slopes: Slopes,
+    weight: Array,
+    bounds: tuple[Array, Array] | None,
+    level: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """The estimate, its limits, and its standard error."""
+    share, positive, _, sizes = sample
+    own, correction = _units(sample, slopes)
+    squares = (own + weight[..., None] * correction) ** 2
+    largest = own**2
+    variance, spread = jnp.sum(jnp.where(share > 0, 0, squares), axis=-1), 0.0 * weight
+    for label, n in zip((0, 1), sizes, strict=True):
+        of_class = (positive == label) & (share > 0)
+        part, most, fourth = (
+            jnp.sum(jnp.where(of_class, x, 0), axis=-1) for x in (squares, largest, squares**2)
+        )
+        unbiased = numerics.divide(n, jnp.maximum(n - 1, 0), jnp.nan)
+        # Errors of a good proxy may be rare, and none of them drawn.
+        variance = variance + unbiased * part + jnp.maximum(most - part, 0) / n
+        spread = spread + jnp.maximum(fourth - part**2 / n, 2 * part**2 / n) / 2
+    df = rules.degrees(variance, spread, 1.0)
+    return (*_limits(slopes[0], variance, df, sizes, bounds, level), jnp.sqrt(variance))
+
+
+def _limits(
+    value: Array,
+    variance: Array,
+    df: Array,
+    sizes: tuple[Array, Array],
+    bounds: tuple[Array, Array] | None,
+    level: Array,
+) -> tuple[Array, Array, Array]:
+    """The value, within its range, and limits on the logit of its place in it."""
+    if bounds is None:
+        margin = distributions.t_quantile((1 + level) / 2, df) * jnp.sqrt(variance)
+        return value, value - margin, value + margin
+    least, width = bounds[0], bounds[1] - bounds[0]
+    place = jnp.clip((value - least) / width, 0.0, 1.0)
+    limits = rules.on_logit(rules.interior(place, sizes), variance / width**2, df, level)
+    limits = rules.around(place, rules.ends(place, limits, sizes, level, variance <= 0))
+    low, high = (least + width * x + 0 * variance for x in limits)
+    return least + width * place, low, high
+
+
+@double_program()
+def _inverse(labelled: Array, chances: Array | None) -> Array:
+    chosen = labelled.astype(jnp.float64)
+    return chosen if chances is None else chosen / chances
+
+
+def _check_labelled(labelled: ArrayLike, labels: ArrayLike) -> HostOrDeviceArray:
+    array = checks.as_array("labelled", labelled)
+    if array.dtype != bool:
+        raise TypeError(f"labelled must be bool, got {array.dtype}: write labelled=known != 0")
+    if array.ndim != 1 or np.shape(labels) != array.shape:
+        raise ValueError(
+            f"labels and labelled must be [n], one entry for each item, got "
+            f"{list(np.shape(labels))} and {list(array.shape)}"
+        )
+    if is_concrete(array) and not np.any(np.asarray(array)):
+        raise ValueError("labelled must be True for some items, got none: the metric is unknown")
+    return array
+
+
+def _known_labels(labels: ArrayLike, known: HostOrDeviceArray) -> HostOrDeviceArray:
+    """The labels, and 0 where they are not known, whatever is held there."""
+    if (
+        is_concrete(known) and getattr(labels, "dtype", np.dtype(object)).kind == "O"
+    ):  # None, or a text
+        labels = np.where(np.asarray(known), np.asarray(labels, object), 0).tolist()
+    array = near(checks.as_array("labels", labels))
+    found: HostOrDeviceArray = numerics.namespace(array, near(known)).where(near(known), array, 0)
+    return found
+
+
+def _check_shares(
+    name: str, value: ArrayLike, n: int, *, above: float | None = None
+) -> HostOrDeviceArray:
+    """Probabilities `[..., n]`, or `[n]` if they must also be above a number."""
+    array = checks.as_array(name, value)
+    if array.shape[-1:] != (n,) or (above is not None and array.ndim > 1):
+        axes = "[..., n]" if above is None else "[n]"
+        raise ValueError(
+            f"{name} must be {axes}, one entry for each of the {n} items, got {list(array.shape)}"
+        )
+    if is_concrete(array):
+        host = np.asarray(array).astype(float)
+        low = host >= 0 if above is None else host > above
+        if not (low & (host <= 1)).all():
+            ends = "[0, 1]" if above is None else "(0, 1]"
+            odd = host[~(low & (host <= 1))].flat[0]
+            raise ValueError(f"{name} must be in {ends}, got {odd:g}")
+    return array
+
+
+def _warn_of_few(items: Items) -> None:
+    for what, size in too_few(items, None):
+        warnings.warn(
+            f"the labelled sample has {size:.3g} {what}: with fewer than {FEWEST} limits cover "
+            f"less than they say: label more {what}",
+            stacklevel=4,
+        )

@@ -1,0 +1,170 @@
+"""Files as people have them: packed, with other separators, several, in folders, from a pipe."""
+
+import bz2
+import gzip
+import io
+
+import command
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+from click.testing import CliRunner
+
+from jaxmetrics import _report, cli
+
+N = 200
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    labels = rng.random(N) < 0.3
+    scores = np.round(rng.normal(size=N) + labels, 4)
+    return pd.DataFrame({"y": labels.astype(int), "a": scores, "country": ["DK", "DE"] * (N // 2)})
+
+
+def zstandard(path, mode):
+    return pyarrow.CompressedOutputStream(str(path), "zstd")
+
+
+def read(given, **options):
+    source = _report.source_of(given, **options)
+    return _report.problem_of_file(source, label="y", scores=["a"])
+
+
+def refusal(given, **options):
+    with pytest.raises(_report.InputError) as error:
+        read(given, **options)
+    return error.value.message
+
+
+@pytest.mark.parametrize("packing", ["gz", "bz2", "zst"])
+def test_packed(tmp_path, table, packing):
+    path = tmp_path / f"x.csv.{packing}"
+    opened = {"gz": gzip.open, "bz2": bz2.open, "zst": zstandard}[packing]
+    with opened(path, "wb") as file:
+        file.write(table.to_csv(index=False).encode())
+    found = read(path)
+    np.testing.assert_array_equal(found.scores[0], table.a)
+    np.testing.assert_array_equal(found.labels, table.y == 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "asked"),
+    [("x.tsv", "\t", None), ("x.csv", "\t", "tab"), ("x.csv", ";", ";"), ("x.tsv", "|", "|")],
+)
+def test_separators(tmp_path, table, name, written, asked):
+    table.to_csv(tmp_path / name, sep=written, index=False)
+    np.testing.assert_array_equal(read(tmp_path / name, separator=asked).scores[0], table.a)
+
+
+def test_a_separator_that_is_needed_is_named(tmp_path, table):
+    table.to_csv(tmp_path / "x.csv", sep=";", index=False)
+    assert refusal(tmp_path / "x.csv").endswith("write --separator ';'")
+    table.to_csv(tmp_path / "x.csv", sep="\t", index=False)
+    assert refusal(tmp_path / "x.csv").endswith("write --separator tab")
+    table.to_csv(tmp_path / "x.csv", sep=";", decimal=",", index=False)
+    assert "decimal comma" in refusal(tmp_path / "x.csv", separator=";")
+    assert "must be one character" in refusal(tmp_path / "x.csv", separator=";;")
+
+
+def test_quoted_cells_with_another_separator(tmp_path, table):
+    texts = table.assign(country='say "a; b"\nc')
+    texts.to_csv(tmp_path / "x.csv", sep=";", index=False)
+    np.testing.assert_array_equal(read(tmp_path / "x.csv", separator=";").scores[0], table.a)
+
+
+def test_several_files(tmp_path, table, monkeypatch):
+    """In the order that is given; a pattern and a folder in order of their names."""
+    table[:50].to_csv(tmp_path / "2.csv", index=False)
+    table[50:].to_parquet(tmp_path / "1.parquet")
+    found = read([tmp_path / "2.csv", tmp_path / "1.parquet"])
+    np.testing.assert_array_equal(found.scores[0], table.a)
+    assert found.source == "2 files (2.csv, 1.parquet)"
+    other_order = pd.concat([table[50:], table[:50]]).a
+    np.testing.assert_array_equal(read(tmp_path / "[12].*").scores[0], other_order)
+    (tmp_path / "_SUCCESS.csv").write_text("not data")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "x.csv").write_text("not data")
+    np.testing.assert_array_equal(read(tmp_path).scores[0], other_order)
+    monkeypatch.chdir(tmp_path)
+    np.testing.assert_array_equal(read("2*.csv").scores[0][:3], table.a[:3])
+
+
+def test_folders_are_columns(tmp_path, table):
+    """As partitioned datasets have them; the path of the folder itself says nothing."""
+    folder = tmp_path / "y=7"
+    for country, rows in table.groupby("country"):
+        (folder / f"country={country}%20x").mkdir(parents=True)
+        part = rows.drop(columns="country")
+        part.to_parquet(folder / f"country={country}%20x" / "part-0.parquet")
+    found = command.evaluated(folder, "--label", "y", "--score", "a", "--slice", "country")
+    assert found["n_items"] == N
+    sizes = {name: x["n_items"] for name, x in found["slices"]["country"].items()}
+    assert sizes == {"DE x": N // 2, "DK x": N // 2}
+
+
+def test_streams_of_several_files(tmp_path, table):
+    table[:50].to_csv(tmp_path / "1.csv", index=False)
+    table[50:].to_csv(tmp_path / "2.tsv", sep="\t", index=False)
+    table.to_csv(tmp_path / "all.csv", index=False)
+    options = ("--label", "y", "--score", "a", "--stream")
+    parts = command.evaluated(tmp_path / "1.csv", tmp_path / "2.tsv", *options)
+    whole = command.evaluated(tmp_path / "all.csv", *options)
+    assert parts["models"] == whole["models"]
+    assert not _report.is_too_large([tmp_path / "1.csv", tmp_path / "2.tsv"])
+
+
+def test_standard_input(tmp_path, table):
+    stream = io.BytesIO()
+    table.to_parquet(stream)
+    arguments = ["evaluate", "-", "--label", "y", "--score", "a"]
+    for data in (table.to_csv(index=False).encode(), stream.getvalue()):
+        ran = CliRunner().invoke(cli.commands(), arguments, input=data)
+        assert ran.exit_code == 0, ran.output
+        assert f"standard input, y: {N} items" in ran.output
+    ran = CliRunner().invoke(cli.commands(), arguments, input=b"")
+    assert "standard input is empty" in ran.output
+    assert ran.exit_code == 2
+
+
+def test_missing_cells_are_dropped_and_counted(tmp_path, table):
+    holes = table.astype({"y": object})
+    holes.loc[[1, 7], "a"] = np.nan
+    holes.loc[[7, 9], "y"] = ""
+    holes.loc[11, "country"] = None  # of a slice, where a missing cell is a value
+    path = tmp_path / "x.csv"
+    holes.to_csv(path, index=False)
+    assert "--drop-missing" in refusal(path)
+    found = read(path, drops_missing=True)
+    np.testing.assert_array_equal(found.scores[0], table.a.drop([1, 7, 9]))
+    assert found.notes == ("3 of 200 rows have missing cells and are left out: 'y' 2, 'a' 2",)
+    options = ("--label", "y", "--score", "a", "--drop-missing")
+    for more in ((), ("--slice", "country"), ("--stream",)):
+        result = command.run("evaluate", path, *options, *more)
+        assert result.exit_code == 0, result.output
+        assert "3 of 200 rows have missing cells" in " ".join(result.output.split())
+    clustered = _report.problem_of_file(
+        _report.source_of(path, drops_missing=True), label="y", scores=["a"], cluster="country"
+    )
+    assert len(clustered.labels) == N - 4
+    holes.assign(a=np.nan).to_csv(path, index=False)
+    assert "none is left" in refusal(path, drops_missing=True)
+
+
+def test_missing_cells_of_rankings(tmp_path, table):
+    holes = table.assign(query=np.arange(N) // 5)
+    holes.loc[3, "a"] = np.nan
+    holes.to_csv(tmp_path / "x.csv", index=False)
+    source = _report.source_of(tmp_path / "x.csv", drops_missing=True)
+    found = _report.queries_of_file(source, group="query", label="y", scores=["a"], gain="linear")
+    assert found.scores.shape == (1, N - 1)
+    assert found.notes == ("1 of 200 rows have missing cells and are left out: 'a' 1",)
+
+
+def test_what_is_not_there_is_refused(tmp_path):
+    assert refusal(tmp_path / "x.csv").startswith("there is no file")
+    assert refusal(tmp_path / "*.csv").startswith("no file matches")
+    (tmp_path / "folder").mkdir()
+    assert "has no file that can be read" in refusal(tmp_path / "folder")

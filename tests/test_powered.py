@@ -1,0 +1,162 @@
+"""Few labels, many scores: by hand, against what it becomes in simple cases, and its coverage."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+N = 400
+RECALL = partial(jm.recall_at_fpr, max_fpr=0.2)
+SPECIFICITY = partial(jm.specificity_at_sensitivity, min_sensitivity=0.7)
+METRICS = (jm.roc_auc, partial(jm.partial_auc, max_fpr=0.3), RECALL, jm.average_precision)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(2)
+    labels = rng.random(N) < 0.4
+    scores = (rng.normal(size=N) + 1.2 * labels).round(1)
+    proxy = np.where(rng.random(N) < 0.97, labels, ~labels).astype(float)
+    return scores, labels, proxy, np.arange(N) % 4 == 0
+
+
+@pytest.mark.parametrize("metric", [*METRICS, SPECIFICITY])
+def test_with_all_labels_it_is_the_metric_with_its_error(metric, data, x64):
+    scores, labels, proxy, _ = data
+    found = jm.prediction_powered_interval(metric, scores, labels, proxy, labelled=np.ones(N, bool))
+    np.testing.assert_allclose(found.estimate, metric(scores, labels), rtol=1e-6)
+    assert found.proxy_weight == 0
+    assert found.low == found.labelled.low < found.estimate < found.high == found.labelled.high
+    if metric is not jm.average_precision:  # whose labels are drawn with their items here
+        error = jm.standard_error(metric, scores, labels)
+        np.testing.assert_allclose(found.standard_error, error, rtol=1e-5)
+
+
+def test_auc_by_hand(x64):
+    # Far more labelled than not, so that no part of a class is negative.
+    scores = np.array([1.0, 2, 3, 4, 5, 6, 7, 8])
+    labels = np.array([0, 0, 1, 0, 1, 0, 1, 1])
+    proxy = np.array([0.1, 0.3, 0.6, 0.4, 0.5, 0.5, 0.8, 0.7])
+    labelled = np.arange(8) != 4
+    with pytest.warns(UserWarning, match="label more") as caught:
+        found = jm.prediction_powered_interval(jm.roc_auc, scores, labels, proxy, labelled=labelled)
+    assert len(caught) == 2
+    share, weight = labelled * 8 / 7, float(found.proxy_weight)
+    positives = share * (labels - weight * proxy) + weight * proxy
+    negatives = share * (1 - labels - weight * (1 - proxy)) + weight * (1 - proxy)
+    assert weight > 0
+    positives, negatives = map(_monotone, (positives, negatives))
+    below = np.cumsum(negatives) - negatives / 2
+    expected = positives @ below / positives.sum() / negatives.sum()
+    np.testing.assert_allclose(found.estimate, expected, rtol=1e-6)
+    alone = jm.roc_auc(scores[labelled], labels[labelled])
+    np.testing.assert_allclose(found.labelled.estimate, alone, rtol=1e-6)
+
+
+def _monotone(parts):
+    sums = np.cumsum(parts)
+    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums[::-1])[::-1]
+    return np.diff(np.clip((highest + lowest) / 2, 0, sums[-1]), prepend=0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_good_proxy_narrows_and_a_useless_one_does_not_widen(metric, rng):
+    n = 4000
+    labels = rng.random(n) < 0.3
+    scores, noise = rng.normal(size=n) + 1.5 * labels, rng.random(n)
+    good, useless = (
+        jm.prediction_powered_interval(metric, scores, labels, x, labelled=np.arange(n) < 400)
+        for x in (np.where(noise < 0.97, labels, ~labels), rng.random(n))
+    )
+    width = good.labelled.high - good.labelled.low
+    assert good.high - good.low < 0.7 * width
+    assert useless.high - useless.low < 1.02 * width
+
+
+def test_chances_are_inverse_weights(data):
+    scores, labels, proxy, labelled = data
+    chances = np.where(labels, 0.5, 0.2)
+    found = jm.prediction_powered_interval(
+        jm.roc_auc,
+        scores,
+        labels,
+        proxy,
+        labelled=labelled,
+        sampling_probability=chances,
+    )
+    alone = jm.average_precision(scores[labelled], labels[labelled], weights=1 / chances[labelled])
+    precision = jm.prediction_powered_interval(
+        jm.average_precision,
+        scores,
+        labels,
+        proxy,
+        labelled=labelled,
+        sampling_probability=chances,
+    )
+    np.testing.assert_allclose(precision.labelled.estimate, alone, rtol=1e-5)
+    assert found.standard_error < found.labelled.standard_error
+
+
+def test_other_labels_and_the_order_of_items_do_not_count(data, rng):
+    scores, labels, proxy, labelled = data
+    call = partial(jm.prediction_powered_interval, RECALL)
+    expected = call(scores, labels, proxy, labelled=labelled)
+    for other in (np.nan, -1.0, None, "unknown"):
+        given = np.where(labelled, labels.astype(object), other)
+        found = call(scores, given, proxy, labelled=labelled)
+        assert found == expected
+    at = rng.permutation(N)
+    found = call(scores[at], labels[at], proxy[at], labelled=labelled[at])
+    np.testing.assert_allclose(found.high, expected.high, rtol=1e-5)
+
+
+def test_batches_programs_and_nan(data):
+    scores, labels, proxy, labelled = data
+    call = partial(jm.prediction_powered_interval, jm.roc_auc)
+    both = np.stack([scores, -scores])
+    found = call(both, labels, proxy, labelled=labelled)
+    traced = jax.jit(lambda *x: call(*x[:3], labelled=x[3]))(both, labels, proxy, labelled)
+    for i in range(2):
+        one = call(both[i], labels, proxy, labelled=labelled)
+        for name in ("estimate", "low", "high", "standard_error", "proxy_weight"):
+            np.testing.assert_allclose(getattr(found, name)[i], getattr(one, name), rtol=1e-5)
+            np.testing.assert_allclose(getattr(traced, name)[i], getattr(one, name), rtol=1e-5)
+    broken = np.where(np.arange(N) == 1, np.nan, scores)  # an item without a label
+    assert np.isnan(call(broken, labels, proxy, labelled=labelled).estimate)
+
+
+def test_coverage():
+    rng = np.random.default_rng(4)
+    n, rows = 1000, 200
+    labels, labelled = np.arange(n) % 3 == 0, rng.permutation(n) < 150
+    scores = rng.normal(size=(rows, n)) + 2**0.5 * labels  # an AUC of Phi(1)
+    proxy = np.where(rng.random((rows, n)) < 0.97, labels, ~labels).astype(float)
+    found = jm.prediction_powered_interval(jm.roc_auc, scores, labels, proxy, labelled=labelled)
+    inside = (found.low <= 0.841345) & (found.high >= 0.841345)
+    assert 0.9 <= inside.mean() <= 0.99
+    spread = np.std(found.estimate)
+    assert 0.85 < np.mean(found.standard_error) / spread < 1.2
+    assert spread < 0.85 * np.std(found.labelled.estimate)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"labelled": np.arange(N) % 4}, TypeError, "labelled must be bool"),
+        ({"labelled": np.zeros(N, bool)}, ValueError, "True for some items"),
+        ({"labelled": np.ones(N - 1, bool)}, ValueError, r"labels and labelled must be \[n\]"),
+        ({"proxy": np.full(N, 1.5)}, ValueError, r"proxy must be in \[0, 1\], got 1.5"),
+        ({"proxy": np.full(N, np.nan)}, ValueError, r"proxy must be in \[0, 1\], got nan"),
+        ({"proxy": np.ones(3)}, ValueError, "one entry for each of the 400 items"),
+        ({"sampling_probability": np.zeros(N)}, ValueError, r"must be in \(0, 1\], got 0"),
+        ({"metric": partial(jm.precision_at_recall, min_recall=0.5)}, TypeError, "not known"),
+    ],
+)
+def test_refusals(change, error, match, data):
+    names = ("scores", "labels", "proxy", "labelled")
+    given = {"metric": jm.roc_auc, **dict(zip(names, data, strict=True)), **change}
+    with pytest.raises(error, match=match):
+        jm.prediction_powered_interval(**given)
