@@ -19,7 +19,7 @@ SAYS = {
     "learning_to_rank": ["mean of 277 queries", "0.0433, significantly better", "not significant"],
     "label_deciles": ["naive Bayes, nearest documents"],
     "mini_batches": ["squared hinge, with a state      0.2"],
-    "partial_auc_training": ["cross-entropy     0.1", "partial-AUC loss  0.2"],
+    "partial_auc_training": ["taken on validation data: loss", "partial-AUC loss  0.2"],
     "partial_auc": ["0.5588", "0.5882", "0.7000  0.7000"],
     "recall_at_fpr": ["212 malignant", "at 1% FPR: 0.717", "median_unbiased"],
     "recall_averages": ["weighted                     0.8820  0.8820", "Grignolino 0.8732"],
