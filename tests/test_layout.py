@@ -26,6 +26,7 @@ ROOMS = (
     "jaxmetrics.inference._bootstrap",
     "jaxmetrics.inference",
     "jaxmetrics.streaming",
+    "jaxmetrics._reporting",
     "jaxmetrics",
     "jaxmetrics.sklearn",
     "jaxmetrics.plots",

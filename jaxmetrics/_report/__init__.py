@@ -3,6 +3,7 @@
 Needs the packages of the `report` extra.
 """
 
+from jaxmetrics._report._arrays import Report, report_of_arrays
 from jaxmetrics._report._classification import evaluate_problem
 from jaxmetrics._report._demonstration import compiled_quickly, digits_problem
 from jaxmetrics._report._evaluation import Evaluation
@@ -27,6 +28,7 @@ __all__ = [
     "InputError",
     "Problem",
     "Queries",
+    "Report",
     "Settings",
     "Tell",
     "check_folder",
@@ -43,6 +45,7 @@ __all__ = [
     "refuse_options",
     "refuse_with_stream",
     "report",
+    "report_of_arrays",
     "save",
     "tables_of",
 ]
