@@ -17,6 +17,7 @@ from jaxmetrics._ranking.retrieval import (
     reciprocal_rank,
 )
 from jaxmetrics._ranking.segments import segment_partial_auc, segment_roc_auc
+from jaxmetrics._reporting import report
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, roc_auc_sampled
 from jaxmetrics._roc.averaging import multilabel, one_vs_one, one_vs_rest
 from jaxmetrics._roc.curves import (
@@ -137,6 +138,7 @@ __all__ = [
     "recall_at_k",
     "recall_at_precision",
     "reciprocal_rank",
+    "report",
     "roc_auc",
     "roc_auc_sampled",
     "roc_band",

@@ -5,9 +5,12 @@ import runpy
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+NOTEBOOK = EXAMPLES[0].parent / "reading_results.ipynb"
 SAYS = {
     "coarse_bins": ["exact AUC of 1,000,000 items: 0.7551", "0.5610, bounds 0.1373"],
     "error_bars": [
@@ -36,6 +39,25 @@ def test_example(path, tmp_path, monkeypatch, capsys):
     for words in [*SAYS[path.stem], "drew figure.png"]:
         assert words in printed
     assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_notebook():
+    """It runs from its first cell to its last, is kept without outputs, and shows tables."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
+    NotebookClient(notebook, timeout=300).execute()
+    printed = {cell.id: cell.outputs[-1] for cell in cells if cell.outputs}
+    assert printed["interval"].text.startswith("AUC 0.")
+    assert "95 % interval" in printed["interval"].text
+    for name in ("compare", "slices"):
+        page, text = (printed[name].data[f"text/{kind}"] for kind in ("html", "plain"))
+        assert page.startswith("<table>")
+        assert all(f">{model}</th>" in page for model in ("old", "new"))
+        assert text.startswith(("Comparison(", "Slices("))
+    assert "p_value" in printed["to_frame"].data["text/html"]
+    assert len(printed["plot"].data["image/png"]) > 10_000
 
 
 def test_course():

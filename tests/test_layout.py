@@ -27,6 +27,7 @@ ROOMS = (
     "jaxmetrics.inference",
     "jaxmetrics.training",
     "jaxmetrics.streaming",
+    "jaxmetrics._reporting",
     "jaxmetrics",
     "jaxmetrics.sklearn",
     "jaxmetrics.plots",

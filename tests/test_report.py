@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -540,3 +541,68 @@ def test_in_a_browser_nothing_is_wider_than_the_screen(page, tmp_path, width, sc
     assert min(found["figures"]) > min(width, 500) * 0.6
     ink, paper = (sum(map(int, re.findall(r"\d+", found[x])[:3])) for x in ("ink", "paper"))
     assert (ink > paper) == (scheme == "dark")
+
+
+@pytest.fixture(scope="module")
+def in_memory(data, output, tmp_path_factory):
+    """The report of the same data from a frame, after that of the file, whose programs it uses."""
+    return jm.report(
+        data[list(NAMES)],
+        data.y,
+        slices={"country": data.country.replace("", None)},
+        max_fpr=0.1,
+        fn_cost=7,
+        n_resamples=40,
+        output=tmp_path_factory.mktemp("arrays"),
+    )
+
+
+def test_report_of_a_frame_has_the_numbers_of_the_command(in_memory, output):
+    frame = in_memory.to_frame()
+    pd.testing.assert_frame_equal(
+        frame.reset_index(drop=True),
+        pd.read_csv(output / "metrics.csv", keep_default_na=True),
+        check_dtype=False,
+        rtol=1e-12,
+    )
+
+
+def test_report_in_a_notebook_is_the_page(in_memory):
+    assert html.escape(in_memory.page) in in_memory._repr_html_()
+    assert in_memory.page.count("<svg") == len(FIGURES)
+    assert "The folder of this page" in in_memory.page
+    assert "300 items" in repr(in_memory)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"max_fpr": 2}, "^max_fpr must be above 0"),
+        ({"confidence_level": 95}, "^confidence_level must be .* write 0.95"),
+        ({"n_resamples": 0}, "^n_resamples must be at least 1"),
+        ({"fn_cost": -1}, "^fn_cost must be from 0"),
+        ({"names": ["a"]}, "each of 2 models"),
+        ({"names": ["a", "a"]}, "each of 2 models"),
+        ({"labels": np.ones(N)}, "only one class"),
+        ({"scores": np.full((2, N), np.nan)}, "scores hold NaN"),
+        ({"scores": np.zeros((2, 2, N))}, r"\[models, n\]"),
+        ({"clusters": np.zeros(N)}, "is 0 in all rows|is 0.0 in all rows"),
+        ({"slices": np.arange(N).astype(str)}, "300 distinct values"),
+        ({"slices": {"a": [1, 2]}}, "a must be .n. with 300 items"),
+        ({"weights": -np.ones(N)}, "weights"),
+    ],
+    ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
+)
+def test_report_refuses_what_it_cannot_evaluate(data, changed, message):
+    given = {"scores": data[list(NAMES)], "labels": data.y, **changed}
+    with pytest.raises(ValueError, match=message):
+        jm.report(**given)
+
+
+def test_report_without_the_extra(data, monkeypatch):
+    for name in [x for x in sys.modules if x.startswith("jaxmetrics._report.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "jaxmetrics._report")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'jaxmetrics-exact\[report"):
+        jm.report(data[list(NAMES)], data.y)

@@ -12,6 +12,7 @@ import polars
 import pytest
 
 import jaxmetrics as jm
+from jaxmetrics import plots
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.words import metric_in_words
 
@@ -274,6 +275,12 @@ def test_masks_may_be_frames():
     mask = pandas.DataFrame({"old": np.arange(60) < 50, "new <b>": np.arange(60) < 40})
     want = jm.roc_auc(np.stack([OLD, NEW]), LABELS, where=mask.to_numpy().T)
     np.testing.assert_array_equal(jm.roc_auc(SCORES, FRAME.label, where=mask), want)
+
+
+def test_plots_have_the_names():
+    for scores in (SCORES, dict(SCORES)):
+        legend = plots.roc(scores, LABELS).get_legend().get_texts()
+        assert [x.get_text().split(",")[0] for x in legend[:2]] == ["old", "new <b>"]
 
 
 def test_dicts_in_jit():

@@ -3,6 +3,7 @@
 Needs the packages of the `report` extra.
 """
 
+from jaxmetrics._report._arrays import Report, report_of_arrays
 from jaxmetrics._report._classification import evaluate_problem
 from jaxmetrics._report._compilation import compiled_for, keep_programs
 from jaxmetrics._report._demonstration import digits_problem
@@ -29,6 +30,7 @@ __all__ = [
     "InputError",
     "Problem",
     "Queries",
+    "Report",
     "Settings",
     "Tell",
     "check_folder",
@@ -46,6 +48,7 @@ __all__ = [
     "refuse_options",
     "refuse_with_stream",
     "report",
+    "report_of_arrays",
     "save",
     "source_of",
     "tables_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import platform
@@ -59,11 +60,7 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
         "slices": {part.column: _slices(part, evaluation.names) for part in evaluation.slices}
         or None,
         "warnings": list(evaluation.warnings),
-        "versions": {
-            "python": platform.python_version(),
-            "jaxmetrics": jm.__version__,
-            **{name: version(name) for name in ("jax", "numpy", "scikit-learn")},
-        },
+        "versions": versions(),
     }
 
 
@@ -217,21 +214,39 @@ def _is_figure_of_ours(file: Path) -> bool:
 
 
 def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
-    figures = []
-    for i, drawing in enumerate(evaluation.drawings):
-        tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
-        svg = directory / f"{drawing.name}.svg"
-        with page_colours():
-            figure = drawing.draw()
-            figure.savefig(svg, metadata={"Date": None, "Title": drawing.title, "Creator": _MARK})
-            png = directory / f"{drawing.name}.png"
-            figure.savefig(png, dpi=150, metadata={"Software": _MARK})
-        figures.append(svg.read_text(encoding="utf-8"))
-    numbers = report(settings, evaluation)
     texts = {
-        "report.html": page_of(settings, evaluation, figures, numbers["versions"]),
-        "metrics.json": json_of(numbers) + "\n",
+        "report.html": drawn(settings, evaluation, tell, directory),
+        "metrics.json": json_of(report(settings, evaluation)) + "\n",
         "metrics.csv": frame_of(evaluation).to_csv(index=False),
     }
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")
+
+
+def drawn(
+    settings: Settings, evaluation: Evaluation, tell: Tell, directory: Path | None = None
+) -> str:
+    """The page with its figures, which are also files if there is a directory for them."""
+    figures = []
+    for i, drawing in enumerate(evaluation.drawings):
+        tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
+        svg = io.StringIO()
+        with page_colours():
+            figure = drawing.draw()
+            about = {"Date": None, "Title": drawing.title, "Creator": _MARK}
+            figure.savefig(svg, format="svg", metadata=about)
+            if directory is not None:
+                (directory / f"{drawing.name}.svg").write_text(svg.getvalue(), encoding="utf-8")
+                png = directory / f"{drawing.name}.png"
+                figure.savefig(png, dpi=150, metadata={"Software": _MARK})
+        figures.append(svg.getvalue())
+    return page_of(settings, evaluation, figures, versions(), has_files=directory is not None)
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computed the numbers."""
+    return {
+        "python": platform.python_version(),
+        "jaxmetrics": jm.__version__,
+        **{name: version(name) for name in ("jax", "numpy", "scikit-learn")},
+    }

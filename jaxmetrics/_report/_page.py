@@ -54,7 +54,12 @@ class _Table(NamedTuple):
 
 
 def page_of(
-    settings: Settings, evaluation: Evaluation, figures: Sequence[str], versions: dict[str, str]
+    settings: Settings,
+    evaluation: Evaluation,
+    figures: Sequence[str],
+    versions: dict[str, str],
+    *,
+    has_files: bool = True,
 ) -> str:
     """The report of an evaluation, with its figures as SVG in `page_colours`."""
     import jinja2
@@ -89,6 +94,7 @@ def page_of(
         settings=settings,
         level=percent_text(settings.confidence_level),
         versions=versions,
+        has_files=has_files,
         date=datetime.now(UTC).date().isoformat(),
     )
 
