@@ -169,9 +169,8 @@ class Tied:
     rows = sizes, np.where(positive, 100, 200)
 
 
-def of_head(labels):
-    """Where only the items of the highest scores are drawn one by one, and others only counted,
-    which is a last column for each class."""
+def sampler_of_head(labels, amounts=None):
+    """What draws the resamples of a recall at 2 % FPR, where scores rise from item to item."""
     prepared = []
 
     def stop(found, *_):
@@ -182,8 +181,14 @@ def of_head(labels):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_run, "_collect", stop)
         with pytest.raises(StopIteration):
-            jm.bootstrap(recall, np.arange(N), labels, key=KEY)
-    source = prepared[0].sampler
+            jm.bootstrap(recall, np.arange(len(labels)), labels, key=KEY, amounts=amounts)
+    return prepared[0].sampler
+
+
+def of_head(labels, amounts=None):
+    """Where only the items of the highest scores are drawn one by one, and others only counted,
+    which is a last column for each class. Of positives with amounts all are drawn."""
+    source = sampler_of_head(labels, amounts)
     chunk = partial(_draws.draw, n=N_RESAMPLES * 6 // 5, resampling="multinomial")
     draws = doubled(chunk, source, np.uint32(0))
     counts, accepted = (np.asarray(_draws.in_turn(x)) for x in (draws.counts.T, draws.accepted))
@@ -195,12 +200,13 @@ def of_head(labels):
     for kind, total in enumerate(np.bincount(labels)):
         members = (strata == kind) & (sizes_of_units > 0)
         known, size = counts[:, members], sizes_of_units[members]
-        assert size.sum() < total / 2
+        assert size.sum() == total if kind and amounts is not None else size.sum() < total / 2
         rest = total - known.sum(axis=1, keepdims=True)
         assert (rest >= 0).all()
-        columns += [known, rest]
-        sizes += [*size, total - size.sum()]
-        groups += [kind == 1] * (len(size) + 1)
+        beyond = int(size.sum() < total)
+        columns += [known, rest[:, :beyond]]
+        sizes += [*size, *[total - size.sum()] * beyond]
+        groups += [kind == 1] * (len(size) + beyond)
     return np.concatenate(columns, axis=1), np.array(sizes, float), np.array(groups)
 
 
@@ -219,6 +225,8 @@ def drawn(kind):
         return found[:, ::3], everything[::3], np.zeros(100, bool)
     if kind == "head":
         return of_head(labels)
+    if kind == "head with amounts":
+        return of_head(labels, 1 + np.arange(N) % 7.0)
     options = {
         "runs": {},
         "plain": {"stratify": False},
@@ -239,6 +247,7 @@ def drawn(kind):
         "runs",
         "plain",
         "head",
+        "head with amounts",
         "poisson",
         "clusters",
         "bayesian",
@@ -257,7 +266,7 @@ def test_totals_are_exact(sampled):
         np.testing.assert_allclose(total.mean(), N, atol=4.5 * np.sqrt(N / N_RESAMPLES))
         np.testing.assert_allclose(total.var(), N, rtol=0.1)
         return
-    assert kind in ("items", "runs", "plain", "head", "clusters")
+    assert kind in ("items", "runs", "plain", "head", "head with amounts", "clusters")
     for group in (False, True):
         total = found[:, groups == group].sum(axis=1)
         assert (total == sizes[groups == group].sum()).all()
@@ -349,6 +358,19 @@ def test_tiny_classes(size, stratum):
     if expected[-1] < 1e-6:  # no way is rare
         observed, expected = observed[:-1], expected[:-1]
     assert stats.chisquare(observed, expected).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("by_amount", [False, True])
+def test_draws_beyond_a_head_have_all_their_variance(by_amount):
+    """Of many items, of which the head is a small part."""
+    labels = np.arange(200_000) % 100 == 0
+    source = sampler_of_head(labels, np.ones(len(labels)) if by_amount else None)
+    found = doubled(_draws._rest, source, np.arange(1, 20_001, dtype=np.uint32))[0]
+    rate = doubled(_draws.rates_of, source.units.total, True)[0]
+    mean = float(rate) * int(source.units.total[0] - source.units.drawn[0])
+    assert mean > 190_000
+    np.testing.assert_allclose(found.mean(), mean, atol=4.5 * np.sqrt(mean / len(found)))
+    np.testing.assert_allclose(found.var(), mean, rtol=4.5 * np.sqrt(2 / len(found)))
 
 
 def test_masked_items_are_never_drawn(rng):

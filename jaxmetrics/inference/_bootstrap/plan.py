@@ -174,7 +174,9 @@ def prepare_head(items: Items, plan: Plan, depth: int, _: Any) -> tuple[Units, C
     """Units and cells of any models, where each item that can change the metric is a unit."""
     bad = np.broadcast_to(undefined(Items(*at_hand(*items))), items.scores.shape[:1])
     units, cells, _ = prepare_items(items_of_head(items, depth), plan, depth, None)
-    return units._replace(total=numbers_of_classes(items)), cells, bad
+    # The head's items are in front of its padding, of which nothing is drawn.
+    used = units.drawn[0] + units.drawn[1]
+    return units._replace(total=numbers_of_classes(items), used=used), cells, bad
 
 
 def numbers_of_classes(items: Items) -> Any:
@@ -248,8 +250,11 @@ def sampler_of(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
     fill = plan.resampling == "multinomial"
     bayesian = plan.resampling == "bayesian"
     tables, starts = _tables(units.total, fill, plan.max_size, bayesian)
-    most = 1 << len(units.owner).bit_length()
-    rest = _rest(units.total, units.drawn, fill, most) if head else None
+    rest = None
+    if head:
+        # A power of two, so that data of similar size share a compiled program.
+        most = 1 << int(np.max(units.total)).bit_length()
+        rest = _rest(units.total, units.drawn, fill, most)
     return Sampler(units, words, tables, starts, rest)
 
 

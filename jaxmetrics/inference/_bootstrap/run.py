@@ -43,8 +43,8 @@ from jaxmetrics.inference._bootstrap.units import (
     depth_of,
 )
 
-# Of so many negatives all are drawn, which takes a second: a model's replicates then are the same
-# whichever models are beside it.
+# Of so many negatives of several models all are drawn, which takes a second: a model's replicates
+# then are the same whichever models are beside it.
 FEW_NEGATIVES = 1 << 17
 
 
@@ -87,7 +87,8 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     items, arrays = _constant((at_least_one(items), arrays))
     resampling, clusters = request.resampling, request.clusters
     counted = clusters is None and items.weights is None and items.amounts is None
-    runs = counted and len(items.scores) == 1
+    alone = len(items.scores) == 1
+    runs = counted and alone
     stratified = request.stratify and clusters is None
     by_class = stratified and items.weights is None and resampling != "bayesian"
     by_amount = items.amounts is not None
@@ -101,7 +102,8 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
         n_negatives = int(numbers_of_classes(items)[0])
         deepest = max(float(np.max(arrays[name])) for name in how.limits)
         depth = depth_of(deepest, n_negatives)
-        if deepest < 1 and (runs or FEW_NEGATIVES < n_negatives > depth):
+        least = depth if alone else max(depth, FEW_NEGATIVES)
+        if deepest < 1 and (runs or n_negatives > least):
             depths = [depth, ALL]
     for depth in depths:
         prepare = whole if runs or depth == ALL else prepare_head
