@@ -24,6 +24,7 @@ class Program(NamedTuple):
 ON_THE_HOST = {
     "compare_samples",
     "fold_interval",
+    "report",
     "slices",
     "drop_intermediate",
     "table_metric",
@@ -183,6 +184,12 @@ def _add_inference(
     add("compare_to_value", value, scores, labels)
     add("operating_point", partial(jm.operating_point, max_fpr=0.01), scores, labels)
     add("sample_size", partial(jm.sample_size, jm.roc_auc, width=0.1), scores, labels)
+
+    def powered(scores: Any, labels: Any, proxy: Any, labelled: Any) -> Any:
+        metric = jm.roc_auc
+        return jm.prediction_powered_interval(metric, scores, labels, proxy, labelled=labelled)
+
+    add("prediction_powered_interval", powered, scores, labels, scores, labels)
     add("power", partial(jm.power, jm.roc_auc, difference=0.02), scores, labels)
 
     def resampled(metric: Any) -> Callable[..., Any]:

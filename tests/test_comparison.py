@@ -1,5 +1,6 @@
 """Comparison of models: paired tests, simultaneous limits and permutations."""
 
+import dataclasses
 import itertools
 from functools import partial
 
@@ -287,7 +288,8 @@ def test_numpy_compares_as_a_program_does(data, compared):
     """What is compiled is the same code over JAX's arrays."""
     traced = jax.jit(partial(jm.compare, jm.roc_auc, margin=0.02))(*data)
     concrete = jm.compare(jm.roc_auc, *data, margin=0.02)
-    for name, x in vars(concrete).items():
+    for name in (x.name for x in dataclasses.fields(concrete)):
+        x = getattr(concrete, name)
         np.testing.assert_allclose(getattr(traced, name), x, rtol=2e-5, atol=2e-6, err_msg=name)
 
 

@@ -91,7 +91,7 @@ def test_close_float64_scores_are_not_ties_without_x64():
         ((LABELS, SCORES), {}, ValueError, "may be swapped with them: scores come first"),
         ((np.array(SCORES).astype("m8[s]"), LABELS), {}, TypeError, "numpy.timedelta64"),
         ((list(np.array(SCORES).astype("m8[s]")), LABELS), {}, TypeError, "numpy.timedelta64"),
-        (({"a": pd.Series(SCORES)}, LABELS), {}, TypeError, r"stack\(list\(scores.values"),
+        (({"a": SCORES, "b": SCORES[:2]}, LABELS), {}, ValueError, "must have one shape"),
         ((SCORES, pd.Series(list("abaab"))), {}, TypeError, "labels == 'yes'"),
         ((SCORES, pd.Series(list("abaab"), dtype="category")), {}, TypeError, "labels == 'yes'"),
         ((None, LABELS), {}, TypeError, "scores is missing"),

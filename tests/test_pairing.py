@@ -38,7 +38,7 @@ TWO = {
     "predictions": lambda s, y: jm.accuracy(y, pd.Series(LABELS, s.index)),
     "classes": lambda s, y: jm.one_vs_rest(jm.roc_auc)(pd.DataFrame({"a": s, "b": -s}), y),
     "labels": lambda s, y: jm.multilabel(jm.roc_auc)(pd.DataFrame(s), pd.DataFrame(y)),
-    "models": lambda s, y: jm.roc_auc(pd.DataFrame({"a": s, "b": -s}).T, y),
+    "models": lambda s, y: jm.roc_auc(pd.DataFrame({"a": s, "b": -s}), y),
     "list": jm.ndcg,
     "loss": jm.losses.pairwise_auc_loss,
     "stream": lambda s, y: jm.streaming.update(jm.streaming.init(BINS), s, y, bins=BINS),
