@@ -176,7 +176,7 @@ def test_what_thresholds_do(data, output, page):
 def test_the_numbers_of_slices_are_in_the_csv(output):
     report = json.loads((output / "metrics.json").read_text())
     frame = pd.read_csv(output / "metrics.csv")
-    rows = frame[frame["slice"] == "country = north"]
+    rows = frame[(frame["slice"] == "country = north") & frame["minus"].isna()]
     assert len(rows) == 4
     for _, row in rows.iterrows():
         found = report["slices"]["country"]["north"]["models"][row["model"].lstrip("'")][
@@ -237,6 +237,122 @@ def test_slices_are_the_metrics_of_their_items(data, output):
             assert found["value"] == pytest.approx(float(exact.estimate), rel=1e-5)
             assert found["simultaneous_low"] == pytest.approx(float(exact.low), rel=1e-4)
             assert found["simultaneous_high"] == pytest.approx(float(exact.high), rel=1e-4)
+
+
+def test_models_are_compared_within_slices(data, output):
+    """As by `compare` of the items of the slice, adjusted by Sidak for the two that are tested."""
+    report = json.loads((output / "metrics.json").read_text())
+    frame = pd.read_csv(output / "metrics.csv").query("slice == slice and minus == minus")
+    assert len(frame) == 4 * 2
+    for key, metric in (
+        ("roc_auc", jm.roc_auc),
+        ("partial_auc", partial(jm.partial_auc, max_fpr=0.1, scale="mcclish")),
+    ):
+        (found,) = report["slices"]["country"]["north"]["differences"][key]
+        items = (data["country"] == "north").to_numpy()
+        exact = jm.compare(metric, data[list(NAMES)].to_numpy().T, data["y"], where=items)
+        assert (found["model"], found["minus"]) == NAMES
+        for field in ("value", "low", "high", "p_value"):
+            alone = getattr(exact, "difference" if field == "value" else field)[0, 1]
+            assert found[field] == pytest.approx(float(alone), rel=1e-3, abs=1e-9), field
+        adjusted = 1 - (1 - found["p_value"]) ** 2
+        assert found["simultaneous_p_value"] == pytest.approx(adjusted, rel=1e-6)
+        assert found["simultaneous_low"] < found["low"] < found["high"] < found["simultaneous_high"]
+        (row,) = frame[(frame.metric == key) & (frame.slice == "country = north")].to_dict(
+            "records"
+        )
+        assert (row["model"], row["minus"]) == ("a", "'=b <i>")
+        for field in ("value", "simultaneous_low", "simultaneous_p_value"):
+            assert row[field] == pytest.approx(found[field])
+        (small,) = report["slices"]["country"]["missing"]["differences"][key]
+        assert small["simultaneous_low"] is None
+        assert small["simultaneous_p_value"] is None
+
+
+def test_the_page_has_the_differences_within_slices(page, output):
+    """Of the second model from the first, the reverse of the pair in JSON."""
+    report = json.loads((output / "metrics.json").read_text())
+    part = page[page.index("<h3>=b &lt;i&gt; minus a, by country</h3>") :]
+    rows = dict(re.findall(r"<th scope=.row.>(.*?)</th>(.*?)</tr>", part, re.DOTALL)[:4][::-1])
+    found = report["slices"]["country"]
+    for value, row in rows.items():
+        cells = re.findall(r"<td>(?:<strong>)?(-?[.\d]+|-)", row)
+        (pair,) = found[value]["differences"]["roc_auc"]
+        assert cells[:2] == [str(found[value][x]) for x in ("n_items", "n_positive")]
+        if pair["value"] is None:
+            assert cells[2] == "-"
+        else:
+            assert float(cells[2]) == pytest.approx(-pair["value"], abs=6e-4)
+        assert ("<small>" in row) == (value in ("north", "south"))
+    assert 0 < page.index("<b>AUC, by country:</b> =b &lt;i&gt; is ") < page.index("<table")
+
+
+def _slices_of(low, high, tested, names="xyz"):
+    """Slices whose models differ from the first by these limits `[slices, later models]`."""
+    low, high = (np.asarray(x, float) for x in (low, high))
+    n, k = low.shape[0], low.shape[1] + 1
+    lows, highs = np.zeros((n, k, k)), np.zeros((n, k, k))
+    lows[:, 1:, 0], highs[:, 1:, 0] = low, high
+    middle = (lows + highs) / 2
+    differences = jm.SliceDifferences(
+        *(middle, middle, lows, highs, middle * 0 + 0.01, lows, highs, middle * 0 + 0.02)
+    )
+    flat = np.zeros((n, k))
+    tested = np.array(tested)
+    counts = np.full(n, 50)
+    found = jm.Slices(
+        *(tuple("stuv"[:n]), counts, counts, tested, flat, flat, flat, flat),
+        *(differences, differences, 0.95),
+    )
+    interval = jm.Interval(flat, flat, flat, flat, "closed form", 0.95)
+    measure = Measure("roc_auc", "Area\nunder", interval)
+    many = (50,) * n
+    part = Slices("country", ("DK", "FI", "NO", "SE")[:n], many, many, (measure,), (found,))
+    return _evaluation_of(names, -1, 1)._replace(slices=(part,))
+
+
+def test_findings_say_in_which_slices_the_new_model_is_worse():
+    nan = np.nan
+    evaluation = _slices_of(
+        [[-0.3], [nan], [0.1], [-0.1]], [[-0.1], [nan], [0.3], [0.1]], [1, 0, 1, 1], "xy"
+    )
+    found = _findings.findings_of(evaluation)[-1]
+    assert found.metric == "Area under, by country"
+    assert found.answer == (
+        "y is significantly worse than x in DK, and significantly better in 1 of 4 slices; in 2 of "
+        "4 slices it cannot be said which is better"
+    )
+    assert found.detail == (
+        "DK: lower by 0.200 [0.100, 0.300], p = 0.020; 95 % intervals are simultaneous for all "
+        "slices; fewer than 20 positives or negatives, so not tested: FI"
+    )
+    text = _printed(evaluation)
+    assert "y minus x, by country" in text
+    lines = {line.split()[0]: line.split()[3:] for line in text.splitlines() if line.strip()}
+    assert lines["DK"] == ["-0.200,", "p", "=", "0.020", "worse"]
+    assert lines["NO"] == ["0.200,", "p", "=", "0.020", "better"]
+    assert lines["SE"] == ["0.000,", "p", "=", "0.020"]
+    assert lines["FI"] == ["-"]
+    assert "difference without brackets is not tested" in " ".join(text.split())
+
+
+def test_findings_of_several_models_in_slices():
+    """Those that are worse nowhere share a sentence."""
+    low, high = [[-0.3, 0.1], [-0.4, -0.1]], [[-0.1, 0.2], [-0.2, 0.1]]
+    evaluation = _slices_of(low, high, [1, 1])
+    found = _findings.findings_of(evaluation)[-1]
+    assert found.answer == (
+        "y is significantly worse than x in DK and FI; z is significantly worse than x in no "
+        "slice, and significantly better in 1 of 2 slices; in 1 of 2 slices it cannot be said "
+        "which is better"
+    )
+    assert found.detail.startswith("DK: y lower by 0.200")
+    found = _findings.findings_of(_slices_of([[-1, -1]], [[1, 1]], [1]))[-1]
+    assert found.answer == (
+        "y and z are significantly worse than x in no slice; in 2 of 2 slices of models it cannot "
+        "be said which is better"
+    )
+    assert _printed(evaluation).count("simultaneous for all slices and pairs of models") == 2
 
 
 def test_columns_of_many_numbers_are_cut_in_fifths():

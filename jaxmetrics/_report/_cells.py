@@ -12,7 +12,8 @@ from jaxmetrics._base import words
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._base.words import fixed as fixed
 from jaxmetrics._base.words import p_value as p_value
-from jaxmetrics._report._evaluation import NARROWEST, Measure
+from jaxmetrics._base.words import percent_text, visible
+from jaxmetrics._report._evaluation import FEWEST, NARROWEST, Measure, Slices, has_width
 
 
 class Cell(NamedTuple):
@@ -79,6 +80,67 @@ def difference_cells(measure: Measure) -> list[Cell]:
             continue
         what = f"{difference}, {p_value(found.simultaneous_p_value[i, best])}"
         cells.append(Cell(what, limits_of(lows[i], highs[i], digits), bool(marked), mark))
+    return cells
+
+
+class SliceTable(NamedTuple):
+    """A model minus the first one, with a row for each slice."""
+
+    title: str
+    columns: list[tuple[str, list[Cell]]]  # headings, and the cells of all slices
+    about: str
+
+
+def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
+    """The differences of each later model from the first one, within slices."""
+    if not slices.compared:
+        return []
+    counts = [
+        (heading, [Cell(f"{n:,}") for n in found])
+        for heading, found in (("items", slices.n_items), ("positive", slices.n_positive))
+    ]
+    about = (
+        f"{percent_text(slices.compared[0].confidence_level)} confidence intervals and p-values "
+        "are simultaneous for all slices" + " and pairs of models" * (len(names) > 2)
+    )
+    if not all(has_width(x.models)[:, 1:, 0].all() for x in slices.compared):
+        about += (
+            f"; a difference without brackets is not tested, because there are fewer than {FEWEST} "
+            "positives or negatives, or the models rank the items of the slice alike"
+        )
+    return [
+        SliceTable(
+            f"{name} minus {names[0]}, by {visible(slices.column)}",
+            counts
+            + [
+                (measure.heading, slice_cells(found.models, i))
+                for measure, found in zip(slices.measures, slices.compared, strict=True)
+            ],
+            about,
+        )
+        for i, name in enumerate(names)
+        if i
+    ]
+
+
+def slice_cells(differences: Any, i: int) -> list[Cell]:
+    """Model `i` minus the first model in each slice, marked where it is significantly worse."""
+    found = {
+        name: getattr(differences, name)[:, i, 0]
+        for name in ("difference", "simultaneous_p_value", "simultaneous_low", "simultaneous_high")
+    }
+    digits = decimals_of(found["simultaneous_high"] - found["simultaneous_low"])
+    cells = []
+    for known, difference, p, low, high in zip(
+        has_width(differences)[:, i, 0], *found.values(), strict=True
+    ):
+        value = fixed(difference, digits)
+        if not known:
+            cells.append(Cell(value, mark=" " * 7))
+            continue
+        mark = " worse " if high < 0 else " better" if low > 0 else " " * 7
+        limits = limits_of(low, high, digits)
+        cells.append(Cell(f"{value}, {p_value(p)}", limits, bool(low > 0), mark))
     return cells
 
 

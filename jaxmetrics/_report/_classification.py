@@ -26,11 +26,15 @@ from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, l
 from jaxmetrics._report._points import points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings, Tell
-from jaxmetrics._report._slices import intervals_of, slices_of
+from jaxmetrics._report._slices import comparisons_of, intervals_of, slices_of
 from jaxmetrics._report._texts import name_of
 
 _POINTS = "operating points"
 BY_AMOUNT = "amount_recall_at_fpr"
+_CLUSTERED = (
+    "models are not compared within slices, because that comparison takes items as independent and "
+    "these are in clusters"
+)
 
 
 def evaluate_problem(
@@ -66,15 +70,30 @@ def evaluate_problem(
     found, notes = carry_out(work, settings, tell)
     notes = [*problem.notes, *notes]
     for x in problem.slices:  # in turn: each warning names its slice
-        call = partial(intervals_of, x, *given, settings, **common)
-        part, more = carry_out({f"slices by {x.name}": call}, settings, tell)
+        of_slices: dict[str, Callable[..., Any]] = {
+            f"slices by {x.name}": partial(intervals_of, x, *given, settings, **common)
+        }
+        if len(names) > 1 and problem.clusters is None:
+            of_slices[f"models by {x.name}"] = partial(
+                comparisons_of, x, *given, settings, weights=problem.weights
+            )
+        part, more = carry_out(of_slices, settings, tell)
         found, notes = {**found, **part}, [*notes, *more]
+    if problem.slices and len(names) > 1 and problem.clusters is not None:
+        notes.append(_CLUSTERED)
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png", names))
     others = ("band of ROC curves", _POINTS)
     measures = [measure for name in work if name not in others for measure in found[name]]
     slices = tuple(
-        slices_of(x, problem.labels, settings, found[f"slices by {x.name}"]) for x in problem.slices
+        slices_of(
+            x,
+            problem.labels,
+            settings,
+            found[f"slices by {x.name}"],
+            found.get(f"models by {x.name}", ()),
+        )
+        for x in problem.slices
     )
     facts = _facts_of_problem(problem, settings)
     drawings: tuple[Drawing, ...] = ()

@@ -26,6 +26,8 @@ MOST_BANDS = 7
 MOST_BANDED = 1_000_000
 # The width of an interval that is not 0 up to rounding.
 NARROWEST = 1e-6
+# Positives, and negatives, of a slice in which models are compared.
+FEWEST = 20
 
 
 class Measure(NamedTuple):
@@ -64,10 +66,7 @@ class Measure(NamedTuple):
 
         One is NaN where there are too few items, and a point where no resample has a difference.
         """
-        if self.comparison is None:
-            return np.zeros((0, 0), bool)
-        found: Any = self.comparison
-        return np.asarray(found.simultaneous_high - found.simultaneous_low > NARROWEST)
+        return np.zeros((0, 0), bool) if self.comparison is None else has_width(self.comparison)
 
     @property
     def best_set(self) -> npt.NDArray[np.bool_] | None:
@@ -93,6 +92,11 @@ class Measure(NamedTuple):
         return not (known | np.eye(len(known), dtype=bool)).all()
 
 
+def has_width(found: Any) -> npt.NDArray[np.bool_]:
+    """Which differences have a simultaneous interval that is not a point."""
+    return np.asarray(found.simultaneous_high - found.simultaneous_low > NARROWEST)
+
+
 class Slices(NamedTuple):
     """Metrics of the items that share a value of a column, for each value."""
 
@@ -101,6 +105,7 @@ class Slices(NamedTuple):
     n_items: tuple[int, ...]
     n_positive: tuple[int, ...]
     measures: tuple[Measure, ...]  # whose intervals are [slices, models]
+    compared: tuple[jm.Slices, ...] = ()  # by each measure, with the models of each slice
 
 
 class Points(NamedTuple):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._report._cells import decimals_of, fixed, p_value
-from jaxmetrics._report._evaluation import Evaluation, Measure
-from jaxmetrics.plots._names import short_names
+from jaxmetrics._report._evaluation import FEWEST, Evaluation, Measure, Slices, has_width
+from jaxmetrics.plots._names import short_names, visible
 from jaxmetrics.plots._style import percent_text
 
 LONGEST_IN_TEXT = 60  # columns of a name outside of the table of values, which has all of it
@@ -24,11 +24,15 @@ class Finding(NamedTuple):
 
 
 def findings_of(evaluation: Evaluation) -> list[Finding]:
-    """A finding for each metric that compares models; if none does, for each metric."""
+    """A finding for each metric that compares models, also within slices.
+
+    If none does, one for each metric.
+    """
     names = short_names(evaluation.names, LONGEST_IN_TEXT)
     compared = [x for x in evaluation.measures if x.comparison is not None]
     if compared:
-        return [_of_comparison(x, names) for x in compared]
+        within = [x for part in evaluation.slices for x in _of_slices(part, names)]
+        return [*(_of_comparison(x, names) for x in compared), *within]
     return [_of_values(x, names) for x in evaluation.measures]
 
 
@@ -69,6 +73,61 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     if unknown:
         answer += f"; nothing can be said of the difference from {_enumerated(unknown)}"
     return Finding(measure.called, answer, _detail(measure, names, best, worse))
+
+
+def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[Finding]:
+    """In which slices models are significantly worse than the first, and in how many it is open."""
+    values = short_names(slices.values, LONGEST_IN_TEXT)
+    for measure, compared in zip(slices.measures, slices.compared, strict=False):
+        found: Any = compared.models
+        known = has_width(found)[:, 1:, 0]
+        worse = known & (found.simultaneous_high[:, 1:, 0] < 0)
+        better = known & (found.simultaneous_low[:, 1:, 0] > 0)
+        somewhere = worse.any(axis=0)
+        groups = [np.array([i]) for i in np.flatnonzero(somewhere)]
+        if not somewhere.all():
+            groups.append(np.flatnonzero(~somewhere))
+        answers = [_within(names, values, worse[:, i], better[:, i], i + 1) for i in groups]
+        details = [
+            f"{values[s]}: {f'{names[i]} ' if len(names) > 2 else ''}{_lower(found, s, i)}"
+            for group in groups
+            for i in group + 1
+            for s in np.flatnonzero(worse[:, i - 1]).tolist()
+        ]
+        level = percent_text(compared.confidence_level)
+        about = f"{'; '.join([*details, ''])}{level} intervals are simultaneous for all slices"
+        if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
+            about += (
+                f"; fewer than {FEWEST} positives or negatives, so not tested: {_enumerated(small)}"
+            )
+        yield Finding(f"{measure.called}, by {visible(slices.column)}", "; ".join(answers), about)
+
+
+def _within(
+    names: Sequence[str], values: Sequence[str], worse: Any, better: Any, models: Any
+) -> str:
+    """What is known of models that are worse in the same slices, `[slices, models]` each."""
+    who = _enumerated([names[i] for i in models])
+    where = _enumerated([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
+    verb = "is" if len(models) == 1 else "are"
+    answer = f"{who} {verb} significantly worse than {names[0]} in {where or 'no slice'}"
+    n, unit = worse.size, "slices" if len(models) == 1 else "slices of models"
+    if better.any():
+        answer += f", and significantly better in {better.sum()} of {n} {unit}"
+    if unknown := n - int(worse.sum() + better.sum()):
+        answer += f"; in {unknown} of {n} {unit} it cannot be said which is better"
+    return answer
+
+
+def _lower(found: Any, s: int, i: int) -> str:
+    """By how much a model is lower than the first one in a slice."""
+    lows, highs = found.simultaneous_low[:, i, 0], found.simultaneous_high[:, i, 0]
+    digits = decimals_of(highs - lows)
+    return (
+        f"lower by {fixed(-found.difference[s, i, 0], digits)} "
+        f"[{fixed(-highs[s], digits)}, {fixed(-lows[s], digits)}], "
+        f"{p_value(found.simultaneous_p_value[s, i, 0])}"
+    )
 
 
 def _highest(measure: Measure, names: Sequence[str], tops: Sequence[int]) -> str:

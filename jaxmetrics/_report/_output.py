@@ -12,10 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jax
 import pandas
 
 import jaxmetrics as jm
-from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
+from jaxmetrics._report._evaluation import NARROWEST, Evaluation, Measure, Slices
 from jaxmetrics._report._folder import replaced_files
 from jaxmetrics._report._page import page_colours, page_of
 from jaxmetrics._report._settings import Settings, Tell
@@ -98,9 +99,19 @@ def _slices(slices: Slices, names: Sequence[str]) -> dict[str, Any]:
                 name: {x.name: _of_slice(x, i, j) for x in slices.measures}
                 for j, name in enumerate(names)
             },
+            "differences": {
+                x.name: _differences_of_slice(found, i, names)
+                for x, found in zip(slices.measures, slices.compared, strict=False)
+            }
+            or None,
         }
         for i, value in enumerate(slices.values)
     }
+
+
+def _differences_of_slice(found: jm.Slices, i: int, names: Sequence[str]) -> list[dict[str, Any]]:
+    of_slice = jax.tree.map(lambda x: x[i], found.models)
+    return _differences(of_slice, of_slice.high - of_slice.low > NARROWEST, names)
 
 
 def _of_slice(measure: Measure, i: int, j: int) -> dict[str, Any]:
@@ -122,22 +133,6 @@ def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]
     """Differences, and what can be said of them: without an interval nothing can be."""
     comparison: Any = measure.comparison
     known, best_set = measure.has_intervals, measure.best_set
-    chosen = ("low", "high", "standard_error", "p_value")
-    simultaneous = ("simultaneous_low", "simultaneous_high", "simultaneous_p_value")
-    differences = [
-        {
-            "model": names[i],
-            "minus": names[j],
-            "value": _number(comparison.difference[i, j]),
-            **{
-                key: _number(getattr(comparison, key)[i, j]) if known[i, j] else None
-                for key in (*chosen, *simultaneous)
-            },
-            "method": "wald",
-        }
-        for i in range(len(names))
-        for j in range(i + 1, len(names))
-    ]
     return {
         "best_set": None
         if best_set is None
@@ -147,10 +142,30 @@ def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]
             "df": _number(comparison.chi2_df),
             "p_value": None if best_set is None else _number(comparison.chi2_p_value),
         },
-        "differences": differences,
+        "differences": _differences(comparison, known, names),
         "n_positives_enough": measure.enough,
         **_scale_of(measure),
     }
+
+
+def _differences(found: Any, known: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The difference of each pair of models, of arrays `[models, models]`."""
+    alone = ("low", "high", "standard_error", "p_value")
+    simultaneous = ("simultaneous_low", "simultaneous_high", "simultaneous_p_value")
+    return [
+        {
+            "model": names[i],
+            "minus": names[j],
+            "value": _number(found.difference[i, j]),
+            **{
+                key: _number(getattr(found, key)[i, j]) if known[i, j] else None
+                for key in (*alone, *simultaneous)
+            },
+            "method": "wald",
+        }
+        for i in range(len(names))
+        for j in range(i + 1, len(names))
+    ]
 
 
 def _number(value: Any) -> float | None:
@@ -158,7 +173,7 @@ def _number(value: Any) -> float | None:
 
 
 def frame_of(evaluation: Evaluation) -> Any:
-    """A DataFrame with a row for each estimate, each difference and each slice's value."""
+    """A DataFrame with a row for each estimate and difference, also of each slice."""
     values, differences, of_slices = [], [], []
     for measure in evaluation.measures:
         columns = {key: getattr(measure, key) for key in evaluation.columns}
@@ -169,8 +184,8 @@ def frame_of(evaluation: Evaluation) -> Any:
             found = _comparison_record(measure, evaluation.names)["differences"]
             differences += [{**metric, **difference} for difference in found]
     for part in evaluation.slices:
-        for measure in part.measures:
-            metric = {"metric": measure.name, "max_fpr": measure.max_fpr}
+        for k, measure in enumerate(part.measures):
+            metric = {"metric": measure.name, "max_fpr": measure.max_fpr, "scale": measure.scale}
             of_slices += [
                 {
                     **metric,
@@ -180,6 +195,12 @@ def frame_of(evaluation: Evaluation) -> Any:
                 }
                 for i, value in enumerate(part.values)
                 for j, name in enumerate(evaluation.names)
+            ]
+            of_slices += [
+                {**metric, "slice": f"{part.column} = {value}", **difference}
+                for found in part.compared[k : k + 1]
+                for i, value in enumerate(part.values)
+                for difference in _differences_of_slice(found, i, evaluation.names)
             ]
     rows = [*values, *differences, *of_slices]
     frame = pandas.DataFrame(rows, columns=["metric", *evaluation.columns, *COLUMNS])

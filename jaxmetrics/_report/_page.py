@@ -21,6 +21,7 @@ from jaxmetrics._report._cells import (
     fixed,
     limits_of,
     p_value,
+    slice_tables,
     value_cells,
 )
 from jaxmetrics._report._evaluation import (
@@ -88,7 +89,11 @@ def page_of(
             _table_of_models(x.title, "", evaluation.names, list(x.measures))
             for x in evaluation.points
         ],
-        slices=[table for part in evaluation.slices for table in _of_slices(part, names)],
+        slices=[
+            table
+            for part in evaluation.slices
+            for table in (*_differences_in(part, names), *_of_slices(part, names))
+        ],
         facts=list(_facts_in_words(evaluation.facts)),
         warnings=evaluation.warnings,
         settings=settings,
@@ -163,6 +168,13 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
         rows,
         about,
     )
+
+
+def _differences_in(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
+    for found in slice_tables(slices, names):
+        headings, cells = zip(*found.columns, strict=True)
+        rows = tuple(zip(slices.values, zip(*cells, strict=True), strict=True))
+        yield _Table(found.title, slices.column, headings, rows, f"{found.about}.")
 
 
 def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:

@@ -13,7 +13,7 @@ import pandas
 
 import jaxmetrics as jm
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._report._evaluation import Measure, Slices
+from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
 
@@ -100,8 +100,38 @@ def intervals_of(
     ]
 
 
+def comparisons_of(
+    column: Column,
+    scores: Any,
+    labels: Any,
+    settings: Settings,
+    *,
+    weights: Any,
+    progress: Callable[[int], None],
+) -> list[jm.Slices]:
+    """The models compared within each slice by AUC and partial AUC, adjusted for all slices."""
+    found = []
+    for i, x in enumerate(metrics := _metrics(settings), 1):
+        result = jm.slices(
+            x.function,
+            scores,
+            labels,
+            column.codes,
+            min_items=FEWEST,
+            confidence_level=settings.confidence_level,
+            weights=weights,
+        )
+        found.append(jax.tree.map(np.asarray, result))
+        progress(settings.n_resamples * i // len(metrics))
+    return found
+
+
 def slices_of(
-    column: Column, labels: Any, settings: Settings, intervals: Sequence[jm.Interval]
+    column: Column,
+    labels: Any,
+    settings: Settings,
+    intervals: Sequence[jm.Interval],
+    compared: Sequence[jm.Slices],
 ) -> Slices:
     """The slices of a column, with their counts and measures."""
     n = len(column.values)
@@ -111,7 +141,7 @@ def slices_of(
         Measure(x.name, x.heading, interval, max_fpr=x.max_fpr, scale=x.scale)
         for x, interval in zip(_metrics(settings), intervals, strict=True)
     )
-    return Slices(column.name, column.values, n_items, n_positive, measures)
+    return Slices(column.name, column.values, n_items, n_positive, measures, tuple(compared))
 
 
 def _metrics(settings: Settings) -> list[Metric]:

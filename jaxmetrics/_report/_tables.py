@@ -16,15 +16,17 @@ from jaxmetrics._report._cells import (
     about_differences,
     about_limits,
     difference_cells,
+    slice_tables,
     value_cells,
 )
 from jaxmetrics._report._evaluation import Evaluation, Measure
-from jaxmetrics.plots._names import visible
+from jaxmetrics._report._findings import LONGEST_IN_TEXT
+from jaxmetrics.plots._names import short_names, visible
 from jaxmetrics.plots._style import percent_text
 
 
 def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
-    """The evaluation as tables for a terminal: values, values by amount, and differences.
+    """The evaluation as tables for a terminal: values, differences, and those within slices.
 
     A table that is too wide for the console becomes several, one below the other.
     """
@@ -51,23 +53,34 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
             _Column(x.heading + "\nby amount" * x.by_amount, difference_cells(x)) for x in compared
         ]
         tables += _tables_of_width("Difference from the best", about, names, columns, console)
+    for part in evaluation.slices:
+        values = [visible(x) for x in part.values]
+        for found in slice_tables(part, short_names(evaluation.names, LONGEST_IN_TEXT)):
+            columns = [_Column(*x) for x in found.columns]
+            corner = visible(part.column)
+            tables += _tables_of_width(found.title, found.about, values, columns, console, corner)
     return tables
 
 
 class _Column(NamedTuple):
     heading: str
-    cells: list[Cell]  # one a model
+    cells: list[Cell]  # one a row
     queries: str | None = None  # how many there are in the mean
 
 
 def _tables_of_width(
-    title: str, caption: str, names: Sequence[str], columns: Sequence[_Column], console: Console
+    title: str,
+    caption: str,
+    names: Sequence[str],
+    columns: Sequence[_Column],
+    console: Console,
+    corner: str = "Model",
 ) -> list[Table]:
     """Tables that fit the console, the first with the title, the last with the caption."""
     unbounded = console.options.update(width=10_000)
 
     def fits(some: Sequence[_Column]) -> bool:
-        table = _rich_table("", "", names, some, console.width)
+        table = _rich_table("", "", corner, names, some, console.width)
         return Measurement.get(console, unbounded, table).maximum <= console.width
 
     parts: list[list[_Column]] = [[]]
@@ -79,6 +92,7 @@ def _tables_of_width(
         _rich_table(
             title if i == 0 else "",
             caption if i == len(parts) - 1 else "",
+            corner,
             names,
             part,
             console.width,
@@ -88,9 +102,14 @@ def _tables_of_width(
 
 
 def _rich_table(
-    title: str, caption: str, names: Sequence[str], columns: Sequence[_Column], width: int
+    title: str,
+    caption: str,
+    corner: str,
+    names: Sequence[str],
+    columns: Sequence[_Column],
+    width: int,
 ) -> Table:
-    """A table with a row for each model and a column for each metric."""
+    """A table with a row for each model or slice, and a column for each metric."""
     table = Table(
         title=Text(title) if title else None,
         box=box.SIMPLE_HEAD,
@@ -99,7 +118,7 @@ def _rich_table(
         caption=Text(caption) if caption else None,
         caption_justify="left",
     )
-    table.add_column("Model", overflow="fold", max_width=width // 3)
+    table.add_column(Text(corner), overflow="fold", max_width=width // 3)
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
     for name, *row in zip(names, *(column.cells for column in columns), strict=True):

@@ -1,0 +1,57 @@
+"""--slice of the command, and slices of `jm.report`: models compared within slices."""
+
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics._report import Problem, Settings, evaluate_problem, report
+from jaxmetrics._report._settings import untold
+from jaxmetrics._report._slices import Column
+
+N = 300
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(5)
+    labels = rng.random(N) < 0.4
+    old = rng.normal(size=N) + labels
+    codes = np.arange(N) % 3
+    new = rng.normal(size=N) + labels * np.array([3, 1, -1])[codes]
+    scores = np.stack([old, new])
+    column = Column("country", ("better", "same", "worse"), codes)
+    return Problem("f", "y", ("old", "new"), scores, labels, slices=(column,))
+
+
+def _differences(problem):
+    evaluation = evaluate_problem(problem, Settings(max_fpr=0.1, n_resamples=20), untold)
+    found = report(Settings(), evaluation)["slices"]["country"]
+    return evaluation, {name: x["differences"] for name, x in found.items()}
+
+
+def test_differences_are_those_of_slices_with_their_weights(problem):
+    weights = np.linspace(0.5, 2, N)
+    _, found = _differences(problem._replace(weights=weights))
+    codes = problem.slices[0].codes
+    exact = jm.slices(jm.roc_auc, problem.scores, problem.labels, codes, weights=weights)
+    for i, name in enumerate(problem.slices[0].values):
+        (pair,) = found[name]["roc_auc"]
+        for field in ("low", "simultaneous_low", "simultaneous_high", "simultaneous_p_value"):
+            expected = float(getattr(exact.models, field)[i, 0, 1])
+            assert pair[field] == pytest.approx(expected, rel=1e-3, abs=1e-9), field
+    assert found["better"]["roc_auc"][0]["simultaneous_high"] < 0
+    assert found["worse"]["roc_auc"][0]["simultaneous_low"] > 0
+
+
+def test_models_are_not_compared_within_slices_of_clusters(problem):
+    evaluation, found = _differences(
+        problem._replace(cluster="id", clusters=np.arange(N, dtype=np.int64) // 2)
+    )
+    assert set(found.values()) == {None}
+    assert any("models are not compared within slices" in x for x in evaluation.warnings)
+
+
+def test_one_model_has_no_differences(problem):
+    evaluation, found = _differences(problem._replace(names=("old",), scores=problem.scores[:1]))
+    assert set(found.values()) == {None}
+    assert not any("not compared" in x for x in evaluation.warnings)
