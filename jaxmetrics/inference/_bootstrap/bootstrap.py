@@ -21,12 +21,8 @@ from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.result import BootstrapResult
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
-from jaxmetrics.inference._intervals.interval import (
-    standard_deviation,
-)
-from jaxmetrics.inference._intervals.means import (
-    moments_of_sample,
-)
+from jaxmetrics.inference._intervals.interval import standard_deviation
+from jaxmetrics.inference._intervals.means import moments_of_sample
 
 
 @on_any_mesh
@@ -90,9 +86,10 @@ def bootstrap(
     O(n log n) for the sort, then about 3 ns for each resample of each item. For one model without
     weights, amounts and clusters, areas under the ROC curve and recall at a false positive rate
     take this time only for each run of neighbouring items of one class, and, stratified and outside
-    of `jit`, only for runs up to `max_fpr`; so it is for several models and amounts, by item, where
-    there are more than 131,072 negatives. Average precision takes it for each distinct score of the
-    positives and each run of negatives in between. Memory O(n + memory_budget).
+    of `jit`, only for runs up to `max_fpr`; so it is, by item, for one model with amounts, and for
+    several models where there are more than 131,072 negatives. Average precision takes it for each
+    distinct score of the positives and each run of negatives in between. Memory
+    O(n + memory_budget).
 
     Example:
       >>> import jax
