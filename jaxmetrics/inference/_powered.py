@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,6 +16,7 @@ from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.either_label import slopes_by_label
 from jaxmetrics.inference._influence.gradient import effective_size
@@ -352,8 +352,7 @@ def _check_shares(
 
 def _warn_of_few(items: Items) -> None:
     for what, size in too_few(items, None):
-        warnings.warn(
+        warn(
             f"the labelled sample has {size:.3g} {what}: with fewer than {FEWEST} limits cover "
             f"less than they say: label more {what}",
-            stacklevel=4,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, Mesh
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.result import BootstrapResult
@@ -162,25 +162,22 @@ def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Re
     n_resamples = request.n_resamples
     most, lacking = (int(x.max(initial=0)) for x in (n_undefined, n_lacking))
     if most == n_resamples:
-        warnings.warn(
+        warn(
             "the metric is undefined, as a class is absent or a score is NaN: its standard error "
             "is NaN",
-            stacklevel=5,
         )
     elif lacking:
         together = request.clusters is not None or request.stratify
         hint = "" if together else ": write stratify=True to draw each class separately"
-        warnings.warn(
+        warn(
             f"{lacking} of {n_resamples} resamples have items of one class only and are left "
             f"out{hint}",
-            stacklevel=5,
         )
     elif most:
-        warnings.warn(
+        warn(
             f"{most} of {n_resamples} resamples have both classes, but the metric is NaN, and they "
             "are left out, which biases its error: guard a division by 0, as the first rows of a "
             "table may have weight 0",
-            stacklevel=5,
         )
 
 
