@@ -153,6 +153,31 @@ def test_missing_cells_are_dropped_and_counted(tmp_path, table):
     assert "none is left" in refusal(path, drops_missing=True)
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.npz"])
+def test_missing_cells_of_each_format(tmp_path, table, name):
+    """Of amounts, those of negatives do not count, and may all be missing."""
+    holes = table.drop(columns="country").astype({"y": float})
+    holes["paid"] = np.where(holes.y == 1, 10.0, np.nan)
+    first, second = np.flatnonzero(holes.y == 1)[:2]
+    holes["nothing"] = np.nan
+    holes.loc[first, "paid"], holes.loc[second, "a"] = np.nan, np.nan
+    path = tmp_path / name
+    if path.suffix == ".csv":
+        holes.to_csv(path, index=False)
+    elif path.suffix == ".npz":
+        np.savez(path, **{x: holes[x].to_numpy() for x in holes})
+    else:
+        holes.to_parquet(path)
+    source = _report.source_of(path, drops_missing=True)
+    found = _report.problem_of_file(source, label="y", scores=["a"], amount="paid")
+    np.testing.assert_array_equal(found.scores[0], table.a.drop([first, second]))
+    np.testing.assert_array_equal(found.amounts, 10.0 * found.labels)
+    assert found.notes == ("2 of 200 rows have missing cells and are left out: 'a' 1, 'paid' 1",)
+    source = _report.source_of(path, drops_missing=True)
+    with pytest.raises(_report.InputError, match="each positive of"):
+        _report.problem_of_file(source, label="y", scores=["a"], amount="nothing")
+
+
 def test_missing_cells_of_rankings(tmp_path, table):
     holes = table.assign(query=np.arange(N) // 5)
     holes.loc[3, "a"] = np.nan

@@ -40,12 +40,11 @@ def on_any_mesh(function: F) -> F:
     leading axes of the arguments, such as models, keep their sharding.
     """
 
-    @functools.wraps(function)
-    def run(*arguments: Any, **options: Any) -> Any:
+    def on_mesh(*arguments: Any, **options: Any) -> Any:
         given = list(_arrays((*arguments, *options.values())))
         placed, context = [x for x in given if _on_mesh(x)], get_abstract_mesh()
         if not placed and not context.explicit_axes:
-            return introduced(function(*arguments, **options), arguments, options)
+            return function(*arguments, **options)
         mesh: Any
         shardings: list[Any]
         put: Any
@@ -63,7 +62,7 @@ def on_any_mesh(function: F) -> F:
             meshes = (*(x.mesh for x in shardings), context)
             mesh, put = next((x for x in meshes if x.explicit_axes), None), reshard
             if mesh is None:
-                return introduced(function(*arguments, **options), arguments, options)
+                return function(*arguments, **options)
             auto = mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
             with use_abstract_mesh(auto):
                 arguments, options = _mapped(
@@ -79,8 +78,11 @@ def on_any_mesh(function: F) -> F:
             axes = _axes_of_result(x.shape, laid)
             return put(x, NamedSharding(mesh, PartitionSpec(*axes)))
 
-        named = introduced(value, arguments, options)
-        return with_names_of(jax.tree.map(sharded, named), named)
+        return with_names_of(jax.tree.map(sharded, value), value)
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        return introduced(on_mesh(*arguments, **options), arguments, options)
 
     public: Any = run
     found: F = public

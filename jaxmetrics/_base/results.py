@@ -8,6 +8,7 @@ with different names have one structure. It is lost in `jit` and `jax.tree.map`:
 
 from __future__ import annotations
 
+import abc
 import copy
 import html
 import math
@@ -74,11 +75,12 @@ class Caption(NamedTuple):
     names: Mapping[str, tuple[Any, ...]] = {}
 
 
-class Result:
+class Result(abc.ABC):
     """A result that reads itself: `str` is in words, and `to_frame` has all numbers."""
 
+    @abc.abstractmethod
     def _table(self) -> Table:
-        raise NotImplementedError
+        """The rows and columns."""
 
     def _is_readable(self) -> bool:
         """Whether all leaves are numbers that are known here."""
@@ -144,6 +146,7 @@ class Result:
           ValueError: there are not as many names as models.
 
         Example:
+          >>> import jax
           >>> import jaxmetrics as jm
           >>> scores = [[.1, .4, .35, .8, .7, .2], [.4, .3, .6, .9, .2, .1]]
           >>> test = jm.permutation_test(

@@ -102,7 +102,7 @@ def labels_of(
     distinct = distinct.tolist()
     seen.update(dict.fromkeys(distinct))
     chosen = set(positives_among(name, seen, positive, complete=False))
-    labels: npt.NDArray[np.bool_] = np.asarray([value in chosen for value in distinct])[codes]
+    labels: npt.NDArray[np.bool_] = np.asarray([value in chosen for value in distinct], bool)[codes]
     return labels
 
 
@@ -157,25 +157,27 @@ def _is_positive(value: Any, positive: str | None) -> bool:
     )
 
 
-def without_missing_rows(frame: Any, names: Iterable[str], dropped: Counter[str]) -> Any:
-    """The rows without a missing cell in `names`; counts what is dropped, by column and in all.
+def complete_rows(
+    frame: Any, names: Iterable[str], dropped: Counter[str], among: Any = True
+) -> npt.NDArray[np.bool_]:
+    """Whether a row has no missing cell in `names`; counts the others, by column and in all.
 
-    Of a row with several such cells each is counted.
+    Of a row with several such cells each is counted. Rows that are not `among` these are complete.
     """
-    missing = {name: without_missing(frame[name]).isna() for name in dict.fromkeys(names)}
-    any_missing = np.logical_or.reduce(list(missing.values()))
+    missing = {name: frame[name].isna().to_numpy() & among for name in dict.fromkeys(names)}
+    found: npt.NDArray[np.bool_] = np.logical_or.reduce(list(missing.values()))
     dropped.update({name: int(x.sum()) for name, x in missing.items() if x.any()})
-    dropped[ROWS] += int(any_missing.sum())
-    return frame[~any_missing] if any_missing.any() else frame
+    dropped[ROWS] += int(found.sum())
+    return ~found
 
 
-def sentence_of_dropped(dropped: Counter[str], n_left: int) -> str | None:
+def notes_of_dropped(dropped: Counter[str], n_left: int) -> tuple[str, ...]:
     """What was dropped, for the notes of a report."""
     if not dropped[ROWS]:
-        return None
+        return ()
     columns = ", ".join(f"{quoted(x)} {n:,}" for x, n in dropped.items() if x != ROWS)
-    total = dropped[ROWS] + n_left
-    return f"{dropped[ROWS]:,} of {total:,} rows have missing cells and are left out: {columns}"
+    n, total = dropped[ROWS], dropped[ROWS] + n_left
+    return (f"{n:,} of {total:,} rows have missing cells and are left out: {columns}",)
 
 
 def numbers_of(role: str, name: str, column: Any) -> FloatArray:

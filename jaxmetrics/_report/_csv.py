@@ -16,6 +16,7 @@ import pyarrow.compute
 import pyarrow.csv
 
 from jaxmetrics._report._settings import InputError
+from jaxmetrics._report._sources import ending_of
 
 _BLOCK = 1 << 22  # bytes at a time; more takes memory, not less time
 _SAMPLE = 1 << 20  # bytes whose rows are counted
@@ -76,7 +77,7 @@ _UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
 
 def separator_of(path: Path, separator: str | None) -> str:
     """The one that was asked for, or that of the format."""
-    return separator or ("\t" if ".tsv" in [x.lower() for x in path.suffixes] else ",")
+    return separator or ("\t" if (ending_of(path) or "").startswith(".tsv") else ",")
 
 
 def _reader(source: Any, names: Sequence[str], separator: str) -> Any:

@@ -9,6 +9,7 @@ import difflib
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,30 +99,24 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
             where = (
                 f"cannot be read further, after row {of_file:,}" if of_file else "cannot be read"
             )
-            read = _parsed(file.path, lambda _, x=batches: next(x, None), where)  # type: ignore[misc]
-            if read is None:
+            frame, share = _parsed(file.path, partial(next, batches, (None, 1.0)), where)
+            if frame is None:
                 break
-            frame, share = read
             if len(frame):
                 frame.index = pandas.RangeIndex(n_rows, n_rows + len(frame))
                 n_rows, of_file = n_rows + len(frame), of_file + len(frame)
-                yield (
-                    frame.assign(**{x: y for x, y in file.columns.items() if x in names}),
-                    (sum(sizes[:i]) + share * sizes[i]) / max(sum(sizes), 1),
-                )
+                for name in set(names).intersection(file.columns):
+                    frame[name] = file.columns[name]
+                yield frame, (sum(sizes[:i]) + share * sizes[i]) / max(sum(sizes), 1)
     if not n_rows:
         raise InputError(f"{source.name} has columns but no rows: write one row for each item")
 
 
-def _next(batches: Iterator[Read], _path: Path) -> Read | None:
-    return next(batches, None)
-
-
-def refuse_none_left(source: Source, n_rows: int) -> None:
-    """Refuse a source all of whose rows were dropped."""
-    if not n_rows:
+def refuse_none_left(source: Source, what: str, n_left: int) -> None:
+    """Refuse a source all of whose rows, or positives, were dropped."""
+    if not n_left:
         raise InputError(
-            f"each row of {source.name} has a missing cell, so that none is left: leave "
+            f"each {what} of {source.name} has a missing cell, so that none is left: leave "
             "--drop-missing out to see in which column"
         )
 
@@ -139,7 +134,7 @@ def _check_file(file: File, names: Sequence[str], separator: str | None) -> Form
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
-    present = [*_parsed(path, lambda path: found.names(path, separator)), *file.columns]
+    present = [*_parsed(path, partial(found.names, path, separator)), *file.columns]
     for name in names:
         if name not in present:
             _refuse_absent(path, name, present)
@@ -177,9 +172,9 @@ def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
     )
 
 
-def _parsed(path: Path, parse: Callable[[Path], Any], where: str = "cannot be read") -> Any:
+def _parsed(path: Path, parse: Callable[[], Any], where: str = "cannot be read") -> Any:
     try:
-        return parse(path)
+        return parse()
     except InputError:
         raise
     except Exception as error:  # parsers differ in what they raise on a damaged file

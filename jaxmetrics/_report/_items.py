@@ -12,13 +12,13 @@ from pandas.api.types import is_bool_dtype
 
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._columns import (
+    complete_rows,
     labels_of,
     nonnegative_of,
     numbers_of,
     positives_among,
     refuse_twice,
     typed,
-    without_missing_rows,
 )
 from jaxmetrics._report._files import batches_of, refuse_none_left
 from jaxmetrics._report._settings import InputError, Tell
@@ -47,7 +47,7 @@ def items_of(
     amount: str | None = None,
     others: Sequence[str] = (),
     whole: Sequence[str] = (),
-    dropped: Counter[str] | None = None,
+    dropped: Counter[str],
 ) -> Iterator[LabelledRows]:
     """The rows of a source in batches, checked so that every metric of all of them is defined.
 
@@ -59,20 +59,21 @@ def items_of(
     texts = set(others).difference([label, *scores, weight, amount])
     seen: dict[Any, None] = {}
     flags: dict[str, bool] = {}
-    n_items = 0
-    needed = [x for x in (label, *scores, weight, amount, *whole) if x is not None]
-    dropped = Counter() if dropped is None else dropped
+    n_items, n_positive = 0, 0
+    needed = [x for x in (label, *scores, weight, *whole) if x is not None]
     tell(f"Reading {source.name}", 0.0)
     for frame, share in batches_of(source, [label, *scores, *extra], texts):
         if source.drops_missing:
-            frame = without_missing_rows(frame, needed, dropped)
-            if not len(frame):
-                continue
+            frame = frame[complete_rows(frame, needed, dropped)]
         labels = labels_of(label, frame[label], positive, seen)
+        if source.drops_missing and amount is not None:  # of which only the positives' count
+            kept = complete_rows(frame, [amount], dropped, among=labels)
+            frame, labels = frame[kept], labels[kept]
+        if not len(frame):
+            continue
         weights = None if weight is None else nonnegative_of("weight", weight, frame[weight])
         amounts = None
         if amount is not None:
-            # Only the positives' amounts count, so only those are checked.
             amounts = np.zeros(len(labels))
             amounts[labels] = nonnegative_of("positives' amount", amount, frame[amount][labels])
         rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
@@ -83,8 +84,9 @@ def items_of(
                     f"score {quoted(name)} must hold numbers but also has true and false: "
                     "write 1 and 0"
                 )
-        n_items += len(labels)
+        n_items, n_positive = n_items + len(labels), n_positive + int(labels.sum())
         tell(f"Reading {source.name}: {n_items:,} rows", share)
         yield LabelledRows(labels, rows, weights, amounts, {name: frame[name] for name in others})
-    refuse_none_left(source, n_items)
+    refuse_none_left(source, "row", n_items)
     positives_among(label, seen, positive, complete=True)
+    refuse_none_left(source, "positive", n_positive)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._report._columns import ids_of, joined, sentence_of_dropped
+from jaxmetrics._report._columns import ids_of, joined, notes_of_dropped
 from jaxmetrics._report._items import items_of
 from jaxmetrics._report._settings import InputError, Tell, untold
 from jaxmetrics._report._slices import Column, column_of
@@ -87,7 +87,6 @@ def problem_of_file(
             "--cluster out",
         )
     parts = tuple(column_of(name, columns[name]) for name in slices)
-    note = sentence_of_dropped(dropped, len(labels))
     return Problem(
         source.given,
         label,
@@ -99,7 +98,7 @@ def problem_of_file(
         cluster,
         clusters,
         parts,
-        () if note is None else (note,),
+        notes_of_dropped(dropped, len(labels)),
     )
 
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._columns import (
+    complete_rows,
     ids_of,
     joined,
     nonnegative_of,
+    notes_of_dropped,
     numbers_of,
     refuse_twice,
-    sentence_of_dropped,
-    without_missing_rows,
 )
 from jaxmetrics._report._files import batches_of, refuse_none_left
 from jaxmetrics._report._settings import InputError, Tell, untold
@@ -59,10 +59,10 @@ def queries_of_file(
     tell(f"Reading {source.name}", 0.0)
     for frame, share in batches_of(source, names, (group,)):
         tell(f"Reading {source.name}: {frame.index.stop:,} rows", share)
-        frames.append(
-            without_missing_rows(frame, names, dropped) if source.drops_missing else frame
-        )
-    refuse_none_left(source, sum(map(len, frames)))
+        if source.drops_missing:
+            frame = frame[complete_rows(frame, names, dropped)]
+        frames.append(frame)
+    refuse_none_left(source, "row", sum(map(len, frames)))
     columns = {name: joined([frame[name] for frame in frames]) for name in names}
     segments = ids_of(
         "group",
@@ -82,8 +82,7 @@ def queries_of_file(
         )
     n_queries = int(segments.max()) + 1
     rows = np.stack([numbers_of("score", name, columns[name]) for name in scores])
-    note = sentence_of_dropped(dropped, len(grades))
-    notes = () if note is None else (note,)
+    notes = notes_of_dropped(dropped, len(grades))
     return Queries(
         source.given, label, group, tuple(scores), rows, grades, segments, n_queries, notes
     )

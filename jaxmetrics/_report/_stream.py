@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 import jaxmetrics as jm
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._report._columns import sentence_of_dropped
+from jaxmetrics._report._columns import notes_of_dropped
 from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, percent
 from jaxmetrics._report._figures import drawings_of
 from jaxmetrics._report._files import check_has_columns, n_rows_of
@@ -89,9 +89,8 @@ def evaluate_stream(
         "n_items": n_items,
         "n_positive": n_positive,
     }
-    found = _evaluation(state, bins, settings, tell, facts, tuple(scores), with_figures)
-    note = sentence_of_dropped(dropped, n_items)
-    return found if note is None else found._replace(warnings=(note, *found.warnings))
+    notes = notes_of_dropped(dropped, n_items)
+    return _evaluation(state, bins, settings, tell, facts, tuple(scores), with_figures, notes)
 
 
 def _rounded_down(scores: FloatArray) -> npt.NDArray[np.float32]:
@@ -128,6 +127,7 @@ def _evaluation(
     facts: dict[str, Any],
     names: tuple[str, ...],
     with_figures: bool,
+    notes: tuple[str, ...],
 ) -> Evaluation:
     measures = []
     drawings: tuple[Drawing, ...] = ()
@@ -167,6 +167,6 @@ def _evaluation(
         f"({percent(n_positive / n_items)}), read in batches",
         f"; below them, guaranteed bounds of the exact value{ABOUT}",
         tuple(measures),
-        (),
+        notes,
         drawings,
     )

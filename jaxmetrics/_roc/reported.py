@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.numerics import as_constant, is_inexact, namespace, running_minimum
+from jaxmetrics._base.warned import warn
 
 # From the options of a metric: AT_LEAST, ABOVE or, where its value is no threshold, None.
 Decision = Callable[..., str | None]
@@ -167,8 +167,7 @@ def warn_if(unlike: Any, dtype: Any) -> None:
     if unlike is not None and is_concrete(unlike) and bool(unlike):
         name = np.dtype(dtype).name
         way = "turn x64 mode on" if name == "float32" else "rank the scores first"
-        warnings.warn(
+        warn(
             f"{name} cannot tell scores beside a threshold apart, so that comparing scores with it "
             f"flags other items than the metric counted: {way}",
-            stacklevel=6,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +11,7 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -163,11 +163,10 @@ def estimated(
 
 def _warn_of_few(items: Items, ids: Clusters | None) -> None:
     for what, size in too_few(items, ids):
-        warnings.warn(
+        warn(
             f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "
             "differ on items of which none was drawn, and in simulations some 95 % limits of "
             f"differences cover less than 88 %: add {what}",
-            stacklevel=4,
         )
 
 
@@ -184,11 +183,10 @@ def _warn_of_undefined(estimate: Array) -> None:
     lost = np.flatnonzero(np.isnan(np.asarray(estimate)))
     if 0 < len(lost) < len(estimate):
         models = "models " if len(lost) > 1 else "model "
-        warnings.warn(
+        warn(
             f"the metric of {models}{', '.join(map(str, lost[:8]))}{', ...' * (len(lost) > 8)} is "
             "undefined, as a class is absent or a score is NaN: the other models are compared "
             "without",
-            stacklevel=5,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from jaxmetrics._base.host import all_concrete, is_concrete, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
@@ -212,16 +212,14 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
     fewest, name, coverage = _FEWEST[kind]
     for what, size in sizes.items():
         if ids is not None and size == 1 and method in ("logit", "wald"):
-            warnings.warn(
+            warn(
                 f"there is only 1 of the {what}, whose variance is unknown: the limits are NaN; a "
                 "cluster must be smaller than its class",
-                stacklevel=4,
             )
         elif 0 < size < fewest:
-            warnings.warn(
+            warn(
                 f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
                 f"{name} cover {coverage}",
-                stacklevel=4,
             )
     _, arrays = choose(metric)
     limit = arrays.get("max_fpr")
@@ -229,10 +227,9 @@ def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method:
         return
     inside = float(np.min(np.asarray(limit))) * sizes["negatives"]
     if 0 < inside < _FEWEST_INSIDE:
-        warnings.warn(
+        warn(
             f"only {inside:.2g} negatives are within max_fpr: in simulations with fewer than "
             f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and are wide",
-            stacklevel=4,
         )
 
 
@@ -243,11 +240,10 @@ def _warn_of_few_successes(metric: MetricLike, moments: Moments) -> None:
     found = np.asarray(moments.estimate * moments.sizes[1])
     least = np.min(np.where(found > 0, found, np.inf), initial=np.inf)
     if least < _FEWEST_SUCCESSES:
-        warnings.warn(
+        warn(
             f"n AP = {least:.2g} for n positives and average precision AP: in simulations with "
             f"less than {_FEWEST_SUCCESSES}, 95 % intervals cover 91 to 100 %, and are wide, as "
             "the sample may lack the few positives with the highest scores: add positives",
-            stacklevel=5,
         )
 
 

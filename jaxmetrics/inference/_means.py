@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, at_hand
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.sizes import FEWEST
@@ -218,10 +218,9 @@ def _refuse_nan(items: Items) -> None:
 
 def _warn_of_few(n: float, what: str) -> None:
     if 0 < n < FEWEST:
-        warnings.warn(
+        warn(
             f"a comparison rests on {n:.3g} {what}: with fewer than {FEWEST} limits cover less "
             f"than they say where values are skewed: add {what}",
-            stacklevel=4,
         )
 
 
@@ -234,9 +233,8 @@ def _warn_of_few_apart(given: Any, means: Any, n: float, what: str) -> None:
         if n * abs(means[i] - means[j]) < _FEWEST_APART:  # which the sum is at least
             least = min(least, n * float(np.abs(values[i] - values[j]) @ shares) or np.inf)
     if least < _FEWEST_APART:
-        warnings.warn(
+        warn(
             f"two models differ by {least:.2g} in sum over {n:.4g} {what}: below "
             f"{_FEWEST_APART:g} other disagreements may not have been drawn, and in simulations "
             f"some 95 % limits cover 86 %: add {what}",
-            stacklevel=4,
         )

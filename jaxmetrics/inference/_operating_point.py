@@ -20,7 +20,7 @@ from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
-from jaxmetrics._roc.record import evaluate_chosen
+from jaxmetrics._roc.record import MetricLike, evaluate_chosen
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
     flagged_at,
@@ -241,7 +241,7 @@ def operating_point(
     n_values = len(Point._fields) * int(np.prod(batch))
     request.check(needs_key=resamples, n_values=n_values, n_items=items.scores.shape[-1])
     items = at_least_one(items)
-    reported = _chosen_threshold(rule, name, items._replace(amounts=None))
+    reported = _chosen_threshold(rule, options.get("max_fpr"), items._replace(amounts=None))
     terms = near_tree(Terms(*(options.get(x) for x in ("prevalence", *COSTS))))
     drawn = None
     if resamples:
@@ -264,15 +264,13 @@ def operating_point(
     return _result(values, "bootstrap" if resamples else "closed form", level)
 
 
-def _chosen_threshold(rule: Callable[..., Any], name: str, items: Items) -> Array:
+def _chosen_threshold(rule: MetricLike, max_fpr: Any, items: Items) -> Array:
     """The threshold, rounded so that it flags what is reported."""
-    if name == "max_fpr":  # a metric of placements, which compiles nothing for items at hand
-        limit = rule.keywords["max_fpr"]  # type: ignore[attr-defined]
-        at_limit = functools.partial(threshold_at_fpr, max_fpr=limit, method="step")
-        found: Array = evaluate_chosen(at_limit, items)
-    else:
-        found = evaluate_chosen(rule, items).threshold
-    return found
+    if max_fpr is not None:  # a metric of placements, which compiles nothing for items at hand
+        rule = functools.partial(threshold_at_fpr, max_fpr=max_fpr, method="step")
+    value = evaluate_chosen(rule, items)
+    threshold: Array = value if max_fpr is not None else value.threshold
+    return threshold
 
 
 @library_program()

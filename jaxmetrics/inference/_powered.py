@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,8 +14,9 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.results import Column, Result, Table, interval_columns
+from jaxmetrics._base.results import Column, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.either_label import slopes_by_label
 from jaxmetrics.inference._influence.gradient import effective_size
@@ -30,10 +30,10 @@ from jaxmetrics.inference._intervals.metrics import range_of, with_influence
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["estimate", "low", "high", "standard_error", "proxy_weight", "labelled"],
-    meta_fields=["confidence_level"],
+    meta_fields=["method", "confidence_level"],
 )
 @dataclass(frozen=True)
-class PoweredInterval(Result):
+class PoweredInterval(Interval):
     """An interval from the labels of a sample and a proxy of all labels, or several `[...]`.
 
     Attributes:
@@ -41,32 +41,20 @@ class PoweredInterval(Result):
       low: `[...]`, the lower limit.
       high: `[...]`, the upper limit.
       standard_error: `[...]`, the standard error of the estimate.
+      method: "logit".
+      confidence_level: the nominal coverage of both intervals.
       proxy_weight: `[...]`, the weight of the proxy: 0 leaves it out, and about 1 is that of
         calibrated probabilities.
       labelled: the Interval without the correction, from the labelled items alone.
-      confidence_level: the nominal coverage of both intervals.
     """
 
-    estimate: Array
-    low: Array
-    high: Array
-    standard_error: Array
     proxy_weight: Array
     labelled: Interval
-    confidence_level: float
 
     def _table(self) -> Table:
-        columns = interval_columns(
-            self._caption.metric,
-            self.estimate,
-            self.low,
-            self.high,
-            self.standard_error,
-            self.confidence_level,
-        )
-        columns.append(Column("proxy weight", {"proxy_weight": self.proxy_weight}))
-        index = self._rows(np.shape(self.estimate), "model")
-        return Table(self._caption.metric, index, columns, ("with a proxy",))
+        table = super()._table()
+        weight = Column("proxy weight", {"proxy_weight": self.proxy_weight})
+        return table._replace(columns=[*table.columns, weight])
 
 
 @on_any_mesh
@@ -167,9 +155,10 @@ def prediction_powered_interval(
         powered.low,
         powered.high,
         powered.standard_error,
+        powered.method,
+        level,
         as_default(weight),
         of_labelled,
-        level,
     )
 
 
@@ -363,8 +352,7 @@ def _check_shares(
 
 def _warn_of_few(items: Items) -> None:
     for what, size in too_few(items, None):
-        warnings.warn(
+        warn(
             f"the labelled sample has {size:.3g} {what}: with fewer than {FEWEST} limits cover "
             f"less than they say: label more {what}",
-            stacklevel=4,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import at_hand, near
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -159,10 +159,9 @@ def _of_group(items: Items, mine: HostArray) -> Items:
 
 def _warn_of_few(group: Items, ids: Clusters | None, g: int) -> None:
     for what, size in too_few(group, ids):
-        warnings.warn(
+        warn(
             f"group {g} has {size:.3g} {what}: with fewer than {FEWEST} some 95 % limits of "
             f"differences cover less than they say: add {what}",
-            stacklevel=4,
         )
 
 

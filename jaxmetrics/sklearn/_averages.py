@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._base.quoting import cut
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.warned import warn
 from jaxmetrics._predictions.counting import Outcomes
 from jaxmetrics.sklearn._inputs import UndefinedMetricWarning
 from jaxmetrics.sklearn._targets import Targets, checked_targets, class_indices, outcomes_of_targets
@@ -322,11 +322,10 @@ def _names(
             )
         return np.array([pos_label])
     if pos_label not in (None, 1):
-        warnings.warn(
+        warn(
             f"Note that pos_label (set to {pos_label!r}) is ignored when average != 'binary' (got "
             f"{average!r}). You may use labels=[pos_label] to specify a single positive class.",
             UserWarning,
-            stacklevel=4,
         )
     if average == "samples" and not targets.multilabel:
         raise ValueError(
@@ -352,11 +351,10 @@ def _divided(quotient: _Quotient, average: str | None, zero_division: Any) -> Fl
     if zero_division == "warn" and quotient.name and not defined.all():
         item, group = ("label", "sample") if average == "samples" else ("sample", "label")
         where = "due to" if len(values) == 1 else f"in {group}s with"
-        warnings.warn(
+        warn(
             f"{quotient.name} is ill-defined and being set to 0.0 {where} no {quotient.lacking} "
             f"{item}s. Use `zero_division` parameter to control this behavior.",
             UndefinedMetricWarning,
-            stacklevel=4,
         )
     return values
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from jaxmetrics._base.types import ArrayLike, HostArray
+from jaxmetrics._base.warned import warn
 from jaxmetrics._predictions.confusion import matrix_of
 from jaxmetrics._predictions.confusion import matthews_corrcoef as _matthews_corrcoef
 from jaxmetrics._predictions.counting import Decisions
@@ -87,11 +87,10 @@ def confusion_matrix(
         total = matrix.sum(axis={"true": 1, "pred": 0, "all": None}[normalize], keepdims=True)
         matrix = np.divide(matrix, total, out=np.zeros(matrix.shape), where=total != 0)
     if matrix.shape == (1, 1):
-        warnings.warn(
+        warn(
             "A single label was found in 'y_true' and 'y_pred'. For the confusion matrix to have "
             "the correct shape, use the 'labels' parameter to pass all known labels.",
             UserWarning,
-            stacklevel=2,
         )
     found: HostArray = matrix
     return found
@@ -178,7 +177,7 @@ def balanced_accuracy_score(
     hits, actual = (x[: len(targets.classes)] for x in (outcomes.hits, outcomes.actual))
     occurs = actual != 0
     if not occurs.all():
-        warnings.warn("y_pred contains classes not in y_true", stacklevel=2)
+        warn("y_pred contains classes not in y_true")
     if not occurs.any():
         return float("nan")
     score = np.mean(hits[occurs] / actual[occurs])

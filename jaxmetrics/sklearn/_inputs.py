@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -10,6 +9,7 @@ import jax
 import numpy as np
 
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.warned import warn
 
 try:
     from sklearn.exceptions import UndefinedMetricWarning
@@ -125,7 +125,7 @@ def padding(n: int) -> int:
 
 
 def warn_undefined(message: str) -> None:
-    warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
+    warn(message, UndefinedMetricWarning)
 
 
 def warn_one_class() -> None:
@@ -135,6 +135,6 @@ def warn_one_class() -> None:
 
 
 def warn_no_positives() -> None:
-    warnings.warn(
-        "No positive class found in y_true, recall is set to one for all thresholds.", stacklevel=3
+    warn(
+        "No positive class found in y_true, recall is set to one for all thresholds.",
     )

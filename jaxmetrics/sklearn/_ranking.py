@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array, ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.warned import warn
 from jaxmetrics._ranking.gain import dcg, ndcg
 from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.metric import library_metric
@@ -300,11 +300,10 @@ def top_k_accuracy_score(
     )
     classes = classes_of_columns(truth, 2 if two else scores.shape[1], labels, unequal)
     if k >= len(classes):
-        warnings.warn(
+        warn(
             f"'k' ({k}) greater than or equal to 'n_classes' ({len(classes)}) will result in a "
             "perfect score and is therefore meaningless.",
             UndefinedMetricWarning,
-            stacklevel=2,
         )
     index = np.searchsorted(classes, truth)
     if two:

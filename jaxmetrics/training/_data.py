@@ -22,7 +22,7 @@ class Data(NamedTuple):
 
     features: Any
     labels: Array
-    options: dict[str, Array]
+    options: dict[str, Any]
 
 
 def checked(
@@ -80,8 +80,9 @@ def rows_of(data: Data, batch: Batch, key: Any) -> tuple[Array, ...]:
     if key is None:
         raise TypeError("key is missing, and batches need one: write key=jax.random.key(0)")
     pair = isinstance(batch, tuple) and len(batch) == 2
-    for size in batch if isinstance(batch, tuple) and pair else (batch,):
-        checks.check_count("batch", size)  # type: ignore[arg-type]
+    sizes: Any = batch if pair else (batch,)
+    for size in sizes:
+        checks.check_count("batch", size)
     labels = np.asarray(data.labels)
     counts = np.asarray(data.options.get("where", np.ones_like(labels))).astype(bool)
     groups = (counts & labels, counts & ~labels) if pair else (counts,)

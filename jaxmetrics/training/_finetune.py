@@ -14,8 +14,8 @@ import optax
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference import Comparison, compare
-from jaxmetrics.training._data import Batch
-from jaxmetrics.training._fit import Apply, Fitted, Loss, cross_entropy, fitted, prepared
+from jaxmetrics.training._data import OPTIONS, Batch, check_params, checked
+from jaxmetrics.training._fit import Apply, Fitted, Loss, cross_entropy, fit
 
 
 @dataclass(frozen=True)
@@ -99,24 +99,25 @@ def finetune(
 
     Reference: the study "Gain of a partial-AUC loss over cross-entropy" of the documentation.
     """
-    params, tuning, held = prepared(apply, params, train, validation)
+    params = check_params(params)
+    held = checked("validation", validation, apply, params, OPTIONS)
 
     def compared(*models: Any) -> Comparison:
         scores = jnp.stack([apply(model, held.features) for model in models])
         own = None if key is None else jax.random.fold_in(key, 0)
-        return compare(metric, scores, held.labels, key=own, **held.options)  # type: ignore[arg-type]
+        return compare(metric, scores, held.labels, key=own, **held.options)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the final comparison they are heard
         compared(params, params)
 
     def run(loss: Loss, batch: Batch) -> Fitted:
-        return fitted(
+        return fit(
             apply,
             params,
             optimizer,
-            tuning,
-            held,
+            train,
+            validation,
             loss=loss,
             metric=metric,
             steps=steps,

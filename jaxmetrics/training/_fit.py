@@ -160,48 +160,11 @@ def fit(
 
     Reference: L. Prechelt, "Early stopping - but when?", 1998.
     """
-    params, tuning, held = prepared(apply, params, train, validation)
-    return fitted(
-        apply,
-        params,
-        optimizer,
-        tuning,
-        held,
-        loss=loss,
-        metric=metric,
-        steps=steps,
-        checkpoints=checkpoints,
-        batch=batch,
-        key=key,
-        progress=progress,
-    )
-
-
-def prepared(apply: Apply, params: Any, train: Any, validation: Any) -> tuple[Any, Data, Data]:
-    """Parameters and data, checked."""
+    length = _interval(steps, checkpoints)
     params = check_params(params)
     tuning = checked("train", train, apply, params, ("weights", "where"))
-    return params, tuning, checked("validation", validation, apply, params, OPTIONS)
-
-
-def fitted(
-    apply: Apply,
-    params: Any,
-    optimizer: optax.GradientTransformation,
-    train: Data,
-    validation: Data,
-    *,
-    loss: Loss,
-    metric: MetricLike,
-    steps: int,
-    checkpoints: int,
-    batch: Batch,
-    key: Array | None,
-    progress: Callable[[int, float], None] | None,
-) -> Fitted:
-    """`fit`, of checked data."""
-    length = _interval(steps, checkpoints)
-    groups = rows_of(train, batch, key)
+    held = checked("validation", validation, apply, params, OPTIONS)
+    groups = rows_of(tuning, batch, key)
     keys: Any = [None] * checkpoints
     if key is not None and batch is not None:
         keys = jax.random.split(key, (checkpoints, length))
@@ -211,8 +174,8 @@ def fitted(
     best = params, 0
 
     def evaluate(params: Any) -> None:
-        scores = score(params, validation.features)
-        values.append(float(metric(scores, validation.labels, **validation.options)))
+        scores = score(params, held.features)
+        values.append(float(metric(scores, held.labels, **held.options)))
         if progress is not None:
             progress(len(losses) * length, values[-1])
 
@@ -221,9 +184,9 @@ def fitted(
         raise ValueError(
             "the metric of the start is NaN: validation lacks a class, or a score is NaN"
         )
-    carry = params, optimizer.init(params), _state(loss, len(train.labels))
+    carry = params, optimizer.init(params), _state(loss, len(tuning.labels))
     for i in range(checkpoints):
-        carry, mean = _steps(carry, train, groups, keys[i], apply, optimizer, loss, batch, length)
+        carry, mean = _steps(carry, tuning, groups, keys[i], apply, optimizer, loss, batch, length)
         losses.append(float(mean))
         evaluate(carry[0])
         if values[-1] > values[best[1]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,16 +16,13 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, Mesh
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.result import BootstrapResult
 from jaxmetrics.inference._bootstrap.run import Replicates, resample_items, resample_means
-from jaxmetrics.inference._intervals.interval import (
-    standard_deviation,
-)
-from jaxmetrics.inference._intervals.means import (
-    moments_of_sample,
-)
+from jaxmetrics.inference._intervals.interval import standard_deviation
+from jaxmetrics.inference._intervals.means import moments_of_sample
 
 
 @on_any_mesh
@@ -90,9 +86,10 @@ def bootstrap(
     O(n log n) for the sort, then about 3 ns for each resample of each item. For one model without
     weights, amounts and clusters, areas under the ROC curve and recall at a false positive rate
     take this time only for each run of neighbouring items of one class, and, stratified and outside
-    of `jit`, only for runs up to `max_fpr`; so it is for several models and amounts, by item, where
-    there are more than 131,072 negatives. Average precision takes it for each distinct score of the
-    positives and each run of negatives in between. Memory O(n + memory_budget).
+    of `jit`, only for runs up to `max_fpr`; so it is, by item, for one model with amounts, and for
+    several models where there are more than 131,072 negatives. Average precision takes it for each
+    distinct score of the positives and each run of negatives in between. Memory
+    O(n + memory_budget).
 
     Example:
       >>> import jax
@@ -165,25 +162,22 @@ def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Re
     n_resamples = request.n_resamples
     most, lacking = (int(x.max(initial=0)) for x in (n_undefined, n_lacking))
     if most == n_resamples:
-        warnings.warn(
+        warn(
             "the metric is undefined, as a class is absent or a score is NaN: its standard error "
             "is NaN",
-            stacklevel=5,
         )
     elif lacking:
         together = request.clusters is not None or request.stratify
         hint = "" if together else ": write stratify=True to draw each class separately"
-        warnings.warn(
+        warn(
             f"{lacking} of {n_resamples} resamples have items of one class only and are left "
             f"out{hint}",
-            stacklevel=5,
         )
     elif most:
-        warnings.warn(
+        warn(
             f"{most} of {n_resamples} resamples have both classes, but the metric is NaN, and they "
             "are left out, which biases its error: guard a division by 0, as the first rows of a "
             "table may have weight 0",
-            stacklevel=5,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -12,6 +11,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
+from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.rules import Limits, lacking, wilson
@@ -184,18 +184,16 @@ def warn_of_few_values(sample: Sample) -> None:
     mean, error, _, n, is_share = (np.asarray(x).ravel() for x in sample)
     few = ~np.isnan(error) & ~is_share & (n < _FEWEST)
     if few.any():
-        warnings.warn(
+        warn(
             f"a mean rests on {n[few].min():.3g} values: in simulations with fewer than {_FEWEST}, "
             "95 % intervals cover 83 to 99 %, the least of skewed values: add values",
-            stacklevel=4,
         )
     sums = sums_of_rare(sample).ravel()
     if np.any(sums < FEW):
         i = np.argmin(sums)
         what = "1 - value adds" if mean[i] > 0.5 else "the values add"
-        warnings.warn(
+        warn(
             f"{what} up to {sums[i]:.2g} over {n[i]:.3g} queries: below {FEW:g} the sample cannot "
             "show how large its rare values are, so the interval is as wide as that of a share of "
             f"yes and no: add queries until this sum is {ENOUGH:g}",
-            stacklevel=4,
         )
