@@ -31,14 +31,14 @@ def one_id_at_least(ids: Any) -> Any:
 
 
 def rows_of(items: T, batch: tuple[int, ...], ndim: int) -> Iterator[T]:
-    """The arrays of a NamedTuple along the leading axes `batch`, broadcast, as views of NumPy's.
+    """The arrays of a NamedTuple along the leading axes `batch`, broadcast; NumPy's as views.
 
     `ndim` is the number of axes of the whole, which an array may lack.
     """
 
     def whole(x: Any) -> Any:
         own = (1,) * (ndim - x.ndim) + x.shape
-        return np.broadcast_to(x, batch + own[len(batch) :])
+        return namespace(x).broadcast_to(x, batch + own[len(batch) :])
 
     arrays: list[Any] = [None if x is None else whole(x) for x in items]
     for index in np.ndindex(batch):
