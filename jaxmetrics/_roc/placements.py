@@ -281,7 +281,7 @@ def _from_zero(sums: Any) -> Any:
 
 
 def _from_infinity(thresholds: Any) -> Any:
-    return namespace(thresholds).concatenate([np.full(1, np.inf), thresholds])
+    return namespace(thresholds).concatenate([np.full(1, np.inf, thresholds.dtype), thresholds])
 
 
 def _before(sums: Any, counts: Any) -> Any:
