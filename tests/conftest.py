@@ -45,12 +45,13 @@ def x64():
         yield
 
 
-def pytest_runtest_teardown(item):
-    """Lets go of compiled programs before there are more than Linux maps into one process.
+def pytest_runtest_teardown(item, nextitem):
+    """Lets go of compiled programs where a file ends, of which few serve the next.
 
-    Each takes several maps; where 65,530 are used up the compiler crashes.
+    They slow the collection of garbage, and each takes several maps, of which Linux gives a process
+    65,530, and then the compiler crashes: a file may come near to that, too.
     """
-    del item
     maps = Path("/proc/self/maps")
-    if maps.exists() and maps.read_bytes().count(b"\n") > 40_000:
+    ends = nextitem is None or nextitem.path != item.path
+    if ends or (maps.exists() and maps.read_bytes().count(b"\n") > 40_000):
         jax.clear_caches()

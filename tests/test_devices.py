@@ -13,6 +13,7 @@ import pytest
 import jaxmetrics as jm
 
 WORKER = Path(__file__).with_name("stream_worker.py")
+QUICKLY = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
 
 
 def counted(processes):
@@ -20,7 +21,7 @@ def counted(processes):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    devices = f"--xla_force_host_platform_device_count={8 // processes}"
+    devices = f"--xla_force_host_platform_device_count={8 // processes} {QUICKLY}"
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": devices}
     workers = [
         subprocess.Popen(
