@@ -1,3 +1,4 @@
+import contextlib
 import gc
 import os
 from importlib.metadata import version
@@ -43,6 +44,15 @@ def x64():
     """The test runs in JAX's x64 mode."""
     with jax.enable_x64(True):
         yield
+
+
+def pytest_sessionstart():
+    """A worker has what the others compiled in the last run, when they may have had its files."""
+    folder = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    for program in folder.parent.glob("*/*-cache"):
+        with contextlib.suppress(OSError):  # it is there
+            (folder / program.name).hardlink_to(program)
 
 
 def pytest_runtest_teardown(item, nextitem):

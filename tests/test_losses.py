@@ -557,7 +557,8 @@ def test_gradients_have_the_dtype_of_the_scores(name, wide, rng):
         dtypes = ["float64"] if wide else ["bfloat16"]
     with jax.enable_x64(wide):
         for dtype in dtypes:
-            value, gradient = jax.value_and_grad(loss)(jnp.asarray(scores, dtype), labels)
+            of = jax.jit(jax.value_and_grad(loss))
+            value, gradient = of(jnp.asarray(scores, dtype), labels)
             assert value.dtype == (dtype if dtype == "float64" else "float32")
             assert gradient.dtype == dtype
             assert jnp.isfinite(gradient).all()
