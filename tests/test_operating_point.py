@@ -48,8 +48,10 @@ def by_hand(scores, labels, threshold, prevalence=None, amounts=None, weights=No
     return dict(zip(NAMES, values, strict=False))
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("prevalence", [None, 0.02])
+@pytest.mark.parametrize(
+    ("rule", "prevalence"),
+    [*((rule, None) for rule in RULES), *((x, 0.02) for x in ("max_fpr", "min_precision", "cost"))],
+)
 def test_reports_what_the_threshold_does(rule, prevalence, rng):
     scores, amounts = drawn(rng), rng.lognormal(size=N)
     options = {**COSTS, **RULES[rule], "prevalence": prevalence, "amounts": amounts}
