@@ -16,6 +16,7 @@ from benchmarks import (
     losses,
     ranking,
     resampling,
+    slice_times,
     streaming,
 )
 from benchmarks.tables import Table
@@ -116,6 +117,14 @@ def _streams(options: Options) -> Iterator[Table]:
     )
 
 
+def _slices(options: Options) -> Iterator[Table]:
+    scale = options.scale
+    yield Table(
+        "Every slice of two models. The ratio is that of slices to two standard errors.",
+        slice_times.rows(1_000_000 // scale, 1000 // min(scale, 100), options.runs),
+    )
+
+
 def _processes(options: Options) -> Iterator[Table]:
     scale = options.scale
     yield Table(
@@ -152,6 +161,7 @@ SECTIONS: dict[str, Callable[[Options], Iterator[Table]]] = {
     "label-sets": _label_sets,
     "losses": _losses,
     "streams": _streams,
+    "slices": _slices,
     "processes": _processes,
     "first-calls": _first_calls,
 }

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
+from jaxmetrics.inference import _slices
+from jaxmetrics.inference._influence import slice_decisions, slices
 
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
@@ -35,6 +37,7 @@ METRICS = {
     "average_precision": (jm.average_precision, True),
     "recall": (partial(jm.recall_at_fpr, max_fpr=0.2), True),
     "linear": (partial(jm.recall_at_fpr, max_fpr=0.2, method="linear"), False),
+    "quantile": (partial(jm.recall_at_fpr, max_fpr=0.2, method="quantile"), True),
     "specificity": (partial(jm.specificity_at_sensitivity, min_sensitivity=0.8), False),
 }
 
@@ -56,6 +59,18 @@ def test_slices_equal_a_loop(data, metric, weighted):
             for key in ("difference", "standard_error", "low", "high", "p_value"):
                 got, wanted = getattr(found.models, key)[i], getattr(compared, key)
                 np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6, err_msg=key)
+
+
+@pytest.mark.parametrize("metric", [METRICS["roc_auc"][0], METRICS["linear"][0]])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_of_the_slices_change_nothing(data, monkeypatch, metric, weighted):
+    scores, labels, _, weights = data
+    given = (metric, scores, labels, np.arange(N) // 9)
+    whole = jm.slices(*given, weights=weights if weighted else None)
+    for module, name in ((slices, "_PART"), (slice_decisions, "_FEW"), (_slices, "_FEW")):
+        monkeypatch.setattr(module, name, 2)
+    parts = jm.slices(*given, weights=weights if weighted else None)
+    jax.tree.map(np.testing.assert_array_equal, parts, whole)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -10,6 +10,7 @@ Reference: M. Herf, "Radix tricks", 2001, which maps floats to unsigned integers
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import jax.numpy as jnp
@@ -153,6 +154,26 @@ def sort_row(values: HostArray) -> None:
     ends = [n * i // parts for i in range(1, parts)]
     values.partition(ends)  # takes a fraction of the time of the sort
     in_threads(lambda part: part.sort(), np.split(values, ends))  # views
+
+
+def sort_segments(keys: HostArray, begins: HostArray) -> tuple[HostArray, HostArray]:
+    """Keys `[n]`, ascending within each segment, and the index that each had.
+
+    `begins` `[segments + 1]` is where each segment begins and ends. Sorts of segments take a third
+    of the time of one sort of words with the segment in the upper bits: they stay in the cache.
+    """
+    segments = pairwise(begins.tolist())
+    if keys.dtype == np.uint64:
+        index = np.empty(len(keys), np.int64)
+        for begin, end in segments:
+            index[begin:end] = keys[begin:end].argsort() + begin
+        return keys.take(index), index
+    words = keys.astype(np.uint64)
+    words <<= 32
+    words |= np.arange(len(keys), dtype=np.uint64)
+    for begin, end in segments:
+        sort_row(words[begin:end])
+    return (words >> 32).astype(np.uint32), words.astype(np.uint32)
 
 
 def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostArray]:

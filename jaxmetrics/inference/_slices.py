@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.host import all_concrete, is_compiling
+from jaxmetrics._base.host import all_concrete, in_threads, is_compiling
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -34,6 +34,8 @@ from jaxmetrics.inference._slice_tests import (
     of_models,
     scaled,
 )
+
+_FEW = 128  # slices whose limits one thread takes at a time
 
 _DATA = (
     "n_items",
@@ -159,8 +161,8 @@ def slices(
         slices are traced, or the metric is not one of those above.
 
     NaN where the metric of a slice is NaN; such slices are not in the rest. P-values of the rest
-    are interpolated between nine levels of its limits. Time O(models n log n +
-    models^2 n), and for operating points O(slices) steps in Python; memory O(models n).
+    are interpolated between nine levels of its limits. Time O(models n log n + models^2 n), memory
+    O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -182,11 +184,11 @@ def slices(
     names, ids = checks.check_slices("slices", slices, items.scores.shape[-1])
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
-    n = len(names)
-    counts = _counts(items, ids, n)
-    metric, items = with_influence(metric, items)
-    given = _Given(metric, items, ids, n, threshold == "global")
+    metric, exchanged = with_influence(metric, items)
+    given = _given(exchanged, ids, len(names), threshold == "global")
     form = form_of(metric, chosen_method(metric))
+    counts = given.sliced.counts
+    n_positives = counts[:, int(exchanged.labels is items.labels)]
     tested = counts.min(axis=1) >= min_items
     n_models = 1 if alone else items.scores.shape[0]
     levels = levels_of(level, int(tested.sum()) * n_models)
@@ -208,7 +210,7 @@ def slices(
     of_slices = Slices(
         names,
         n_items=jnp.asarray(counts.sum(axis=1), np.int32),
-        n_positives=jnp.asarray(counts[:, 1], np.int32),
+        n_positives=jnp.asarray(n_positives, np.int32),
         tested=jnp.asarray(tested),
         estimate=out(estimate),
         standard_error=out(error),
@@ -225,21 +227,21 @@ def _flat(x: Any) -> Any:
     return None if x is None else np.asarray(x).reshape(-1)
 
 
-def _counts(items: Items, ids: HostArray, n: int) -> HostArray:
-    """`[slices, 2]`, the negatives and the positives with weight."""
-    code = ids * 2 + (_flat(items.labels) == 1)
-    valid = np.ones(len(code), bool) if items.where is None else _flat(items.where)
-    if items.weights is not None:
-        valid = valid & (_flat(items.weights) > 0)
-    return np.bincount(code[valid], minlength=2 * n).reshape(n, 2)
-
-
 class _Given(NamedTuple):
-    metric: MetricLike
-    items: Items
-    ids: HostArray
-    n: int
+    """The items by slice; scores `[models, n]` and weights `[n]` are in the order of `sliced`."""
+
+    sliced: Sliced
+    scores: list[HostArray]
+    weights: Any
     one_threshold: bool
+
+
+def _given(items: Items, ids: HostArray, n: int, one_threshold: bool) -> _Given:
+    labels, where, weights = map(_flat, (items.labels, items.where, items.weights))
+    sliced = Sliced.of(labels == 1, ids, n, where, weights, one_unit=one_threshold)
+    scores = in_threads(lambda row: row.take(sliced.item), np.atleast_2d(np.asarray(items.scores)))
+    taken = None if weights is None else weights.take(sliced.item)
+    return _Given(sliced, scores, taken, one_threshold)
 
 
 class _Found(NamedTuple):
@@ -264,47 +266,43 @@ def _found(given: _Given, form: Form, levels: HostArray) -> _Found:
     chosen, arrays = choose(form.metric)
     decides = error_bars_of(chosen.metric).decision is not None
     _check_metric(chosen, arrays, given, decides)
-    items = given.items
-    labels, where, weights = map(_flat, (items.labels, items.where, items.weights))
-    sliced = Sliced(labels == 1, given.ids, given.n, where, weights, one_unit=given.one_threshold)
-    scores = np.atleast_2d(np.asarray(items.scores))
+    sliced, scores, _, one_threshold = given
     arrays = {name: np.asarray(x) for name, x in arrays.items()}
-    taken = [row.take(sliced.item) for row in scores]
     sizes = sliced.sizes[:, 0], sliced.sizes[:, 1]
-    if given.one_threshold:
-        both = [decided_by_all(chosen, arrays, sliced, x, levels) for x in taken]
+    if one_threshold:
+        both = [decided_by_all(chosen, arrays, sliced, x, levels) for x in scores]
         found = [x[0] for x in both]
     else:
         way = decided_in_slices if decides else smooth_in_slices
-        found = [way(chosen, arrays, sliced, x, levels) for x in taken]
-    of_classes = covariance_in_slices(sliced, np.stack([x.influence for x in found]))
-    if given.one_threshold:
-        negative = sliced.spread(np.arange(2) * np.ones((given.n, 1))) == 0
+        found = [way(chosen, arrays, sliced, x, levels) for x in scores]
+    of_classes = covariance_in_slices(sliced, [x.influence for x in found])
+    if one_threshold:
+        negative = ~sliced.positive
         weight = np.ones(negative.sum()) if sliced.weights is None else sliced.weights[negative]
         flagged = np.stack([x[1].flagged[negative] for x in both])
         slopes = np.stack([x[1].slopes for x in both], axis=1)
         size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)
-        sizes = np.full(given.n, size), sizes[1]
-    estimate, numbers = _of_models(sliced, scores, found)
-    return _Found(estimate, of_classes, sizes, _positives(given, sliced), numbers)
+        sizes = np.full(len(sliced.counts), size), sizes[1]
+    estimate, numbers = _of_models(given, found)
+    return _Found(estimate, of_classes, sizes, _positives(given), numbers)
 
 
-def _positives(given: _Given, sliced: Sliced) -> HostArray:
+def _positives(given: _Given) -> HostArray:
     """The weights of the positives, in one unit."""
-    if sliced.weights is None:
-        return sliced.totals[:, 1]
-    weights = _flat(given.items.weights).take(sliced.item).astype(np.float64)
-    return sliced.sums(weights / weights.max(initial=1e-300))[:, 1]
+    if given.weights is None:
+        return given.sliced.totals[:, 1]
+    weights = given.weights.astype(np.float64)
+    return given.sliced.sums(weights / weights.max(initial=1e-300))[:, 1]
 
 
-def _of_models(sliced: Sliced, scores: HostArray, found: list[InSlices]) -> tuple[HostArray, Any]:
+def _of_models(given: _Given, found: list[InSlices]) -> tuple[HostArray, Any]:
     """The values and numbers of all models; NaN where a slice has a score that is."""
+    sliced = given.sliced
     estimate = np.stack([x.estimate for x in found], axis=1)
     lost = np.zeros(estimate.shape)
-    if scores.dtype.kind not in "biu":
-        for i, row in enumerate(scores):
-            bad = np.isnan(row.take(sliced.item).astype(np.float64, copy=False))
-            lost[:, i] = sliced.sums(bad.astype(float)).sum(axis=1) if bad.any() else 0
+    for i, scores in enumerate(given.scores):
+        bad = scores != scores
+        lost[:, i] = sliced.sums(bad.astype(float)).sum(axis=1) if bad.any() else 0
     lost[sliced.counts.sum(axis=1) == 0] = 1
     numbers = jax.tree.map(lambda *x: np.stack(x, axis=1), *(x.numbers for x in found))
     return np.where(lost > 0, np.nan, estimate), numbers
@@ -318,7 +316,7 @@ def _check_metric(chosen: Chosen, arrays: Options, given: _Given, decides: bool)
             "sensitivity_at_specificity, specificity_at_sensitivity, or a functools.partial of "
             f"one, got {chosen.metric.name}: write a loop with where=(slices == name)"
         )
-    chosen.refuse_several(arrays, given.items.scores.shape[-1])
+    chosen.refuse_several(arrays, len(given.scores[0]))
     if given.one_threshold and not decides:
         raise ValueError(
             f"threshold='global' is for metrics with a threshold, and {chosen.metric.name} has "
@@ -333,18 +331,24 @@ def _limits(
     found: _Found, form: Form, levels: HostArray
 ) -> tuple[HostArray, HostArray, HostArray, HostArray]:
     """Estimate and error `[slices, models]`, and limits `[slices, models, levels]`."""
-    shape = (*found.estimate.shape, 1)
     estimate: Any = found.estimate[..., None]
-    sizes: Any = tuple(np.broadcast_to(x[:, None, None], shape) for x in found.sizes)
+    sizes: Any = tuple(np.broadcast_to(x[:, None, None], estimate.shape) for x in found.sizes)
     parts = np.diagonal(found.of_classes, axis1=2, axis2=3)[..., None]
     variances: Any = tuple(parts[:, i] * sizes[i] + 0 * estimate for i in (0, 1))
-    moments = Moments(estimate, variances, sizes)
     numbers = jax.tree.map(lambda x: x if x.ndim == 3 else x[..., None], found.numbers)
-    at: Any = levels
-    values = limits_of_form(form, moments, numbers, at)
-    whole = np.broadcast_shapes(shape, levels.shape)
-    low, high = (np.broadcast_to(np.asarray(x), whole) for x in values[1:3])
-    return np.asarray(values[0])[..., 0], low, high, np.asarray(values[3])[..., 0]
+    moments = Moments(estimate, variances, sizes)
+
+    def of_some(some: slice) -> list[HostArray]:
+        here, beside = jax.tree.map(lambda x: x[some], (moments, numbers))
+        at: Any = levels
+        values = limits_of_form(form, here, beside, at)
+        whole = (*here.estimate.shape[:-1], len(levels))
+        return [np.broadcast_to(np.asarray(x), whole) for x in values]
+
+    n = len(estimate)  # SciPy's quantiles take longer than all else, and let threads run
+    runs = [slice(i, i + _FEW) for i in range(0, max(n, 1), _FEW)]
+    middle, low, high, error = map(np.concatenate, zip(*in_threads(of_some, runs), strict=True))
+    return middle[..., 0], low, high, error[..., 0]
 
 
 def _values_of(form: Form, shares: Any) -> HostArray:

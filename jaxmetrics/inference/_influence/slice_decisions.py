@@ -7,13 +7,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxmetrics._base import sorting
+from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.host_placements import OneClass
-from jaxmetrics._roc.host_sorted import InOrder
+from jaxmetrics._roc.host_segments import InSegments, Segments
 from jaxmetrics._roc.record import Chosen, Options
 from jaxmetrics.inference._influence.slice_slopes import InSlices
-from jaxmetrics.inference._influence.slices import Sliced
+from jaxmetrics.inference._influence.slices import Part, Sliced
 from jaxmetrics.inference._intervals.metrics import error_bars_of
+
+_MOST = 1 << 14  # positives, with those that pad, whose arrays stay in the cache
+_FEW = 128  # slices, likewise
 
 
 class OfThreshold(NamedTuple):
@@ -32,21 +37,21 @@ def decided_in_slices(
     chosen: Chosen, arrays: Options, sliced: Sliced, scores: HostArray, levels: HostArray
 ) -> InSlices:
     """Of scores `[n]`, each slice with the threshold of its own negatives."""
-    order = sliced.order(scores)
-    found = []
-    influence = np.zeros(len(scores))
-    for i, (begin, end) in enumerate(zip(sliced.begins[:-1], sliced.begins[1:], strict=True)):
-        item, positive = order.item[begin:end], order.positive[begin:end]
-        classes = (_of_class(sliced, scores, item[x]) for x in (positive, ~positive))
-        of_positives, of_negatives = classes
-        decision, numbers = _decided(
-            chosen, arrays, of_positives, of_negatives, sliced.sizes[i], levels
-        )
-        found.append((decision.estimate, numbers))
-        flagged = (scores[item] > decision.beyond) | ~decision.some
-        influence[item] = flagged * np.where(positive, 1.0, -decision.slope)
-    estimates, numbers = _stacked(found)
-    return InSlices(estimates, influence, numbers)
+    ascending = sliced.ascending(scores)
+    negative, positive = (_segments(sliced, ascending, i) for i in (0, 1))
+    decision, numbers = _decided(chosen, arrays, (negative, positive), sliced.sizes.T, levels)
+    by_class = np.concatenate([-decision.slope, np.ones_like(decision.slope)], axis=1)
+    influence = np.empty(len(scores))
+
+    def flag(part: Part) -> None:
+        """Of each item, whether it is flagged, times the slope of its class."""
+        begins = np.diff(part.sliced.begins)
+        beyond, some = (x[part.slices, 0].repeat(begins) for x in (decision.beyond, decision.some))
+        flagged = (scores[part.span] > beyond) | ~some
+        np.multiply(flagged, part.sliced.spread(by_class[part.slices]), out=influence[part.span])
+
+    in_threads(flag, sliced.parts())
+    return InSlices(decision.estimate[:, 0], influence, numbers)
 
 
 def decided_by_all(
@@ -57,50 +62,77 @@ def decided_by_all(
     That is the recall of a slice's positives and the negatives of all slices. Its weights must be
     in one unit.
     """
-    order = sliced.order(scores)
-    negatives = order.item[~order.positive]
-    # A stable sort of runs that are in order.
-    negatives = negatives[scores[negatives].argsort(kind="stable")]
-    of_negatives = _of_class(sliced, scores, negatives)
-    size = of_negatives.effective_size
-    found = []
-    influence = np.zeros(len(scores))
-    slopes = np.zeros(len(sliced.counts))
-    beyond, some = -np.inf, False
-    for i, (begin, end) in enumerate(zip(sliced.begins[:-1], sliced.begins[1:], strict=True)):
-        item = order.item[begin:end][order.positive[begin:end]]
-        of_slice = _of_class(sliced, scores, item)
-        sizes = np.array([size, sliced.sizes[i, 1]])
-        decision, numbers = _decided(chosen, arrays, of_slice, of_negatives, sizes, levels)
-        found.append((decision.estimate, numbers))
-        beyond, some, slopes[i] = decision.beyond, decision.some, decision.slope
-        influence[item] = (scores[item] > beyond) | ~some
-    estimates, numbers = _stacked(found)
-    flagged = np.zeros(len(scores), bool)
-    flagged[negatives] = (scores[negatives] > beyond) | ~np.asarray(some)
-    return InSlices(estimates, influence, numbers), OfThreshold(flagged, slopes)
+    of_negatives = scores.compress(~sliced.positive)
+    weights = None if sliced.weights is None else sliced.weights.compress(~sliced.positive)
+    size = OneClass(of_negatives, weights).effective_size
+    if weights is None:
+        sorting.sort_row(of_negatives)
+    else:
+        keys = ~sorting.descending_keys(of_negatives)
+        order = sorting.sort_by_key(keys, np.arange(len(keys), dtype=np.uint32))[1]
+        of_negatives, weights = of_negatives.take(order), weights.take(order)
+    ends = np.array([len(of_negatives)])
+    positives = sliced.positives()
+    ascending = positives.ascending(scores.compress(sliced.positive))
+    classes = Segments(of_negatives, weights, 0 * ends, ends), _segments(positives, ascending, 1)
+    sizes = np.full(1, size), sliced.sizes[:, 1]
+    decision, numbers = _decided(chosen, arrays, classes, sizes, levels)
+    flagged = np.ones(len(scores), bool)
+    if decision.some[:1].all():
+        np.greater(scores, decision.beyond[:1, 0], out=flagged)
+    influence = np.where(sliced.positive, flagged, 0.0)
+    found = InSlices(decision.estimate[:, 0], influence, numbers)
+    return found, OfThreshold(flagged, decision.slope[:, 0])
 
 
-def _of_class(sliced: Sliced, scores: HostArray, item: HostArray) -> OneClass:
-    return OneClass(scores[item], None if sliced.weights is None else sliced.weights[item])
+def _segments(sliced: Sliced, ascending: tuple[HostArray, Any], of_class: int) -> Segments:
+    bounds = sliced.bounds
+    return Segments(*ascending, bounds[:-1][of_class::2], bounds[1:][of_class::2])
 
 
 def _decided(
     chosen: Chosen,
     arrays: Options,
-    positive: OneClass,
-    negative: OneClass,
-    sizes: HostArray,
+    classes: tuple[Segments, Segments],
+    sizes: Any,
     levels: HostArray,
 ) -> tuple[Any, Any]:
+    """The Decision and the numbers of each slice, `[slices, 1]` and `[slices, levels]`."""
     known, options = error_bars_of(chosen.metric), chosen.options(arrays)
-    assert known.decision is not None
-    placed = InOrder(positive, negative, positive.weight, negative.weight)
-    both: Any = np.float64(sizes[0]), np.float64(sizes[1])
-    with np.errstate(all="ignore"):
-        numbers: Any = known.numbers(placed, both, levels, options)
-        return known.decision(placed, both, options, numbers), numbers
+    options["max_fpr"] = np.reshape(options["max_fpr"], (1, 1))
+    decide = known.decision
+    assert decide is not None
+    n_positives = classes[1].counts[:, 0]
+    order = n_positives.argsort(kind="stable")
+
+    def of_run(span: slice) -> Any:
+        which = order[span]
+        negative, positive = (x.some(which) for x in classes)
+        placed: Any = InSegments(positive, negative)
+        both: Any = tuple((x if len(x) == 1 else x[which])[:, None] for x in sizes)
+        with np.errstate(all="ignore"):
+            numbers: Any = known.numbers(placed, both, levels, options)
+            found = decide(placed, both, options, numbers), numbers
+        return jax.tree.map(lambda x: np.broadcast_to(x, (len(which), *x.shape[1:])), found)
+
+    def in_order(*runs: HostArray) -> HostArray:
+        joined = np.concatenate(runs)
+        found = np.empty_like(joined)
+        found[order] = joined
+        return found
+
+    found: tuple[Any, Any] = jax.tree.map(
+        in_order, *in_threads(of_run, _runs(n_positives.take(order)))
+    )
+    return found
 
 
-def _stacked(found: list[Any]) -> Any:
-    return jax.tree.map(lambda *x: np.stack(x), *found)
+def _runs(widths: HostArray) -> list[slice]:
+    """Slices of ascending numbers of positives that are padded to the highest of a run."""
+    found, begin = [], 0
+    while begin < max(len(widths), 1):
+        most = 2 * int(widths[begin : begin + 1].sum()) + 16
+        end = min(int(widths.searchsorted(most, "right")), begin + min(_FEW, _MOST // most))
+        found.append(slice(begin, max(end, begin + 1)))
+        begin = found[-1].stop
+    return found

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.record import Chosen, Options
 from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
-from jaxmetrics.inference._influence.slices import Order, Sliced
+from jaxmetrics.inference._influence.slices import Order, Part, Sliced
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
 _FEWEST = 1024  # groups that a program is compiled for
@@ -45,27 +46,48 @@ class _Groups(NamedTuple):
     slice: HostArray
 
 
+class _Placed(NamedTuple):
+    """The groups of some slices, and `[9, groups]`: their columns, totals and sizes."""
+
+    order: Order
+    groups: _Groups
+    rows: HostArray
+
+
 def smooth_in_slices(
     chosen: Chosen, arrays: Options, sliced: Sliced, scores: HostArray, levels: HostArray
 ) -> InSlices:
     """Of scores `[n]`, in the order of `sliced`."""
-    order = sliced.order(scores)
-    groups = _groups(sliced, order)
-    columns = _columns(sliced, order, groups)
-    totals, sizes = (x.take(groups.slice, axis=0) for x in (sliced.totals, sliced.sizes))
-    n = len(groups.slice)
-    length = max(_FEWEST, 1 << (n - 1).bit_length())
-    rows = [np.ones((len(x), length)) for x in (columns, totals.T, sizes.T)]
-    for row, x in zip(rows, (columns, totals.T, sizes.T), strict=True):
-        row[:, :n] = x
+    parts = sliced.parts()
+
+    def placed_in(part: Part) -> _Placed:
+        order = part.sliced.order(scores[part.span])
+        groups = _groups(part.sliced, order)
+        both = (x.take(groups.slice, axis=0).T for x in (part.sliced.totals, part.sliced.sizes))
+        return _Placed(order, groups, np.concatenate([_columns(part.sliced, order, groups), *both]))
+
+    placed = in_threads(placed_in, parts)
+    ends = np.cumsum([x.rows.shape[1] for x in placed], dtype=int)
+    n = int(ends[-1]) if len(ends) else 0
+    rows = np.ones((9, max(_FEWEST, 1 << (n - 1).bit_length())))
+    np.concatenate([x.rows for x in placed] + [rows[:, n:]], axis=1, out=rows)
     value, slopes, numbers = jax.tree.map(
-        lambda x: np.asarray(x)[..., :n], _contributions(*rows, levels, arrays, chosen)
+        lambda x: np.asarray(x)[..., :n], _contributions(rows, levels, arrays, chosen)
     )
+    of_slice = np.zeros(n, int)
+    for x, part, end in zip(placed, parts, ends, strict=True):
+        of_slice[end - x.rows.shape[1] : end] = x.groups.slice + part.slices.start
 
     def added(values: HostArray) -> HostArray:
-        return np.bincount(groups.slice, values, len(sliced.counts))
+        return np.bincount(of_slice, values, len(sliced.counts))
 
-    influence = _influence(sliced, order, groups, slopes)
+    influence = np.empty(len(scores))
+
+    def spread(part: Part, placed: _Placed, slopes: HostArray) -> None:
+        with np.errstate(all="ignore"):
+            influence[part.span] = _influence(part.sliced, placed.order, placed.groups, slopes)
+
+    in_threads(spread, parts, placed, np.split(slopes, ends[:-1], axis=1) if parts else [])
     return InSlices(added(value), influence, jax.tree.map(added, numbers))
 
 
@@ -80,7 +102,7 @@ def _groups(sliced: Sliced, order: Order) -> _Groups:
     return _Groups(
         np.concatenate([begins, last]),
         np.concatenate([ends, last]),
-        np.concatenate([sliced.slice.take(begins).astype(np.int64), without]),
+        np.concatenate([sliced.begins.searchsorted(begins, side="right") - 1, without]),
     )
 
 
@@ -132,7 +154,7 @@ def _influence(sliced: Sliced, order: Order, groups: _Groups, slopes: HostArray)
 
 @double_program("chosen")
 def _contributions(
-    columns: Array, totals: Array, sizes: Array, levels: Array, arrays: Options, chosen: Chosen
+    rows: Array, levels: Array, arrays: Options, chosen: Chosen
 ) -> tuple[Array, Array, Any]:
     """The part that each group has in the value, its slopes, and its part in the numbers."""
     options = chosen.options(arrays)
@@ -149,5 +171,5 @@ def _contributions(
         return found, slopes, numbers(placed, (size[0], size[1]), levels, options)
 
     mapped = jax.vmap(of_group, in_axes=-1, out_axes=-1)
-    result: tuple[Array, Array, Any] = mapped(columns, totals, sizes)
+    result: tuple[Array, Array, Any] = mapped(rows[:5], rows[5:7], rows[7:])
     return result

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._base import sorting
+from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import Array, HostArray
+
+_PART = 1 << 16  # items
 
 
 class Order(NamedTuple):
@@ -25,18 +30,23 @@ class Order(NamedTuple):
     positive: HostArray
 
 
+@dataclass(frozen=True)
 class Sliced:
     """The items that have weight, by slice, and in each slice the negatives before the positives.
 
     Attributes:
       item: `[n]`, the index of each among all items.
       bounds: `[2 slices + 1]`, where each class of a slice begins and ends.
-      weights: `[n]`, in units of the slice, or None.
-      slice: `[n]`, the slice of each.
+      weights: `[n]`, in a unit of each slice, or None.
     """
 
-    def __init__(
-        self,
+    item: HostArray
+    bounds: HostArray
+    weights: Any
+
+    @classmethod
+    def of(
+        cls,
         positive: HostArray,
         ids: HostArray,
         n: int,
@@ -44,29 +54,55 @@ class Sliced:
         weights: Any,
         *,
         one_unit: bool,
-    ) -> None:
-        """Of `n` slices, by the index of each item's slice; weights in units of slices, or one."""
-        code = ids.astype(np.int64) * 2 + positive
-        valid = np.ones(len(ids), bool) if where is None else where
-        if weights is not None:
-            valid = valid & (weights > 0)
-        code = np.where(valid, code, 2 * n)
+    ) -> Sliced:
+        """Of `n` slices, by the index of each item's slice.
+
+        Weights far from 1 are in units of their slices, or in one unit.
+        """
         small = np.uint16 if 2 * n < 1 << 16 else np.uint32  # NumPy sorts the former by radix
-        item = code.astype(small).argsort(kind="stable")
-        counts = np.bincount(code, minlength=2 * n + 1)[:-1]
-        self.bounds = np.concatenate([[0], counts.cumsum()])
-        self.item = item[: self.bounds[-1]]
-        self.counts = counts.reshape(n, 2)
-        of_slices = self.counts.sum(axis=1)
-        self.slice = np.arange(n).astype(small).repeat(of_slices)
-        self.weights = None
+        code: HostArray = (2 * ids + positive).astype(small)
+        valid = where
         if weights is not None:
-            taken = weights.take(self.item).astype(np.float64)
-            highest = np.zeros(n)
-            np.maximum.at(highest, self.slice.astype(np.intp), taken)
-            highest = np.full(n, highest.max(initial=0)) if one_unit else highest
-            units = np.ldexp(1.0, np.frexp(highest)[1])
-            self.weights = taken / units.repeat(of_slices)
+            valid = weights > 0 if where is None else where & (weights > 0)
+        if valid is not None:
+            code[~valid] = 2 * n
+        bounds = np.zeros(2 * n + 1, np.int64)
+        np.cumsum(np.bincount(code, minlength=2 * n)[: 2 * n], out=bounds[1:])
+        item = code.argsort(kind="stable")[: bounds[-1]]
+        found = cls(item, bounds, None)
+        if weights is None:
+            return found
+        taken = weights.take(item).astype(np.float64)
+        highest = np.zeros(n)
+        np.maximum.at(highest, np.arange(n).repeat(np.diff(found.begins)), taken)
+        highest = np.full(n, highest.max(initial=0)) if one_unit else highest
+        far = (highest < 1e-100) | (highest > 1e100)  # others may be numbers of copies
+        units = np.ldexp(1.0, np.where(far, np.frexp(highest)[1], 0))
+        return replace(found, weights=taken / units.repeat(np.diff(found.begins)))
+
+    @cached_property
+    def counts(self) -> HostArray:
+        """`[slices, 2]`, the items of each class."""
+        return np.diff(self.bounds).reshape(-1, 2)
+
+    @cached_property
+    def positive(self) -> HostArray:
+        """`[n]` bool."""
+        return np.tile([False, True], len(self.counts)).repeat(np.diff(self.bounds))
+
+    def parts(self) -> list[Part]:
+        """Runs of slices whose arrays stay in the cache, and which threads take in turn."""
+        begins = self.begins
+        cuts = begins[:-1].searchsorted(np.arange(0, max(len(self.item), 1), _PART))
+        cuts = np.unique(np.append(cuts, len(begins) - 1))
+        found = []
+        for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            span = slice(int(begins[first]), int(begins[last]))
+            bounds = self.bounds[2 * first : 2 * last + 1] - span.start
+            weights = None if self.weights is None else self.weights[span]
+            part = Sliced(self.item[span], bounds, weights)
+            found.append(Part(part, slice(first, last), span))
+        return found
 
     def sums(self, values: HostArray) -> HostArray:
         """`[..., slices, 2]`, the sums of `[..., n]` over the classes of each slice."""
@@ -98,25 +134,64 @@ class Sliced:
         return self.bounds[::2]
 
     def order(self, scores: HostArray) -> Order:
-        """By slice and ascending score: one sort by score, and a stable one by slice."""
+        """By slice and ascending score."""
         keys = ~sorting.descending_keys(scores)
-        keys, by_score = sorting.sort_by_key(keys, np.arange(len(keys), dtype=np.uint32))
-        by_slice = self.slice.take(by_score).argsort(kind="stable")
-        keys = keys.take(by_slice)
+        keys, item = sorting.sort_segments(keys, self.begins)
         starts = np.ones(len(keys), bool)
         np.not_equal(keys[1:], keys[:-1], out=starts[1:])
         starts[self.begins[:-1][np.diff(self.begins) > 0]] = True
-        item = by_score.take(by_slice)
-        positive = self.spread(np.arange(2) * np.ones((len(self.counts), 1), np.int8)) > 0
-        return Order(item, starts, positive.take(item))
+        return Order(item, starts, self.positive.take(item))
+
+    def positives(self) -> Sliced:
+        """Those of each slice alone."""
+        bounds = np.zeros_like(self.bounds)
+        np.cumsum((self.counts * [0, 1]).ravel(), out=bounds[1:])
+        weights = None if self.weights is None else self.weights.compress(self.positive)
+        return Sliced(self.item.compress(self.positive), bounds, weights)
+
+    def ascending(self, scores: HostArray) -> tuple[HostArray, Any]:
+        """Scores and weights, in order in each class of each slice."""
+
+        def of_part(part: Part) -> tuple[HostArray, Any]:
+            given = scores[part.span]
+            if self.weights is not None:
+                keys = ~sorting.descending_keys(given)
+                item = sorting.sort_segments(keys, part.sliced.bounds)[1]
+                return given.take(item), part.sliced.weights.take(item)
+            found = given.copy()
+            for begin, end in pairwise(part.sliced.bounds.tolist()):
+                sorting.sort_row(found[begin:end])
+            return found, None
+
+        parts = in_threads(of_part, self.parts())
+        found, weights = zip(*parts, strict=True) if parts else ((scores,), (self.weights,))
+        return np.concatenate(found), None if self.weights is None else np.concatenate(weights)
 
 
-def covariance_in_slices(sliced: Sliced, influence: HostArray) -> HostArray:
+class Part(NamedTuple):
+    """Some neighbouring slices, their items from 0 on, and which slices and items these are."""
+
+    sliced: Sliced
+    slices: slice
+    span: slice
+
+
+def covariance_in_slices(sliced: Sliced, influence: list[HostArray]) -> HostArray:
     """`[slices, 2, models, models]`: the parts of the covariance of the negatives and positives.
 
     Of `influence` `[models, n]`, the derivatives in the weight of each item, times the weight of
     its class, up to a constant of the class.
     """
+
+    def of_part(part: Part) -> HostArray:
+        return _covariance(part.sliced, [x[part.span] for x in influence])
+
+    n_models = len(influence)
+    none = np.zeros((0, 2, n_models, n_models))
+    return np.concatenate([none, *in_threads(of_part, sliced.parts())])
+
+
+def _covariance(sliced: Sliced, influence: list[HostArray]) -> HostArray:
     weights = 1.0 if sliced.weights is None else sliced.weights
     with np.errstate(all="ignore"):
         n = sliced.counts
@@ -125,11 +200,11 @@ def covariance_in_slices(sliced: Sliced, influence: HostArray) -> HostArray:
         for own in influence:
             mean = sliced.sums(own * weights) / sliced.totals
             units.append((own - sliced.spread(mean)) * weights * sliced.spread(scale))
-    models = range(len(units))
-    found = np.zeros((len(n), 2, len(units), len(units)))
-    for a in models:
-        for b in models[: a + 1]:
-            found[..., a, b] = found[..., b, a] = sliced.sums(units[a] * units[b])
+        models = range(len(units))
+        found = np.zeros((len(n), 2, len(units), len(units)))
+        for a in models:
+            for b in models[: a + 1]:
+                found[..., a, b] = found[..., b, a] = sliced.sums(units[a] * units[b])
     alone = (n <= 1)[..., None, None]  # the variance of one item is unknown
     return np.where(alone, np.nan, found)
 
@@ -146,6 +221,6 @@ def covariance_of_threshold(
     with np.errstate(all="ignore"):
         share = (flagged * weights).sum(axis=1, keepdims=True) / total
         units = (flagged - share) * weights / total
-        of_flags = (n / (n - 1) if n != 1 else np.nan) * (units[:, None] * units).sum(axis=-1)
+        of_flags = (n / (n - 1) if n != 1 else np.nan) * np.einsum("ai,bi->ab", units, units)
         size = total**2 / (weights**2).sum()
     return size, slopes[:, :, None] * slopes[:, None, :] * of_flags

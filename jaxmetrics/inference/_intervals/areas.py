@@ -18,6 +18,7 @@ from jaxmetrics.inference._intervals.rules import (
     inside,
     interior,
     known,
+    lacking,
     of_few_failures,
     on_logit,
     spread_of,
@@ -103,8 +104,9 @@ def of_rare_items(
     library = numerics.namespace(area, *variances, *sizes)
     low, high = limits
     for s2, n in zip(variances, sizes, strict=True):
-        least = beta_quantile((1 - level) / 2, n + 0.5, 0 * n + 0.5)
         failures, successes = (n * s2 / x**2 for x in (area, 1 - area))
+        rare = lacking(library.minimum(failures, successes), _UNSEEN) > 0
+        least = beta_quantile((1 - level) / 2, n + 0.5, 0 * n + 0.5, rare)
         lower, upper = area * least, 1 - (1 - area) * least
         lower = towards(limits[0], library.minimum(limits[0], lower), failures, _UNSEEN)
         upper = towards(limits[1], library.maximum(limits[1], upper), successes, _UNSEEN)

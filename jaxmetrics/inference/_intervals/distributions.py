@@ -176,12 +176,13 @@ def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:
     mean, variance = n * share, n * share * (1 - share)
     skewed = (1 - 2 * share) * (z * z - 1) / 6
     near = library.floor(mean + z * library.sqrt(variance) + skewed)
-    found = near + 3
-    for k in (near + 2, near + 1, near, near - 1, near - 2, near - 3):
+    found = near - 3
+    for step in (4, 2, 1):  # bisects
+        k = found + step - 1
         inside = library.clip(k, 0.0, library.maximum(n - 1e-9, 0.0))
         below = beta_cdf(1 - share, n - inside, inside + 1)
         reached = library.where(k >= n, 1.0, library.where(k < 0, 0.0, below))
-        found = library.where(reached >= probability, k, found)
+        found = library.where(reached >= probability, found, k + 1)
     within: Array = library.clip(found, 0.0, library.floor(n))
     return within
 

@@ -118,6 +118,8 @@ def _recalls(placed: Placements, max_fpr: Any, factors: list[Any], how: Options)
     library = placed.library
     limit = library.asarray(max_fpr)
     limits = library.stack([(limit * x).astype(limit.dtype) for x in factors])
+    if library is np:  # any shape is as good, and of many slices at once the result has another
+        return list(_value(recall_at_fpr, placed, {"max_fpr": limits, **how}))
     found = _value(recall_at_fpr, placed, {"max_fpr": limits.ravel(), **how})
     return list(found.reshape(limits.shape))
 

@@ -13,7 +13,8 @@ from jaxmetrics.inference._intervals.rules import (
     around,
     effective_size,
     interior,
-    jeffreys,
+    jeffreys_limit,
+    lacking,
     towards,
     wilson,
 )
@@ -111,13 +112,16 @@ def recall(
     of_threshold = squared_slope(heights, max_fpr, sizes) * max_fpr * (1 - max_fpr) / n0
     n = effective_size(p, p * (1 - p) / n1 + of_threshold, n1)
     low, high = wilson(middle(heights), n, level)
-    lower, upper = jeffreys(n * middle(heights), n, level)
     found = n1 * middle(heights)
+    lower, upper = (
+        jeffreys_limit(side, n * middle(heights), n, level, lacking(count, _FEWEST) > 0)
+        for side, count in ((-1, found), (1, n1 - found))
+    )
     low = towards(low, library.minimum(low, lower), found, _FEWEST)
     high = towards(high, library.maximum(high, upper), n1 - found, _FEWEST)
     liberal = 1 - 2 * _liberal(level)
-    least = jeffreys(n1 * box.fewest, n1, liberal)[0]
-    greatest = jeffreys(n1 * box.most, n1, liberal)[1]
+    least = jeffreys_limit(-1, n1 * box.fewest, n1, liberal, box.fewest > 0)
+    greatest = jeffreys_limit(1, n1 * box.most, n1, liberal, box.most < 1)
     low = library.minimum(low, library.where(box.fewest > 0, least, 0.0))
     high = library.maximum(high, library.where(box.most < 1, greatest, 1.0))
     # All is flagged at an FPR of 1.

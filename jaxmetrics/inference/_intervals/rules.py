@@ -169,7 +169,11 @@ def of_few_failures(
 
 def towards(limit: Array, other: Array, count: Array, fewest: tuple[float, float]) -> Array:
     """From a limit to another one as a count falls from one number to a lower one."""
-    return limit + lacking(count, fewest) * (other - limit)
+    share = lacking(count, fewest)
+    found: Array = numerics.namespace(share).where(
+        share == 0, limit, limit + share * (other - limit)
+    )
+    return found
 
 
 def lacking(count: Array, fewest: tuple[float, float]) -> Array:
@@ -181,9 +185,13 @@ def lacking(count: Array, fewest: tuple[float, float]) -> Array:
 
 def jeffreys(successes: Array, n: Array, level: Any) -> Limits:
     """BetaInv(alpha / 2; k + 1/2, n - k + 1/2) and BetaInv(1 - alpha / 2; the same)."""
-    shapes = successes + 0.5, n - successes + 0.5
-    low, high = (beta_quantile((1 + s * level) / 2, *shapes) for s in (-1, 1))
+    low, high = (jeffreys_limit(side, successes, n, level) for side in (-1, 1))
     return low, high
+
+
+def jeffreys_limit(side: int, successes: Array, n: Array, level: Any, needed: Any = True) -> Array:
+    """The lower limit of side -1, or the upper one of side 1."""
+    return beta_quantile((1 + side * level) / 2, successes + 0.5, n - successes + 0.5, needed)
 
 
 def spread_of(variance: Array, factor: Any, n: Array) -> Array:
