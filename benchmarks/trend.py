@@ -161,7 +161,7 @@ class Result(NamedTuple):
 
 
 def results_of(population: Population, setup: tuple[str, int, int], n: int) -> Iterator[Result]:
-    layout, n_slices, positives = setup
+    _, n_slices, positives = setup
     auc = population.truth((), 0.5)["roc_auc"]
     slope = -MIXED * (auc - 0.5) / (n_slices - 1)
     none, some = (sampled(population, *setup, trend, n) for trend in (False, True))

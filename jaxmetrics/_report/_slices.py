@@ -42,7 +42,7 @@ class Column(NamedTuple):
 def column_of(name: str, column: Any) -> Column:
     """The column with its values in order; missing is a value, many numbers become fifths."""
     if (found := times_of(name, column)) is not None:
-        codes, values = _with_missing(found.codes, [*found.values])
+        codes, values = _with_missing(found.codes, found.values)
         lacking = len(values) - len(found.values)
         note = ""
         if found.given is not None:
@@ -54,14 +54,13 @@ def column_of(name: str, column: Any) -> Column:
         edges = np.unique(column.quantile(np.arange(1, _PARTS) / _PARTS))
         parts = np.searchsorted(edges, column)
         ends = column.groupby(parts).agg(["min", "max"]).dropna().to_numpy()
-        values = _ranges(ends)
         codes = np.where(column.isna(), -1, np.unique(parts, return_inverse=True)[1])
-        column = pandas.Series(pandas.Categorical.from_codes(codes, values))
+        column = pandas.Series(pandas.Categorical.from_codes(codes, _ranges(ends)))
     elif not isinstance(column.dtype, pandas.CategoricalDtype):
         column = column.astype("category")
     column = column.cat.remove_unused_categories()
     codes = np.asarray(column.cat.codes, np.intp)
-    values = [str(x) for x in column.cat.categories]
+    values = tuple(str(x) for x in column.cat.categories)
     if len(values) > MOST_VALUES:
         raise InputError(
             f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: pass a "
@@ -72,13 +71,13 @@ def column_of(name: str, column: Any) -> Column:
 
 
 def _with_missing(
-    codes: npt.NDArray[np.intp], values: list[str]
+    codes: npt.NDArray[np.intp], values: tuple[str, ...]
 ) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
     """Codes and values with one value more, if there are codes below 0."""
     if (codes < 0).any():
         rest = "missing" if "missing" not in values else "(missing)"
-        codes, values = np.where(codes < 0, len(values), codes), [*values, rest]
-    return codes, tuple(values)
+        codes, values = np.where(codes < 0, len(values), codes), (*values, rest)
+    return codes, values
 
 
 def _ranges(ends: FloatArray) -> list[str]:

@@ -83,7 +83,9 @@ class Trend(Result):
             Column("p, any change", {"f_p_value": self.f_p_value}, form="p"),
             *(Column("", {x: getattr(self, x)}) for x in ("standard_error", "df", "f")),
         ]
-        out = [str(x) for x, used in zip(self.names, np.asarray(self.used), strict=True) if not used]
+        out = [
+            str(x) for x, used in zip(self.names, np.asarray(self.used), strict=True) if not used
+        ]
         notes = (f"left out: {', '.join(out)}",) if out else ()
         index = self._rows(shape, *("model", "minus")[: len(shape)])
         return Table(f"Trend of {metric}", index, columns, notes)
@@ -114,8 +116,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
       to be tested are left out. P-values and limits are each for one model, or pair, alone.
 
     Raises:
-      TypeError, ValueError: `slices` is not what `slices` returns, has two columns crossed, or times
-        are not a number for each slice.
+      TypeError, ValueError: `slices` is not what `slices` returns, or has two columns crossed, or
+        times are not a number for each slice.
 
     NaN where fewer than two slices with different times are left, and where the metric of one of
     them is NaN. The limits hold for the line through these slices. A small `f_p_value` without a
@@ -151,11 +153,12 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     def of(estimate: Array, error: Array, models: Trend | None) -> Trend:
         sizes = found.n_items - found.n_positives, found.n_positives
         fit = fit_line(estimate, error, sizes, at, used, np.float64(slices.confidence_level))
+        values = dict(zip(_NAMES, map(as_default, fit), strict=True))
         line = Trend(
-            slices.names,
-            as_default(at),
-            jnp.asarray(used),
-            *map(as_default, fit),
+            names=slices.names,
+            times=as_default(at),
+            used=jnp.asarray(used),
+            **values,
             models=models,
             confidence_level=slices.confidence_level,
         )

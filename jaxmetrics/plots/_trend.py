@@ -99,8 +99,8 @@ def _by_model(values: Any) -> FloatArray:
 def _name_times(ax: Axes, at: HostArray, names: Sequence[Any]) -> None:
     """As many names as fit, with equal numbers of slices between them."""
     there = np.flatnonzero(np.isfinite(at))
-    there = there[np.argsort(at[there], kind="stable")]
+    order = there[np.argsort(at[there], kind="stable")].tolist()
     inches = ax.get_window_extent().width / ax.figure.dpi
-    widest = max((len(str(names[i])) for i in there), default=1) * _LETTER + 0.15
-    shown = there[:: max(1, int(np.ceil(len(there) * widest / inches)))]
+    widest = max((len(str(names[i])) for i in order), default=1) * _LETTER + 0.15
+    shown = order[:: max(1, int(np.ceil(len(order) * widest / inches)))]
     ax.set_xticks(at[shown], [str(names[i]) for i in shown])

@@ -146,7 +146,7 @@ def result_of(found: Replicates) -> BootstrapResult:
 
     def usable(values: Any) -> Any:
         shape = defined.shape + (1,) * (values.ndim - defined.ndim)
-        return library.where(defined.reshape(shape), values, np.nan)[1:].astype(dtype)
+        return library.where(defined.reshape(shape), values.astype(dtype), np.nan)[1:]
 
     estimate = jax.tree.map(lambda x: x[0].astype(dtype), found.values)
     values = jax.tree.map(usable, found.values)
