@@ -1,3 +1,4 @@
+import contextlib
 import gc
 import os
 from importlib.metadata import version
@@ -45,12 +46,22 @@ def x64():
         yield
 
 
-def pytest_runtest_teardown(item):
-    """Lets go of compiled programs before there are more than Linux maps into one process.
+def pytest_sessionstart():
+    """A worker has what the others compiled in the last run, when they may have had its files."""
+    folder = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    for program in folder.parent.glob("*/*-cache"):
+        with contextlib.suppress(OSError):  # it is there
+            (folder / program.name).hardlink_to(program)
 
-    Each takes several maps; where 65,530 are used up the compiler crashes.
+
+def pytest_runtest_teardown(item, nextitem):
+    """Lets go of compiled programs where a file ends, of which few serve the next.
+
+    They slow the collection of garbage, and each takes several maps, of which Linux gives a process
+    65,530, and then the compiler crashes: a file may come near to that, too.
     """
-    del item
     maps = Path("/proc/self/maps")
-    if maps.exists() and maps.read_bytes().count(b"\n") > 40_000:
+    ends = nextitem is None or nextitem.path != item.path
+    if ends or (maps.exists() and maps.read_bytes().count(b"\n") > 40_000):
         jax.clear_caches()

@@ -1,45 +1,15 @@
 """Metrics, errors and losses of items that devices hold in parts, against those of one device."""
 
-import json
-import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
 import jax
 import numpy as np
 import pytest
+from processes import printed
 
 import jaxmetrics as jm
 
-WORKER = Path(__file__).with_name("axis_worker.py")
-QUICKLY = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
-
-
-def found(processes):
-    """What the first of these processes printed, which have eight devices in all."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    devices = f"--xla_force_host_platform_device_count={8 // processes}"
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"{devices} {QUICKLY}"}
-    workers = [
-        subprocess.Popen(
-            [sys.executable, WORKER, str(i), str(processes), str(port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for i in range(processes)
-    ]
-    printed = []
-    for worker in workers:
-        output, errors = worker.communicate(timeout=600)
-        assert worker.returncode == 0, errors
-        printed.append(json.loads(output.splitlines()[-1]))
-    return printed
+found = partial(printed, "axis_worker.py")
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +62,10 @@ def test_nothing_travels_but_replicates(alone):
 
 
 def test_two_processes_agree_with_one_device():
-    for printed in found(2):
-        assert printed["counts"] == 0
-        assert printed["step"] <= 1e-12
-        assert printed["resamples"] == 0
+    for one in found(2):
+        assert one["counts"] == 0
+        assert one["step"] <= 1e-12
+        assert one["resamples"] == 0
 
 
 def test_a_mesh_is_refused_within_a_mesh_and_where_it_is_none():

@@ -503,7 +503,7 @@ def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount
         partial(jm.recall_at_fpr, max_fpr=0.05),
         scores,
         labels,
-        n_resamples=10_000,
+        n_resamples=3000,
         where=where,
         amounts=amounts,
     )

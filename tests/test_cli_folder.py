@@ -140,16 +140,17 @@ def test_a_full_disk(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
-@pytest.mark.parametrize("options", [("--json",), ()])
-def test_standard_output_that_is_full(tmp_path, options):
-    """The report is written all the same."""
+@pytest.mark.parametrize("written", [False, True])
+def test_standard_output_that_is_full(tmp_path, written):
+    """Of JSON or of tables; a report is written all the same."""
     file, folder = tmp_path / "x.csv", tmp_path / "report"
+    options = ("--output", folder) if written else ("--json",)
     file.write_text("y,a\n0,1\n1,2\n0,3\n1,4\n")
     code = "from jaxmetrics import cli; cli.main()"
     arguments = ("evaluate", file, "--label", "y", "--score", "a", "--n-resamples", "10")
     with open("/dev/full", "w") as full:
         result = subprocess.run(
-            [sys.executable, "-c", code, *map(str, (*arguments, "--output", folder, *options))],
+            [sys.executable, "-c", code, *map(str, (*arguments, *options))],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -159,7 +160,7 @@ def test_standard_output_that_is_full(tmp_path, options):
     assert last == "Error: cannot write to standard output: No space left on device"
     assert "Traceback" not in result.stderr
     assert result.returncode == 2
-    assert (folder / "report.html").exists()
+    assert (folder / "report.html").exists() == written
 
 
 @pytest.mark.parametrize("cost", [1e308, 1.1e29, float("inf"), float("nan"), -1.0])

@@ -165,25 +165,33 @@ def clusters_of(kind, labels):
     return ids
 
 
+@pytest.fixture(scope="module")
+def influences(data):
+    """Of each metric, with its influence values."""
+    scores, labels = data
+    found = {
+        metric: np.asarray(jax.jit(partial(jm.influence, metric))(scores, labels), float)
+        for metric in (jm.roc_auc, partial(jm.recall_at_fpr, max_fpr=LIMIT))
+    }
+    # Clusters of other sizes change the shares of the classes, and this depends on them.
+    slopes = jax.grad(lambda w: jm.average_precision(scores, labels, weights=w))
+    with jax.enable_x64(True):
+        phi = np.asarray(slopes(jnp.ones(200))) * np.where(labels, 60, 140)
+    return {**found, jm.average_precision: phi}
+
+
 @pytest.mark.parametrize("kind", ["one class", "some mixed", "mixed"])
 @pytest.mark.parametrize("level", [0.8, 0.95])
-def test_clusters(kind, level, data):
+def test_clusters(kind, level, data, influences):
     """The variance of the class sums of clusters, with degrees of freedom between Welch's and
     K - 1."""
     scores, labels = data
     clusters = clusters_of(kind, labels)
-    of_recall = partial(jm.recall_at_fpr, max_fpr=LIMIT)
-    for metric in (jm.roc_auc, jm.average_precision, of_recall):
+    for metric, phi in influences.items():
         found = jm.confidence_interval(
             metric, scores, labels, clusters=clusters, confidence_level=level
         )
         assert found.method == "logit"
-        phi = np.asarray(jax.jit(partial(jm.influence, metric))(scores, labels), float)
-        if metric is jm.average_precision:
-            # Clusters of other sizes change the shares of the classes, and this depends on them.
-            slopes = jax.grad(lambda w: jm.average_precision(scores, labels, weights=w))
-            with jax.enable_x64(True):
-                phi = np.asarray(slopes(jnp.ones(200))) * np.where(labels, 60, 140)
         estimate = float(metric(scores, labels))
         expected, error = formulas.logit_t_of_clusters(estimate, phi, labels, clusters, level)
         close(limits(found), expected)

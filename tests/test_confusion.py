@@ -90,8 +90,9 @@ def test_binary_by_hand():
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("name", AVERAGED)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "weighted"), [("recall", False), *((name, True) for name in AVERAGED)]
+)
 def test_averages_against_sklearn(name, weighted, rng):
     ours, reference = AVERAGED[name]
     predictions, labels, weights = problem(rng)

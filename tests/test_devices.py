@@ -1,49 +1,16 @@
 """States of streams on eight devices: of one process, and of two that are joined."""
 
-import json
-import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from processes import printed
 
 import jaxmetrics as jm
-
-WORKER = Path(__file__).with_name("stream_worker.py")
-
-
-def counted(processes):
-    """What each process printed."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    devices = f"--xla_force_host_platform_device_count={8 // processes}"
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": devices}
-    workers = [
-        subprocess.Popen(
-            [sys.executable, WORKER, str(i), str(processes), str(port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for i in range(processes)
-    ]
-    results = []
-    for worker in workers:
-        output, errors = worker.communicate(timeout=300)
-        assert worker.returncode == 0, errors
-        results.append(json.loads(output.splitlines()[-1]))
-    return results
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_states_of_devices_add_up_to_that_of_all_items(processes):
     """To the last count, by one collective for each state, the same in every process."""
-    results = counted(processes)
+    results = printed("stream_worker.py", processes)
     assert all(result == results[0] for result in results)
     found = results[0]
     assert found["devices"] == 8

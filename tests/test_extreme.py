@@ -281,10 +281,15 @@ def test_an_accelerator_finds_the_same(grouped):
     """All comparisons at once, also of ids that eager calls refuse, are what the walk finds."""
     rng = np.random.default_rng(6)
     predicted, relevant = (jnp.array(rng.integers(-2, 14, (50, size))) for size in (9, 6))
-    table = _matching.group_table(jnp.array(rng.integers(0, 3, 12)), 3) if grouped else None
-    ids = _matching._narrow_ids(predicted, relevant, table, 12, False)
-    groups = 3 if grouped else 1
-    walked, at_once = _matching._walk(ids, groups, False), _matching._at_once(ids, groups)
+    of_labels, groups = jnp.array(rng.integers(0, 3, 12)), 3 if grouped else 1
+
+    @jax.jit
+    def both(predicted, relevant):
+        table = _matching.group_table(of_labels, 3) if grouped else None
+        ids = _matching._narrow_ids(predicted, relevant, table, 12, False)
+        return _matching._walk(ids, groups, False), _matching._at_once(ids, groups)
+
+    walked, at_once = both(predicted, relevant)
     known = np.asarray(walked.groups) >= 0
     np.testing.assert_array_equal(walked.groups, at_once.groups)
     np.testing.assert_array_equal(walked.listed, at_once.listed)

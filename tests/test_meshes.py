@@ -1,7 +1,6 @@
 """Arrays on meshes: every public function on eight devices, and what becomes of shardings."""
 
 import json
-import os
 import subprocess
 import sys
 from functools import cache, partial
@@ -14,6 +13,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from mesh_cases import BINS, CASES, FIRST, FIRST_FORMS, FORMS, M, N
+from processes import environment
 
 import jaxmetrics as jm
 from jaxmetrics import extreme, losses, streaming
@@ -25,14 +25,12 @@ SCORES, LABELS = CASES["roc_auc"].arrays()
 @cache
 def on_eight_devices(forms, names):
     """By name and form, what went wrong on eight devices, or None."""
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-    # XLA needs more threads than there are devices: each waits in a collective for the others.
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "NPROC": "32"}
     done = subprocess.run(
         [sys.executable, WORKER, ",".join(forms), ",".join(names)],
         capture_output=True,
         text=True,
-        env=environment,
+        # XLA needs more threads than there are devices: each waits in a collective for the others.
+        env=environment(8, NPROC="32"),
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

@@ -78,15 +78,16 @@ FUNCTIONS = {
 
 @contextlib.contextmanager
 def strict():
-    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+    """All that raises at once, as each mode compiles anew."""
+    with (
+        jax.numpy_dtype_promotion("strict"),
+        jax.numpy_rank_promotion("raise"),
+        jax.debug_nans(True),
+    ):
         yield
 
 
-MODES = {
-    "strict": strict,
-    "debug_nans": partial(jax.debug_nans, True),
-    "x64": partial(jax.enable_x64, True),
-}
+MODES = {"strict": strict, "x64": partial(jax.enable_x64, True)}
 # These compile anew, as JAX looks for leaks only while it traces.
 LEAKING = ("roc_auc", "one_vs_one", "loss", "closed form")
 # What a function refuses under a mode, and its words. None as yet.
@@ -186,9 +187,18 @@ OF_CONSTANTS = {
 }
 
 
-@pytest.mark.parametrize("compiled", [True, False], ids=["jit", "eager"])
-@pytest.mark.parametrize("first", ["user", "library"])
-@pytest.mark.parametrize("name", OF_CONSTANTS)
+def _pairs():
+    """Each function with either first, and in jit and eager; the other pairs with -m slow."""
+    for i, name in enumerate(OF_CONSTANTS):
+        for j, first in enumerate(("user", "library")):
+            for k, how in enumerate(("jit", "eager")):
+                slow = pytest.mark.slow if (i + j + k) % 2 else ()
+                yield pytest.param(
+                    name, first, how == "jit", id=f"{name}-{first}-{how}", marks=slow
+                )
+
+
+@pytest.mark.parametrize(("name", "first", "compiled"), _pairs())
 def test_an_array_of_numpy_is_a_constant_of_programs_in_either_mode(name, first, compiled):
     """JAX keeps one buffer of the object while a program with it lives, in 32 or in 64 bits."""
     labels, weights = np.array(LABELS, np.int64), np.arange(1, N + 1) / 32

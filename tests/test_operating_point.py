@@ -9,6 +9,10 @@ import pytest
 from scipy import stats
 
 import jaxmetrics as jm
+from jaxmetrics._base.types import Items
+from jaxmetrics._roc.operating import chosen_point
+from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
+from jaxmetrics.inference._bootstrap.request import Request
 
 N, N_POSITIVE = 120, 40
 LABELS = np.arange(N) < N_POSITIVE
@@ -44,8 +48,10 @@ def by_hand(scores, labels, threshold, prevalence=None, amounts=None, weights=No
     return dict(zip(NAMES, values, strict=False))
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("prevalence", [None, 0.02])
+@pytest.mark.parametrize(
+    ("rule", "prevalence"),
+    [*((rule, None) for rule in RULES), *((x, 0.02) for x in ("max_fpr", "min_precision", "cost"))],
+)
 def test_reports_what_the_threshold_does(rule, prevalence, rng):
     scores, amounts = drawn(rng), rng.lognormal(size=N)
     options = {**COSTS, **RULES[rule], "prevalence": prevalence, "amounts": amounts}
@@ -258,3 +264,20 @@ def test_edges():
 def test_refuses(options, error, words):
     with pytest.raises(error, match=words):
         jm.operating_point([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], **options)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"fp_cost": 1.0, "fn_cost": 3.0}, {"criterion": "youden"}, {"min_precision": 0.6}]
+)
+def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
+    """All fields have one law, whether runs or, with weights of 1, items are drawn; ties too."""
+    rng = np.random.default_rng(3)
+    labels = rng.random(80) < 0.3
+    scores = np.round(rng.normal(size=(1, 80)) + labels, 1)
+    metric, request = partial(chosen_point, **rule), Request(jax.random.key(1), 4000)
+    drawn = [
+        replicates_of(metric, Items(scores, labels, weights), request).values
+        for weights in (None, np.ones(80))
+    ]
+    for runs, items in zip(*map(jax.tree.leaves, drawn), strict=True):
+        assert stats.ks_2samp(np.ravel(runs[1:]), np.ravel(items[1:])).pvalue > 1e-4

@@ -25,17 +25,21 @@ N = 13
 DTYPES = ("float32", "float16", "bfloat16", "int8", "bool")
 
 
+def cut(monkeypatch):
+    """Short rows are cut into parts, and merged, as long ones are."""
+    monkeypatch.setattr(sorting, "MANY", 2)
+    monkeypatch.setattr(sorting, "processors", lambda: 3)
+    for name, size in (("_SMALL", 0), ("_BLOCK", 3), ("_SPARSE", 4)):
+        monkeypatch.setattr(merging, name, size)
+    monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
+    monkeypatch.setattr(host_placements, "_PART", 3)
+    monkeypatch.setattr(host_placements, "_BLOCK", 1)
+
+
 @pytest.fixture(params=["whole", "parts"])
 def parts(request, monkeypatch):
-    """Short rows are also cut into parts, and merged, as long ones are."""
     if request.param == "parts":
-        monkeypatch.setattr(sorting, "MANY", 2)
-        monkeypatch.setattr(sorting, "processors", lambda: 3)
-        for name, size in (("_SMALL", 0), ("_BLOCK", 3), ("_SPARSE", 4)):
-            monkeypatch.setattr(merging, name, size)
-        monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
-        monkeypatch.setattr(host_placements, "_PART", 3)
-        monkeypatch.setattr(host_placements, "_BLOCK", 1)
+        cut(monkeypatch)
 
 
 def _scores(rng, dtype):
@@ -54,31 +58,43 @@ def _items(rng, given):
     return labels, {name: some[name] for name in given}
 
 
+def _dtypes(given):
+    """Pairs of a metric and a dtype: float32, and of the others in turn; the rest with -m slow."""
+    for i, entry in enumerate(OF_PLACEMENTS):
+        turn = 4 if given else 2  # what orders weighted items is one sort for all metrics
+        for j, dtype in enumerate(DTYPES):
+            slow = () if j == 0 or (i + j) % turn == 0 else pytest.mark.slow
+            yield pytest.param(entry, dtype, given, id=f"{entry.name}-{dtype}-{given}", marks=slow)
+
+
+GIVEN = ((), ("where",), ("weights",), ("where", "weights", "amounts"))
+
+
 @pytest.mark.parametrize(
-    "given",
+    ("entry", "dtype", "given"),
     [
-        (),
-        pytest.param(("where",), marks=pytest.mark.slow),
-        pytest.param(("weights",), marks=pytest.mark.slow),
-        ("where", "weights", "amounts"),
+        pytest.param(*x.values, id=x.id, marks=pytest.mark.slow if len(given) == 1 else x.marks)
+        for given in GIVEN
+        for x in _dtypes(given)
     ],
 )
-@pytest.mark.parametrize("entry", OF_PLACEMENTS, ids=lambda x: x.name)
-def test_host_and_table_agree(entry, given, parts):
-    """To the last bit of float32; ties, -0.0, infinities, NaN, one class, dtypes."""
+def test_host_and_table_agree(entry, dtype, given, monkeypatch):
+    """To the last bit of float32; ties, -0.0, infinities, NaN, one class; whole and in parts."""
     given = [x for x in given if x != "amounts" or record_of(entry.metric).amounts]
     rng = np.random.default_rng(0)
     compiled = jax.jit(lambda s, y, options: entry.metric(s, y, **options))
-    for dtype in DTYPES:
-        for _ in range(12):
-            scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
-            host = entry.metric(scores, labels, **options)
-            table = compiled(scores, labels, {k: jnp.asarray(v) for k, v in options.items()})
-            assert (host.dtype, host.shape) == (table.dtype, table.shape)
-            np.testing.assert_array_equal(host, table, err_msg=f"{scores} {labels} {options}")
-            if "amounts" not in given:  # of a table nothing is selected
-                of_table = entry.metric(jm.score_table(scores, labels, **options))
-                np.testing.assert_array_equal(host, of_table)
+    for _ in range(12):
+        scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
+        host = entry.metric(scores, labels, **options)
+        table = compiled(scores, labels, {k: jnp.asarray(v) for k, v in options.items()})
+        with monkeypatch.context() as patch:
+            cut(patch)
+            found = [table, entry.metric(scores, labels, **options)]
+        if "amounts" not in given:  # of a table nothing is selected
+            found.append(entry.metric(jm.score_table(scores, labels, **options)))
+        for other in found:
+            assert (host.dtype, host.shape) == (other.dtype, other.shape)
+            np.testing.assert_array_equal(host, other, err_msg=f"{scores} {labels} {options}")
 
 
 LIMITED = [  # metrics, and the option that is their limit
@@ -95,25 +111,35 @@ LIMITED = [  # metrics, and the option that is their limit
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("metric", "name"), LIMITED)
-def test_limits(metric, name, weighted):
-    """None, few and many limits, which jit may not know, in dtypes that several counts share."""
+@pytest.mark.parametrize("turn", range(len(LIMITED)))
+def test_limits(turn, weighted):
+    """None, few and many limits, which jit may not know, in dtypes that several counts share.
+
+    By NumPy and of a table all of them; in jit each is known to some metrics, and not to others.
+    """
+    metric, name = LIMITED[turn]
     rng = np.random.default_rng(5)
     n = 3000
     labels = rng.random(n) < 0.4
     options = {"weights": rng.choice([0.1, 0.2, 0.7], n) * 1e200} if weighted else {}
     options = {k: v.astype(np.float64) for k, v in options.items()}
-    limits = [np.array([]), np.array(0.3), np.linspace(0.01, 1, 40), jnp.array([0.25, 0.7])]
+    limits = [np.array(0.3), np.linspace(0.01, 1, 40)]
     if not weighted:  # sums of weights are compared with a tolerance, and rounded
+        limits += [np.array([]), jnp.array([0.25, 0.7])]
         limits += [jnp.array([0.25, 0.3, 0.99], jnp.bfloat16), np.array(0.1, np.float16)]
     with jax.enable_x64(True):
         scores = np.round(rng.normal(size=n) + labels, 2)
         table = jm.score_table(scores, labels, **options)
-        for limit in limits:
+        for i, limit in enumerate(limits):
             host = metric(scores, labels, **options, **{name: limit})
-            traced = jax.jit(lambda x, limit=limit: metric(scores, labels, **options, **{name: x}))
-            constant = jax.jit(lambda x, limit=limit: metric(x, labels, **options, **{name: limit}))
-            for other in (traced(limit), constant(scores), metric(table, **{name: limit})):
+            others = [metric(table, **{name: limit})]
+            if (i + turn) % 3 == 0:
+                traced = jax.jit(lambda x: metric(scores, labels, **options, **{name: x}))
+                others.append(traced(limit))
+            elif (i + turn) % 3 == 1:
+                known = partial(metric, **options, **{name: limit})
+                others.append(jax.jit(known)(scores, labels))
+            for other in others:
                 jax.tree.map(
                     partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12), host, other
                 )
@@ -180,22 +206,23 @@ def test_doubles_are_not_rounded(parts):
                 )
 
 
-WITH_HEAD = (
-    jm.partial_auc,
-    partial(jm.partial_auc, min_fpr=0.03, min_tpr=0.2, scale="mcclish"),
-    partial(jm.recall_at_fpr, method="linear"),
-)
+WITH_HEAD = {
+    "area": jm.partial_auc,
+    "corner": partial(jm.partial_auc, min_fpr=0.03, min_tpr=0.2, scale="mcclish"),
+    "recall": partial(jm.recall_at_fpr, method="linear"),
+}
 
 
-@pytest.fixture(params=["few", "fitting", "whole"])
+HEADS = {"few": (1, 99, 70), "fitting": (4, 16, 71), "whole": (99, 16, 72)}
+
+
+@pytest.fixture(params=HEADS)
 def n_of_heads(request, monkeypatch):
     """Short rows have a head: it always fits, or sometimes, or never. A number of items for each.
 
     A compiled program is kept for its shape. The sample is all items, or often too small.
     """
-    part, sample, n = {"few": (1, 99, 70), "fitting": (4, 16, 71), "whole": (99, 16, 72)}[
-        request.param
-    ]
+    part, sample, n = HEADS[request.param]
     monkeypatch.setattr(host, "LONG", 0)
     monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
     monkeypatch.setattr(selection, "_SAMPLE", sample)
@@ -214,18 +241,21 @@ def _with_head(rng, n, dtype):
     return scores.astype(jnp.dtype(dtype)), labels, rng.random(n) < rng.choice([0.2, 0.9])
 
 
-@pytest.mark.parametrize("metric", WITH_HEAD, ids=("area", "corner", "recall"))
-def test_heads(metric, n_of_heads):
+@pytest.mark.parametrize("name", WITH_HEAD)
+def test_heads(name, n_of_heads):
     """Only the items above the end of a window are sorted, or all where these are too many."""
+    metric = WITH_HEAD[name]
     rng = np.random.default_rng(5)
     few, several = np.float32([0.1, 0.6]), np.float32([[0.05, 0.3]])
     compiled = jax.jit(lambda *x: metric(*x[:2], where=x[2], max_fpr=x[3]))
-    for dtype, limits, masked in (
+    kinds = (
         ("float32", few, False),
         ("float32", several, True),
         ("float16", few, True),
         ("int8", few, False),
-    ):
+    )
+    turn = list(WITH_HEAD).index(name) + n_of_heads  # each metric and each head meets all kinds
+    for dtype, limits, masked in kinds[turn % 2 :: 2]:
         for limit in [*limits] * 4:
             scores, labels, where = _with_head(rng, n_of_heads, dtype)
             given = scores, labels, where if masked else None, limit
@@ -236,7 +266,7 @@ def test_heads(metric, n_of_heads):
 def test_heads_of_doubles(n_of_heads):
     rng = np.random.default_rng(6)
     with jax.enable_x64(True):
-        for metric in WITH_HEAD:
+        for metric in WITH_HEAD.values():
             compiled = jax.jit(partial(metric, max_fpr=0.1))
             for _ in range(5):
                 scores, labels, _ = _with_head(rng, n_of_heads, "float64")
@@ -255,9 +285,14 @@ def test_heads_of_amounts(n_of_heads):
         np.testing.assert_array_equal(recall(scores, labels, where=where, amounts=amounts), found)
 
 
-@pytest.mark.parametrize("metric", WITH_HEAD, ids=("area", "corner", "recall"))
-def test_heads_of_batches(metric, n_of_heads):
+@pytest.mark.parametrize(
+    ("name", "n_of_heads"),
+    [(name, "fitting") for name in WITH_HEAD] + [("area", "few"), ("recall", "whole")],
+    indirect=["n_of_heads"],
+)
+def test_heads_of_batches(name, n_of_heads):
     """Also where `vmap` makes the batch, each row takes its own branch."""
+    metric = WITH_HEAD[name]
     rng = np.random.default_rng(8)
     rows = [_with_head(rng, n_of_heads, "float32") for _ in range(6)]
     scores, labels, where = (np.stack(x) for x in zip(*rows, strict=True))
@@ -276,6 +311,7 @@ def test_heads_of_batches(metric, n_of_heads):
     assert one(scores[:0], labels[0]).shape == (0,)
 
 
+@pytest.mark.parametrize("n_of_heads", ["fitting"], indirect=True)
 def test_derivatives_of_heads(n_of_heads):
     """In the limit: forward, backward, twice and batched, as those of a table."""
     rng = np.random.default_rng(9)
@@ -329,10 +365,11 @@ def test_rows_in_turn(monkeypatch):
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 300])
 def test_first_indices(n):
     rng = np.random.default_rng(10)
+    first = jax.jit(compaction.first_indices, static_argnums=1)
     for share in (0.0, 0.03, 0.5, 1.0):
         mask = rng.random(n) < share
         for capacity in (1, 7, n):
-            index, some = compaction.first_indices(jnp.asarray(mask), capacity)
+            index, some = first(jnp.asarray(mask), capacity)
             wanted = np.flatnonzero(mask)[:capacity]
             np.testing.assert_array_equal(index[np.asarray(some)], wanted)
             assert np.all((np.asarray(index) >= 0) & (np.asarray(index) < n))
@@ -426,6 +463,7 @@ def _no_tables(monkeypatch):
 def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
     """Ties, -0.0, infinities, NaN, one class, few items, and the numbers of the closed form."""
     metric = SMOOTH[name]
+    dtype = ("float32", "float64")[list(SMOOTH).index(name) % 2]
 
     def moments(scores, labels, options):
         items = check_items(scores, labels, options.get("weights"), options.get("where"))
@@ -434,27 +472,26 @@ def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
 
     compiled = jax.jit(moments)
     rng = np.random.default_rng(5)
-    for dtype in ("float32", "float64"):
-        for n_valid in (0, 1, 2, 2, 3, 3, *[N // 2] * 4, *[N] * 8):
-            scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
-            options["where"] = rng.permutation(N) < n_valid
-            monkeypatch.setattr(host_slopes, "_FEW", rng.choice([0, N + 1]))
-            monkeypatch.setattr(host_slopes, "_PART", rng.choice([2, 64]))
-            with jax.enable_x64(True), monkeypatch.context() as patch:
-                table, numbers, influence = compiled(scores, labels, options)
-                _no_tables(patch)
-                if n_valid == N:
-                    del options["where"]
-                host, host_numbers, of_items = moments(scores, labels, options)
-            message = f"{scores} {labels} {options}"
-            for found, expected in zip(jax.tree.leaves(host), jax.tree.leaves(table), strict=True):
-                np.testing.assert_allclose(found, expected, 1e-10, 1e-14, err_msg=message)
-            np.testing.assert_allclose(of_items, influence, 1e-10, 1e-14, err_msg=message)
-            if np.isnan(host.estimate):
-                continue
-            both = zip(jax.tree.leaves(host_numbers), jax.tree.leaves(numbers), strict=True)
-            for found, expected in both:
-                np.testing.assert_allclose(found, expected, 1e-10, 1e-14, err_msg=message)
+    for n_valid in (0, 1, 2, 2, 3, 3, *[N // 2] * 4, *[N] * 8):
+        scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
+        options["where"] = rng.permutation(N) < n_valid
+        monkeypatch.setattr(host_slopes, "_FEW", rng.choice([0, N + 1]))
+        monkeypatch.setattr(host_slopes, "_PART", rng.choice([2, 64]))
+        with jax.enable_x64(True), monkeypatch.context() as patch:
+            table, numbers, influence = compiled(scores, labels, options)
+            _no_tables(patch)
+            if n_valid == N:
+                del options["where"]
+            host, host_numbers, of_items = moments(scores, labels, options)
+        message = f"{scores} {labels} {options}"
+        for found, expected in zip(jax.tree.leaves(host), jax.tree.leaves(table), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-10, 1e-14, err_msg=message)
+        np.testing.assert_allclose(of_items, influence, 1e-10, 1e-14, err_msg=message)
+        if np.isnan(host.estimate):
+            continue
+        both = zip(jax.tree.leaves(host_numbers), jax.tree.leaves(numbers), strict=True)
+        for found, expected in both:
+            np.testing.assert_allclose(found, expected, 1e-10, 1e-14, err_msg=message)
 
 
 @pytest.mark.filterwarnings("ignore:there :UserWarning", "ignore:only :UserWarning")

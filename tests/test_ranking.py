@@ -114,6 +114,21 @@ EVERY_METRIC = pytest.mark.parametrize(
 EVERY_FUNCTION = pytest.mark.parametrize(
     "entry", [entry for entry in METRICS if "-" not in entry.name], ids=lambda entry: entry.name
 )
+# What is done around all formulas, with one of each file, and with -m slow with the rest.
+EVERY_KIND = pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(
+            entry,
+            id=entry.name,
+            marks=()
+            if entry.name in ("ndcg", "recall", "average_precision", "expected_reciprocal_rank")
+            else pytest.mark.slow,
+        )
+        for entry in METRICS
+        if "-" not in entry.name
+    ],
+)
 KS = (1, 3, 20)
 
 
@@ -149,7 +164,7 @@ def test_against_a_plain_reference(entry, rng, x64):
     assert_allclose(found, [[entry.reference(y, k) for k in KS] for y in rows], rtol=1e-12)
 
 
-@EVERY_METRIC
+@EVERY_FUNCTION
 def test_segments_are_lists(entry, rng, x64):
     scores, labels, where = _sample(rng)
     flat_scores, flat_labels, flat_where, segments = _flat(rng, scores, labels, where)
@@ -163,7 +178,7 @@ def test_segments_are_lists(entry, rng, x64):
     assert_array_equal(found[12], no_items)
 
 
-@EVERY_FUNCTION
+@EVERY_KIND
 def test_transforms(entry, rng):
     scores, labels, where = _sample(rng)
     scores, labels = scores.astype("float32"), labels.astype("float32")

@@ -9,7 +9,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics._roc.record import record_of
-from jaxmetrics._roc.table import _evaluate
+from jaxmetrics._roc.table_values import _evaluate
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
 KEY, FEW = jax.random.key(5), 200

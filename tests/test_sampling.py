@@ -339,8 +339,9 @@ def test_distribution_of_a_count(sampled):
         frequencies_fit(found[:, column], law)
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 5])
-@pytest.mark.parametrize("stratum", [False, True])
+@pytest.mark.parametrize(
+    ("size", "stratum"), [(1, False), (1, True), (2, False), (4, True), (5, False)]
+)
 def test_tiny_classes(size, stratum):
     """Each way in which so few items can be drawn, in proportion to its chance."""
     labels = (np.arange(N) < 150) == stratum
@@ -360,7 +361,7 @@ def test_tiny_classes(size, stratum):
     assert stats.chisquare(observed, expected).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("by_amount", [False, True])
+@pytest.mark.parametrize("by_amount", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_draws_beyond_a_head_have_all_their_variance(by_amount):
     """Of many items, of which the head is a small part."""
     labels = np.arange(200_000) % 100 == 0

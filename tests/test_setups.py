@@ -60,7 +60,7 @@ def test_moments_are_the_librarys(name, ties):
 
 def test_truth_is_that_of_large_samples():
     rng, n = np.random.default_rng(1), 200_000
-    for population in populations()[::4]:
+    for population in populations()[::8]:
         truth = population.truth((0.1,), 0.5)
         data = Runs(*population.draw(rng, 1, n, n))
         found = {
@@ -74,7 +74,7 @@ def test_truth_is_that_of_large_samples():
 
 def test_counts_are_those_of_drawn_scores():
     """Of scores that tie within and between the classes, and of scores that do not."""
-    rng, k, sizes = np.random.default_rng(2), 4000, (7, 9)
+    rng, k, sizes = np.random.default_rng(2), 2000, (7, 9)
     by_name = {x.name: x for x in populations()}
     for name in ("five levels", "binormal 0.8"):
         population = by_name[name]

@@ -119,15 +119,17 @@ def test_weights_and_masks_count_in_the_loss_and_the_metric():
     keep = np.arange(len(y)) < len(y) - 10
     held = (np.concatenate([HELD[0], x[-10:]]), np.concatenate([HELD[1], y[-10:]]))
     options = {"metric": METRIC, "steps": 20, "checkpoints": 4}
-    for loss in (LOSS, jm.training.cross_entropy):
+    hidden = {"where": np.arange(len(held[1])) < len(HELD[1])}
+    for loss, extra in (
+        (LOSS, {"where": keep}),
+        (jm.training.cross_entropy, {"weights": keep.astype(np.float32)}),
+    ):
         plain = fit(loss=loss)
-        for extra in ({"where": keep}, {"weights": keep.astype(np.float32)}):
-            hidden = {"where": np.arange(len(held[1])) < len(HELD[1])}
-            fitted = jm.training.fit(
-                linear, START, ADAM, (x, y, extra), (*held, hidden), loss=loss, **options
-            )
-            assert_allclose(fitted.params, plain.params, rtol=1e-3)
-            assert_allclose(fitted.values, plain.values, atol=1e-5)
+        fitted = jm.training.fit(
+            linear, START, ADAM, (x, y, extra), (*held, hidden), loss=loss, **options
+        )
+        assert_allclose(fitted.params, plain.params, rtol=1e-3)
+        assert_allclose(fitted.values, plain.values, atol=1e-5)
 
 
 @pytest.mark.parametrize("batch", [32, (8, 24)])

@@ -9,7 +9,7 @@ import pytest
 from registry import BY_NAME, CURVES, EVERY_METRIC, sample
 
 import jaxmetrics as jm
-from jaxmetrics._roc.table import _evaluate
+from jaxmetrics._roc.table_values import _evaluate
 
 
 def close(a, b, rtol=1e-6):
@@ -94,22 +94,24 @@ def test_one_compilation_a_shape(rng):
     """Values of options, fresh partials and fresh data do not compile anew; shapes do."""
     jax.clear_caches()
     scores, labels, _ = sample(rng)
+    metric = jm.table_metric(jm.precision_at_recall.record.function)
     start = _evaluate._cache_size()
     for limit in (0.1, 0.2, 0.3):
-        jm.precision_at_recall(scores, labels, min_recall=limit)
-        partial(jm.precision_at_recall, min_recall=limit)(rng.permutation(scores), labels)
+        metric(scores, labels, min_recall=np.array(limit))
+        partial(metric, min_recall=np.array(limit))(rng.permutation(scores), labels)
     assert _evaluate._cache_size() == start + 1
-    jm.precision_at_recall(scores[:50], labels[:50], min_recall=0.1)
+    metric(scores[:50], labels[:50], min_recall=np.array(0.1))
     assert _evaluate._cache_size() == start + 2
-    for limit in ([0.1, 0.2], [0.3, 0.4]):
-        jm.precision_at_recall(scores, labels, min_recall=limit)
+    for limits in ([0.1, 0.2], [0.3, 0.4]):
+        metric(scores, labels, min_recall=np.array(limits))
     assert _evaluate._cache_size() == start + 3
     for _ in range(3):
-        jm.one_vs_rest(partial(jm.precision_at_recall, min_recall=limit[0]))(
+        jm.one_vs_rest(partial(metric, min_recall=np.array(0.1)))(
             np.eye(3)[[0, 1, 2, 2]], [0, 1, 2, 1]
         )
     assert _evaluate._cache_size() == start + 4
-    jm.partial_auc(scores, labels, max_fpr=0.3)  # by NumPy
+    jm.precision_at_recall(scores, labels, min_recall=0.3)  # by NumPy
+    jm.roc_curve(scores, labels)
     assert _evaluate._cache_size() == start + 4
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.numerics import is_inexact, largest_weight, namespace
 from jaxmetrics._base.parts import AxisName, largest_over
 from jaxmetrics._base.types import Array, HostOrDeviceArray, Items
+
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def at_least_one(items: Items) -> Items:
@@ -29,20 +30,20 @@ def one_id_at_least(ids: Any) -> Any:
     return np.zeros((*ids.shape[:-1], 1), np.int32)
 
 
-def rows_of(items: Items, batch: tuple[int, ...], ndim: int) -> Iterator[Items]:
-    """The items along the leading axes `batch`, broadcast, as views of NumPy's arrays.
+def rows_of(items: T, batch: tuple[int, ...], ndim: int) -> Iterator[T]:
+    """The arrays of a NamedTuple along the leading axes `batch`, broadcast; NumPy's as views.
 
     `ndim` is the number of axes of the whole, which an array may lack.
     """
 
     def whole(x: Any) -> Any:
         own = (1,) * (ndim - x.ndim) + x.shape
-        return np.broadcast_to(x, batch + own[len(batch) :])
+        return namespace(x).broadcast_to(x, batch + own[len(batch) :])
 
     arrays: list[Any] = [None if x is None else whole(x) for x in items]
     for index in np.ndindex(batch):
         row: list[Any] = [None if x is None else x[index] for x in arrays]
-        yield Items(*row)
+        yield type(items)(*row)
 
 
 def class_weights(items: Items) -> tuple[Array, Array]:
@@ -58,29 +59,31 @@ def class_weights(items: Items) -> tuple[Array, Array]:
     return library.where(positive, weight * amount, 0), library.where(negative, weight, 0)
 
 
-def not_allowed(items: Items, axis_name: AxisName = None) -> Array:
+def not_allowed(items: Items, axis_name: AxisName = None) -> Any:
     """`[...]`: whether an eager call refuses the labels or weights; traced, they give NaN.
 
     Weights are compared with those of all devices along the axis, if there is one.
     """
-    refused = jnp.zeros(items.labels.shape, bool)
+    library = namespace(*(x for x in items[1:] if x is not None))
+    refused = library.zeros(items.labels.shape, bool)
     if items.labels.dtype != bool:
         refused = (items.labels != 0) & (items.labels != 1)
     if items.weights is not None:
-        refused = refused | ~((items.weights >= 0) & (items.weights < jnp.inf))
+        refused = refused | ~((items.weights >= 0) & (items.weights < np.inf))
     refused = refused if items.where is None else refused & items.where
-    return jnp.any(refused, axis=-1) | beyond_scale(items.weights, items.where, axis_name)
+    return library.any(refused, axis=-1) | beyond_scale(items.weights, items.where, axis_name)
 
 
 def beyond_scale(
     weights: HostOrDeviceArray | None,
     where: HostOrDeviceArray | None,
     axis_name: AxisName = None,
-) -> Array:
+) -> Any:
     """`[...]`: whether the highest weight is too large or too small for sums and products."""
     if weights is None or not is_inexact(weights):
-        return jnp.zeros((), bool)
+        return np.False_
     largest = largest_weight(weights.dtype)
-    counted = weights if where is None else jnp.where(where, weights, 0)
-    highest = largest_over(jnp.max(counted, axis=-1), axis_name)
+    library = namespace(weights) if where is None else namespace(weights, where)
+    counted = weights if where is None else library.where(where, weights, 0)
+    highest = largest_over(library.max(counted, axis=-1), axis_name)
     return (highest > largest) | ((highest > 0) & (highest < 1 / largest))

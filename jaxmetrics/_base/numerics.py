@@ -46,7 +46,9 @@ def rates(counts: Array, total: Array) -> Array:
     49 * (1 / 49) is not 1, and a rate could exceed the limit that it equals. XLA cannot see that
     this denominator is the same everywhere, and divides.
     """
-    quotients: Array = counts / namespace(counts, total).where(counts >= 0, total, 1)
+    if namespace(counts, total) is jnp:
+        total = jnp.where(counts >= 0, total, 1)
+    quotients: Array = counts / total
     return quotients
 
 
@@ -56,6 +58,10 @@ def running_total(x: Array) -> Array:
     XLA adds floats in a tree, and its rounding may change the sum at an entry that is 0. Then two
     equal points of a curve would differ. So an entry that is 0 keeps the sum before it.
     """
+    library = namespace(x)
+    if library is np:
+        in_turn: Array = library.cumsum(x, axis=-1)  # in which 0 changes no sum
+        return in_turn
     if not is_inexact(x):
         return running_count(x)
     total = cumulated(x)
@@ -110,6 +116,10 @@ def largest_weight(dtype: Any) -> float:
 
 def power_near(highest: Array) -> Array:
     """A power of two near a number, and 1 for 0; a constant to derivatives."""
+    library = namespace(highest)
+    if library is np:
+        found: Array = library.where(highest > 0, np.ldexp(0.5, library.frexp(highest)[1]), 1)
+        return found
     half = lax.stop_gradient(highest) / 2
     if on_tpu():  # which reduces no 64-bit floats, whose exponents are those of 32 bits there
         power = lax.reduce_precision(half.astype(jnp.float32), exponent_bits=8, mantissa_bits=0)
@@ -139,7 +149,10 @@ def near_one(*counts: Array) -> tuple[Array, ...]:
     """
     if not is_inexact(counts[0]):
         return counts
-    highest = functools.reduce(jnp.maximum, (jnp.max(x, axis=-1, keepdims=True) for x in counts))
+    library = namespace(*counts)
+    highest = functools.reduce(
+        library.maximum, (library.max(x, axis=-1, keepdims=True) for x in counts)
+    )
     return tuple(x * (1 / power_near(highest)) for x in counts)
 
 
@@ -161,6 +174,10 @@ def slack(counts: Array) -> float:
 
 def running_minimum(x: Array) -> Array:
     """The smallest entry so far along the last axis."""
+    library = namespace(x)
+    if library is np:
+        lowest: Array = library.minimum.accumulate(x, axis=-1)
+        return lowest
     if _in_blocks(x):
         return _scanned(jnp.minimum, x, jnp.inf)
     return lax.cummin(x, axis=x.ndim - 1)

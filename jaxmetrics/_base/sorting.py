@@ -63,7 +63,7 @@ def scores_of_keys(keys: Array, like: Any) -> Any:
     unsigned, signed = _words(like)
     ascending, sign = ~keys, _sign(unsigned)
     if jnp.issubdtype(like.dtype, jnp.floating):
-        bits = jnp.where(ascending >= sign, ascending ^ sign, keys)
+        bits = namespace(keys).where(ascending >= sign, ascending ^ sign, keys)
         return bits.view(_float_like(unsigned)).astype(jnp.float64)
     if jnp.issubdtype(like.dtype, jnp.signedinteger):
         return (ascending ^ sign).view(signed).astype(jnp.float64)
@@ -222,6 +222,10 @@ def _sort_in_halves(keys: Array, payload: Array) -> tuple[Array, Array]:
 
 def take(values: Array, order: Array) -> Array:
     """`values[..., order]` without a check of bounds; leading axes broadcast."""
+    library = namespace(values, order)
+    if library is np:
+        found: Array = library.take_along_axis(np.broadcast_to(values, order.shape), order, -1)
+        return found
 
     def gather(row: Array, index: Array) -> Array:
         return row.at[index].get(mode="promise_in_bounds")

@@ -24,10 +24,8 @@ FALLBACKS = (
 def families() -> list[str]:
     """The user's families of fonts, and those of `FALLBACKS`, as far as they are installed."""
     from matplotlib import rcParams
-    from matplotlib.font_manager import font_family_aliases, fontManager
 
-    known = {font.name for font in fontManager.ttflist} | font_family_aliases
-    return [name for name in (*rcParams["font.family"], *FALLBACKS) if name in known]
+    return [name for name in (*rcParams["font.family"], *FALLBACKS) if name in _installed()]
 
 
 def drawn_names(kind: str, names: Sequence[str]) -> tuple[list[str], str]:
@@ -35,8 +33,10 @@ def drawn_names(kind: str, names: Sequence[str]) -> tuple[list[str], str]:
 
     Such a name is replaced by its number and the words of it that can be drawn.
     """
-    known = frozenset().union(*map(_characters, families()))
     names = [visible(name) for name in names]
+    if all(map(str.isascii, names)):
+        return short_names(names), ""  # reading what characters the fonts have takes a second
+    known = frozenset().union(*map(_characters, families()))
     drawn = [
         name if known.issuperset(map(ord, name)) else _numbered(f"{kind} {i}", name, known)
         for i, name in enumerate(names, 1)
@@ -49,6 +49,13 @@ def drawn_names(kind: str, names: Sequence[str]) -> tuple[list[str], str]:
 def _numbered(number: str, name: str, known: frozenset[int]) -> str:
     rest = re.sub(r"\s+", " ", "".join(c for c in name if ord(c) in known)).strip()
     return f"{number}: {rest}" if re.search(r"\w", rest) else number
+
+
+@cache
+def _installed() -> frozenset[str]:
+    from matplotlib.font_manager import font_family_aliases, fontManager
+
+    return frozenset(font.name for font in fontManager.ttflist) | font_family_aliases
 
 
 @cache

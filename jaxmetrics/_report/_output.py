@@ -256,6 +256,7 @@ def drawn(
             figure = drawing.draw()
             about = {"Date": None, "Title": drawing.title, "Creator": _MARK}
             figure.savefig(svg, format="svg", metadata=about)
+            figure.set_layout_engine("none")  # the layout stays, and is not computed again
             if directory is not None:
                 (directory / f"{drawing.name}.svg").write_text(svg.getvalue(), encoding="utf-8")
                 png = directory / f"{drawing.name}.png"

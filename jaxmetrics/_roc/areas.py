@@ -14,7 +14,8 @@ from jaxmetrics._base.numerics import as_constant, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import Groups, Part, Placements, order_of_head
-from jaxmetrics._roc.table import ScoreTable, evaluate
+from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics._roc.table_values import evaluate
 
 
 @partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.metric import library_metric
-from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics._roc.table import ScoreTable, falling
 
 
 class RocCurve(NamedTuple):
@@ -58,16 +57,18 @@ def operating_points(table: ScoreTable) -> OperatingPoints:
     A row without weight repeats the point before it and its threshold.
     """
     weighty = table.positives + table.negatives > 0
-    thresholds = numerics.running_minimum(jnp.where(weighty, table.thresholds, jnp.inf))
+    thresholds = falling(table.thresholds, weighty, np.inf)
     return OperatingPoints(
         numerics.running_sum(_from(0, table.negatives)),
         numerics.running_sum(_from(0, table.positives)),
-        _from(jnp.inf, thresholds),
+        _from(np.inf, thresholds),
     )
 
 
 def _from(start: float, values: Array) -> Array:
-    return jnp.concatenate([jnp.full(1, start, values.dtype), values])
+    library = numerics.namespace(values)
+    found: Array = library.concatenate([library.full(1, start, values.dtype), values])
+    return found
 
 
 @library_metric

@@ -10,16 +10,12 @@ import jax
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import nan_as_value
-from jaxmetrics._base.host import on_host, to_jax
-from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import HostArray, Items
+from jaxmetrics._roc.at_hand import FEW, in_jax, rows_at_hand
 from jaxmetrics._roc.host_placements import OneClass, OnHost, compressed, placements_of
 from jaxmetrics._roc.reported import Decision, as_reported, no_decision, warn_if
 
 R = TypeVar("R")
-
-_FEW_ROWS = 8  # which take less time than the first call of a program by hundreds, at any length
 
 
 def evaluate_on_host(
@@ -50,18 +46,9 @@ def evaluate_on_host(
         return None
     rows, batch = found
     values, unlike = zip(*rows, strict=True)
-    with nan_as_value():
-        if isinstance(values[0], tuple):
-            result = jax.tree.map(lambda *x: _in_jax(x, batch, items.scores, dtype), *values)
-        else:
-            result = _in_jax(values, batch, items.scores, dtype)
+    result = in_jax(values, batch, items.scores, dtype)
     warn_if(any(unlike), dtype)
     return result
-
-
-def _in_jax(rows: tuple[Any, ...], batch: tuple[int, ...], like: Any, dtype: Any) -> jax.Array:
-    whole = np.reshape(rows, (*batch, *np.shape(rows[0]))) if batch else np.asarray(rows[0])
-    return to_jax(whole.astype(dtype), like)
 
 
 def of_each_row(
@@ -70,7 +57,7 @@ def of_each_row(
     options: dict[str, Any],
     short: int,
     *,
-    few: int = _FEW_ROWS,
+    few: int = FEW,
     by_item: bool = False,
 ) -> tuple[list[R], tuple[int, ...]] | None:
     """`function(placements, undefined, options)` of each row of a batch, and the batch's shape.
@@ -79,19 +66,10 @@ def of_each_row(
     Undefined is a row where a valid score is NaN or no item is valid. Options that are arrays
     become NumPy's. With `by_item`, the classes have the indices of their items.
     """
-    single = all(x is None or x.ndim == 1 for x in items)
-    batch = () if single else np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    if 0 in batch or (math.prod(batch) > few and items.scores.shape[-1] < short):
-        return None
-    names = [k for k, v in options.items() if isinstance(v, (np.ndarray, jax.Array))]
-    found = on_host(*items, *(options[name] for name in names))
+    found = rows_at_hand(items, options, short=short, few=few)
     if found is None:
         return None
-    items, limits = Items(*found[: len(items)]), found[len(items) :]
-    options = {**options, **dict(zip(names, limits, strict=True))}
-    # One by one: threads wait for each other between NumPy's short operations.
-    rows = rows_of(items, batch, len(batch) + 1) if batch else [items]
-    return [function(*_of_row(row, by_item), options) for row in rows], batch
+    return [function(*_of_row(row, by_item), found.options) for row in found.rows], found.batch
 
 
 def _of_row(row: Items, by_item: bool) -> tuple[OnHost, bool]:

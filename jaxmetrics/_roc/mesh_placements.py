@@ -34,7 +34,8 @@ from jaxmetrics._roc.limits import Limit, slackened
 from jaxmetrics._roc.placements import Beside, Corners, Part
 from jaxmetrics._roc.quantile import quantile
 from jaxmetrics._roc.selection import Selection, has_exact_thresholds
-from jaxmetrics._roc.table import ScoreTable, static_options
+from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics._roc.table_values import static_options
 
 
 @dataclass(frozen=True)

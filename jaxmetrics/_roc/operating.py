@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.numerics import SLACK, divide
+from jaxmetrics._base.numerics import SLACK, divide, namespace
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.curves import operating_points
 from jaxmetrics._roc.metric import library_metric
@@ -76,8 +75,8 @@ def chosen_point(
     amounts: Any = None,
 ) -> Point:
     """The Point at the threshold that the rule chooses. `amounts` `[rows]` are of the table."""
-    points = operating_points(table)
-    fps, tps, _ = points
+    library = namespace(*table)
+    fps, tps, _ = operating_points(table)
     total, every = tps[-1], fps[-1]
     if max_fpr is not None:
         how = {"method": "step", "quantile_method": "linear"}
@@ -90,7 +89,7 @@ def chosen_point(
         by_precision = recall_at_precision.record.function
         found = by_precision(table, min_precision=limit, return_threshold=True).threshold
     elif threshold is not None:
-        found = jnp.asarray(threshold, jnp.float64)
+        found = library.asarray(threshold, np.float64)
     else:
         # Whole numbers where the counts are, so that operating points of equal cost tie exactly.
         costs = (1.0, 1.0) if criterion is not None else (fp_cost, fn_cost)
@@ -99,15 +98,15 @@ def chosen_point(
             costs = costs[0] * (1 - share) * total, costs[1] * share * every
         by_cost = min_cost_threshold.record.function
         found = by_cost(table, fp_cost=costs[0], fn_cost=costs[1])
-    found = jnp.where((total > 0) & (every > 0), found, jnp.nan)
+    found = library.where((total > 0) & (every > 0), found, np.nan)
     flagged = table.thresholds >= found
-    weights = (table.positives, table.negatives, jnp.zeros(1) if amounts is None else amounts)
-    flagged_amounts = jnp.zeros(1, bool) if amounts is None else flagged
+    weights = (table.positives, table.negatives, np.zeros(1) if amounts is None else amounts)
+    flagged_amounts = np.zeros(1, bool) if amounts is None else flagged
     tp, fp, caught = (
-        jnp.sum(jnp.where(x, w, 0)).astype(jnp.float64)
+        library.sum(library.where(x, w, 0)).astype(np.float64)
         for x, w in zip((flagged, flagged, flagged_amounts), weights, strict=True)
     )
-    return Point(found, tp, fp, total, every, caught, jnp.sum(weights[2]))
+    return Point(found, tp, fp, total, every, caught, library.sum(weights[2]))
 
 
 def _in_sample(precision: Any, prevalence: Any, positives: Array, negatives: Array) -> Any:

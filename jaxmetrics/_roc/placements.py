@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.numerics import (
     is_inexact,
+    namespace,
     running_total,
     slack,
 )
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._roc.limits import Limit, slackened
 from jaxmetrics._roc.quantile import weighted_quantile
-from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics._roc.table import ScoreTable, falling
 
 # Shares of the negatives, from which on a head with its positives is seldom a quarter of the items.
 _SHORT_HEAD = 0.125
@@ -179,14 +179,17 @@ class OfTable:
 
     table: ScoreTable
     whole: tuple[Any, Any] | None = None
-    library = jnp
+
+    @property
+    def library(self) -> Any:
+        return namespace(*self.table)
 
     @property
     def slack(self) -> float:
         return slack(self.table.negatives)
 
     def total(self, of_each: Any) -> Any:
-        return jnp.sum(self.table.positives * of_each, axis=-1)
+        return self.library.sum(self.table.positives * of_each, axis=-1)
 
     @cached_property
     def _tps(self) -> Any:
@@ -202,7 +205,7 @@ class OfTable:
 
     @property
     def not_below(self) -> Any:
-        return self._fps.astype(jnp.float64)
+        return self._fps.astype(np.float64)
 
     @property
     def positives_above(self) -> Any:
@@ -210,15 +213,15 @@ class OfTable:
 
     @property
     def positives_not_below(self) -> Any:
-        return self._tps.astype(jnp.float64)
+        return self._tps.astype(np.float64)
 
     @property
     def total_positives(self) -> Any:
-        return self._tps[-1].astype(jnp.float64) if self.whole is None else self.whole[0]
+        return self._tps[-1].astype(np.float64) if self.whole is None else self.whole[0]
 
     @property
     def total_negatives(self) -> Any:
-        return self._fps[-1].astype(jnp.float64) if self.whole is None else self.whole[1]
+        return self._fps[-1].astype(np.float64) if self.whole is None else self.whole[1]
 
     def near_one(self, *, together: bool = False) -> OfTable:
         thresholds, *counts = self.table
@@ -236,19 +239,19 @@ class OfTable:
     def _falling(self) -> Any:
         """The thresholds; a row without weight repeats the one before it, or +inf."""
         weighty = self.table.positives + self.table.negatives > 0
-        return numerics.running_minimum(jnp.where(weighty, self.table.thresholds, jnp.inf))
+        return falling(self.table.thresholds, weighty, np.inf)
 
     def _last_within(self, limit: Limit) -> Any:
         """The index of the last point of the curve within the limit; 0 is the one at +inf."""
-        fps, bound = _from_zero(self._fps), jnp.asarray(limit.bound)
+        fps, bound = _from_zero(self._fps), self.library.asarray(limit.bound)
         points = limit.rate(fps, fps[-1]).astype(bound.dtype)
-        return jnp.searchsorted(points, slackened(bound, self.slack), side="right") - 1
+        return self.library.searchsorted(points, slackened(bound, self.slack), side="right") - 1
 
     def caught(self, limit: Limit) -> Any:
         return _from_zero(self._tps)[self._last_within(limit)]
 
     def lowest_caught(self, limit: Limit) -> Any:
-        first = jnp.searchsorted(_from_zero(self._tps), self.caught(limit), side="left")
+        first = self.library.searchsorted(_from_zero(self._tps), self.caught(limit), side="left")
         return _from_infinity(self._falling)[first]
 
     def beside(self, limit: Limit) -> Beside:
@@ -263,24 +266,24 @@ class OfTable:
 
     def _around(self, limit: Limit) -> tuple[Any, Any]:
         last = self._last_within(limit)
-        return last, jnp.minimum(last + 1, self._fps.shape[-1])
+        return last, self.library.minimum(last + 1, self._fps.shape[-1])
 
     def quantile(self, q: Any, method: str) -> Any:
         return weighted_quantile(self.table.thresholds, self.table.negatives, q, method)
 
     def caught_above(self, threshold: Any) -> Any:
-        first = jnp.searchsorted(-self._falling, -threshold, side="left")
+        first = self.library.searchsorted(-self._falling, -threshold, side="left")
         return _from_zero(self._tps)[first]
 
 
 def _from_zero(sums: Any) -> Any:
-    return jnp.concatenate([jnp.zeros(1), sums.astype(jnp.float64)])
+    return namespace(sums).concatenate([np.zeros(1), sums.astype(np.float64)])
 
 
 def _from_infinity(thresholds: Any) -> Any:
-    return jnp.concatenate([jnp.full(1, jnp.inf), thresholds])
+    return namespace(thresholds).concatenate([np.full(1, np.inf, thresholds.dtype), thresholds])
 
 
 def _before(sums: Any, counts: Any) -> Any:
     """The sums before each row. A difference of weights would be rounded."""
-    return _from_zero(sums)[:-1] if is_inexact(counts) else (sums - counts).astype(jnp.float64)
+    return _from_zero(sums)[:-1] if is_inexact(counts) else (sums - counts).astype(np.float64)

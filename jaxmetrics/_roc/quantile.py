@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base.numerics import namespace, running_sum
 from jaxmetrics._base.types import Array
@@ -49,7 +49,7 @@ def _product(a: Array, b: Array | float) -> Array:
     score could then be just beside it. The `where` between product and sum prevents that.
     """
     product = a * b
-    result: Array = namespace(product).where(product >= 0, product, jnp.nan)
+    result: Array = namespace(product).where(product >= 0, product, np.nan)
     return result
 
 
@@ -96,6 +96,9 @@ def weighted_quantile(values: Array, weights: Array, q: Array, method: str) -> A
     copies = running_sum(weights)
 
     def from_top(place: Array) -> Array:
-        return values[jnp.searchsorted(copies, place, side="right")]
+        library = namespace(copies)
+        places = library.searchsorted(copies, place, side="right")
+        found: Array = library.take(values, places, mode="clip")
+        return found
 
     return quantile(copies[-1], from_top, q, method)

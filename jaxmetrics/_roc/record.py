@@ -21,7 +21,8 @@ from jaxmetrics._roc.mesh_placements import evaluate_on_mesh
 from jaxmetrics._roc.placements import Part, order_of_all
 from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.selection import evaluate_by_selection, selects
-from jaxmetrics._roc.table import ScoreTable, evaluate, static_options
+from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics._roc.table_values import evaluate, evaluate_by_numpy, static_options
 
 Options: TypeAlias = dict[str, Any]
 # A metric, a functools.partial of one, or a plain function of a ScoreTable.
@@ -80,6 +81,10 @@ class Metric:
                 return value
             if selects(source, order):
                 return evaluate_by_selection(self.of_placements, source, options, self.decision)
+        if not isinstance(self.function, OfDoubles):
+            value = evaluate_by_numpy(self.function, source, options, self.decision)
+            if value is not None:
+                return value
         return evaluate(self.function, source, options, self.decision)
 
 

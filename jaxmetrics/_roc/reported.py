@@ -107,7 +107,8 @@ def finished(
     library = namespace(undefined)
     value = jax.tree.map(lambda x: library.asarray(x, np.float64), value)
     value, unlike = as_reported(value, scores, decision, given, dtype, of_table=of_table)
-    value = jax.tree.map(lambda x: library.where(undefined, np.nan, x), value)
+    if library is jnp or undefined.any():
+        value = jax.tree.map(lambda x: library.where(undefined, np.nan, x), value)
     return value, jax.tree.map(lambda x: x & ~undefined, unlike)
 
 
@@ -115,14 +116,16 @@ def _each(function: Callable[..., Any], thresholds: Any, *others: Any) -> Any:
     """`function` of each threshold: NumPy's one by one, so that memory stays that of one."""
     if namespace(thresholds) is jnp:
         return jnp.vectorize(lambda x: function(x, *others))(thresholds)
-    found = [function(x, *others) for x in thresholds.ravel()]
-    return jax.tree.map(lambda *x: np.reshape(x, thresholds.shape), *found)
+    n = thresholds.size
+    found = [function(x, *others) for x in (thresholds.ravel() if n else np.full(1, np.nan))]
+    return jax.tree.map(lambda *x: np.reshape(x[:n], thresholds.shape), *found)
 
 
 def _next_alike(scores: Any, dtype: Any) -> Any:
     """Whether a descending score, rounded down, also flags the next lower one."""
-    before = running_minimum(jnp.where(jnp.isnan(scores), jnp.inf, scores))[:-1]
-    some_before = jnp.cumsum(~jnp.isnan(scores))[:-1] > 0
+    library, some = namespace(scores), scores == scores
+    before = running_minimum(library.where(some, scores, np.inf))[:-1]
+    some_before = library.cumsum(some)[:-1] > 0
     return some_before & (_nearest(scores[1:], dtype) >= rounded_down(before, dtype))
 
 

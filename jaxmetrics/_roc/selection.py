@@ -30,7 +30,8 @@ from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import OfTable, Part
 from jaxmetrics._roc.quantile import quantile
 from jaxmetrics._roc.reported import Decision, finished, holds, warn_if
-from jaxmetrics._roc.table import Prepared, build, static_options
+from jaxmetrics._roc.table import Prepared, build
+from jaxmetrics._roc.table_values import static_options
 
 _PART = 4  # the head is sorted alone if it is at most this part of the items
 _SAMPLE = 1 << 11

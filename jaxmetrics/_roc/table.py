@@ -1,10 +1,9 @@
-"""ScoreTable, the type from which all metrics are computed, and how functions of it are called."""
+"""ScoreTable, the type from which all metrics are computed, and how it is built."""
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -13,18 +12,12 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.host import on_host, one_by_one
-from jaxmetrics._base.items import at_least_one, class_weights, not_allowed, rows_of
+from jaxmetrics._base.host import LONG, on_host
+from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.reported import (
-    Decision,
-    finished,
-    holds,
-    no_decision,
-    rounded_down,
-    warn_if,
-)
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
+from jaxmetrics._roc.reported import holds, rounded_down
 
 
 class ScoreTable(NamedTuple):
@@ -93,63 +86,100 @@ def score_table(
 
     Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
     """
-    source = _prepared(
-        checks.check_items(scores, labels, weights, where, dtype=numerics.default_float())
-    )
     dtype = numerics.default_float()
-    with double_precision():
-        table: ScoreTable = _score_table(source, dtype)
+    items = checks.check_items(scores, labels, weights, where, dtype=dtype)
+    table: ScoreTable
+    if found := rows_by_numpy(items, {}):
+        with np.errstate(all="ignore"):
+            rows = [_reported(*build_row(row), row.scores.dtype, dtype) for row in found.rows]
+        table = in_jax(rows, found.batch, items.scores)
+    else:
+        with double_precision():
+            table = _score_table(prepared(items), dtype)
     return table
 
 
 @functools.partial(jax.jit, static_argnames="dtype")
 def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
     def of_source(source: Prepared) -> ScoreTable:
-        table, undefined = build(source)
-        thresholds = jnp.where(undefined[..., None], jnp.nan, table.thresholds)
-        thresholds = jnp.broadcast_to(thresholds, table.positives.shape)
-        if not holds(dtype, source.items.scores.dtype):
-            thresholds = rounded_down(thresholds, dtype)
-        columns = (thresholds, table.positives, table.negatives)
-        return ScoreTable(*(x.astype(dtype) if numerics.is_inexact(x) else x for x in columns))
+        return _reported(*build(source), source.items.scores.dtype, dtype)
 
     table: ScoreTable = in_double(of_source)(source)
     return table
 
 
+def _reported(table: ScoreTable, undefined: Any, given: Any, dtype: Any) -> ScoreTable:
+    """A table in JAX's default floating dtype, of scores that were `given` in another."""
+    library = numerics.namespace(*table)
+    thresholds = library.where(undefined[..., None], np.nan, table.thresholds)
+    thresholds = library.broadcast_to(thresholds, table.positives.shape)
+    if not holds(dtype, given):
+        thresholds = rounded_down(thresholds, dtype)
+    columns = (thresholds, table.positives, table.negatives)
+    return ScoreTable(*(x.astype(dtype) if numerics.is_inexact(x) else x for x in columns))
+
+
+def rows_by_numpy(source: Any, options: dict[str, Any]) -> Any:
+    """Items, or the rows of tables, if NumPy takes them one by one; None otherwise.
+
+    Nor does it take more than a few short rows, or rows that share scores, which JAX sorts once.
+    """
+    scores, *others = source
+    if any(x is not None and x.shape[:-1] not in ((), scores.shape[:-1]) for x in others):
+        return None
+    return rows_at_hand(source, options, short=LONG)
+
+
+def build_row(row: Items) -> tuple[ScoreTable, Any]:
+    """`build` of one row of NumPy's arrays."""
+    return build(Prepared(at_least_one(row), None))
+
+
 def build(source: Prepared) -> tuple[ScoreTable, Array]:
-    """The table, and `[...]` whether it is undefined. Must be traced in double precision."""
-    items, order = jax.tree.map(jnp.asarray, source)
+    """The table, and `[...]` whether it is undefined.
+
+    NumPy builds it from NumPy's arrays; others must be traced in double precision.
+    """
+    items, order = source
     keys, payload = _in_order(items) if order is None else order
+    library = numerics.namespace(keys)
     nan = numerics.is_nan(items.scores)
     if _labels_ride(items):
-        positives, negatives = (payload == 1).astype(jnp.int32), (payload == 2).astype(jnp.int32)
-        undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
+        positives, negatives = (payload == 1).astype(np.int32), (payload == 2).astype(np.int32)
+        undefined = library.any(nan if items.where is None else nan & items.where, axis=-1)
     else:
         # The order depends on the scores alone: a batch of labels or weights shares one sort.
         positives, negatives = class_weights(items)
-        undefined = jnp.any(nan & (positives + negatives > 0), axis=-1)
+        undefined = library.any(nan & (positives + negatives > 0), axis=-1)
         nan = sorting.take(nan, payload)
-        positives = jnp.where(nan, 0, sorting.take(positives, payload))
-        negatives = jnp.where(nan, 0, sorting.take(negatives, payload))
+        positives = library.where(nan, 0, sorting.take(positives, payload))
+        negatives = library.where(nan, 0, sorting.take(negatives, payload))
 
-    first = jnp.ones_like(keys[..., :1], bool)
-    starts = jnp.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
-    rows = numerics.running_count(starts.astype(jnp.int32)) - 1
+    first = library.ones_like(keys[..., :1], bool)
+    starts = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
     thresholds = sorting.scores_of_keys(keys, items.scores)
-    thresholds = _at_rows(thresholds, rows, "max", -jnp.inf)
-    positives, negatives = _at_rows(positives, rows, "add", 0), _at_rows(negatives, rows, "add", 0)
+    thresholds, positives, negatives = _rows_of_items(starts, thresholds, positives, negatives)
 
     weighty = positives + negatives > 0
-    undefined |= ~jnp.any(weighty, axis=-1) | not_allowed(items)
+    undefined = undefined | ~library.any(weighty, axis=-1) | not_allowed(items)
     return ScoreTable(settled(thresholds, weighty), positives, negatives), undefined
 
 
-def settled(thresholds: Array, weighty: Array) -> Array:
+def settled(thresholds: Any, weighty: Any) -> Any:
     """Descending thresholds, in which rows without weight repeat a neighbour's threshold."""
-    thresholds = jnp.where(weighty, thresholds, -jnp.inf)
-    highest = jnp.max(thresholds, axis=-1, keepdims=True)
-    return numerics.running_minimum(jnp.where(weighty, thresholds, highest))
+    library = numerics.namespace(thresholds, weighty)
+    weighed = library.where(weighty, thresholds, -np.inf)
+    return falling(thresholds, weighty, library.max(weighed, axis=-1, keepdims=True))
+
+
+def falling(thresholds: Any, weighty: Any, first: Any) -> Any:
+    """Descending thresholds; rows without weight repeat the one before, or the `first`."""
+    library = numerics.namespace(thresholds, weighty)
+    if library is np:
+        n = np.count_nonzero(weighty)
+        if n and weighty[:n].all():  # the rule on the host: a running minimum takes longer
+            return np.append(thresholds[:n], np.full(len(thresholds) - n, thresholds[n - 1]))
+    return numerics.running_minimum(library.where(weighty, thresholds, first))
 
 
 def _labels_ride(items: Items) -> bool:
@@ -173,7 +203,7 @@ def _in_order(items: Items) -> tuple[Any, Any]:
     return sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape))
 
 
-def _prepared(items: Items) -> Prepared:
+def prepared(items: Items) -> Prepared:
     """At least one item, sorted by NumPy if the CPU computes and has the data at hand."""
     items = at_least_one(items)
     names = ("scores", "labels", "where") if _labels_ride(items) else ("scores",)
@@ -181,6 +211,29 @@ def _prepared(items: Items) -> Prepared:
     if near is None:
         return Prepared(items, None)
     return Prepared(items, _in_order(items._replace(**dict(zip(names, near, strict=True)))))
+
+
+def _rows_of_items(starts: Any, thresholds: Any, *counts: Any) -> tuple[Any, ...]:
+    """Thresholds and counts of sorted items, reduced to their rows, each of which has a start."""
+    reduced: Iterator[Any]
+    if numerics.namespace(starts) is np:
+        at = np.flatnonzero(starts)
+        spare = len(starts) - len(at)
+        if not spare:
+            return thresholds, *counts
+        reduced = (np.pad(_summed_from(at, x), (0, spare)) for x in counts)
+        return np.pad(thresholds[at], (0, spare), constant_values=-np.inf), *reduced
+    rows = numerics.running_count(starts.astype(jnp.int32)) - 1
+    reduced = (_at_rows(x, rows, "add", 0) for x in counts)
+    return _at_rows(thresholds, rows, "max", -jnp.inf), *reduced
+
+
+def _summed_from(starts: HostArray, counts: Any) -> Any:
+    """The sums of `[n]` from each start to the next: by differences where these are exact."""
+    if numerics.is_inexact(counts):
+        return np.add.reduceat(counts, starts)
+    ends = np.append(starts[1:], len(counts)) - 1
+    return np.diff(counts.cumsum().take(ends), prepend=0).astype(counts.dtype)
 
 
 def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
@@ -195,128 +248,3 @@ def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
 
     scattered: Array = jnp.vectorize(scatter, signature="(n),(n)->(n)")(values, rows)
     return scattered
-
-
-def evaluate(
-    function: Callable[..., Any],
-    source: Items | ScoreTable,
-    options: dict[str, Any],
-    decision: Decision = no_decision,
-) -> Any:
-    """`function(table, **options)` for each table of a batch, compiled, in double precision.
-
-    `function` receives one ScoreTable `[rows]`, with integer counts where there are no weights.
-    Results have JAX's default floating dtype, and are NaN where the table is undefined. Options
-    that are arrays are traced; others are compile-time constants. Thresholds are rounded for the
-    `decision` that they are for.
-    """
-    static, arrays = static_options(options)
-    dtype = numerics.default_float()
-
-    def of(source: Prepared | ScoreTable) -> tuple[Any, Any]:
-        with double_precision():
-            found: tuple[Any, Any] = _evaluate((source, arrays), function, static, decision, dtype)
-        return found
-
-    if isinstance(source, ScoreTable):
-        values, unlike = of(jax.tree.map(checks.own, source))
-    elif rows := _rows_on_host(source):
-        shape, items = rows
-        found = [of(_prepared(row)) for row in items]
-        values, unlike = jax.tree.map(lambda *x: jnp.stack(x).reshape(shape + x[0].shape), *found)
-        unlike = jax.tree.map(jnp.any, unlike)
-    else:
-        values, unlike = of(_prepared(source))
-    warn_if(unlike, dtype)
-    return values
-
-
-def _rows_on_host(items: Items) -> tuple[tuple[int, ...], Iterator[Items]] | None:
-    """The shape of a batch whose rows are sorted and evaluated one by one, and views of its rows.
-
-    None if the batch is one program: NumPy does not sort it, or its rows are short.
-    """
-    axes = _axes_of_rows(items)
-    shape, near = items.scores.shape[:axes], on_host(*items)
-    if not axes or 0 in shape or near is None:
-        return None
-    return shape, rows_of(Items(*near), shape, items.scores.ndim)
-
-
-def static_options(
-    options: dict[str, Any],
-) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
-    """The options that are compile-time constants, as hashable pairs, and those that are arrays."""
-    arrays = {k: v for k, v in options.items() if isinstance(v, (jax.Array, np.ndarray))}
-    static = tuple(sorted((k, _one_nan(v)) for k, v in options.items() if k not in arrays))
-    for name, option in static:
-        if not isinstance(option, Hashable):
-            raise TypeError(
-                f"option {name} must be an array or a constant, got {checks.brief(option)}: "
-                "write numpy.asarray(...) or a tuple"
-            )
-    return static, arrays
-
-
-def _one_nan(option: Any) -> Any:
-    """NaN as one object: it is hashed by identity, and each new one would compile again."""
-    return math.nan if isinstance(option, (float, np.floating)) and option != option else option
-
-
-@functools.partial(jax.jit, static_argnames=("function", "static", "decision", "dtype"))
-def _evaluate(
-    arrays: tuple[Prepared | ScoreTable, dict[str, Any]],
-    function: Callable[..., Any],
-    static: tuple[tuple[str, Any], ...],
-    decision: Decision,
-    dtype: Any,
-) -> Any:
-    def compute(source: Prepared | ScoreTable, options: dict[str, Any]) -> Any:
-        table, undefined = build(source) if isinstance(source, Prepared) else _given(source)
-        given = source.items.scores.dtype if isinstance(source, Prepared) else None
-        decided = decision(**options, **dict(static))
-
-        def of_one(table: ScoreTable, undefined: Array) -> Any:
-            value = function(table, **options, **dict(static))
-
-            def scores() -> Array:
-                return jnp.where(table.positives + table.negatives > 0, table.thresholds, jnp.nan)
-
-            return finished(value, undefined, scores, decided, given, dtype, of_table=True)
-
-        batch = table.positives.shape[:-1]
-        table = ScoreTable(*(jnp.broadcast_to(x, table.positives.shape) for x in table))
-        undefined = jnp.broadcast_to(undefined, batch)
-        values, unlike = numerics.over_batch(of_one, len(batch))(table, undefined)
-        return jax.tree.map(lambda x: x.astype(dtype), values), jax.tree.map(jnp.any, unlike)
-
-    source, options = arrays
-    axes = _axes_of_rows(source.items) if isinstance(source, Prepared) else None
-    program = in_double(compute, one_by_one=axes is not None)
-    if not axes:
-        return program(source, options)
-    values, unlike = numerics.over_rows(lambda rows: program(rows, options), source, axes)
-    return values, jax.tree.map(jnp.any, unlike)
-
-
-def _axes_of_rows(items: Items) -> int | None:
-    """Along how many leading axes rows are taken one by one; None if they are not.
-
-    These are the axes of the scores: what shares scores shares a sort.
-    """
-    if not one_by_one(items.scores.shape[-1]):
-        return None
-    shape = items.scores.shape[:-1]
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in jax.tree.leaves(items)))
-    own = [len(shape) == len(batch) and a == b for a, b in zip(shape, batch, strict=False)]
-    return [*own, False].index(False)
-
-
-def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
-    thresholds, *counts = (jnp.asarray(x) for x in table)
-    if not thresholds.shape[-1]:
-        thresholds = jnp.full((*thresholds.shape[:-1], 1), jnp.nan)
-        counts = [jnp.zeros((*x.shape[:-1], 1), x.dtype) for x in counts]
-    counts = [x.astype(jnp.float64 if numerics.is_inexact(x) else jnp.int64) for x in counts]
-    table = ScoreTable(thresholds.astype(jnp.float64), *counts)
-    return table, jnp.isnan(table.thresholds[..., 0])

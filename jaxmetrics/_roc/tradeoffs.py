@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol, overload
 
-import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.numerics import rates, slack
+from jaxmetrics._base.numerics import namespace, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
 from jaxmetrics._roc.limits import limit_of_specificity
@@ -253,22 +253,30 @@ def _best(
 
     With `lowest`, at the lowest threshold of those that attain it.
     """
-    limit = jnp.asarray(limit)
+    library = namespace(*points)
+    limit = library.asarray(limit)
     if lowest:
         points = _Tradeoff(*(x[::-1] for x in points))
 
     def index(limit: Array) -> Array:
         allowed = (points.constrained * (1 + slack)).astype(limit.dtype) >= limit
-        return jnp.argmax(jnp.where(allowed, points.objective, -jnp.inf))
+        highest: Array = library.argmax(library.where(allowed, points.objective, -np.inf))
+        return highest
 
     # One limit at a time: memory does not grow with their number.
-    best = lax.map(index, limit.ravel()).reshape(limit.shape) if limit.ndim else index(limit)
+    best: Any
+    if not limit.ndim:
+        best = index(limit)
+    elif library is np:
+        best = np.array([index(x) for x in limit], int)
+    else:
+        best = lax.map(index, limit.ravel()).reshape(limit.shape)
     # Rates of an absent class are NaN, and the comparisons above are False, not NaN.
-    defined = ~jnp.isnan(points.objective[0] + points.constrained[0] + limit)
-    value = jnp.where(defined, points.objective[best], jnp.nan)
+    defined = ~library.isnan(points.objective[0] + points.constrained[0] + limit)
+    value: Array = library.where(defined, points.objective[best], np.nan)
     if not return_threshold:
         return value
-    return AtThreshold(value, jnp.where(defined, points.thresholds[best], jnp.nan))
+    return AtThreshold(value, library.where(defined, points.thresholds[best], np.nan))
 
 
 @partial(library_metric, decision=lambda **_: AT_LEAST)
@@ -305,4 +313,6 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
     """
     fps, tps, thresholds = operating_points(table)
     cost = fp_cost * fps + fn_cost * (tps[-1] - tps)
-    return jnp.where(jnp.isnan(cost[0]), jnp.nan, thresholds[jnp.argmin(cost)])
+    library = namespace(cost)
+    found: Array = library.where(library.isnan(cost[0]), np.nan, thresholds[library.argmin(cost)])
+    return found

@@ -21,7 +21,7 @@ from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.placements import OfPlacements
 from jaxmetrics._roc.record import Options
-from jaxmetrics._roc.table import evaluate
+from jaxmetrics._roc.table_values import evaluate
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import at_hand, near_tree
-from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.host import all_concrete, at_hand, near_tree
+from jaxmetrics._base.items import at_least_one, rows_of
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -245,7 +246,7 @@ def operating_point(
     terms = near_tree(Terms(*(options.get(x) for x in ("prevalence", *COSTS))))
     drawn = None
     if resamples:
-        drawn = jax.tree.map(lambda x: x[1:], replicates_of(rule, items, request).values)
+        drawn = jax.tree.map(lambda x: x[1:], _replicates(rule, items, request, batch))
     *columns, reported = at_hand(*items, reported)
     items = Items(*columns)
     library = numerics.namespace(reported)
@@ -262,6 +263,16 @@ def operating_point(
         limits = order_statistics(items, shares, of_negatives)
     values = _intervals(*near_tree((*found, terms, np.float64(level), chosen, limits)))
     return _result(values, "bootstrap" if resamples else "closed form", level)
+
+
+def _replicates(rule: MetricLike, items: Items, request: Request, batch: tuple[int, ...]) -> Any:
+    """The points of all resamples: of one row after the other where runs can be drawn."""
+    by_item = any(x is not None for x in (request.clusters, items.weights, items.amounts))
+    if by_item or 0 in batch or not all_concrete(*items):
+        return replicates_of(rule, items, request).values
+    rows = list(rows_of(items, batch, len(batch) + 1))
+    each = [replicates_of(rule, row, request).values for row in rows]
+    return jax.tree.map(lambda *x: jnp.stack(x, axis=1).reshape(len(x[0]), *batch), *each)
 
 
 def _chosen_threshold(rule: MetricLike, max_fpr: Any, items: Items) -> Array:

@@ -100,7 +100,8 @@ def refused(items: Items, numbers: dict[str, Any]) -> Array:
     undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
     for number in numbers.values():
         undefined |= jnp.isnan(number)
-    return undefined | not_allowed(items)
+    found: Array = undefined | not_allowed(items)
+    return found
 
 
 def rows_of_items(items: Items, undefined: Array) -> Row:

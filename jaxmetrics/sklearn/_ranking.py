@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
@@ -98,10 +97,10 @@ def label_ranking_loss(
 
 @library_metric
 def _in_wrong_order(table: ScoreTable) -> Array:
-    tps = numerics.running_sum(table.positives)
+    library, tps = numerics.namespace(*table), numerics.running_sum(table.positives)
     not_above = tps[-1] - tps + table.positives
-    pairs = tps[-1] * jnp.sum(table.negatives)
-    return numerics.divide(jnp.sum(table.negatives * not_above), pairs, 0.0)
+    pairs = tps[-1] * library.sum(table.negatives)
+    return numerics.divide(library.sum(table.negatives * not_above), pairs, 0.0)
 
 
 def coverage_error(

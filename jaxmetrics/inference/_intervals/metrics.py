@@ -263,6 +263,11 @@ def _average_precision(curves: Curves, options: Options) -> Array:
     return numerics.divide(curves.precisions, curves.positives, 0.0)
 
 
+def _finish_chosen_point(finish: Finish, options: Options) -> Finish:
+    # A rule that resamples chooses +inf or the score of a positive: only that of an FPR may not.
+    return finish._replace(apart=True, merges=("max_fpr" not in options, False))
+
+
 # Recall at a false positive rate.
 
 
@@ -272,7 +277,7 @@ def _finish_recall(finish: Finish, options: Options) -> Finish:
     # The scan pays for each limit, so score tables are faster for many limits.
     if options["method"] == "step" and np.size(options["max_fpr"]) <= _MANY:
         finish = finish._replace(of_curves=_recall_at_fpr, limits=("max_fpr",))
-    return finish._replace(merges=(True, True))
+    return finish._replace(merges=("max_fpr" not in options, False))
 
 
 def _recall_at_fpr(curves: Curves, options: Options) -> Array:
@@ -344,5 +349,5 @@ _ERROR_BARS: dict[Metric, ErrorBars] = {
         "wilson", same_as=_recall_if_alone, proportion=True
     ),
     specificity_at_sensitivity.record: ErrorBars("wilson", proportion=True, of_negatives=True),
-    chosen_point.record: ErrorBars(finish=lambda finish, options: finish._replace(apart=True)),
+    chosen_point.record: ErrorBars(finish=_finish_chosen_point),
 }

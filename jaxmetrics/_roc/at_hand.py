@@ -1,0 +1,59 @@
+"""Rows of arrays that NumPy evaluates one by one, and their values as arrays of JAX's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+
+from jaxmetrics._base.double import nan_as_value
+from jaxmetrics._base.host import on_host, to_jax
+from jaxmetrics._base.items import rows_of
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+FEW = 8  # rows take less time than the first call of a program by hundreds, at any length
+
+
+class Rows(NamedTuple, Generic[T]):
+    """Arrays in the CPU's memory: each row, the shape of their batch, and options of NumPy's."""
+
+    rows: list[T]
+    batch: tuple[int, ...]
+    options: dict[str, Any]
+
+
+def rows_at_hand(
+    items: T, options: dict[str, Any], *, short: int, few: int = FEW
+) -> Rows[T] | None:
+    """The rows of Items, or of another NamedTuple of arrays `[..., n]`.
+
+    None if NumPy cannot take them now, or if more than a `few` rows have fewer than `short` items.
+    """
+    given = [x for x in items if x is not None]
+    single = all(x.ndim == 1 for x in given)
+    batch = () if single else np.broadcast_shapes(*(x.shape[:-1] for x in given))
+    if 0 in batch or (math.prod(batch) > few and given[0].shape[-1] < short):
+        return None
+    names = [k for k, v in options.items() if isinstance(v, (np.ndarray, jax.Array))]
+    found = on_host(*items, *(options[name] for name in names))
+    if found is None:
+        return None
+    items, limits = type(items)(*found[: len(items)]), found[len(items) :]
+    options = {**options, **dict(zip(names, limits, strict=True))}
+    # One by one: threads wait for each other between NumPy's short operations.
+    return Rows(list(rows_of(items, batch, len(batch) + 1)) if batch else [items], batch, options)
+
+
+def in_jax(values: Sequence[Any], batch: tuple[int, ...], like: Any, dtype: Any = None) -> Any:
+    """The values of all rows, arrays or pytrees of some, in a dtype, as JAX's arrays."""
+
+    def whole(*rows: Any) -> jax.Array:
+        found = np.reshape(rows, (*batch, *np.shape(rows[0]))) if batch else np.asarray(rows[0])
+        return to_jax(found if dtype is None else found.astype(dtype), like)
+
+    with nan_as_value():
+        return jax.tree.map(whole, *values)

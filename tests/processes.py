@@ -1,0 +1,40 @@
+"""Processes that tests start, which compile as the tests do and have devices of their own."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+
+def environment(devices, **variables):
+    """That of the tests, with another number of devices of the processor."""
+    count = "xla_force_host_platform_device_count="
+    flags = re.sub(rf"{count}\d+", f"{count}{devices}", os.environ["XLA_FLAGS"])
+    return {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, **variables}
+
+
+def printed(worker, processes):
+    """What each of these processes printed last, as JSON; they have eight devices in all."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, Path(__file__).with_name(worker)]
+    started = [
+        subprocess.Popen(
+            [*command, str(i), str(processes), str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(8 // processes),
+        )
+        for i in range(processes)
+    ]
+    found = []
+    for process in started:
+        output, errors = process.communicate(timeout=600)
+        assert process.returncode == 0, errors
+        found.append(json.loads(output.splitlines()[-1]))
+    return found
