@@ -74,7 +74,7 @@ def fold_coverage(
 def rows_of_slices(n_samples: int) -> Iterator[Row]:
     for name in (*METRICS, SHARED):
         for auc in (0.75, 0.95):
-            for n_slices, positives in ((10, 20), (50, 20), (10, 100)):
+            for n_slices, positives in ((10, 20), (10, 50), (50, 20), (50, 50)):
                 models, rest = family_wise(name, auc, n_slices, positives, n_samples)
                 yield {
                     "metric": name,

@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+from scipy.special import expit, logit, ndtri
 
 import jaxmetrics as jm
 from jaxmetrics.inference import _slices
@@ -116,6 +117,29 @@ def test_the_rest_is_the_mean_of_the_others_by_positives(data):
         wanted = found.estimate[i] - mean / weight[others].sum()
         np.testing.assert_allclose(found.rest.difference[i], wanted, atol=1e-6)
     assert np.isnan(np.asarray(found.rest.difference)[~known]).all()
+
+
+def test_limits_from_the_rest_have_a_variance_of_all_slices(data):
+    """DeLong's, pooled by class; positives of other slices are highest or lowest."""
+    scores, labels, ids, _ = data
+    scores = np.where((ids > 0) & labels, np.where(np.arange(N) % 2, 9, -9), scores[0])
+    found = jm.slices(jm.roc_auc, scores, labels, ids, where=ids < 9)
+    auc, low, high = (np.asarray(getattr(found, x)) for x in ("estimate", "low", "high"))
+    auc, low, high = auc[:3], low[:3], high[:3]  # others are masked
+    n = np.asarray([found.n_items - found.n_positives, found.n_positives]).T[:3]
+    variances = []
+    for i in range(3):
+        positive, negative = (scores[(ids == i) & (labels == x)] for x in (True, False))
+        wins = (positive[:, None] > negative) + 0.5 * (positive[:, None] == negative)
+        variances.append([wins.mean(axis=0).var(ddof=1), wins.mean(axis=1).var(ddof=1)])
+    pooled = np.sqrt((np.average(variances, axis=0, weights=n) / n).sum(axis=1))
+    share = n[1:, 1] / n[1:, 1].sum()
+    rest = share @ auc[1:]
+    spread = pooled[0] / ((rest * (1 - rest)) ** 0.75 * (auc[0] * (1 - auc[0])) ** 0.25)
+    least = auc[0] - expit(logit(auc[0]) - ndtri(0.975) * spread)
+    assert least > auc[0] - low[0]
+    below = np.hypot(least, np.sqrt(((share * (high - auc)[1:]) ** 2).sum()))
+    np.testing.assert_allclose(found.rest.low[0], auc[0] - rest - below, atol=1e-5)
 
 
 def test_adjustment_is_sidaks_and_agrees_with_the_limits(data):

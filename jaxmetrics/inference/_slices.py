@@ -32,6 +32,7 @@ from jaxmetrics.inference._slice_tests import (
     from_rest,
     levels_of,
     of_models,
+    pooled_errors,
     scaled,
 )
 
@@ -134,9 +135,12 @@ def slices(
     A slice and the rest: A_s - B_s with B_s = sum_(r /= s) W_r A_r / sum_(r /= s) W_r, where W_r is
     the weight of the positives of slice r; its lower limit is A_s - B_s - sqrt((A_s - l_s)^2 +
     sum_(r /= s) (W_r (u_r - A_r))^2 / (sum_(r /= s) W_r)^2) from the limits l and u of the slices,
-    and its upper one the reverse. Each of these two families of m tests is adjusted by itself, by
-    Sidak: limits have the level confidence_level^(1 / m), and p-values are 1 - (1 - p)^m. That is
-    exact for independent tests, which slices are, and on the safe side for others.
+    and its upper one the reverse. Here l_s and u_s are at least as far from A_s as logit A_s -+
+    z P_s / ((B_s (1 - B_s))^(3/4) (A_s (1 - A_s))^(1/4)), with the standard error P_s of the slice
+    if influence values vary as much in all slices. Each of these two families of m tests is
+    adjusted by itself, by Sidak: limits have the level confidence_level^(1 / m), and p-values are
+    1 - (1 - p)^m. That is exact for independent tests, which slices are, and on the safe side for
+    others.
 
     Args:
       metric: `roc_auc`, `partial_auc`, `average_precision`, `recall_at_fpr`,
@@ -197,7 +201,8 @@ def slices(
     one, none = _values_of(form, np.array([1.0, 0.0]))
     share_error = error / (one - none)
     shares = tuple((x - none) / (one - none) for x in (low, high))
-    rest = from_rest(found.estimate, share_error, shares, found.weights, tested, levels)
+    pooled = pooled_errors(found.of_classes, found.sizes)
+    rest = from_rest(found.estimate, share_error, pooled, shares, found.weights, tested, levels)
     models = None
     if not alone:
         bounded = error_bars_of(record_of(metric)).closed_form is not None
