@@ -26,6 +26,7 @@ ON_THE_HOST = {
     "fold_interval",
     "report",
     "slices",
+    "trend",
     "drop_intermediate",
     "table_metric",
     "streaming.exact",

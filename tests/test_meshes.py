@@ -56,7 +56,7 @@ def test_every_public_function_of_arrays_is_a_case():
     public |= {name for name in losses.__all__ if name[0].islower()}
     public |= {f"streaming.{name}" for name in streaming.__all__ if name[0].islower()}
     # What has no arrays, or reads them in batches and by NumPy.
-    apart = {"drop_intermediate", "slices", "fold_interval", "report"}
+    apart = {"drop_intermediate", "slices", "trend", "fold_interval", "report"}
     for name in ("clu_metric", "edges", "exact", "float16_bins", "init", "nnx_metric"):
         apart.add(f"streaming.{name}")
     apart |= {"streaming.quantile_bins", "streaming.uniform_bins"}
