@@ -125,6 +125,7 @@ class Population(NamedTuple):
         scores = -np.sort(-scores.astype(float), axis=1)
         reached = np.stack([self.negatives.upper(scores), self.negatives.not_below(scores)], -1)
         reached = np.maximum.accumulate(reached.reshape(data_sets, -1), axis=1)
+        reached = np.minimum(reached, 1)  # which sums of shares exceed by rounding
         shares = np.diff(reached, prepend=0, append=1)
         places = np.arange(n_positive)
         new = np.diff(scores, prepend=np.inf) != 0

@@ -1,6 +1,7 @@
 """`python -m benchmarks.powered`: coverage and width of `prediction_powered_interval`.
 
-A share of the items is labelled at random. The truth is the metric of the population.
+A share of the items is labelled, at random or by chances that rise with the score. The truth is the
+metric of the population.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import jaxmetrics as jm
 from benchmarks.coverage import table
 
 Values = np.ndarray[Any, Any]
+Sampled = tuple[Values, Values | None]  # which items are labelled, and the chances
 
 METRICS: dict[str, Callable[..., Any]] = {
     "AUC": jm.roc_auc,
@@ -31,6 +33,7 @@ SHIFT = 1.5  # of the positives' normal scores
 POPULATION = 2_000_000
 # Items, share of positives, share labelled.
 SETTINGS = ((4_000, 0.3, 0.05), (20_000, 0.1, 0.05), (20_000, 0.3, 0.05))
+FACTOR = 10.0  # of the highest chance of being labelled to the lowest
 
 
 def _annotator(rng: np.random.Generator, labels: Values, share: float) -> Values:
@@ -49,6 +52,32 @@ def _useless(rng: np.random.Generator, labels: Values, share: float) -> Values:
 
 
 PROXIES = {"annotator": _annotator, "probability": _probability, "useless": _useless}
+
+
+def _at_random(rng: np.random.Generator, scores: Values, share: float) -> Sampled:
+    return rng.permutation(scores.size) < share * scores.size, None
+
+
+def _rising(rng: np.random.Generator, scores: Values, share: float) -> Sampled:
+    """Known chances that rise with the score, the highest `FACTOR` times the lowest."""
+    chances = _chances(scores.argsort().argsort() / scores.size, share)
+    return rng.random(scores.size) < chances, chances
+
+
+def _strata(rng: np.random.Generator, scores: Values, share: float) -> Sampled:
+    """Such chances for each fifth of the scores, estimated by the share labelled."""
+    stratum = 5 * scores.argsort().argsort() // scores.size
+    labelled = rng.random(scores.size) < _chances(stratum / 4, share)
+    found = np.bincount(stratum, labelled) / np.bincount(stratum)
+    return labelled, found[stratum]
+
+
+def _chances(rank: Values, share: float) -> Values:
+    found = FACTOR**rank
+    return np.asarray(share * found / found.mean())
+
+
+SAMPLINGS = {"at random": _at_random, "known chances": _rising, "strata": _strata}
 
 
 def draw(rng: np.random.Generator, n: int, share: float) -> tuple[Values, Values]:
@@ -74,19 +103,27 @@ def correlation(metric: Callable[..., Any], name: str, share: float) -> float:
 
 
 def row_of(
-    metric: str, proxy: str, setting: tuple[int, float, float], simulations: int
+    metric: str,
+    proxy: str,
+    sampling: str,
+    setting: tuple[int, float, float],
+    simulations: int,
 ) -> list[str]:
     n, share, labelled = setting
     function = METRICS[metric]
     rng = np.random.default_rng([n, int(100 * share), *f"{metric}{proxy}".encode()])
     truth = float(function(*draw(np.random.default_rng(0), POPULATION, share)))
-    inside, widths = [], []
+    inside, widths, positives = [], [], 0
     for _ in range(simulations):
         scores, labels = draw(rng, n, share)
-        known = rng.permutation(n) < labelled * n
+        known, chances = SAMPLINGS[sampling](rng, scores, labelled)
         guess = PROXIES[proxy](rng, labels, share).astype(np.float32)
-        found = jm.prediction_powered_interval(function, scores, labels, guess, labelled=known)
-        alone = jm.confidence_interval(function, scores[known], labels[known])
+        found = jm.prediction_powered_interval(
+            function, scores, labels, guess, labelled=known, sampling_probability=chances
+        )
+        weights = None if chances is None else 1 / chances[known]
+        alone = jm.confidence_interval(function, scores[known], labels[known], weights=weights)
+        positives += int(labels[known].sum())
         ends = [(float(x.low), float(x.high)) for x in (found, found.labelled, alone)]
         inside.append([low <= truth <= high for low, high in ends])
         widths.append([high - low for low, high in ends])
@@ -94,9 +131,10 @@ def row_of(
     return [
         metric,
         proxy,
+        sampling,
         f"{correlation(function, proxy, share):.2f}",
         f"{n:,}",
-        f"{n * labelled * share:.0f}",
+        f"{positives / simulations:.0f}",
         *(f"{x:.3f}" for x in covered),
         *(f"{width[0] / x:.2f}" for x in width[1:]),
     ]
@@ -105,6 +143,7 @@ def row_of(
 HEAD = [
     "metric",
     "proxy",
+    "labelled",
     "correlation",
     "items",
     "labelled positives",
@@ -124,21 +163,25 @@ def main() -> None:
     warnings.simplefilter("ignore")
     start = time.perf_counter()
     rows = []
-    for metric in METRICS:
-        for proxy in PROXIES:
-            for setting in SETTINGS:
-                rows.append(row_of(metric, proxy, setting, options.simulations))
-                print(*rows[-1], sep=" | ", flush=True)
+    for sampling in SAMPLINGS:
+        equal = sampling == "at random"
+        for metric in METRICS:
+            for proxy in PROXIES if equal else ("annotator", "useless"):
+                for setting in SETTINGS if equal else SETTINGS[:2]:
+                    rows.append(row_of(metric, proxy, sampling, setting, options.simulations))
+                    print(*rows[-1], sep=" | ", flush=True)
     error = (0.95 * 0.05 / options.simulations) ** 0.5
     minutes = (time.perf_counter() - start) / 60
     text = f"""# Coverage of prediction_powered_interval
 
 `python -m benchmarks.powered --simulations {options.simulations}`: 95 % intervals, 5 % of the items
-labelled at random, normal scores {SHIFT:g} apart. The proxy is the label with errors, or a
-calibrated probability, or has nothing to do with the label. The correlation is that of an item's
-influence and what the proxy expects. "Labelled alone" is the field `labelled`, without a proxy;
-`confidence_interval` is that of the labelled items. The standard error of 0.95 is {error:.3f}.
-{minutes:.0f} min.
+labelled, normal scores {SHIFT:g} apart. The proxy is the label with errors, or a calibrated
+probability, or has nothing to do with the label. Items are labelled at random; or with known
+chances that rise with the score, the highest {FACTOR:g} times the lowest; or with such chances by
+fifths of the scores, which are estimated by the shares labelled. The correlation is that of an
+item's influence and what the proxy expects. "Labelled alone" is the field `labelled`, without a
+proxy; `confidence_interval` is that of the labelled items, weighted by the inverse chances. The
+standard error of 0.95 is {error:.3f}. {minutes:.0f} min.
 
 """
     text += "\n".join(table(HEAD, rows)) + "\n"

@@ -54,6 +54,7 @@ from jaxmetrics.inference import (
     SampleSize,
     SliceDifferences,
     Slices,
+    Trend,
     bootstrap,
     bootstrap_mean,
     compare,
@@ -73,6 +74,7 @@ from jaxmetrics.inference import (
     sample_size,
     slices,
     standard_error,
+    trend,
 )
 
 __all__ = [
@@ -93,6 +95,7 @@ __all__ = [
     "ScoreTable",
     "SliceDifferences",
     "Slices",
+    "Trend",
     "accuracy",
     "average_precision",
     "average_precision_at_k",
@@ -154,4 +157,5 @@ __all__ = [
     "standard_error",
     "table_metric",
     "threshold_at_fpr",
+    "trend",
 ]

@@ -115,7 +115,8 @@ LIMITED = [  # metrics, and the option that is their limit
 def test_limits(turn, weighted):
     """None, few and many limits, which jit may not know, in dtypes that several counts share.
 
-    By NumPy and of a table all of them; in jit each is known to some metrics, and not to others.
+    By NumPy all of them, which are those of a program that knows the limit, or does not, or those
+    of a table, in turn.
     """
     metric, name = LIMITED[turn]
     rng = np.random.default_rng(5)
@@ -132,17 +133,13 @@ def test_limits(turn, weighted):
         table = jm.score_table(scores, labels, **options)
         for i, limit in enumerate(limits):
             host = metric(scores, labels, **options, **{name: limit})
-            others = [metric(table, **{name: limit})]
-            if (i + turn) % 3 == 0:
-                traced = jax.jit(lambda x: metric(scores, labels, **options, **{name: x}))
-                others.append(traced(limit))
-            elif (i + turn) % 3 == 1:
-                known = partial(metric, **options, **{name: limit})
-                others.append(jax.jit(known)(scores, labels))
-            for other in others:
-                jax.tree.map(
-                    partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12), host, other
-                )
+            known = partial(metric, **options, **{name: limit})
+            other = (
+                lambda x: jax.jit(lambda x: metric(scores, labels, **options, **{name: x}))(x),
+                lambda _, known=known: jax.jit(known)(scores, labels),
+                lambda x: metric(table, **{name: x}),
+            )[(i + turn) % 3](limit)
+            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12), host, other)
 
 
 def test_results_stay_on_the_device_of_the_scores():
@@ -287,7 +284,11 @@ def test_heads_of_amounts(n_of_heads):
 
 @pytest.mark.parametrize(
     ("name", "n_of_heads"),
-    [(name, "fitting") for name in WITH_HEAD] + [("area", "few"), ("recall", "whole")],
+    [(name, "fitting") for name in WITH_HEAD]
+    + [
+        pytest.param("area", "few", marks=pytest.mark.slow),
+        pytest.param("recall", "whole", marks=pytest.mark.slow),
+    ],
     indirect=["n_of_heads"],
 )
 def test_heads_of_batches(name, n_of_heads):

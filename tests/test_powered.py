@@ -54,6 +54,30 @@ def test_auc_by_hand(x64):
     np.testing.assert_allclose(found.estimate, expected, rtol=1e-6)
     alone = jm.roc_auc(scores[labelled], labels[labelled])
     np.testing.assert_allclose(found.labelled.estimate, alone, rtol=1e-6)
+    error = _error_of_auc(positives, negatives, share, labels, proxy, weight)
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-5)
+
+
+def _error_of_auc(positives, negatives, share, labels, proxy, weight):
+    """With half an error of the proxy in each class beside those that were drawn."""
+    below = np.cumsum(negatives) - negatives / 2
+    not_below = np.cumsum(positives[::-1])[::-1] - positives / 2
+    w0, w1 = negatives.sum(), positives.sum()
+    auc = positives @ below / w0 / w1
+    of_negatives, of_positives = (not_below / w1 - auc) / w0, (below / w0 - auc) / w1
+    expected = proxy * of_positives + (1 - proxy) * of_negatives
+    units = share * np.where(labels, of_positives, of_negatives)
+    units = units + weight * (1 - share) * (expected - expected.mean())
+    errors = weight * share * (of_positives - of_negatives)
+    variance = np.sum(units[share == 0] ** 2)
+    for label in (0, 1):
+        mine = (share > 0) & (labels == label)
+        w = share[mine]
+        n = w.sum() ** 2 / np.sum(w**2)
+        variance += (
+            n / (n - 1) * np.sum(units[mine] ** 2) + np.average(errors[mine] ** 2, weights=w) / 2
+        )
+    return np.sqrt(variance)
 
 
 def _monotone(parts):

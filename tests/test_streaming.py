@@ -42,6 +42,7 @@ METRICS = {
     "sensitivity": partial(jm.sensitivity_at_specificity, min_specificity=0.8),
     "specificity": partial(jm.specificity_at_sensitivity, min_sensitivity=0.8),
 }
+UNWEIGHTED = ("roc_auc", "recall", "threshold", "average precision")
 
 
 def filled(bins, *arrays, weights=None, where=None, parts=1, batch=()):
@@ -295,19 +296,17 @@ def test_what_an_eager_call_refuses_is_counted_apart_if_traced(rng):
 # Bounds.
 
 
+def _slow_unless(condition):
+    return () if condition else pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     ("name", "weighted"),
-    [(name, True) for name in METRICS]
-    + [
-        pytest.param(
-            name,
-            False,
-            marks=()
-            if name in ("roc_auc", "recall", "threshold", "average precision")
-            else pytest.mark.slow,
-        )
+    [  # "range" has both limits of "partial", and a sensitivity is a recall
+        pytest.param(name, True, marks=_slow_unless(name not in ("partial", "sensitivity")))
         for name in METRICS
-    ],
+    ]
+    + [pytest.param(name, False, marks=_slow_unless(name in UNWEIGHTED)) for name in METRICS],
 )
 def test_bounds_hold(name, weighted, rng, x64):
     """Of scores with ties, in one bin and in many; the best and the worst order reach them."""

@@ -72,6 +72,10 @@ def running_total(x: Array) -> Array:
 
 def running_count(x: Array) -> Array:
     """The cumulative sum of whole numbers along the last axis."""
+    library = namespace(x)
+    if library is np:
+        counts: Array = library.cumsum(x, axis=-1)
+        return counts
     found: Array = lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.add),
@@ -192,7 +196,11 @@ def running_maximum(x: Array) -> Array:
 
 def cumulated(x: Array) -> Array:
     """`jax.numpy.cumsum` of floats along the last axis, as each backend compiles it."""
-    return _scanned(jnp.add, x, 0.0) if _in_blocks(x) else jnp.cumsum(x, axis=-1)
+    library = namespace(x)
+    if library is jnp and _in_blocks(x):
+        return _scanned(jnp.add, x, 0.0)
+    sums: Array = library.cumsum(x, axis=-1)
+    return sums
 
 
 def _in_blocks(x: Array) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -63,6 +63,11 @@ def _is_short(value: Any) -> bool:
     if isinstance(value, jax.Array) and not is_concrete(value):
         return False
     return isinstance(value, (str, bool, int, float)) or np.size(value) == 1
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Names with commas, and "and" before the last one."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def visible(text: str, *, keep: str = "") -> str:

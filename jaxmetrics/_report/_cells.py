@@ -84,10 +84,17 @@ def difference_cells(measure: Measure) -> list[Cell]:
 
 
 class SliceTable(NamedTuple):
-    """A model minus the first one, with a row for each slice."""
+    """A table about slices.
+
+    Attributes:
+      corner: the heading of the rows.
+      rows: their names, one for each cell of a column.
+    """
 
     title: str
-    columns: list[tuple[str, list[Cell]]]  # headings, and the cells of all slices
+    corner: str
+    rows: Sequence[str]
+    columns: list[tuple[str, list[Cell]]]
     about: str
 
 
@@ -111,6 +118,8 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     return [
         SliceTable(
             f"{name} minus {names[0]}, by {visible(slices.column)}",
+            slices.column,
+            slices.values,
             counts
             + [
                 (measure.heading, slice_cells(found.models, i))

@@ -26,14 +26,14 @@ from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, l
 from jaxmetrics._report._points import points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings, Tell
-from jaxmetrics._report._slices import comparisons_of, intervals_of, slices_of
+from jaxmetrics._report._slices import Column, comparisons_of, intervals_of, slices_of
 from jaxmetrics._report._texts import name_of
 
 _POINTS = "operating points"
 BY_AMOUNT = "amount_recall_at_fpr"
 _CLUSTERED = (
-    "models are not compared within slices, because that comparison takes items as independent and "
-    "these are in clusters"
+    "within slices models are not compared, and no trend is tested, because these tests take items "
+    "as independent and these are in clusters"
 )
 
 
@@ -68,18 +68,19 @@ def evaluate_problem(
         of_points = {k: v for k, v in common.items() if k != "n_resamples"}
         work[_POINTS] = partial(points_of, problem, settings, **of_points)
     found, notes = carry_out(work, settings, tell)
-    notes = [*problem.notes, *notes]
+    notes = [*problem.notes, *(x.note for x in problem.slices if x.note), *notes]
     for x in problem.slices:  # in turn: each warning names its slice
         of_slices: dict[str, Callable[..., Any]] = {
             f"slices by {x.name}": partial(intervals_of, x, *given, settings, **common)
         }
-        if len(names) > 1 and problem.clusters is None:
+        if _tests_slices(x, problem):
             of_slices[f"models by {x.name}"] = partial(
                 comparisons_of, x, *given, settings, weights=problem.weights
             )
         part, more = carry_out(of_slices, settings, tell)
         found, notes = {**found, **part}, [*notes, *more]
-    if problem.slices and len(names) > 1 and problem.clusters is not None:
+    unclustered = problem._replace(clusters=None)
+    if any(_tests_slices(x, unclustered) > _tests_slices(x, problem) for x in problem.slices):
         notes.append(_CLUSTERED)
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png", names))
@@ -121,6 +122,12 @@ def evaluate_problem(
         slices,
         found.get(_POINTS, ()),
     )
+
+
+def _tests_slices(column: Column, problem: Problem) -> bool:
+    """Whether models are compared within slices, or a trend of slices is tested."""
+    wanted = len(problem.names) > 1 or column.times is not None
+    return wanted and problem.clusters is None
 
 
 def _measured(

@@ -106,6 +106,8 @@ class Slices(NamedTuple):
     n_positive: tuple[int, ...]
     measures: tuple[Measure, ...]  # whose intervals are [slices, models]
     compared: tuple[jm.Slices, ...] = ()  # by each measure, with the models of each slice
+    trends: tuple[jm.Trend, ...] = ()  # by each measure, of slices with times
+    unit: str = ""  # of the times
 
 
 class Points(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -137,11 +138,20 @@ def drawings_of(
         ),
     ]
     for i, part in enumerate(slices):
+        file = f"slices_{i}" if len(slices) > 1 else "slices"
+        if part.trends:
+            about = (
+                f"Bands: pointwise {level} confidence intervals, each for its slice alone. "
+                f"Straight lines: linear trends.{chosen}"
+            )
+            draw = partial(_draw_trends, part, called, order)
+            found.append(Drawing(file, f"Over {visible(part.column)}", about, draw))
+            continue
         values, odd = drawn_names("value no.", part.values)
         each = percent_text(part.measures[0].interval.confidence_level)
         found.append(
             Drawing(
-                f"slices_{i}" if len(slices) > 1 else "slices",
+                file,
                 f"By {visible(part.column)}",
                 f"The intervals of a model hold for all slices at once, with {level} confidence; "
                 f"each has the level {each}.{chosen}{odd}",
@@ -245,4 +255,19 @@ def _draw_slices(
         ax.set_xlabel(measure.title)
         ax.tick_params(labelleft=ax is panels[0])
     _name_others(figure, names)
+    return figure
+
+
+def _draw_trends(slices: Slices, names: Sequence[str], order: Sequence[int]) -> Figure:
+    """A panel for each metric, with a line for each model."""
+    figure = _figure(10, height_for(names))
+    panels = figure.subplots(1, len(slices.measures))
+    for ax, measure, found, trend in zip(
+        panels, slices.measures, slices.compared, slices.trends, strict=True
+    ):
+        arranged: Any = jax.tree.map(
+            lambda x: x[:, np.array(order)] if x.ndim > 1 else x,
+            replace(found, names=slices.values, models=None),
+        )
+        plots.trend(arranged, times=trend.times, names=names, metric=measure.title, ax=ax)
     return figure

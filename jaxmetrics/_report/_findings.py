@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._base.words import enumerated
 from jaxmetrics._report._cells import decimals_of, fixed, p_value
 from jaxmetrics._report._evaluation import FEWEST, Evaluation, Measure, Slices, has_width
+from jaxmetrics._report._trends import sentences_of
 from jaxmetrics.plots._names import short_names, visible
 from jaxmetrics.plots._style import percent_text
 
@@ -24,16 +26,17 @@ class Finding(NamedTuple):
 
 
 def findings_of(evaluation: Evaluation) -> list[Finding]:
-    """A finding for each metric that compares models, also within slices.
+    """A finding for each metric that compares models, also within slices, and for each trend.
 
-    If none does, one for each metric.
+    If none compares models, one for each metric.
     """
     names = short_names(evaluation.names, LONGEST_IN_TEXT)
     compared = [x for x in evaluation.measures if x.comparison is not None]
+    trends = [Finding(*x) for part in evaluation.slices for x in sentences_of(part, names)]
     if compared:
         within = [x for part in evaluation.slices for x in _of_slices(part, names)]
-        return [*(_of_comparison(x, names) for x in compared), *within]
-    return [_of_values(x, names) for x in evaluation.measures]
+        return [*(_of_comparison(x, names) for x in compared), *within, *trends]
+    return [*(_of_values(x, names) for x in evaluation.measures), *trends]
 
 
 def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
@@ -63,15 +66,15 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     unknown = [names[i] for i in range(len(names)) if i not in tops and not known[best, i]]
     answer = _highest(measure, names, tops)
     if equal:
-        answer += f"; not significantly worse: {_enumerated(equal)}"
+        answer += f"; not significantly worse: {enumerated(equal)}"
     elif worse and (found.simultaneous_low[np.ix_(tops, worse)] > 0).all():
         verb = "is" if len(tops) == 1 else "are"
-        than = f" than {_enumerated([names[i] for i in worse])}" if unknown else " than all others"
+        than = f" than {enumerated([names[i] for i in worse])}" if unknown else " than all others"
         answer += f", and {verb} significantly better{than if len(names) > 2 else ''}"
     elif worse:  # the best set rests on one-sided limits, which are closer
         answer += "; every other model is significantly worse, but not by every two-sided interval"
     if unknown:
-        answer += f"; nothing can be said of the difference from {_enumerated(unknown)}"
+        answer += f"; nothing can be said of the difference from {enumerated(unknown)}"
     return Finding(measure.called, answer, _detail(measure, names, best, worse))
 
 
@@ -98,7 +101,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[Finding]:
         about = f"{'; '.join([*details, ''])}{level} intervals are simultaneous for all slices"
         if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
             about += (
-                f"; fewer than {FEWEST} positives or negatives, so not tested: {_enumerated(small)}"
+                f"; fewer than {FEWEST} positives or negatives, so not tested: {enumerated(small)}"
             )
         yield Finding(f"{measure.called}, by {visible(slices.column)}", "; ".join(answers), about)
 
@@ -107,8 +110,8 @@ def _within(
     names: Sequence[str], values: Sequence[str], worse: Any, better: Any, models: Any
 ) -> str:
     """What is known of models that are worse in the same slices, `[slices, models]` each."""
-    who = _enumerated([names[i] for i in models])
-    where = _enumerated([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
+    who = enumerated([names[i] for i in models])
+    where = enumerated([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
     verb = "is" if len(models) == 1 else "are"
     answer = f"{who} {verb} significantly worse than {names[0]} in {where or 'no slice'}"
     n, unit = worse.size, "slices" if len(models) == 1 else "slices of models"
@@ -139,7 +142,7 @@ def _highest(measure: Measure, names: Sequence[str], tops: Sequence[int]) -> str
     value = fixed(estimates[tops[0]], digits[0])
     if len(tops) == len(names):
         return f"all models have the value {value}"
-    return f"{_enumerated([names[i] for i in tops])} have the highest value, {value}"
+    return f"{enumerated([names[i] for i in tops])} have the highest value, {value}"
 
 
 def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[int]) -> str:
@@ -183,7 +186,3 @@ def _value_and_interval(value: float, low: float, high: float, digits: int) -> s
     if np.isnan(low + high):
         return f"{fixed(value, digits)}, without an interval, because there are too few items"
     return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
-
-
-def _enumerated(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -20,6 +20,7 @@ from jaxmetrics._report._evaluation import NARROWEST, Evaluation, Measure, Slice
 from jaxmetrics._report._folder import replaced_files
 from jaxmetrics._report._page import page_colours, page_of
 from jaxmetrics._report._settings import Settings, Tell
+from jaxmetrics._report._trends import trend_records, trend_rows
 
 # The names of figures, and the mark in them: what a later report that lacks them removes.
 _FIGURE = re.compile(
@@ -31,6 +32,7 @@ COLUMNS = [
     *("slice", "model", "minus", "value", "low", "high", "standard_error", "method"),
     *("certain_low", "certain_high"),
     *("p_value", "simultaneous_low", "simultaneous_high", "simultaneous_p_value"),
+    "any_change_p_value",
 ]
 
 
@@ -59,6 +61,12 @@ def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
         }
         or None,
         "slices": {part.column: _slices(part, evaluation.names) for part in evaluation.slices}
+        or None,
+        "trends": {
+            part.column: found
+            for part in evaluation.slices
+            if (found := trend_records(part, evaluation.names))
+        }
         or None,
         "warnings": list(evaluation.warnings),
         "versions": versions(),
@@ -103,7 +111,8 @@ def _slices(slices: Slices, names: Sequence[str]) -> dict[str, Any]:
                 x.name: _differences_of_slice(found, i, names)
                 for x, found in zip(slices.measures, slices.compared, strict=False)
             }
-            or None,
+            if len(names) > 1 and slices.compared
+            else None,
         }
         for i, value in enumerate(slices.values)
     }
@@ -202,6 +211,7 @@ def frame_of(evaluation: Evaluation) -> Any:
                 for i, value in enumerate(part.values)
                 for difference in _differences_of_slice(found, i, evaluation.names)
             ]
+        of_slices += trend_rows(part, evaluation.names)
     rows = [*values, *differences, *of_slices]
     frame = pandas.DataFrame(rows, columns=["metric", *evaluation.columns, *COLUMNS])
     for column in ("slice", "model", "minus"):

@@ -34,6 +34,7 @@ from jaxmetrics._report._evaluation import (
 from jaxmetrics._report._findings import LONGEST_IN_TEXT, findings_of
 from jaxmetrics._report._fonts import families
 from jaxmetrics._report._settings import Settings
+from jaxmetrics._report._trends import trend_tables
 from jaxmetrics.plots._names import short_names, visible
 from jaxmetrics.plots._style import percent_text
 
@@ -171,10 +172,10 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
 
 
 def _differences_in(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
-    for found in slice_tables(slices, names):
+    for found in (*trend_tables(slices, names), *slice_tables(slices, names)):
         headings, cells = zip(*found.columns, strict=True)
-        rows = tuple(zip(slices.values, zip(*cells, strict=True), strict=True))
-        yield _Table(found.title, slices.column, headings, rows, f"{found.about}.")
+        rows = tuple(zip(found.rows, zip(*cells, strict=True), strict=True))
+        yield _Table(found.title, found.corner, headings, rows, f"{found.about}.")
 
 
 def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:

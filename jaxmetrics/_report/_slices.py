@@ -16,43 +16,68 @@ from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
+from jaxmetrics._report._times import times_of
 
 MOST_VALUES = 20
 _PARTS = 5  # of a column with more numbers
 
 
 class Column(NamedTuple):
-    """A column that divides the items into slices."""
+    """A column that divides the items into slices.
+
+    Attributes:
+      codes: `[n]`, the value of each item.
+      times: `[values]`, if they are in order of time, in units; NaN for missing ones.
+      note: what was done to it, for the report.
+    """
 
     name: str
     values: tuple[str, ...]
-    codes: npt.NDArray[np.intp]  # [n], the value of each item
+    codes: npt.NDArray[np.intp]
+    times: FloatArray | None = None
+    unit: str = ""
+    note: str = ""
 
 
 def column_of(name: str, column: Any) -> Column:
     """The column with its values in order; missing is a value, many numbers become fifths."""
+    if (found := times_of(name, column)) is not None:
+        codes, values = _with_missing(found.codes, found.values)
+        lacking = len(values) - len(found.values)
+        note = ""
+        if found.given is not None:
+            note = f"slice {name!r} has too many {found.given}s, so slices are by {found.unit}"
+        times = np.append(found.times, lacking * [np.nan])
+        return Column(name, values, codes, times, found.unit, note)
     numeric = pandas.api.types.is_numeric_dtype(column)
     if numeric and column.nunique() > MOST_VALUES:
         edges = np.unique(column.quantile(np.arange(1, _PARTS) / _PARTS))
         parts = np.searchsorted(edges, column)
         ends = column.groupby(parts).agg(["min", "max"]).dropna().to_numpy()
-        values = _ranges(ends)
         codes = np.where(column.isna(), -1, np.unique(parts, return_inverse=True)[1])
-        column = pandas.Series(pandas.Categorical.from_codes(codes, values))
+        column = pandas.Series(pandas.Categorical.from_codes(codes, _ranges(ends)))
     elif not isinstance(column.dtype, pandas.CategoricalDtype):
         column = column.astype("category")
     column = column.cat.remove_unused_categories()
     codes = np.asarray(column.cat.codes, np.intp)
-    values = [str(x) for x in column.cat.categories]
+    values = tuple(str(x) for x in column.cat.categories)
     if len(values) > MOST_VALUES:
         raise InputError(
             f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: pass a "
             "column with fewer values"
         )
+    codes, values = _with_missing(codes, values)
+    return Column(name, values, codes)
+
+
+def _with_missing(
+    codes: npt.NDArray[np.intp], values: tuple[str, ...]
+) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
+    """Codes and values with one value more, if there are codes below 0."""
     if (codes < 0).any():
         rest = "missing" if "missing" not in values else "(missing)"
-        codes, values = np.where(codes < 0, len(values), codes), [*values, rest]
-    return Column(name, tuple(values), codes)
+        codes, values = np.where(codes < 0, len(values), codes), (*values, rest)
+    return codes, values
 
 
 def _ranges(ends: FloatArray) -> list[str]:
@@ -133,7 +158,7 @@ def slices_of(
     intervals: Sequence[jm.Interval],
     compared: Sequence[jm.Slices],
 ) -> Slices:
-    """The slices of a column, with their counts and measures."""
+    """The slices of a column, with their counts and measures, and trends if they have times."""
     n = len(column.values)
     counts = [np.bincount(column.codes[some], minlength=n) for some in (slice(None), labels)]
     n_items, n_positive = (tuple(int(x) for x in count) for count in counts)
@@ -141,7 +166,21 @@ def slices_of(
         Measure(x.name, x.heading, interval, max_fpr=x.max_fpr, scale=x.scale)
         for x, interval in zip(_metrics(settings), intervals, strict=True)
     )
-    return Slices(column.name, column.values, n_items, n_positive, measures, tuple(compared))
+    trends: tuple[jm.Trend, ...] = ()
+    if column.times is not None:
+        with jax.enable_x64(True):
+            found = [jm.trend(x, times=column.times) for x in compared]
+        trends = tuple(jax.tree.map(np.asarray, found))
+    return Slices(
+        column.name,
+        column.values,
+        n_items,
+        n_positive,
+        measures,
+        tuple(compared),
+        trends,
+        column.unit,
+    )
 
 
 def _metrics(settings: Settings) -> list[Metric]:

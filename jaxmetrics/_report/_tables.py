@@ -21,6 +21,7 @@ from jaxmetrics._report._cells import (
 )
 from jaxmetrics._report._evaluation import Evaluation, Measure
 from jaxmetrics._report._findings import LONGEST_IN_TEXT
+from jaxmetrics._report._trends import trend_tables
 from jaxmetrics.plots._names import short_names, visible
 from jaxmetrics.plots._style import percent_text
 
@@ -54,11 +55,12 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
         ]
         tables += _tables_of_width("Difference from the best", about, names, columns, console)
     for part in evaluation.slices:
-        values = [visible(x) for x in part.values]
-        for found in slice_tables(part, short_names(evaluation.names, LONGEST_IN_TEXT)):
-            columns = [_Column(*x) for x in found.columns]
-            corner = visible(part.column)
-            tables += _tables_of_width(found.title, found.about, values, columns, console, corner)
+        short = short_names(evaluation.names, LONGEST_IN_TEXT)
+        for found in (*slice_tables(part, short), *trend_tables(part, short)):
+            rows, columns = map(visible, found.rows), [_Column(*x) for x in found.columns]
+            tables += _tables_of_width(
+                found.title, found.about, [*rows], columns, console, visible(found.corner)
+            )
     return tables
 
 

@@ -53,8 +53,10 @@ def in_order(items: Items) -> Ordered:
 
 def starts(x: Array) -> Array:
     """`[..., n]`: whether an entry differs from the one before it; True for the first."""
-    first = jnp.ones_like(x[..., :1], bool)
-    return jnp.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
+    library = numerics.namespace(x)
+    first = library.ones_like(x[..., :1], dtype=bool)
+    found: Array = library.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
+    return found
 
 
 def apart_rows(order: Ordered, merges: Any) -> tuple[Array, Array]:
@@ -63,16 +65,18 @@ def apart_rows(order: Ordered, merges: Any) -> tuple[Array, Array]:
     Rows of both classes must, as the ROC curve is slanted there. Rows of negatives alone, and of
     positives alone, may join their neighbours where `merges` `[2]` says so.
     """
-    row_begins = starts(order.keys)
-    rows = numerics.running_count(row_begins.astype(jnp.int32)) - 1
-    both = (
-        jnp.zeros_like(row_begins)
-        .at[rows]
-        .max(starts(order.kinds) & ~row_begins, indices_are_sorted=True, mode="promise_in_bounds")
-    )
-    may_join = jnp.where(order.kinds == POSITIVE, merges[1], merges[0])
-    apart = both.at[rows].get(mode="promise_in_bounds") | ~may_join
-    return apart, jnp.concatenate([apart[:1], apart[:-1]])
+    library, row_begins = numerics.namespace(*order), starts(order.keys)
+    both: Any
+    rows = numerics.running_count(row_begins.astype(np.int32)) - 1
+    differs = starts(order.kinds) & ~row_begins
+    if library is np:
+        both = np.logical_or.reduceat(differs, np.flatnonzero(row_begins)).take(rows)
+    else:
+        at = jnp.zeros_like(row_begins).at[rows]
+        of_rows = at.max(differs, indices_are_sorted=True, mode="promise_in_bounds")
+        both = of_rows.at[rows].get(mode="promise_in_bounds")
+    apart = both | ~library.where(order.kinds == POSITIVE, merges[1], merges[0])
+    return apart, library.concatenate([apart[:1], apart[:-1]])
 
 
 def undefined(items: Items) -> Array:

@@ -18,6 +18,7 @@ from jaxmetrics.inference._samples import compare_samples
 from jaxmetrics.inference._slice_tests import SliceDifferences
 from jaxmetrics.inference._slices import Slices, slices
 from jaxmetrics.inference._standard_errors import covariance, influence, standard_error
+from jaxmetrics.inference._trend import Trend, trend
 
 __all__ = [
     "BootstrapResult",
@@ -31,6 +32,7 @@ __all__ = [
     "SampleSize",
     "SliceDifferences",
     "Slices",
+    "Trend",
     "bootstrap",
     "bootstrap_mean",
     "compare",
@@ -50,4 +52,5 @@ __all__ = [
     "sample_size",
     "slices",
     "standard_error",
+    "trend",
 ]

@@ -79,8 +79,9 @@ def prediction_powered_interval(
     With f = p phi(s, 1) + (1 - p) phi(s, 0) the influence that the proxy expects of an item of
     score s, lambda >= 0 minimises the variance V = sum_i (w_i phi_i + lambda (1 - w_i) f_i)^2 /
     n^2 over all n items, with f centred. The parts of the n_c labelled items of each class count
-    n_c / (n_c - 1) times, plus 5 / n_c of what the correction saves, as rare errors of the proxy
-    may not have been drawn. Limits are expit(logit theta -+ t sqrt(V) / (theta (1 - theta))), with
+    n_c / (n_c - 1) times. V grows by half an error of the proxy in each class, as rare ones may not
+    have been drawn: sum_i w_i (lambda w_i (phi(s_i, 1) - phi(s_i, 0)))^2 / (2 sum_i w_i) over its
+    labelled items, over n^2. Limits are expit(logit theta -+ t sqrt(V) / (theta (1 - theta))), with
     Satterthwaite's degrees of freedom from the fourth powers of the parts.
 
     The interval holds for any proxy that was not trained on these labels; a good one makes it
@@ -186,15 +187,20 @@ def _sample(items: Items, proxy: Array, exchanged: bool) -> _Sample:
     return _Sample(share, positive.astype(jnp.float64), proxy, (negatives, positives))
 
 
-_RARE = 5  # observations of each class that the proxy might not have helped
+_MISSED = 0.5  # errors of the proxy in each class that may not have been drawn
 Slopes: TypeAlias = tuple[Array, Array, Array]  # as of `slopes_by_label`
+
+
+def _by_label(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
+    """The influence of each item if it is negative, and if it is positive."""
+    n = sample.share.size
+    return slopes[1][..., :n], slopes[2][..., :n]
 
 
 def _units(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
     """The influence of each labelled item, and of each item on the correction, `[..., n]`."""
     share, positive, proxy, _ = sample
-    n = share.size
-    _, of_negatives, of_positives = (x[..., :n] if x.ndim else x for x in slopes)
+    of_negatives, of_positives = _by_label(sample, slopes)
     own = share * jnp.where(positive == 1, of_positives, of_negatives)
     expected = proxy * of_positives + (1 - proxy) * of_negatives
     centred = expected - jnp.mean(expected, axis=-1, keepdims=True)
@@ -264,16 +270,19 @@ def _interval(
     share, positive, _, sizes = sample
     own, correction = _units(sample, slopes)
     squares = (own + weight[..., None] * correction) ** 2
-    largest = own**2
+    of_negatives, of_positives = _by_label(sample, slopes)
+    errors = (weight[..., None] * share * (of_positives - of_negatives)) ** 2
     variance, spread = jnp.sum(jnp.where(share > 0, 0, squares), axis=-1), 0.0 * weight
     for label, n in zip((0, 1), sizes, strict=True):
         of_class = (positive == label) & (share > 0)
-        part, most, fourth = (
-            jnp.sum(jnp.where(of_class, x, 0), axis=-1) for x in (squares, largest, squares**2)
+        part, fourth, of_errors, total = (
+            jnp.sum(jnp.where(of_class, x, 0), axis=-1)
+            for x in (squares, squares**2, share * errors, share)
         )
         unbiased = numerics.divide(n, jnp.maximum(n - 1, 0), jnp.nan)
         # Errors of a good proxy may be rare, and none of them drawn.
-        variance = variance + unbiased * part + _RARE * jnp.maximum(most - part, 0) / n
+        missed = _MISSED * numerics.divide(of_errors, total, 0.0)
+        variance = variance + unbiased * part + missed
         spread = spread + jnp.maximum(fourth - part**2 / n, 2 * part**2 / n) / 2
     df = rules.degrees(variance, spread, 1.0)
     return (*_limits(slopes[0], variance, df, sizes, bounds, level), jnp.sqrt(variance))

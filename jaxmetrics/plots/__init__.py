@@ -18,6 +18,7 @@ from jaxmetrics.plots._style import COLOURS as COLOURS
 from jaxmetrics.plots._style import HATCHES as HATCHES
 from jaxmetrics.plots._style import MARKERS as MARKERS
 from jaxmetrics.plots._style import STYLES as STYLES
+from jaxmetrics.plots._trend import trend
 
 __all__ = [
     "calibration",
@@ -31,4 +32,5 @@ __all__ = [
     "roc",
     "roc_with_window",
     "score_distributions",
+    "trend",
 ]

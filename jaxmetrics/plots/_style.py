@@ -88,7 +88,7 @@ def shown(name: str) -> str:
     return f" {name}" if name.startswith("_") else name
 
 
-def level_text(limits: jm.RocBand | jm.Interval | jm.Comparison) -> str:
+def level_text(limits: jm.RocBand | jm.Interval | jm.Comparison | jm.Slices) -> str:
     return percent_text(limits.confidence_level)
 
 

@@ -141,21 +141,21 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
 @nan_as_value()
 def result_of(found: Replicates) -> BootstrapResult:
     """The result of replicates whose first is the metric of the data."""
-    dtype = numerics.default_float()
-    defined = jnp.asarray(found.defined)
+    dtype, defined = numerics.default_float(), found.defined
+    library = numerics.namespace(defined, *jax.tree.leaves(found.values))
 
-    def usable(values: Any) -> Array:
-        values = jnp.asarray(values, dtype)
+    def usable(values: Any) -> Any:
         shape = defined.shape + (1,) * (values.ndim - defined.ndim)
-        return jnp.where(defined.reshape(shape), values, jnp.nan)
+        return library.where(defined.reshape(shape), values.astype(dtype), np.nan)[1:]
 
-    estimate = jax.tree.map(lambda x: jnp.asarray(x[0], dtype), found.values)
-    values = jax.tree.map(lambda x: usable(x)[1:], found.values)
+    estimate = jax.tree.map(lambda x: x[0].astype(dtype), found.values)
+    values = jax.tree.map(usable, found.values)
     errors = jax.tree.map(standard_deviation, values)
     undefined = ~defined[1:]
     for x in jax.tree.leaves(values):
-        undefined |= jnp.any(jnp.isnan(x).reshape(*undefined.shape, -1), axis=-1)
-    return BootstrapResult(estimate, values, errors, jnp.sum(undefined, axis=0))
+        undefined = undefined | library.isnan(x).reshape(*undefined.shape, -1).any(axis=-1)
+    parts = estimate, values, errors, library.sum(undefined, axis=0)
+    return BootstrapResult(*jax.tree.map(jnp.asarray, parts))
 
 
 def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Request) -> None:

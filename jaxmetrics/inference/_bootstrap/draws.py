@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import varying
+from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap import random
 from jaxmetrics.inference._bootstrap.random import Distribution, Words
@@ -59,8 +60,10 @@ def rates_of(total: Array, fill: Array) -> Array:
 
     Lowered by two standard deviations, 2 sqrt(n), so that the total rarely exceeds n.
     """
-    lower = 1 - jnp.minimum(1, 2 / jnp.sqrt(jnp.maximum(total.astype(jnp.float64), 1)))
-    return jnp.where(fill, lower, 1.0)
+    library = namespace(total, fill)
+    lower = 1 - library.minimum(1, 2 / library.sqrt(library.maximum(total.astype(np.float64), 1)))
+    rates: Array = library.where(fill, lower, 1.0)
+    return rates
 
 
 def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:

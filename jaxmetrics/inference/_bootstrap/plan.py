@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_precision, double_program
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.double import double_precision, double_program, library_program
 from jaxmetrics._base.host import at_hand, is_compiling, is_concrete
+from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import (
     LEFT_OUT,
@@ -46,6 +47,8 @@ from jaxmetrics.inference._bootstrap.units import (
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.gradient import order_now
 from jaxmetrics.inference._intervals.metrics import Finish
+
+T = TypeVar("T")
 
 
 class Plan(NamedTuple):
@@ -105,12 +108,19 @@ def prepare_runs(
     if not traced:
         with double_precision():
             order = _padded(order, int(head_of(order, depth)))
-    runs = _runs(order, merges)
     n = len(order.keys)
+    order, total = _by_numpy_if_few((order, total), n)
+    runs = _runs(order, tuple(map(np.bool_, merges)))
     # Under a trace the number of runs is unknown, but at most that of items.
     capacity = n if traced else min(places(int(runs.used)), n)
-    like = np.zeros(0, items.scores.dtype)
-    return *_units_of_runs(order, runs, total, like, plan.stratified, capacity), bad
+    like, stratified = np.zeros(0, items.scores.dtype), np.bool_(plan.stratified)
+    return *_units_of_runs(order, runs, total, like, stratified, capacity), bad
+
+
+def _by_numpy_if_few(arrays: T, n: int) -> T:
+    """Arrays of n items: those of NumPy's become JAX's where a program repays its compilation."""
+    with double_precision():
+        return arrays if n <= sorting.MANY else jax.tree.map(jnp.asarray, arrays)
 
 
 def _in_order(items: Items) -> tuple[Ordered, Any]:
@@ -146,18 +156,14 @@ def _padded(order: Ordered, n: int) -> Ordered:
     )
 
 
-@double_program()
-def _runs(order: Ordered, merges: tuple[Array, Array]) -> Runs:
-    return runs_of(jax.tree.map(jnp.asarray, order), merges)
+_runs = library_program()(runs_of)
 
 
-@double_program("capacity")
+@library_program("capacity")
 def _units_of_runs(
     order: Ordered, runs: Runs, total: Array, like: Array, stratified: Array, capacity: int
 ) -> tuple[Units, Cells]:
-    order = jax.tree.map(jnp.asarray, order)
-    found = units_of_runs(order, runs, total, like, capacity, stratified)
-    return padded(*found)
+    return padded(*units_of_runs(order, runs, total, like, capacity, stratified))
 
 
 def prepare_items(
@@ -167,7 +173,10 @@ def prepare_items(
     ids, n_clusters = (None, 0) if clusters is None else clusters
     apart = plan.finish is not None and plan.finish.apart
     order = order_now(items)
-    return _units_of_items(items, order, ids, plan.stratified, depth, n_clusters, apart)
+    given = Items(*at_hand(*items)), order, *at_hand(ids)
+    given = _by_numpy_if_few(given, items.scores.shape[-1])
+    constants = np.bool_(plan.stratified), np.int64(depth)
+    return _units_of_items(*given, *constants, n_clusters, apart)
 
 
 def prepare_head(items: Items, plan: Plan, depth: int, _: Any) -> tuple[Units, Cells, Any]:
@@ -186,7 +195,7 @@ def numbers_of_classes(items: Items) -> Any:
     return np.array([np.sum(valid & ~labels), np.sum(valid & labels)], np.int32)
 
 
-@double_program("n_clusters", "apart")
+@library_program("n_clusters", "apart")
 def _units_of_items(
     items: Items,
     order: Ordered | None,
@@ -196,25 +205,34 @@ def _units_of_items(
     n_clusters: int,
     apart: bool,
 ) -> tuple[Units, Cells, Array]:
-    items = jax.tree.map(jnp.asarray, items)
-    order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
-    valid = jnp.ones(items.labels.shape, bool) if items.where is None else items.where
+    order = in_order(items) if order is None else order
+    library = numerics.namespace(*order)
+    valid = library.ones(items.labels.shape, bool) if items.where is None else items.where
     if items.weights is not None and items.weights.ndim == 1:
         valid = valid & (items.weights > 0)
-    strata = jnp.where(valid, (items.labels == 1) & stratified, LEFT_OUT)
+    strata = library.where(valid, (items.labels == 1) & stratified, LEFT_OUT)
     if ids is not None:
-        used = jnp.zeros(n_clusters, bool).at[ids].max(valid)
-        strata = jnp.where(used, 0, LEFT_OUT)
+        strata = library.where(_occurs(ids, valid, n_clusters), 0, LEFT_OUT)
 
-    def of_model(scores: Any, order: Ordered, weights: Any, amounts: Any) -> Cells:
-        one = items._replace(scores=scores, weights=weights, amounts=amounts)
+    def of_model(one: Items, order: Ordered) -> Cells:
         return cells_of_items(one, order, ids, depth, apart)
 
-    per_item = (items.weights, items.amounts)
-    axes = [0 if x is not None and x.ndim == 2 else None for x in per_item]
-    cells = jax.vmap(of_model, in_axes=(0, 0, *axes))(items.scores, order, *per_item)
+    if library is np:
+        of_models = rows_of(items, items.scores.shape[:1], 2)
+        orders = map(Ordered, *order)
+        cells = jax.tree.map(lambda *x: np.stack(x), *map(of_model, of_models, orders))
+    else:
+        axes: Any = [None if x is None or x.ndim == 1 else 0 for x in items]
+        cells = jax.vmap(of_model, in_axes=(Items(*axes), 0))(items, order)
     units, cells = padded(units_of_items(strata), cells)
-    return units, cells, jnp.broadcast_to(undefined(items), items.scores.shape[:1])
+    return units, cells, library.broadcast_to(undefined(items), items.scores.shape[:1])
+
+
+def _occurs(ids: Any, valid: Any, n_clusters: int) -> Any:
+    """`[clusters]`, whether a valid item has the index."""
+    if numerics.namespace(ids, valid) is jnp:
+        return jnp.zeros(n_clusters, bool).at[ids].max(valid)
+    return np.bincount(ids[valid], minlength=n_clusters) > 0
 
 
 @double_program()
@@ -232,10 +250,8 @@ def units_of_values(items: Items) -> tuple[Units, Array, Array]:
     return padded_units(units_of_items(strata)), values, weights
 
 
-@double_program("max_size", "bayesian")
-def _tables(total: Array, fill: Array, max_size: int, bayesian: bool) -> tuple[Array, Array]:
-    if bayesian:
-        return jnp.asarray(gamma_tables(max_size)), jnp.zeros(0, jnp.uint32)
+@library_program("max_size")
+def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
     tables, starts = poisson_tables(rates_of(total, fill), max_size)
     return tables.ravel(), starts.ravel()
 
@@ -249,7 +265,12 @@ def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribut
 def sampler_of(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
     fill = plan.resampling == "multinomial"
     bayesian = plan.resampling == "bayesian"
-    tables, starts = _tables(units.total, fill, plan.max_size, bayesian)
+    tables: Any
+    starts: Any
+    if bayesian:
+        tables, starts = gamma_tables(plan.max_size), np.zeros(0, np.uint32)
+    else:
+        tables, starts = _tables(*at_hand(units.total), np.bool_(fill), plan.max_size)
     rest = None
     if head:
         # A power of two, so that data of similar size share a compiled program.

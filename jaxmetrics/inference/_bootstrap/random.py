@@ -21,7 +21,7 @@ from jax.scipy.special import gammaln
 from numpy.polynomial import chebyshev
 from scipy import special
 
-from jaxmetrics._base.numerics import cumulated
+from jaxmetrics._base.numerics import cumulated, namespace
 from jaxmetrics._base.types import Array, HostArray
 
 Words: TypeAlias = tuple[Array, Array]
@@ -122,35 +122,38 @@ def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
     deviations below the mean are left off, with probability below 1e-13. Probabilities are exact to
     3e-9.
     """
-    mean = rates[:, None] * jnp.arange(max_size + 1)
-    start = jnp.maximum(jnp.floor(mean - 6.4 * jnp.sqrt(mean)), 0).astype(jnp.int64)
-    counts = start[..., None] + jnp.arange(BUCKETS)
-    log_factorial = cumulated(jnp.log(jnp.maximum(jnp.arange(max_size + BUCKETS + 1.0), 1)))
-    safe = jnp.maximum(mean, 1e-300)[..., None]
-    chance = jnp.exp(counts * jnp.log(safe) - safe - log_factorial[counts])
+    library = namespace(rates)
+    mean = rates[:, None] * library.arange(max_size + 1)
+    start = library.maximum(library.floor(mean - 6.4 * library.sqrt(mean)), 0).astype(np.int64)
+    counts = start[..., None] + library.arange(BUCKETS)
+    factors = library.maximum(library.arange(max_size + BUCKETS + 1.0), 1)
+    log_factorial = cumulated(library.log(factors))
+    safe = library.maximum(mean, 1e-300)[..., None]
+    chance = library.exp(counts * library.log(safe) - safe - log_factorial[counts])
 
-    share = chance / jnp.sum(chance, axis=-1, keepdims=True)
-    level = jnp.round(share * 2.0**32).astype(jnp.int64)
-    rest = (1 << 32) - jnp.sum(level, axis=-1, keepdims=True)
-    level += jnp.where(jnp.arange(BUCKETS) == jnp.argmax(level, axis=-1)[..., None], rest, 0)
+    share = chance / library.sum(chance, axis=-1, keepdims=True)
+    level = library.round(share * 2.0**32).astype(np.int64)
+    rest = (1 << 32) - library.sum(level, axis=-1, keepdims=True)
+    fullest = library.argmax(level, axis=-1)[..., None]
+    level = level + library.where(library.arange(BUCKETS) == fullest, rest, 0)
     # Walker's method: the surplus of heavy buckets fills the light ones, both in order.
-    lack = jnp.maximum(FULL - level, 0)
-    missing = jnp.cumsum(lack, axis=-1)
-    surplus = jnp.cumsum(jnp.maximum(level - FULL, 0), axis=-1)
+    lack = library.maximum(FULL - level, 0)
+    missing = library.cumsum(lack, axis=-1)
+    surplus = library.cumsum(library.maximum(level - FULL, 0), axis=-1)
 
-    find = jnp.vectorize(jnp.searchsorted, excluded={"side"}, signature="(n),(m)->(m)")
+    find = library.vectorize(library.searchsorted, excluded={"side"}, signature="(n),(m)->(m)")
     poured_from = find(surplus, missing - lack, side="right")
-    exhausted_at = jnp.minimum(find(missing, surplus), BUCKETS - 1)
-    left_over = FULL + surplus - jnp.take_along_axis(missing, exhausted_at, axis=-1)
+    exhausted_at = library.minimum(find(missing, surplus), BUCKETS - 1)
+    left_over = FULL + surplus - library.take_along_axis(missing, exhausted_at, axis=-1)
     heavy = level > FULL
-    threshold = jnp.where(heavy, left_over, level)
-    alias = jnp.where(heavy, find(surplus, surplus, side="right"), poured_from)
-    threshold, alias = jnp.minimum(threshold, FULL), jnp.minimum(alias, BUCKETS - 1)
+    threshold = library.where(heavy, left_over, level)
+    alias = library.where(heavy, find(surplus, surplus, side="right"), poured_from)
+    threshold, alias = library.minimum(threshold, FULL), library.minimum(alias, BUCKETS - 1)
     # The threshold of a full bucket needs one bit more than there is, so it is its own alias.
     itself = threshold == FULL
-    alias = jnp.where(itself, jnp.arange(BUCKETS), alias)
-    threshold = jnp.where(itself, FULL - 1, threshold)
-    return ((threshold << BITS) | alias).astype(jnp.uint32), start.astype(jnp.uint32)
+    alias = library.where(itself, library.arange(BUCKETS), alias)
+    threshold = library.where(itself, FULL - 1, threshold)
+    return ((threshold << BITS) | alias).astype(np.uint32), start.astype(np.uint32)
 
 
 def look_up(tables: Array, offset: Array, start: Array, word: Array) -> Array:

@@ -144,7 +144,7 @@ def runs_of(order: Ordered, merges: Any) -> Runs:
     apart, before = apart_rows(order, merges)
     begins = starts(order.kinds) | (starts(order.keys) & (apart | before))
     begins &= order.kinds != LEFT_OUT
-    return Runs(begins, apart, jnp.sum(begins, dtype=jnp.int32))
+    return Runs(begins, apart, numerics.namespace(begins).sum(begins, dtype=np.int32))
 
 
 def units_of_runs(
@@ -160,35 +160,35 @@ def units_of_runs(
       capacity: the largest number of runs.
       stratified: whether each class is drawn separately.
     """
-    n = len(order.kinds)
-    end = jnp.sum(order.kinds != LEFT_OUT, dtype=jnp.int32)
-    at = jnp.nonzero(runs.begins, size=capacity, fill_value=n)[0].astype(jnp.int32)
-    at = jnp.minimum(at, end)
-    size = jnp.concatenate([at[1:], end[None]]) - at
+    n, library = len(order.kinds), numerics.namespace(*order)
+    end = library.sum(order.kinds != LEFT_OUT, dtype=np.int32)
+    at = library.minimum(_places_of(runs.begins, capacity), end)
+    size = library.concatenate([at[1:], end[None]]) - at
 
     pieces = (size + MAX_SIZE - 1) // MAX_SIZE
-    until = jnp.cumsum(pieces, dtype=jnp.int32)
-    index = jnp.arange(capacity + n // MAX_SIZE, dtype=jnp.int32)
-    run = jnp.minimum(jnp.searchsorted(until, index, side="right"), capacity - 1)
+    until = library.cumsum(pieces, dtype=np.int32)
+    index = library.arange(capacity + n // MAX_SIZE, dtype=np.int32)
+    run = library.minimum(library.searchsorted(until, index, side="right"), capacity - 1)
     earlier = index - (until - pieces)[run]
-    size = jnp.where(index < until[-1], jnp.clip(size[run] - earlier * MAX_SIZE, 0, MAX_SIZE), 0)
+    rest = library.clip(size[run] - earlier * MAX_SIZE, 0, MAX_SIZE)
+    size = library.where(index < until[-1], rest, 0)
 
-    first = jnp.minimum(at, n - 1)[run]
+    first = library.minimum(at, n - 1)[run]
     is_positive = order.kinds[first] == POSITIVE
-    stratum = jnp.where(stratified & is_positive, 1, 0)
+    stratum = library.where(stratified & is_positive, 1, 0)
     by_stratum, _ = partition(index, stratum)
     units = Units(
         size=size,
         stratum=stratum,
         used=until[-1],
-        owner=jnp.repeat(by_stratum, size[by_stratum], total_repeat_length=n),
+        owner=_repeated(by_stratum, size[by_stratum], n),
         drawn=_by_stratum(size, stratum),
-        total=jnp.where(stratified, total, jnp.stack([total[0] + total[1], 0])),
+        total=library.where(stratified, total, library.stack([total[0] + total[1], 0 * total[0]])),
     )
     cells = Cells(
         unit=None,
-        positives=is_positive.astype(jnp.int32),
-        negatives=(~is_positive).astype(jnp.int32),
+        positives=is_positive.astype(np.int32),
+        negatives=(~is_positive).astype(np.int32),
         joined=runs.apart[first] & ((earlier > 0) | ~starts(order.keys)[first]),
         thresholds=sorting.scores_of_keys(order.keys[first], like),
         used=until[-1],
@@ -197,12 +197,38 @@ def units_of_runs(
 
 
 def _by_stratum(size: Array, stratum: Array) -> Array:
-    return jnp.stack([jnp.sum(jnp.where(stratum == s, size, 0), dtype=jnp.int32) for s in (0, 1)])
+    library = numerics.namespace(size, stratum)
+    sizes = (library.where(stratum == s, size, 0) for s in (0, 1))
+    found: Array = library.stack([library.sum(x, dtype=np.int32) for x in sizes])
+    return found
 
 
-def partition(values: Array, strata: Array) -> tuple[Array, Array]:
+def _places_of(begins: Any, capacity: int) -> Any:
+    """Where runs begin, `[capacity]`; the number of items behind the last one."""
+    n = len(begins)
+    if numerics.namespace(begins) is jnp:
+        return jnp.nonzero(begins, size=capacity, fill_value=n)[0].astype(jnp.int32)
+    found = np.full(capacity, n, np.int32)
+    places = np.flatnonzero(begins)
+    found[: len(places)] = places
+    return found
+
+
+def _repeated(values: Any, counts: Any, n: int) -> Any:
+    """`repeat`, of a length that is known when it is traced; the last entries mean nothing."""
+    if numerics.namespace(values, counts) is jnp:
+        return jnp.repeat(values, counts, total_repeat_length=n)
+    repeated = np.repeat(values, counts)
+    return np.pad(repeated, (0, n - len(repeated)))
+
+
+def partition(values: Any, strata: Any) -> tuple[Any, Any]:
     """Values `[n]` of stratum 0, then of stratum 1, in order, and the number of each."""
     members = [strata == s for s in (0, 1)]
+    if numerics.namespace(values, strata) is np:
+        parts = [values[x] for x in members]
+        whole = np.concatenate([*parts, np.zeros_like(values)])[: len(values)]
+        return whole, np.array([len(x) for x in parts], np.int32)
     ranks = [jnp.cumsum(m, dtype=jnp.int32) for m in members]
     counts = jnp.stack([rank[-1] for rank in ranks])
     to = jnp.where(members[0], ranks[0] - 1, counts[0] + ranks[1] - 1)
@@ -212,12 +238,12 @@ def partition(values: Array, strata: Array) -> tuple[Array, Array]:
 
 def units_of_items(strata: Array) -> Units:
     """A unit for each item or cluster, from its stratum: 0, 1, or LEFT_OUT."""
-    n = len(strata)
-    owner, counts = partition(jnp.arange(n, dtype=jnp.int32), strata)
+    n, library = len(strata), numerics.namespace(strata)
+    owner, counts = partition(library.arange(n, dtype=np.int32), strata)
     return Units(
-        size=(strata != LEFT_OUT).astype(jnp.int32),
-        stratum=jnp.where(strata == 1, 1, 0),
-        used=jnp.int32(n),
+        size=(strata != LEFT_OUT).astype(np.int32),
+        stratum=library.where(strata == 1, 1, 0),
+        used=library.asarray(n, np.int32),
         owner=owner,
         drawn=counts,
         total=counts,
@@ -233,15 +259,15 @@ def cells_of_items(
     if apart and items.amounts is not None:
         amounts = positives
         positives, negatives = in_order_weights(items._replace(amounts=None), order)
-    head = head_of(order, depth)
-    used = head if items.amounts is None else jnp.sum(order.kinds != LEFT_OUT)
+    library, head = numerics.namespace(*order), head_of(order, depth)
+    used = head if items.amounts is None else library.sum(order.kinds != LEFT_OUT)
     return Cells(
         unit=order.item if unit_of_item is None else sorting.take(unit_of_item, order.item),
         positives=positives,
-        negatives=jnp.where(jnp.arange(len(negatives)) < head, negatives, 0),
+        negatives=library.where(library.arange(len(negatives)) < head, negatives, 0),
         joined=~starts(order.keys),
         thresholds=sorting.scores_of_keys(order.keys, items.scores),
-        used=used.astype(jnp.int32),
+        used=used.astype(np.int32),
         amounts=amounts,
     )
 
@@ -267,4 +293,5 @@ def padded_units(units: Units) -> Units:
 
 def _whole_tiles(x: Array, fill: float = 0) -> Array:
     widths = [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % TILE)]
-    return jnp.pad(x, widths, constant_values=fill)
+    found: Array = numerics.namespace(x).pad(x, widths, constant_values=fill)
+    return found

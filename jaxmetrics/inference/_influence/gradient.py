@@ -221,7 +221,7 @@ def in_order_weights(items: Items, order: Ordered) -> tuple[Array, Array]:
     """The positive and the negative weight of each item `[n]`, in order."""
     if items.weights is None and items.amounts is None:
         kinds = (order.kinds == POSITIVE, order.kinds == NEGATIVE)
-        return kinds[0].astype(jnp.int32), kinds[1].astype(jnp.int32)
+        return kinds[0].astype(np.int32), kinds[1].astype(np.int32)
     positives, negatives = class_weights(items)
     return sorting.take(positives, order.item), sorting.take(negatives, order.item)
 

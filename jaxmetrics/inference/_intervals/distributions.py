@@ -67,6 +67,19 @@ def hotelling_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
     return tail
 
 
+def f_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
+    """P(X > statistic) for F-distributed X; `df`, of the denominator, may be infinite.
+
+    NaN for no dimensions.
+    """
+    library = numerics.namespace(statistic, dimensions, df)
+    few = library.minimum(df, _NORMAL)
+    some = library.where(dimensions > 0, dimensions, library.nan)
+    mass = beta_cdf(few / (few + some * statistic), few / 2, some / 2)
+    tail: Array = library.where(df < _NORMAL, mass, chi2_survival(some * statistic, some))
+    return tail
+
+
 def chi2_survival(statistic: Any, df: Any) -> Array:
     """P(X > statistic) for chi-squared X."""
     library = numerics.namespace(statistic, df)

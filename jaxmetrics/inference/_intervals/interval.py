@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import double_program, library_program
 from jaxmetrics._base.results import Result, Table, interval_columns
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.distributions import normal_quantile
@@ -55,11 +56,17 @@ class Interval(Result):
         return Table(self._caption.metric, index, columns, (self.method,))
 
 
-@double_program()
+@library_program()
 def standard_deviation(replicates: Array) -> Array:
     """The standard deviation over the first axis, without NaN."""
-    deviation = jnp.nanstd(replicates.astype(jnp.float64), axis=0, ddof=1)
-    return deviation.astype(replicates.dtype)
+    library, known = numerics.namespace(replicates), replicates == replicates
+    values = library.where(known, replicates, 0).astype(np.float64)
+    n = library.sum(known, axis=0)
+    mean = library.sum(values, axis=0) / library.maximum(n, 1)
+    squares = library.sum(library.where(known, values - mean, 0) ** 2, axis=0)
+    variance = library.where(n > 1, squares / library.maximum(n - 1, 1), library.nan)
+    deviation: Array = library.sqrt(variance).astype(replicates.dtype)
+    return deviation
 
 
 @double_program("method")

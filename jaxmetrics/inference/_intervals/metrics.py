@@ -277,7 +277,7 @@ def _finish_recall(finish: Finish, options: Options) -> Finish:
     # The scan pays for each limit, so score tables are faster for many limits.
     if options["method"] == "step" and np.size(options["max_fpr"]) <= _MANY:
         finish = finish._replace(of_curves=_recall_at_fpr, limits=("max_fpr",))
-    return finish._replace(merges=("max_fpr" not in options, False))
+    return finish._replace(merges=(True, True))
 
 
 def _recall_at_fpr(curves: Curves, options: Options) -> Array:

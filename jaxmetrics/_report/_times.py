@@ -1,0 +1,138 @@
+"""Columns of time, whose values are in order: dates, months, weeks and years."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas
+
+from jaxmetrics._base.types import FloatArray
+
+# From fine to coarse: the most distinct values of a unit that are slices; with more, the next one.
+_MOST = {"day": 20, "week": 60, "month": 60, "quarter": 60, "year": 60}
+_FREQUENCY = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
+_COARSER = {"day": "month", "week": "month", "month": "quarter", "quarter": "year"}
+
+_TEXTS = {
+    "month": re.compile(r"\d{4}[-/]\d{2}"),
+    "quarter": re.compile(r"\d{4}-?[Qq][1-4]"),
+    "week": re.compile(r"\d{4}-?W\d{2}"),
+    "day": re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?"),
+}
+# Words of a column's name that say that its whole numbers are in order of time.
+_NAMES = ("year", "quarter", "month", "week", "day", "date", "period", "time", "epoch")
+_YEARS = (1900, 2100)  # in which whole numbers such as 202603 and 20260315 are dates
+
+
+class Times(NamedTuple):
+    """A column of time.
+
+    Attributes:
+      values: the text of each value, in order.
+      codes: `[n]`, the value of each item; -1 where it is missing.
+      times: `[values]`, in units from the first value.
+      unit: such as "month".
+      given: the unit that the column has, if its values were too many.
+    """
+
+    values: tuple[str, ...]
+    codes: npt.NDArray[np.intp]
+    times: FloatArray
+    unit: str
+    given: str | None = None
+
+
+def times_of(name: str, column: Any) -> Times | None:
+    """The column as times, if that is what its values are."""
+    codes, distinct = pandas.factorize(column)
+    if not len(distinct):
+        return None
+    if isinstance(distinct, pandas.CategoricalIndex):
+        distinct = distinct.astype(distinct.categories.dtype)
+    if pandas.api.types.is_integer_dtype(distinct) or _are_whole(distinct):
+        distinct = distinct.astype(np.int64)
+        unit = _unit_of_name(name)
+        found = _dates_of_numbers(distinct)
+        if found is None:
+            return None if unit is None else _numbers(distinct, codes, unit)
+        return _periods(*found, codes)
+    dated = _dates(distinct)
+    return None if dated is None else _periods(*dated, codes)
+
+
+def _are_whole(distinct: Any) -> bool:
+    return pandas.api.types.is_float_dtype(distinct) and bool((distinct % 1 == 0).all())
+
+
+def _unit_of_name(name: str) -> str | None:
+    words = [word.removesuffix("s") for word in re.split(r"[^a-z]+", name.lower())]
+    return next((x for x in _NAMES if x in words), None)
+
+
+def _numbers(distinct: Any, codes: Any, unit: str) -> Times | None:
+    if len(distinct) > _MOST["month"]:
+        return None
+    found, place = np.unique(distinct, return_inverse=True)
+    values = tuple(map(str, found.tolist()))
+    return Times(values, _placed(place, codes), found - float(found[0]), unit)
+
+
+def _dates_of_numbers(distinct: Any) -> tuple[Any, str] | None:
+    """Whole numbers such as 202603 or 20260315."""
+    for unit, form, scale in (("month", "%Y%m", 100), ("day", "%Y%m%d", 10_000)):
+        years = distinct // scale
+        if len(distinct) > 1 and years.min() >= _YEARS[0] and years.max() < _YEARS[1]:
+            stamps = pandas.to_datetime(distinct.astype(str), format=form, errors="coerce")
+            return None if stamps.isna().any() else (stamps, unit)
+    return None
+
+
+def _dates(distinct: Any) -> tuple[Any, str] | None:
+    """Dates, and texts in the forms of ISO 8601, as time stamps."""
+    if pandas.api.types.is_datetime64_any_dtype(distinct):
+        stamps = pandas.DatetimeIndex(distinct)
+        return stamps.tz_localize(None), "day"
+    kind = pandas.api.types.infer_dtype(distinct, skipna=True)
+    if kind in ("date", "datetime"):
+        return pandas.DatetimeIndex(pandas.to_datetime(distinct)).tz_localize(None), "day"
+    if kind != "string":
+        return None
+    texts = [str(x).strip() for x in distinct]
+    unit = next((x for x, form in _TEXTS.items() if all(map(form.fullmatch, texts))), None)
+    if unit is None:
+        return None
+    if unit == "week":
+        texts, form = [f"{x[:4]}-W{x[-2:]}-1" for x in texts], "%G-W%V-%u"
+    elif unit == "quarter":
+        texts, form = [f"{x[:4]}-{3 * int(x[-1]) - 2:02d}" for x in texts], "%Y-%m"
+    elif unit == "month":
+        texts, form = [x.replace("/", "-") for x in texts], "%Y-%m"
+    else:
+        texts, form = [x[:10] for x in texts], "%Y-%m-%d"
+    stamps = pandas.to_datetime(texts, format=form, errors="coerce")
+    return None if stamps.isna().any() else (stamps, unit)
+
+
+def _periods(stamps: Any, given: str, codes: Any) -> Times | None:
+    """The finest unit, from the given one on, that has few enough values."""
+    unit: str | None = given
+    while unit is not None:
+        ordinals = stamps.to_period(_FREQUENCY[unit])
+        found, place = np.unique(ordinals.asi8, return_inverse=True)
+        if len(found) <= _MOST[unit]:
+            firsts = pandas.PeriodIndex.from_ordinals(found, freq=_FREQUENCY[unit])
+            week = unit == "week"  # whose periods have the text of their first and last day
+            values = tuple(f"{x.start_time:%G-W%V}" if week else str(x) for x in firsts)
+            times = found - float(found[0])
+            return Times(
+                values, _placed(place, codes), times, unit, None if unit == given else given
+            )
+        unit = _COARSER.get(unit)
+    return None
+
+
+def _placed(place: Any, codes: Any) -> npt.NDArray[np.intp]:
+    return np.where(codes < 0, -1, place[codes]).astype(np.intp)

@@ -1,0 +1,155 @@
+"""Trends over slices in order of time: in words, in tables, and in records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics._base import words
+from jaxmetrics._base.words import enumerated
+from jaxmetrics._report._cells import Cell, SliceTable, fixed, limits_of, p_value
+from jaxmetrics._report._evaluation import FEWEST, Slices
+from jaxmetrics.plots._names import visible
+from jaxmetrics.plots._style import percent_text
+
+
+def sentences_of(slices: Slices, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """For each measure what has a trend, by how much, and how sure that is."""
+    for measure, trend in zip(slices.measures, slices.trends, strict=False):
+        lines = list(_lines(trend, names))
+        clear = [x for x in lines if _excludes_0(x[1])]
+        answers = [f"{who} {_moves(line)} per {slices.unit}" for who, line in clear]
+        if rest := [who for who, line in lines if not _excludes_0(line)]:
+            answers.append(f"no significant trend of {enumerated(rest)}")
+        any_change = ", ".join(
+            f"{who} {p_value(line['f_p_value'])}"
+            for who, line in lines
+            if not math.isnan(line["f_p_value"])
+        )
+        detail = f"{percent_text(trend.confidence_level)} confidence intervals, each alone"
+        if any_change:
+            detail += f"; tests of any change: {any_change}"
+        if out := _left_out(slices, trend):
+            detail += f"; left out: {enumerated(out)}"
+        heading = f"{measure.called}, trend over {visible(slices.column)}"
+        yield heading, "; ".join(answers), detail
+
+
+def trend_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
+    """The slopes of each model, and of the later models minus the first one."""
+    if not slices.trends:
+        return []
+    columns = []
+    for measure, trend in zip(slices.measures, slices.trends, strict=True):
+        lines = [line for _, line in _lines(trend, names)]
+        digits = _digits(lines)
+        slopes = [
+            Cell(
+                _with_p(line, digits),
+                limits_of(line["low"], line["high"], digits),
+                mark=" *" if _excludes_0(line) else "  ",
+            )
+            for line in lines
+        ]
+        any_change = [Cell(words.p_number(line["f_p_value"])) for line in lines]
+        columns += [
+            (f"{measure.heading}\nper {slices.unit}", slopes),
+            ("p of any\nchange", any_change),
+        ]
+    trend = slices.trends[0]
+    about = (
+        f"Slopes of a line over time, with {percent_text(trend.confidence_level)} confidence "
+        "intervals and p-values, each alone; * marks those that exclude 0"
+    )
+    if out := _left_out(slices, trend):
+        about += f"; left out, with fewer than {FEWEST} positives or negatives or without a time: "
+        about += enumerated(out)
+    rows = [who for who, _ in _lines(trend, names)]
+    return [SliceTable(f"Trend over {visible(slices.column)}", "", rows, columns, about)]
+
+
+def trend_records(slices: Slices, names: Sequence[str]) -> dict[str, Any] | None:
+    """For JSON, by metric: the slopes of models, and of the differences of pairs."""
+    return {
+        measure.name: {
+            "unit": slices.unit,
+            "left_out": _left_out(slices, trend),
+            "models": {name: _record(trend, (i,)) for i, name in enumerate(names)},
+            "differences": [
+                {"model": names[i], "minus": names[j], **_record(trend.models, (i, j))}
+                for i in range(len(names))
+                for j in range(i + 1, len(names))
+            ]
+            or None,
+        }
+        for measure, trend in zip(slices.measures, slices.trends, strict=False)
+    } or None
+
+
+def trend_rows(slices: Slices, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """For CSV: a row for each slope."""
+    for measure in slices.measures:
+        found = (trend_records(slices, names) or {}).get(measure.name)
+        if found is None:
+            continue
+        about = {
+            "metric": f"{measure.name}_slope",
+            "max_fpr": measure.max_fpr,
+            "scale": measure.scale,
+            "slice": f"{slices.column}, per {slices.unit}",
+        }
+        for name, record in found["models"].items():
+            yield {**about, "model": name, **record}
+        for record in found["differences"] or ():
+            yield {**about, **record}
+
+
+def _lines(trend: jm.Trend, names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Each model, and each later model minus the first one."""
+    for i, name in enumerate(names):
+        yield name, _numbers(trend, (i,))
+    for i in range(1, len(names)):
+        yield f"{names[i]} minus {names[0]}", _numbers(trend.models, (i, 0))
+
+
+def _numbers(trend: Any, at: tuple[int, ...]) -> dict[str, float]:
+    fields = ("slope", "low", "high", "standard_error", "p_value", "f_p_value")
+    return {field: float(getattr(trend, field)[at]) for field in fields}
+
+
+def _record(trend: Any, at: tuple[int, ...]) -> dict[str, float | None]:
+    numbers = _numbers(trend, at)
+    names = {"slope": "value", "f_p_value": "any_change_p_value"}
+    return {
+        names.get(field, field): x if math.isfinite(x) else None for field, x in numbers.items()
+    }
+
+
+def _excludes_0(line: dict[str, float]) -> bool:
+    return line["low"] > 0 or line["high"] < 0
+
+
+def _digits(lines: Sequence[dict[str, float]]) -> int:
+    widths = np.array([line["high"] - line["low"] for line in lines])
+    return words.decimals_of(widths, fewest=3)
+
+
+def _moves(line: dict[str, float]) -> str:
+    digits = _digits([line])
+    verb, sign = ("rises", 1) if line["slope"] > 0 else ("falls", -1)
+    low, high = sorted((sign * line["low"], sign * line["high"]))
+    limits = f"[{fixed(low, digits)}, {fixed(high, digits)}]"
+    return f"{verb} by {fixed(sign * line['slope'], digits)} {limits}, {p_value(line['p_value'])},"
+
+
+def _with_p(line: dict[str, float], digits: int) -> str:
+    value = fixed(line["slope"], digits)
+    return value if math.isnan(line["p_value"]) else f"{value}, {p_value(line['p_value'])}"
+
+
+def _left_out(slices: Slices, trend: jm.Trend) -> list[str]:
+    return [x for x, used in zip(slices.values, np.asarray(trend.used), strict=True) if not used]

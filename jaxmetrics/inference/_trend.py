@@ -1,0 +1,224 @@
+"""The linear trend of a metric over ordered slices, such as months."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.quoting import brief
+from jaxmetrics._base.results import Column, Result, Table, with_names_of
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.words import percent_text
+from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
+from jaxmetrics.inference._slices import Slices
+
+_NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_value", "fitted")
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["times", "used", *_NAMES, "models"],
+    meta_fields=["names", "confidence_level"],
+)
+@dataclass(frozen=True)
+class Trend(Result):
+    """The line of a metric over time.
+
+    Arrays `[models]` are `[]` if scores are `[n]`, and `[models, models]` in `models`.
+
+    Attributes:
+      names: the value of each slice, in order.
+      times: `[slices]`, the time of each.
+      used: `[slices]` bool, False for slices that are too small or have no time.
+      slope: `[models]`, the change of the metric per unit of time.
+      standard_error: `[models]`, of the slope.
+      df: `[models]`, the degrees of freedom of the standard error.
+      low: `[models]`, the lower limit of the slope, for this model alone.
+      high: `[models]`, the upper limit of the slope.
+      p_value: `[models]`, two-sided, of the hypothesis that the slope is 0.
+      f: `[models]`, Brown and Forsythe's statistic of any differences between the slices.
+      f_p_value: `[models]`, of the hypothesis that the metric is the same in all slices.
+      fitted: `[slices, models]`, the line at each time.
+      models: the same for the differences of models, row minus column: whether their gap changes;
+        None for scores `[n]`.
+      confidence_level: the nominal coverage of the limits.
+    """
+
+    names: tuple[Any, ...]
+    times: Array
+    used: Array
+    slope: Array
+    standard_error: Array
+    df: Array
+    low: Array
+    high: Array
+    p_value: Array
+    f: Array
+    f_p_value: Array
+    fitted: Array
+    models: Trend | None
+    confidence_level: float
+
+    def _table(self) -> Table:
+        shape, metric = np.shape(self.slope), self._caption.metric
+        width = np.asarray(self.high, np.float64) - np.asarray(self.low, np.float64)
+        columns = [
+            Column(f"slope of {metric}", {"slope": self.slope}, width),
+            Column(
+                f"{percent_text(self.confidence_level)} interval",
+                {"low": self.low, "high": self.high},
+                width,
+            ),
+            Column("p", {"p_value": self.p_value}, form="p"),
+            Column("p, any change", {"f_p_value": self.f_p_value}, form="p"),
+            *(Column("", {x: getattr(self, x)}) for x in ("standard_error", "df", "f")),
+        ]
+        out = [
+            str(x) for x, used in zip(self.names, np.asarray(self.used), strict=True) if not used
+        ]
+        notes = (f"left out: {', '.join(out)}",) if out else ()
+        index = self._rows(shape, *("model", "minus")[: len(shape)])
+        return Table(f"Trend of {metric}", index, columns, notes)
+
+
+@on_any_mesh
+def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
+    """The linear trend of a metric over slices in order of time, and a test of any change.
+
+    With A_s the metric of slice s, SE_s its standard error, t_s its time and the weight
+    h_s = n1_s n0_s / (n1_s + n0_s) of its positives and negatives: the slope b = sum_s c_s A_s,
+    c_s = h_s (t_s - T) / sum_r h_r (t_r - T)^2, T the weighted mean of the times. Its variance is
+    V = sum_s c_s^2 SE_s^2, with Satterthwaite's V^2 / sum_s (c_s^4 SE_s^4 / (m_s - 1)) degrees of
+    freedom, m_s = min(n1_s, n0_s); limits are b -+ t sqrt(V). Brown and Forsythe's statistic of any
+    change is F = sum_s h_s (A_s - A)^2 / sum_s h_s (1 - h_s / H) SE_s^2, A the weighted mean and H
+    the sum of the weights.
+
+    Weights are of counts alone: those of the inverse estimated variances favour slices that happen
+    to have a high value, as their variances are low, and find trends where there are none.
+
+    Args:
+      slices: what `slices` returns for slices that do not depend on each other, such as months.
+      times: `[slices]`, the time of each slice in the order of its `names`, in any unit; NaN to
+        leave a slice out. None for 0, 1, 2, ...: names are in order, as `numpy.unique` sorts them.
+
+    Returns:
+      A Trend, whose `models` is the same for the differences of models. Slices that were too small
+      to be tested are left out. P-values and limits are each for one model, or pair, alone.
+
+    Raises:
+      TypeError, ValueError: `slices` is not what `slices` returns, or has two columns crossed, or
+        times are not a number for each slice.
+
+    NaN where fewer than two slices with different times are left, and where the metric of one of
+    them is NaN. The limits hold for the line through these slices. A small `f_p_value` without a
+    trend says that the metric changes, but not along a line. Average precision also changes with
+    the share of positives. Slices that share a threshold share its error too, which makes the tests
+    conservative. Time and memory O(slices models^2). Works in `jit`.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> scores = [.1, .4, .35, .8, .7, .2, .9, .3, .6, .5, .2, .7]
+      >>> labels = [0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1]
+      >>> month = ["2026-01"] * 4 + ["2026-02"] * 4 + ["2026-03"] * 4
+      >>> found = jm.trend(jm.slices(jm.roc_auc, scores, labels, month, min_items=2))
+      >>> print(f"{found.slope:.3f} -+ {found.standard_error:.3f}")
+      0.125 -+ 0.177
+
+    References: M. B. Brown and A. B. Forsythe, "The small sample behavior of some statistics which
+    test the equality of several means", Technometrics 16, 1974; F. E. Satterthwaite, "An
+    approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946;
+    P. van Elteren, "On the combination of independent two sample tests of Wilcoxon", Bulletin of
+    the International Statistical Institute 37, 1960.
+    """
+    if not isinstance(slices, Slices):
+        raise TypeError(
+            f"slices must be a Slices, got {brief(slices)}: pass what slices(metric, scores, "
+            "labels, months) returns"
+        )
+    if any(isinstance(x, tuple) for x in slices.names):
+        raise ValueError("slices must be of one column, in order of time, got two that are crossed")
+    found, at = near_tree((slices, _times(times, len(slices.names))))
+    used = (found.tested > 0) & numerics.namespace(at).isfinite(at)
+
+    def of(estimate: Array, error: Array, models: Trend | None) -> Trend:
+        sizes = found.n_items - found.n_positives, found.n_positives
+        fit = fit_line(estimate, error, sizes, at, used, np.float64(slices.confidence_level))
+        values = dict(zip(_NAMES, map(as_default, fit), strict=True))
+        line = Trend(
+            names=slices.names,
+            times=as_default(at),
+            used=jnp.asarray(used),
+            **values,
+            models=models,
+            confidence_level=slices.confidence_level,
+        )
+        named: Trend = with_names_of(line, slices)
+        return named
+
+    pairs = found.models
+    models = None if pairs is None else of(pairs.difference, pairs.standard_error, None)
+    return of(found.estimate, found.standard_error, models)
+
+
+def _times(times: ArrayLike | None, n: int) -> Any:
+    if times is None:
+        return np.arange(n, dtype=np.float64)
+    found = checks.as_array("times", times)
+    if found.shape != (n,):
+        raise ValueError(
+            f"times must be [slices], a number for each of the {n} names, got {list(found.shape)}"
+        )
+    return found
+
+
+@library_program()
+def fit_line(
+    estimate: Array, error: Array, sizes: tuple[Array, Array], times: Array, used: Array, level: Any
+) -> tuple[Array, ...]:
+    """The fields of a Trend from its slope on, of values and their errors `[slices, ...]`."""
+    library = numerics.namespace(estimate, error, times)
+    deep = (slice(None), *(None,) * (estimate.ndim - 1))
+    used, at, *n = (x[deep] for x in (used, times.astype(np.float64), *sizes))
+    h = library.where(used, numerics.divide(n[0] * n[1], n[0] + n[1], 0.0), 0.0)
+    h = h.astype(np.float64)
+    df_of_slice = library.maximum(library.minimum(*n) - 1, 1)
+    values = library.where(used, estimate.astype(np.float64), 0.0)
+    variances = library.where(used, error.astype(np.float64) ** 2, 0.0)
+
+    def total(x: Array) -> Array:
+        found: Array = library.sum(x, axis=0)
+        return found
+
+    def with_df(parts: Array) -> tuple[Array, Array]:
+        """The sum of these parts of a variance, and how well it is known."""
+        whole = total(parts)
+        return whole, numerics.divide(whole**2, total(parts**2 / df_of_slice), np.inf)
+
+    whole = total(h)
+    moved = library.where(used, at, 0.0)
+    centre = numerics.divide(total(h * moved), whole, np.nan)
+    moved = library.where(used, at - centre, 0.0)
+    c = numerics.divide(h * moved, total(h * moved**2), np.nan)
+    mean = numerics.divide(total(h * values), whole, np.nan)
+    apart = values - mean  # which is exactly 0 where all are 1
+    slope, (variance, df) = total(c * apart), with_df(c**2 * variances)
+    deviation = library.sqrt(variance)
+    undefined = library.where(slope == 0, 0.0, np.nan)
+    p_value = t_survival(numerics.divide(slope, deviation, undefined), df)
+    margin = t_quantile((1 + level) / 2, df) * deviation
+    between = total(h * apart**2)
+    within, df_within = with_df(h * (1 - numerics.divide(h, whole, np.nan)) * variances)
+    f = numerics.divide(between, within, library.where(between == 0, 0.0, np.nan))
+    f_p_value = f_survival(f, total(1.0 * used) - 1, df_within)
+    fitted = mean + slope * (at - centre)
+    return slope, deviation, df, slope - margin, slope + margin, p_value, f, f_p_value, fitted

@@ -1,0 +1,106 @@
+"""A metric over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import jaxmetrics as jm
+from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.words import p_value
+from jaxmetrics.plots._inputs import names_of
+from jaxmetrics.plots._style import (
+    GREY,
+    MARKERS,
+    axes_of,
+    finish_axes,
+    height_for,
+    level_text,
+    lines,
+    mark_missing,
+    n_distinct,
+    shade,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LETTER = 0.075  # inches
+
+
+def trend(
+    slices: jm.Slices,
+    *,
+    times: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    metric: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A metric over slices in order of time, with pointwise intervals, and its linear trend.
+
+    Draws the values of each model, a band of their intervals, each for its slice alone, and the
+    line of `jm.trend`, whose p-value is in the legend. Slices that are too small have a cross. Of
+    more than 8 models, the first 7 are in colour and the others grey, without bands.
+
+    Args:
+      slices: what `slices` returns.
+      times: `[slices]`, as for `jm.trend`; slices without a time are not drawn.
+      names: one name a model, for the legend.
+      metric: the name of the metric, for the axis.
+      ax: the Axes to draw into; by default those of a new pyplot figure.
+
+    Returns:
+      The Axes.
+
+    Raises:
+      TypeError, ValueError: as `jm.trend`; `names` does not have one name a model.
+
+    Example:
+      >>> import jaxmetrics as jm
+      >>> from jaxmetrics import plots
+      >>> scores, labels = [.1, .4, .35, .8, .7, .2, .9, .3], [0, 0, 1, 1, 1, 0, 1, 0]
+      >>> months = ["2026-01"] * 4 + ["2026-02"] * 4
+      >>> ax = plots.trend(jm.slices(jm.roc_auc, scores, labels, months, min_items=2))
+      >>> print([label.get_text() for label in ax.get_xticklabels()])
+      ['2026-01', '2026-02']
+    """
+    found = jm.trend(slices, times=times)
+    at, used = np.asarray(found.times, np.float64), np.asarray(found.used)
+    value, low, high, fitted = (
+        _by_model(x) for x in (slices.estimate, slices.low, slices.high, found.fitted)
+    )
+    p_values = np.atleast_1d(np.asarray(found.p_value))
+    names = names_of("model", names or slices._caption.names.get("model"), len(value))
+    ax = axes_of(ax, height_for(names))
+    order = np.flatnonzero(used)[np.argsort(at[used], kind="stable")]
+    styles = lines(names, [f"trend {p_value(p)}" for p in p_values])
+    for i, style in enumerate(styles):
+        if i < n_distinct(len(names)):
+            ax.plot(at[order], fitted[i][order], color=style["color"], linewidth=1, alpha=0.7)
+            style = style | {"marker": MARKERS[i % len(MARKERS)], "markersize": 5}
+            shade(ax, at[order], low[i][order], high[i][order], style["color"])
+        ax.plot(at[order], value[i][order], **style)
+    ax.plot([], [], color=GREY, linewidth=1, label="linear trend")
+    shade(ax, [], [], [], GREY, label=f"{level_text(slices)} pointwise interval")
+    mark_missing(ax, at[~used & np.isfinite(at)], "x", label="too few items")
+    _name_times(ax, at, slices.names)
+    ax.set_ylabel(metric or slices._caption.metric)
+    return finish_axes(ax)
+
+
+def _by_model(values: Any) -> FloatArray:
+    """`[models, slices]`, of values `[slices]` or `[slices, models]`."""
+    found: FloatArray = np.atleast_2d(np.asarray(values, np.float64).T)
+    return found
+
+
+def _name_times(ax: Axes, at: HostArray, names: Sequence[Any]) -> None:
+    """As many names as fit, with equal numbers of slices between them."""
+    there = np.flatnonzero(np.isfinite(at))
+    order = there[np.argsort(at[there], kind="stable")].tolist()
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    widest = max((len(str(names[i])) for i in order), default=1) * _LETTER + 0.15
+    shown = order[:: max(1, int(np.ceil(len(order) * widest / inches)))]
+    ax.set_xticks(at[shown], [str(names[i]) for i in shown])

@@ -1,0 +1,211 @@
+"""The trend of a metric over slices in order of time, and the columns that are times."""
+
+import json
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import jaxmetrics as jm
+from jaxmetrics import plots
+from jaxmetrics._report._times import times_of
+from tests.command import run
+
+N, MONTHS = 1200, tuple(f"2026-{m:02d}" for m in range(1, 7))
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Model 1 gets worse, and model 0 does not."""
+    rng = np.random.default_rng(1)
+    labels, month = rng.random(N) < 0.3, np.arange(N) % 6
+    scores = rng.normal(size=(2, N)) + np.stack([1.5 + 0 * month, 2.5 - 0.5 * month]) * labels
+    return scores, labels, np.array(MONTHS)[month]
+
+
+@pytest.fixture(scope="module")
+def found(data):
+    with jax.enable_x64(True):
+        slices = jm.slices(jm.roc_auc, *data)
+        return slices, jm.trend(slices)
+
+
+def by_hand(values, errors, n0, n1, t):
+    h = n0 * n1 / (n0 + n1)
+    c = h * (t - np.average(t, weights=h))
+    c = c / np.sum(c * t)
+    parts = (c * errors) ** 2
+    df = parts.sum() ** 2 / np.sum(parts**2 / (np.minimum(n0, n1) - 1))
+    slope, error = np.sum(c * values), np.sqrt(parts.sum())
+    share = h / h.sum()
+    inner = h * (1 - share) * errors**2
+    f = np.sum(h * (values - np.sum(share * values)) ** 2) / inner.sum()
+    df_inner = inner.sum() ** 2 / np.sum(inner**2 / (np.minimum(n0, n1) - 1))
+    margin = stats.t.ppf(0.975, df) * error
+    return {
+        "slope": slope,
+        "standard_error": error,
+        "df": df,
+        "low": slope - margin,
+        "high": slope + margin,
+        "p_value": 2 * stats.t.sf(abs(slope / error), df),
+        "f": f,
+        "f_p_value": stats.f.sf(f, len(values) - 1, df_inner),
+    }
+
+
+def test_of_models_and_their_differences_by_hand(found):
+    slices, trend = found
+    n1, t = np.asarray(slices.n_positives), np.arange(6.0)
+    n0 = np.asarray(slices.n_items) - n1
+    for i in (0, 1):
+        expected = by_hand(
+            np.asarray(slices.estimate)[:, i], np.asarray(slices.standard_error)[:, i], n0, n1, t
+        )
+        for name, x in expected.items():
+            np.testing.assert_allclose(getattr(trend, name)[i], x, rtol=1e-9, err_msg=name)
+    pair = slices.models
+    expected = by_hand(
+        np.asarray(pair.difference)[:, 1, 0], np.asarray(pair.standard_error)[:, 1, 0], n0, n1, t
+    )
+    for name, x in expected.items():
+        np.testing.assert_allclose(getattr(trend.models, name)[1, 0], x, rtol=1e-9, err_msg=name)
+    same, falls = np.asarray(trend.p_value)
+    assert same > 0.05 > 1e-6 > falls
+    assert np.asarray(trend.models.high)[1, 0] < 0
+    assert "slope" in str(trend)
+    assert len(trend.to_frame()) == 2
+
+
+def test_units_shifts_and_order_of_time(found, data):
+    slices, trend = found
+    for times, unit in ((np.arange(6) * 30 + 7, 30), (-np.arange(6), -1)):
+        moved = jm.trend(slices, times=times)
+        np.testing.assert_allclose(moved.slope * unit, trend.slope, rtol=1e-5)
+        np.testing.assert_allclose(moved.p_value, trend.p_value, rtol=1e-4)
+        np.testing.assert_allclose(moved.fitted, trend.fitted, rtol=1e-5)
+    without = jm.trend(slices, times=[0, 1, 2, 3, 4, np.nan])
+    kept = data[2] != MONTHS[-1]
+    alone = jm.trend(jm.slices(jm.roc_auc, data[0][:, kept], data[1][kept], data[2][kept]))
+    np.testing.assert_allclose(without.slope, alone.slope, rtol=1e-5)
+    assert list(np.asarray(without.used)) == 5 * [True] + [False]
+
+
+def test_small_slices_are_left_out_and_named(data):
+    scores, labels, month = data
+    few = (month == MONTHS[0]) & labels & (np.cumsum(labels & (month == MONTHS[0])) > 5)
+    slices = jm.slices(jm.roc_auc, scores, labels, month, where=~few)
+    trend = jm.trend(slices)
+    assert not trend.used[0]
+    assert trend.used[1:].all()
+    assert "left out: 2026-01" in str(trend)
+    later = jm.trend(slices, times=[np.nan, 1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(trend.slope, later.slope)
+
+
+def test_in_jit(found):
+    slices, trend = found
+    compiled = jax.jit(lambda x, t: jm.trend(x, times=t))(slices, np.arange(6.0))
+    for name in ("slope", "low", "p_value", "f_p_value", "fitted"):
+        expected = np.asarray(getattr(trend, name), np.float64)
+        np.testing.assert_allclose(getattr(compiled, name), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_undefined_trends(data):
+    scores, labels, month = data
+    one = jm.trend(jm.slices(jm.roc_auc, scores[0], labels, np.where(month > "", "a", "b")))
+    assert np.isnan([one.slope, one.p_value, one.low, one.f_p_value]).all()
+    perfect = jm.trend(jm.slices(jm.roc_auc, labels * 1.0, labels, month))
+    assert (perfect.slope, perfect.p_value) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda s: jm.trend([1, 2]), TypeError, "slices must be a Slices"),
+        (lambda s: jm.trend(s, times=[1, 2]), ValueError, "a number for each of the 6 names"),
+    ],
+)
+def test_refused(found, make, error, message):
+    with pytest.raises(error, match=message):
+        make(found[0])
+
+
+def test_crossed_slices_are_refused(data):
+    scores, labels, month = data
+    crossed = jm.slices(jm.roc_auc, scores, labels, (month, np.arange(N) % 2))
+    with pytest.raises(ValueError, match="two that are crossed"):
+        jm.trend(crossed)
+
+
+def test_size_and_coverage():
+    """Of 8 slices of 15 positives with an AUC of .9: inverse variances err in .15 and more."""
+    rng, errors, misses, n = np.random.default_rng(0), 0, 0, 150
+    labels, month = np.tile(np.arange(75) < 15, 8), np.arange(8).repeat(75)
+    for _ in range(n):
+        scores = rng.normal(size=600) + 1.8 * labels
+        found = jm.trend(jm.slices(jm.roc_auc, scores, labels, month, min_items=10))
+        errors += found.p_value < 0.05
+        misses += not found.low <= 0 <= found.high
+    assert errors == misses <= stats.binom.ppf(0.999, n, 0.07)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "unit", "expected"),
+    [
+        ("x", ["2026-03", "2026-01", "2026-02", None], "month", ("2026-01", "2026-02", "2026-03")),
+        ("x", ["2026-W02", "2025-W52"], "week", ("2025-W52", "2026-W02")),
+        ("x", ["2026-Q2", "2025-Q4"], "quarter", ("2025Q4", "2026Q2")),
+        ("x", [202602, 202511], "month", ("2025-11", "2026-02")),
+        ("month", [3, 1, 2], "month", ("1", "2", "3")),
+        ("x", pd.date_range("2026-01-30", periods=3), "day", None),
+        ("x", pd.date_range("2026-01-01", periods=400), "month", None),
+    ],
+)
+def test_columns_of_time(name, values, unit, expected):
+    found = times_of(name, pd.Series(values))
+    assert found.unit == unit
+    assert expected is None or found.values == expected
+    assert (np.diff(found.times) > 0).all()
+    assert found.times[0] == 0
+    given = pd.Series(values)
+    assert ((found.codes < 0) == given.isna()).all()
+
+
+@pytest.mark.parametrize("values", [["de", "fr"], [1, 2, 3], [0.5, 1.5], ["2026-13", "2026-01"]])
+def test_other_columns_are_no_times(values):
+    assert times_of("group", pd.Series(values)) is None
+
+
+def test_months_of_the_command(data, tmp_path):
+    """The sentence, the tables, the records and the figure."""
+    scores, labels, month = data
+    table = pd.DataFrame({"y": labels * 1, "old": scores[0], "new": scores[1], "month": month})
+    table.to_csv(tmp_path / "d.csv", index=False)
+    result = run(
+        *("evaluate", tmp_path / "d.csv", "--label", "y", "--score", "old", "--score", "new"),
+        *("--slice", "month", "--n-resamples", 20, "--output", tmp_path / "out"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "Trend over month" in result.output
+    record = json.loads((tmp_path / "out/metrics.json").read_text())["trends"]["month"]["roc_auc"]
+    assert record["unit"] == "month"
+    assert record["models"]["new"]["p_value"] < 1e-6 < record["models"]["old"]["p_value"]
+    rows = pd.read_csv(tmp_path / "out/metrics.csv")
+    slopes = rows[rows.metric == "roc_auc_slope"]
+    assert list(slopes.model) == ["old", "new", "old"]
+    np.testing.assert_allclose(slopes.value.iloc[1], record["models"]["new"]["value"])
+    page = (tmp_path / "out/report.html").read_text()
+    assert "trend over month" in page
+    assert "new falls by" in page
+    assert (tmp_path / "out/slices.png").stat().st_size > 10_000
+
+
+def test_figure(found):
+    ax = plots.trend(found[0], names=["old", "new"], metric="AUC")
+    assert ax.get_xticklabels()[0].get_text() == MONTHS[0]
+    assert ax.get_ylabel() == "AUC"
+    legend = [x.get_text() for x in ax.get_legend().get_texts()]
+    assert any(x.startswith("new, trend p < 0.001") for x in legend)
