@@ -534,10 +534,12 @@ def drawings():
     scores = np.round(np.random.default_rng(3).normal(size=(20, N)) + labels, 1)
     value = np.linspace(0.5, 0.9, 20)
     interval = jm.Interval(value, value - 0.1, value + 0.1, value, "wald", 0.95)
-    measures = [Measure(name, name, interval) for name in ("roc_auc", "partial_auc")]
+    measures = [
+        Measure(name, name, interval) for name in ("roc_auc", "partial_auc", "average_precision")
+    ]
     of_slices = [
         Measure(x.name, x.name, jax.tree.map(lambda x: np.stack([x] * 7), interval))
-        for x in measures
+        for x in measures[:2]
     ]
     slices = Slices("country\x1b", ODD, (N,) * 7, (N,) * 7, tuple(of_slices))
     return _figures.drawings_of(
