@@ -177,6 +177,7 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure], style: St
     columns = min(len(chosen), _COLUMNS)
     rows = -(-len(chosen) // columns)
     figure = _figure(10, rows * (1.4 + 0.3 * len(names)))
+    figure.get_layout_engine().set(w_pad=0.1)  # between the ends of axes with numbers
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for i, (ax, measure) in enumerate(zip(panels, chosen, strict=False)):
         plots.forest(

@@ -22,7 +22,8 @@ from jaxmetrics.plots._names import short_names
 
 LONGEST_IN_TEXT = 60  # columns of a name outside of the table of values, which has all of it
 
-_MOST_NAMED = 6  # models or slices in a sentence; the tables have all
+# Models or slices in a sentence, with a number each or without one; the tables have all.
+_MOST_DETAILS, _MOST_NAMED = 2, 6
 
 
 class Finding(NamedTuple):
@@ -58,7 +59,7 @@ def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
     detail = f"In brackets, {level}"
     if measure.bounds is not None:
         detail += "; the file was read in batches, so models are not compared"
-    return Finding(measure.called, _first(parts), detail)
+    return Finding(measure.called, "; ".join(_first(parts)), detail)
 
 
 def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
@@ -106,7 +107,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[Finding]:
             for s in np.flatnonzero(worse[:, i - 1]).tolist()
         ]
         level = percent_text(compared.confidence_level)
-        about = f"{_first(details)}{'; ' * bool(details)}{level} intervals are simultaneous for all slices"
+        about = "; ".join([*_first(details), f"{level} intervals are simultaneous for all slices"])
         if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
             about += f"; fewer than {FEWEST} positives or negatives, so not tested: {_named(small)}"
         yield Finding(f"{measure.called}, by {visible(slices.column)}", "; ".join(answers), about)
@@ -167,7 +168,7 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
         for i in worse
     ]
     if details:
-        return f"By simultaneous {level} intervals of all pairs, {_first(details)}"
+        return f"By simultaneous {level} intervals of all pairs, {'; '.join(_first(details))}"
     pairs = "Pairs" if measure.lacks_intervals else "All pairs"
     text = f"{pairs} of models are compared, with simultaneous {level} intervals"
     if measure.enough is not None:
@@ -191,10 +192,10 @@ def _named(names: Sequence[str]) -> str:
     return enumerated([*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"])
 
 
-def _first(details: Sequence[str]) -> str:
-    """Details with semicolons, or the first ones and how many more there are."""
-    more = [f"{len(details) - _MOST_NAMED} more"] if len(details) > _MOST_NAMED else []
-    return "; ".join([*details[:_MOST_NAMED], *more])
+def _first(details: Sequence[str]) -> list[str]:
+    """The first details, and how many more there are."""
+    more = [f"{len(details) - _MOST_DETAILS} more"] if len(details) > _MOST_DETAILS else []
+    return [*details[:_MOST_DETAILS], *more]
 
 
 def _value_and_interval(value: float, low: float, high: float, digits: int) -> str:

@@ -49,8 +49,9 @@ _BLACK, _WHITE = "#000000", "#ffffff"
 _IDS = r' id="(figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|legend)_\d+"'
 
 
-# What is before the details: at most so many findings, notes, models and figures of these names.
-_MOST, MOST_ROWS, _MOST_DRAWN = 5, 10, 2
+# What is before the details, on three screens: at most so many findings, notes, models and figures,
+# which have these names.
+_MOST_FINDINGS, _MOST_NOTES, _MOST_ROWS, _MOST_DRAWN = 5, 3, 8, 2
 _FIRST = ("intervals", "roc", "ranking")
 
 
@@ -108,7 +109,12 @@ def page_of(
     most = _MOST_DRAWN if n <= MOST_MODELS else 1
     shown = [x for x in drawings if x[0].name in _FIRST][-most:]
     sections = (
-        _Section("more", "More findings", findings=findings[_MOST:], warnings=warnings[_MOST:]),
+        _Section(
+            "more",
+            "More findings and notes",
+            findings=findings[_MOST_FINDINGS:],
+            warnings=warnings[_MOST_NOTES:],
+        ),
         _Section("all", "All values", tables=_all_values(evaluation)),
         *_sections_of(evaluation),
         _Section("figures", "More figures", drawings=[x for x in drawings if x not in shown]),
@@ -118,8 +124,8 @@ def page_of(
     in_print = settings.style == "print"
     return template.render(
         title=evaluation.title,
-        findings=findings[:_MOST],
-        warnings=warnings[:_MOST],
+        findings=findings[:_MOST_FINDINGS],
+        warnings=warnings[:_MOST_NOTES],
         values=_values(evaluation),
         drawings=shown,
         sections=[x for x in sections if any(x[2:])],
@@ -167,8 +173,8 @@ def _made(settings: Settings, versions: dict[str, str]) -> _Section:
 
 
 def _values(evaluation: Evaluation) -> _Table:
-    """The values of all models, or of the best ones by the first metric."""
-    names = evaluation.names
+    """The values of all models, or of the best ones by the first metric, with short names."""
+    names = short_names(evaluation.names)
     counted = [x for x in evaluation.measures if not x.by_amount]
     several = "; * marks the best of a column" if len(names) > 1 else ""
     about = (
@@ -176,10 +182,10 @@ def _values(evaluation: Evaluation) -> _Table:
         f"intervals{evaluation.about}{several}{about_limits(evaluation.measures)}."
     )
     table = _table_of_models("Values", about, names, counted)
-    if len(names) <= MOST_ROWS:
+    if len(names) <= _MOST_ROWS:
         return table
     ranks = np.argsort(-np.nan_to_num(counted[0].interval.estimate, nan=-np.inf), kind="stable")
-    kept = {*ranks[:MOST_ROWS].tolist(), *range(len(names), len(table.rows))}
+    kept = {*ranks[:_MOST_ROWS].tolist(), *range(len(names), len(table.rows))}
     rows = tuple(row for i, row in enumerate(table.rows) if i in kept)
     about += f" Of {len(names)} models, these have the highest {counted[0].title}."
     return table._replace(rows=rows, about=about)
@@ -189,7 +195,8 @@ def _all_values(evaluation: Evaluation) -> list[_Table]:
     """What the first table of values leaves out."""
     counted = [x for x in evaluation.measures if not x.by_amount]
     found = []
-    if len(evaluation.names) > MOST_ROWS:
+    short = short_names(evaluation.names)
+    if len(short) > _MOST_ROWS or short != [visible(x) for x in evaluation.names]:
         found.append(_table_of_models("All models", "", evaluation.names, counted))
     if by_amount := [x for x in evaluation.measures if x.by_amount]:
         found.append(_table_of_models("Values by amount", "", evaluation.names, by_amount))
