@@ -30,12 +30,10 @@ EXTRA = (
 )
 
 PATIENCE = 0.5  # seconds until progress is shown
-
 # Defaults of options that are None if not given: some combinations are refused only if given.
 MAX_FPR, K, GAINS = 0.01, 10, ("linear", "exponential")
 
 STYLES = ("colour", "print")
-
 WIDTH = 200  # columns of output that does not go to a terminal
 
 HELP = "Evaluate classifiers (AUC, partial AUC, recall at an FPR) and rankings (nDCG)."
@@ -298,12 +296,8 @@ def commands() -> click.Group:
 
     folder = click.Path(path_type=Path)
     json_flag: dict[str, Any] = {"is_flag": True, "help": "Print only JSON."}
-    style_option = option(
-        "--style",
-        type=click.Choice(STYLES),
-        default=STYLES[0],
-        help="Figures in colour, or for print: greys and dashes, also as PDF.",
-    )
+    styles, style_help = click.Choice(STYLES), "Of figures; print has greys, dashes and PDF files."
+    style_option = option("--style", type=styles, default=STYLES[0], help=style_help)
     level_help = "Confidence level of intervals, bands and comparisons."
 
     def inference(seed_help: str) -> list[click.Option]:

@@ -45,7 +45,7 @@ def fixed(value: float, digits: int = FEWEST_DECIMALS) -> str:
     return "-" if math.isnan(value) else f"{value:z.{digits}f}"
 
 
-def with_limits(value: float, low: float, high: float, digits: int) -> str:
+def with_limits(value: float, low: float, high: float, *, digits: int) -> str:
     """A number and the limits of its interval, such as "0.977 [0.964, 0.986]"."""
     return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
 

@@ -82,8 +82,9 @@ def drawings_of(
     slices: Sequence[Slices] = (),
 ) -> tuple[Drawing, ...]:
     """The drawings of models with tables `[models, rows]`."""
+    table = jax.tree.map(np.asarray, table)  # of which parts are taken without compilation
     by_name = {measure.name: measure for measure in measures}
-    areas = tuple(by_name[x].interval for x in ("roc_auc", "partial_auc", "average_precision"))
+    areas: Any = tuple(by_name[x].interval for x in ("roc_auc", "partial_auc", "average_precision"))
     names, unknown = drawn_names("model no.", names)
     order = best_first(areas[0].estimate)
     called = [names[i] for i in order]
@@ -177,7 +178,8 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure], style: St
     columns = min(len(chosen), _COLUMNS)
     rows = -(-len(chosen) // columns)
     figure = _figure(10, rows * (1.4 + 0.3 * len(names)))
-    figure.get_layout_engine().set(w_pad=0.1)  # between the ends of axes with numbers
+    layout: Any = figure.get_layout_engine()
+    layout.set(w_pad=0.1)  # between the numbers at the ends of axes
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for i, (ax, measure) in enumerate(zip(panels, chosen, strict=False)):
         plots.forest(
@@ -246,7 +248,7 @@ def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -
 
     def draw(i: int, ax: Axes) -> None:
         one = jax.tree.map(lambda x: x[i], table)
-        costs = {"fp_cost": settings.fp_cost, "fn_cost": settings.fn_cost}
+        costs: Any = {"fp_cost": settings.fp_cost, "fn_cost": settings.fn_cost}
         plots.cost(one, **costs, style=settings.style, ax=ax)
 
     return _panels(names, draw)

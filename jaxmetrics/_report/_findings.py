@@ -134,7 +134,7 @@ def _lower(found: Any, s: int, i: int) -> str:
     lows, highs = found.simultaneous_low[:, i, 0], found.simultaneous_high[:, i, 0]
     digits = decimals_of_metric(highs - lows)
     return (
-        f"lower by {with_limits(-found.difference[s, i, 0], -highs[s], -lows[s], digits)}, "
+        f"lower by {with_limits(-found.difference[s, i, 0], -highs[s], -lows[s], digits=digits)}, "
         f"{p_value(found.simultaneous_p_value[s, i, 0])}"
     )
 
@@ -160,10 +160,10 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
             "models are equal in all resamples; nothing can be said of which is better"
         )
     level = percent_text(found.confidence_level)
-    pairs = found.difference, found.simultaneous_low, found.simultaneous_high
+    values = found.difference, found.simultaneous_low, found.simultaneous_high
     digits = decimals_of_metric((found.simultaneous_high - found.simultaneous_low)[:, best])
     details = [
-        f"{names[i]} is lower by {with_limits(*(x[best, i] for x in pairs), digits)}, "
+        f"{names[i]} is lower by {with_limits(*(x[best, i] for x in values), digits=digits)}, "
         f"{p_value(found.simultaneous_p_value[best, i])}"
         for i in worse
     ]
@@ -203,4 +203,4 @@ def _value_and_interval(value: float, low: float, high: float, digits: int) -> s
         return "undefined"
     if np.isnan(low + high):
         return f"{fixed(value, digits)}, without an interval, because there are too few items"
-    return with_limits(value, low, high, digits)
+    return with_limits(value, low, high, digits=digits)

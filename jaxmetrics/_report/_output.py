@@ -16,7 +16,8 @@ import jax
 import pandas
 
 import jaxmetrics as jm
-from jaxmetrics._report._evaluation import NARROWEST, Evaluation, Measure, Slices
+from jaxmetrics._base.words import NARROWEST
+from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 from jaxmetrics._report._folder import replaced_files
 from jaxmetrics._report._page import page_colours, page_of
 from jaxmetrics._report._settings import Settings, Tell
@@ -272,9 +273,12 @@ def drawn(
         svg = io.StringIO()
         with page_colours(settings.style):
             figure = drawing.draw()
+            # Now, and once: a figure with an engine is drawn twice in each file that is saved.
+            layout: Any = figure.get_layout_engine()
+            layout.execute(figure)
+            figure.set_layout_engine(None)
             about = {"Date": None, "Title": drawing.title, "Creator": _MARK}
             figure.savefig(svg, format="svg", metadata=about)
-            figure.set_layout_engine("none")  # the layout stays, and is not computed again
             if directory is not None:
                 (directory / f"{drawing.name}.svg").write_text(svg.getvalue(), encoding="utf-8")
                 png = directory / f"{drawing.name}.png"

@@ -154,7 +154,7 @@ def _moves(line: dict[str, float]) -> str:
     digits = _digits([line])
     verb, sign = ("rises", 1) if line["slope"] > 0 else ("falls", -1)
     low, high = sorted((sign * line["low"], sign * line["high"]))
-    slope = with_limits(sign * line["slope"], low, high, digits)
+    slope = with_limits(sign * line["slope"], low, high, digits=digits)
     return f"{verb} by {slope}, {p_value(line['p_value'])},"
 
 

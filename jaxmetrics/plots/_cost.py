@@ -100,8 +100,8 @@ def _cheapest(curves: Sequence[jm.CostCurve]) -> list[str]:
     found = []
     for curve in curves:
         best = int(np.argmin(curve.cost))
-        decision = f"at {number(curve.thresholds[best])}" if best else "by flagging nothing"
-        found.append(f"cheapest: {number(curve.cost[best])} {decision}")
+        decision = f"at {number(float(curve.thresholds[best]))}" if best else "by flagging nothing"
+        found.append(f"cheapest: {number(float(curve.cost[best]))} {decision}")
     return found
 
 

@@ -94,7 +94,7 @@ def estimates_in_words(interval: jm.Interval, names: Sequence[str]) -> list[str]
     """The estimate and the limits of each model, as reports and results write them."""
     found = rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
     digits = decimals_of_metric(np.array([high - low for _, low, high in found]))
-    return [with_limits(*of_model, digits) for of_model in found]
+    return [with_limits(*of_model, digits=digits) for of_model in found]
 
 
 def check_rows(n: int, names: Sequence[str]) -> None:

@@ -97,7 +97,7 @@ def ndcg_at_k(
             )
         digits = decimals_of_metric(np.array([high[-1] - low[-1] for low, high in limits]))
         texts = [
-            with_limits(mean[-1], low[-1], high[-1], digits)
+            with_limits(mean[-1], low[-1], high[-1], digits=digits)
             for mean, (low, high) in zip(means, limits, strict=True)
         ]
     ax = axes_of(ax, height_for(names))

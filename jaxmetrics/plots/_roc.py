@@ -162,13 +162,13 @@ def roc_with_window(
     from matplotlib.figure import Figure
 
     style_of(style)
-    items = {"labels": labels, "weights": weights, "where": where}
+    items: dict[str, Any] = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     figure = Figure(figsize=(10, height_for(names, 5.6)), layout="constrained")
     whole, window = figure.subplots(1, 2)
     for ax, end, interval in ((whole, None, intervals[0]), (window, max_fpr, intervals[1])):
-        shown: dict[str, Any] = {"names": names, "max_fpr": end, "style": style, "ax": ax}
-        roc(scores, **items, **shown, band=band, interval=interval)
+        limits: Any = {"max_fpr": end, "band": band, "interval": interval}
+        roc(scores, **items, **limits, names=names, style=style, ax=ax)
     whole.axvspan(0, max_fpr, color=GREY, alpha=0.2, linewidth=0)
     whole.set_title("Whole curve")
     window.locator_params(axis="x", nbins=6)  # small rates have long tick labels

@@ -155,7 +155,7 @@ def shade(
     from matplotlib.colors import to_rgba
 
     x, low, high = (np.asarray(values) for values in (x, low, high))  # JAX's are slow to iterate
-    colours = {"facecolor": to_rgba(colour, 0.13), "edgecolor": to_rgba(colour, 0.5)}
+    colours: Any = {"facecolor": to_rgba(colour, 0.13), "edgecolor": to_rgba(colour, 0.5)}
     return ax.fill_between(x, low, high, **colours, linestyle=edge, linewidth=0.7, label=label)
 
 
