@@ -564,6 +564,15 @@ def test_demo_checks_before_it_trains(tmp_path):
     assert not (tmp_path / "report").exists()
 
 
+def test_bad_styles_are_refused_before_any_work(tmp_path):
+    for command in (("demo",), ("evaluate", "no file", "--label", "y", "--score", "a")):
+        result = run(*command, "--style", "grey", "--output", tmp_path / "report")
+        assert result.exit_code == 2
+        last = result.stderr.splitlines()[-1]
+        assert last == "Error: Invalid value for '--style': 'grey' is not one of 'colour', 'print'."
+        assert not (tmp_path / "report").exists()
+
+
 def test_version_and_help():
     assert jm.__version__ in run("--version").stdout
     for command in ("demo", "evaluate"):
