@@ -526,7 +526,7 @@ def test_score_distributions_are_densities_of_each_class(problem, ax):
         np.testing.assert_allclose(values, expected, rtol=1e-5)
         np.testing.assert_array_equal(values, area.get_data().values)
         mean = np.average(scores[0][members], weights=weights[members])
-        assert legend(ax)[i] == f"{name}, mean {mean:.3g}"
+        assert legend(ax)[i] == f"{name}, mean {mean:.3f}"
     assert ax.patches[1].get_linestyle() != ax.patches[3].get_linestyle()
     assert ax.patches[2].get_hatch()
 

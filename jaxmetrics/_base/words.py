@@ -51,7 +51,7 @@ def with_limits(value: float, low: float, high: float, *, digits: int) -> str:
 
 
 def number(value: float, digits: int = 6) -> str:
-    """A threshold, a cost or a mean of scores, with so many significant digits."""
+    """A threshold or a cost, with so many significant digits."""
     return "-" if math.isnan(value) else f"{value:,.{digits}g}"
 
 

@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
-from jaxmetrics._base.words import number
+from jaxmetrics._base.words import decimals_of, fixed
 from jaxmetrics.plots._inputs import check_rows, models_or_table, names_of
 from jaxmetrics.plots._style import (
     HATCHES,
@@ -67,7 +67,7 @@ def score_distributions(
       >>> from jaxmetrics import plots
       >>> ax = plots.score_distributions([.1, .4, .35, .8], [0, 0, 1, 1], n_bins=5)
       >>> print(ax.get_legend_handles_labels()[1])
-      ['negative, mean 0.25', 'positive, mean 0.575']
+      ['negative, mean 0.250', 'positive, mean 0.575']
     """
     from matplotlib.colors import to_rgba
 
@@ -87,6 +87,7 @@ def score_distributions(
     thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
     there = thresholds[positives + negatives > 0]
     edges = _edges(there[np.isfinite(there)], n_bins)
+    digits = decimals_of(np.diff(edges))
     ax = axes_of(ax)
     for i, (name, weight) in enumerate(zip(names, (negatives, positives), strict=True)):
         held = weight > 0
@@ -95,7 +96,7 @@ def score_distributions(
             shares = np.histogram(thresholds, edges, weights=weight)[0] / weight.sum()
         density = shares / np.diff(edges)
         colour = looks.colour(i)
-        text = legend_text(name, f"mean {number(mean, 3)}")
+        text = legend_text(name, f"mean {fixed(mean, digits)}")
         area = ax.stairs(density, edges, fill=True, hatch=HATCHES[i])
         area.set(facecolor=to_rgba(colour, 0.25), edgecolor=to_rgba(colour, 0.6))
         ax.stairs(density, edges, baseline=None, label=text, **looks.look(i))
