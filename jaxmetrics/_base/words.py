@@ -16,7 +16,6 @@ from jaxmetrics._base.types import FloatArray
 # Words of a metric's name that are capitals or short.
 _WORDS = {"roc auc": "AUC", "auc": "AUC", "roc": "ROC", "fpr": "FPR", "ndcg": "nDCG", "dcg": "DCG"}
 
-
 FEWEST_DECIMALS, _MOST_DECIMALS = 3, 9
 # The width of an interval of a metric that is not 0 up to rounding.
 NARROWEST = 1e-6

@@ -47,8 +47,6 @@ _INK, _PAPER = "#010203", "#fdfefd"
 _BLACK, _WHITE = "#000000", "#ffffff"
 # Ids that every figure repeats, which a page must not, and which nothing refers to.
 _IDS = r' id="(figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|legend)_\d+"'
-
-
 # What is before the details, on three screens: at most so many findings, notes, models and figures,
 # which have these names.
 _MOST_FINDINGS, _MOST_NOTES, _MOST_ROWS, _MOST_DRAWN = 5, 3, 8, 2

@@ -25,6 +25,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx")
 GREY = "#767676"
 GREYS = ("#000000", "#5c5c5c", "#8a8a8a")  # of lines in print
+_HOLLOW = {"markersize": 5, "markerfacecolor": "white", "markeredgewidth": 1}
 FILLS = ("#ffffff", "#d2d2d2", "#a6a6a6")  # of bars in print, under black hatches
 
 # Of more models, readers do not distinguish the lines: only as many have colours as there are.
@@ -66,9 +67,6 @@ class Style(NamedTuple):
             return {}
         apart = (0.02 + 0.02 * (i % len(MARKERS)), 0.14)  # shares of the diagonal of the axes
         return {"marker": MARKERS[i % len(MARKERS)], "markevery": apart, **_HOLLOW}
-
-
-_HOLLOW = {"markersize": 5, "markerfacecolor": "white", "markeredgewidth": 1}
 
 
 def style_of(name: StyleName) -> Style:
