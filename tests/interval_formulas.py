@@ -131,7 +131,10 @@ def average_precision(estimate, variances, sizes, level, without_itself):
     k = n1 * estimate
     weight = np.clip((6 - k) / 2, 0, 1)
     upper = max(high, jeffreys(k, n1, level)[1])
-    return np.array([min(low, moved), (1 - weight) * high + weight * upper])
+    low = min(low, moved)
+    few = np.clip((1 - (n1 - k)) / 0.5, 0, 1)
+    lower = min(low, jeffreys(k, n1, level)[0])
+    return np.array([(1 - few) * low + few * lower, (1 - weight) * high + weight * upper])
 
 
 def precision_without_itself(positives, negatives):

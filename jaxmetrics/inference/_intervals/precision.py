@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from jaxmetrics._base.types import Array
-from jaxmetrics.inference._intervals.beta import beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
-from jaxmetrics.inference._intervals.rules import Limits, Moments, logit_t, towards
+from jaxmetrics.inference._intervals.rules import Limits, Moments, jeffreys, logit_t, towards
 
 # The soft successes n1 A below which the upper limit is a Beta one, and above which it is not.
-_FEW, _ENOUGH = 4.0, 6.0
+_FEW = (4.0, 6.0)
+
+# The soft failures n1 (1 - A) below which the lower limit is a Beta one, and above which it is not.
+_FEWEST = (0.5, 1.0)
 
 # Of the influence of the negatives: a few high ones have most of it.
 _KURTOSIS = 21.0
@@ -24,7 +26,9 @@ def average_precision(moments: Moments, level: Any, without_itself: Array) -> Li
     moved by logit A' - logit A, if that lowers it. The degrees of freedom of the negatives are
     those of a variance with heavy tails. The upper limit misses the high positives that were not
     drawn: of k = n1 A soft successes, it is at least BetaInv(1 - alpha / 2; k + 1/2,
-    n1 - k + 1/2) for k below 4, and between the two up to 6.
+    n1 - k + 1/2) for k below 4, and between the two up to 6. The lower limit misses the high
+    negatives that were not drawn: it is at most BetaInv(alpha / 2; the same) for n1 - k below 1/2,
+    and between the two up to 1.
 
     Found by simulation: see the coverage table in the documentation.
     """
@@ -39,5 +43,6 @@ def average_precision(moments: Moments, level: Any, without_itself: Array) -> Li
     low = library.where(edge, low, library.minimum(low, moved))
 
     k = n1 * library.clip(estimate, 0.0, 1.0)
-    beta = beta_quantile((1 + level) / 2, k + 0.5, n1 - k + 0.5)
-    return low, towards(high, library.maximum(high, beta), k, (_FEW, _ENOUGH))
+    lower, upper = jeffreys(k, n1, level)
+    low = towards(low, library.minimum(low, lower), n1 - k, _FEWEST)
+    return low, towards(high, library.maximum(high, upper), k, _FEW)
