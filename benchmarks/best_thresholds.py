@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from scipy import stats
 
-import jaxmetrics as jm
 from benchmarks.coverage import table
 from benchmarks.operating_points import LAWS, Law, Values, best_threshold
 from benchmarks.populations import Continuous, Mixture
+from jaxmetrics._base.types import Items
+from jaxmetrics.inference._least_cost import limits_of_cheapest
 
 _NORMAL = Continuous(stats.norm())
 SEEN = (
@@ -58,16 +58,19 @@ RULES: dict[str, dict[str, Any]] = {
     "costs 1 and 5": {"fp_cost": 1.0, "fn_cost": 5.0},
 }
 SIZES = ((20, 80), (50, 200), (200, 800), (20, 20), (20, 2000), (80, 20))
+RESAMPLED = SIZES[:3]
 FAMILIES = {"tuned": LAWS, "seen later": SEEN, "held out": HELD_OUT}
 METHODS = ("operating_point", "percentile", "basic", "m out of n", "smoothed")
 RESAMPLES = 200
-KEY = jax.random.key(0)
 
 
-def ours(rule: dict[str, Any], scores: Values, labels: Values) -> tuple[Values, Values]:
-    """The limits; the resamples are of the rates alone."""
-    point = jm.operating_point(scores, labels, **rule, key=KEY, n_resamples=2)
-    return np.asarray(point.threshold.low), np.asarray(point.threshold.high)
+def ours(scores: Values, labels: Values, costs: tuple[float, float]) -> tuple[Values, Values]:
+    """The limits that `operating_point` has, without its resamples, which are of the rates."""
+    of_error = np.float64(costs[0]), np.float64(costs[1])
+    at: Any = cheapest(scores, labels, costs)
+    level: Any = np.float64(0.95)
+    low, high = limits_of_cheapest(Items(scores, labels), None, at, of_error, level)
+    return np.asarray(low), np.asarray(high)
 
 
 def cheapest(scores: Values, positive: Values, costs: tuple[float, float]) -> Values:
@@ -130,8 +133,8 @@ def rows(simulations: int, few: int) -> Iterator[list[str]]:
                     for name, (low, high) in limits(rule, law, n1, n0, simulations, few).items():
                         inside = np.mean((low <= truth) & (truth <= high))
                         found[name].append((float(inside), np.median(high - low)))
-                reference = [x[1] for x in found["percentile"]]
-                for name in METHODS:
+                reference = [x[1] for x in found.get("percentile", [])] or len(laws) * [0.0]
+                for name in [x for x in METHODS if x in found]:
                     shares = [x[0] for x in found[name]]
                     pairs = zip(found[name], reference, strict=True)
                     widths = [x[1] / y for x, y in pairs if 0 < y < np.inf]
@@ -160,7 +163,9 @@ def limits(
         [x.draw(rng, (simulations, m)) for x, m in ((law.positives, n1), (law.negatives, n0))], 1
     )
     costs = (1.0, 5.0) if "fp_cost" in options else (1 / n0, 1 / n1)
-    found = {"operating_point": ours(options, scores, labels)}
+    found = {"operating_point": ours(scores, labels, costs)}
+    if (n1, n0) not in RESAMPLED:
+        return found
     each = [resampled(rng, x, n1, costs) for x in scores[:few]]
     for name in METHODS[1:]:
         low, high = np.array([x[name] for x in each]).T
@@ -171,15 +176,14 @@ def limits(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=1000)
-    parser.add_argument("--few", type=int, default=200, help="data sets that rivals resample")
+    parser.add_argument("--few", type=int, default=25, help="data sets that rivals resample")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     start = time.perf_counter()
-    with jax.enable_x64(True):
-        found = list(rows(options.simulations, options.few))
+    found = list(rows(options.simulations, options.few))
     minutes = (time.perf_counter() - start) / 60
-    laws = "; ".join(f"{k}: {', '.join(x.name for x in v)}" for k, v in FAMILIES.items())
+    laws = ". ".join(f"{k}: {'; '.join(x.name for x in v)}" for k, v in FAMILIES.items())
     headings = ["laws", "rule", "positives, negatives", "limits", "coverage", "width"]
     text = f"""# The limits of the cheapest threshold
 
@@ -192,8 +196,10 @@ relative to that of the percentiles.
 `operating_point` has the thresholds whose cost is not significantly above the least. "Percentile"
 and "basic" are the bootstrap that chooses again in each resample; "m out of n" draws n^(3/4) of
 each class and scales by the rate n^(-1/3); "smoothed" is the percentiles with normal noise of
-Silverman's bandwidth in each class. The rule was chosen on the tuned laws. Its constant, two items
-of each class, was one before those of "seen later" were drawn. The ones held out chose nothing.
+Silverman's bandwidth in each class, which is no longer good where a class is skewed, and changes
+with the unit of the scores. The rule was chosen on the tuned laws. It adds the variance of two
+items of each class; one had covered 0.91 in one of the cells of "seen later", with 20 and 2,000.
+The laws held out chose nothing.
 
 Laws: {laws}.
 
