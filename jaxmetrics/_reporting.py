@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 from jaxmetrics._base.types import ArrayLike
 
@@ -25,6 +25,7 @@ def report(
     weights: ArrayLike | None = None,
     amounts: ArrayLike | None = None,
     names: Sequence[str] | None = None,
+    style: Literal["colour", "print"] = "colour",
     output: str | PathLike[str] | None = None,
 ) -> Any:
     """The page of `jaxmetrics evaluate` from arrays or frames: metrics, comparisons, figures.
@@ -50,6 +51,8 @@ def report(
         observation.
       amounts: `[n]`, how much each positive counts, for recall by amount.
       names: the names of the models; by default those of a dict or a frame, or numbers.
+      style: of the figures: "colour", or "print" for greys, dashes and marks, and files in PDF with
+        embedded fonts too.
       output: a folder for report.html, its figures, metrics.json and metrics.csv; None writes
         nothing.
 
@@ -83,6 +86,7 @@ def report(
         seed=seed,
         fp_cost=fp_cost,
         fn_cost=fn_cost,
+        style=style,
     )
     return package.report_of_arrays(
         scores,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import click
 
     from jaxmetrics._report import Evaluation, Problem, Queries, Settings, Tell
+    from jaxmetrics.plots._style import StyleName
 
 EXTRA = (
     *("click", "jinja2", "matplotlib", "pandas"),
@@ -29,10 +30,10 @@ EXTRA = (
 )
 
 PATIENCE = 0.5  # seconds until progress is shown
-
 # Defaults of options that are None if not given: some combinations are refused only if given.
 MAX_FPR, K, GAINS = 0.01, 10, ("linear", "exponential")
 
+STYLES = ("colour", "print")
 WIDTH = 200  # columns of output that does not go to a terminal
 
 HELP = "Evaluate classifiers (AUC, partial AUC, recall at an FPR) and rankings (nDCG)."
@@ -83,6 +84,7 @@ Examples:
 def demo(
     *,
     output: Path,
+    style: StyleName,
     max_fpr: float,
     n_resamples: int,
     confidence_level: float,
@@ -97,7 +99,7 @@ def demo(
         _report.keep_programs()
 
     settings = _report.Settings(
-        max_fpr, n_resamples, confidence_level, seed, command=_command_line()
+        max_fpr, n_resamples, confidence_level, seed, command=_command_line(), style=style
     )
     _report.check_settings(settings)
     _report.check_folder(output)
@@ -128,6 +130,7 @@ def evaluate(
     confidence_level: float,
     seed: int,
     output: Path | None,
+    style: StyleName,
     as_json: bool,
     stream: bool,
     separator: str | None,
@@ -165,6 +168,7 @@ def evaluate(
         1.0 if fn_cost is None else fn_cost,
         _command_line(),
         max_grade,
+        style,
     )
     _report.check_settings(settings)
     if output is not None:
@@ -292,6 +296,8 @@ def commands() -> click.Group:
 
     folder = click.Path(path_type=Path)
     json_flag: dict[str, Any] = {"is_flag": True, "help": "Print only JSON."}
+    styles, style_help = click.Choice(STYLES), "Of figures; print has greys, dashes and PDF files."
+    style_option = option("--style", type=styles, default=STYLES[0], help=style_help)
     level_help = "Confidence level of intervals, bands and comparisons."
 
     def inference(seed_help: str) -> list[click.Option]:
@@ -306,6 +312,7 @@ def commands() -> click.Group:
         help=DEMO_HELP,
         params=[
             option("--output", type=folder, default="jaxmetrics-report", help="Output folder."),
+            style_option,
             option("--max-fpr", type=float, default=0.05, help="Highest FPR of the partial AUC."),
             *inference("Seed of the split, the random forest and the resampling."),
             option("--json", "as_json", **json_flag),
@@ -365,6 +372,7 @@ def commands() -> click.Group:
             option("--fn-cost", type=float, help="Cost of a false negative; 1 if not given."),
             *inference("Seed of the resampling."),
             option("--output", type=folder, help="Output folder; without it, only print."),
+            style_option,
             option("--json", "as_json", **json_flag),
             option("--separator", help="Character between columns, as ';' or tab."),
             option("--drop-missing", is_flag=True, help="Leave out rows with missing cells."),

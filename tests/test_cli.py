@@ -20,7 +20,8 @@ from sklearn import metrics as sk
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
-from jaxmetrics._report import _cells, _evaluation
+from jaxmetrics._base.words import decimals_of_metric, fixed
+from jaxmetrics._report import _evaluation
 
 # As many items, models, limits and resamples as the demonstration has here, so that the tests
 # share what JAX compiles.
@@ -434,12 +435,12 @@ def test_many_models_are_drawn_without_bands(folder, monkeypatch):
     [(0.97722, 4, "0.9772"), (1.0, 3, "1.000"), (-0.0211, 3, "-0.021"), (-1e-9, 3, "0.000")],
 )
 def test_numbers_are_printed_with_the_zero_before_the_point(value, digits, text):
-    assert _cells.fixed(value, digits) == text
+    assert fixed(value, digits) == text
 
 
 def test_narrow_intervals_have_more_digits():
     for width, digits in ((0.3, 3), (0.004, 4), (0.0002, 5), (1e-12, 3), (np.nan, 3)):
-        assert _cells.decimals_of(np.array([width, 0.5])) == digits
+        assert decimals_of_metric(np.array([width, 0.5])) == digits
 
 
 def test_what_is_too_wide_for_a_terminal_is_several_tables():
@@ -562,6 +563,15 @@ def test_demo_checks_before_it_trains(tmp_path):
     assert result.exit_code == 2
     assert "0.01 for 1 %" in result.stderr
     assert not (tmp_path / "report").exists()
+
+
+def test_bad_styles_are_refused_before_any_work(tmp_path):
+    for command in (("demo",), ("evaluate", "no file", "--label", "y", "--score", "a")):
+        result = run(*command, "--style", "grey", "--output", tmp_path / "report")
+        assert result.exit_code == 2
+        last = result.stderr.splitlines()[-1]
+        assert last == "Error: Invalid value for '--style': 'grey' is not one of 'colour', 'print'."
+        assert not (tmp_path / "report").exists()
 
 
 def test_version_and_help():

@@ -222,6 +222,9 @@ def test_output_writes_the_files(written, report):
             for key, value in report["models"][name]["ndcg_at_k"][str(k)].items():
                 assert row[key] == (value if key == "method" else pytest.approx(value))
     assert frame[frame["metric"] == "reciprocal_rank"]["k"].isna().all()
+    for name in ("n_items", "n_relevant"):
+        assert (frame[name] == report[name]).all()
+    assert frame["n_queries"].notna().all()
     assert "ndcg_at_k,3," in (output / "metrics.csv").read_text()
 
 

@@ -89,6 +89,32 @@ def test_the_page_begins_with_the_answer(page):
     assert 0 < page.index("=b &lt;i&gt; has the highest value, ") < page.index("<table")
 
 
+def test_details_are_folded(page):
+    """Before them: the answer, one table, and two figures. In them: all else, each at an anchor."""
+    first, *details = re.split("<details>", page)
+    assert "<details" not in first
+    assert (first.count("<table"), first.count("<svg")) == (1, 2)
+    assert re.findall('figure id="(.*?)"', first) == ["figure-intervals", "figure-roc"]
+    anchors = [re.search('<div id="(.*?)"', x)[1] for x in details]
+    assert anchors == ["more", "pairs", "points", "slices", "figures", "data", "made"]
+    assert re.findall('<a href="#(.*?)"', first) == ["values", *anchors]
+    of_figures = re.findall('figure id="figure-(.*?)"', details[4])
+    assert ["intervals", "roc", *of_figures] == [*FIGURES]
+
+
+def test_of_many_models_the_page_begins_with_the_best(drawings):
+    """And has all of them below, as it has the findings and notes that are too many."""
+    page = _page_of_many(drawings)
+    first, more = page.split("<details>", 1)
+    assert first.count('<th scope="row">') == 8
+    assert "Of 20 models, these have the highest AUC" in first
+    assert more.index('id="more"') < more.index('id="all"') < more.index('id="pairs"')
+    table = more[more.index("<h3>All models</h3>") : more.index('id="pairs"')]
+    assert table.count('<th scope="row">') == 20
+    assert re.findall('figure id="figure-(.*?)"', first) == ["roc"]
+    assert (first.count("Note: "), more.count("Note: ")) == (3, 5)
+
+
 def test_names_are_taken_literally(page):
     assert "b <i>" not in page
     assert page.count("b &lt;i&gt;") > 10
@@ -184,6 +210,17 @@ def test_the_numbers_of_slices_are_in_the_csv(output):
         ]
         assert row["value"] == pytest.approx(found["value"])
         assert row["simultaneous_low"] == pytest.approx(found["simultaneous_low"])
+
+
+def test_every_row_of_the_csv_has_its_counts(data, output):
+    frame = pd.read_csv(output / "metrics.csv")
+    country = data["country"].replace("", "missing")
+    of_slice = {f"country = {x}": country == x for x in country.unique()}
+    assert len(frame) == len(frame.dropna(subset=["n_items", "n_positive"])) > 30
+    assert len(of_slice) == frame["slice"].nunique()
+    for _, row in frame.iterrows():
+        labels = data["y"][of_slice.get(row["slice"], slice(None))]
+        assert (row["n_items"], row["n_positive"]) == (len(labels), labels.sum())
 
 
 def test_the_scale_of_a_partial_auc_is_named(output):
@@ -534,15 +571,31 @@ def drawings():
     scores = np.round(np.random.default_rng(3).normal(size=(20, N)) + labels, 1)
     value = np.linspace(0.5, 0.9, 20)
     interval = jm.Interval(value, value - 0.1, value + 0.1, value, "wald", 0.95)
-    measures = [Measure(name, name, interval) for name in ("roc_auc", "partial_auc")]
+    measures = [
+        Measure(name, name, interval) for name in ("roc_auc", "partial_auc", "average_precision")
+    ]
     of_slices = [
         Measure(x.name, x.name, jax.tree.map(lambda x: np.stack([x] * 7), interval))
-        for x in measures
+        for x in measures[:2]
     ]
     slices = Slices("country\x1b", ODD, (N,) * 7, (N,) * 7, tuple(of_slices))
     return _figures.drawings_of(
         jm.score_table(scores, labels), names, _report.Settings(), measures, slices=[slices]
     )
+
+
+def _page_of_many(drawings):
+    """The page of twenty models with long names, all else being as much as it can be."""
+    names = [f"{i} " + "long name " * 15 for i in range(20)]
+    value = np.linspace(0.5, 0.9, 20)
+    evaluation = _evaluation_of(names, 0.1, 0.2, estimate=value, p=0.01)
+    (measure,) = evaluation.measures
+    worse = replace(measure.comparison, best_set=np.arange(20) == 19)
+    measures = [measure._replace(heading=x, comparison=worse) for x in ("AUC", *"bcdefg")]
+    notes = tuple(f"{i}: " + "many words " * 20 for i in range(8))
+    chosen = tuple(x for x in drawings if x.name in ("intervals", "roc"))
+    evaluation = evaluation._replace(measures=tuple(measures), warnings=notes, drawings=chosen)
+    return _output.drawn(_report.Settings(), evaluation, lambda *x: None)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -618,45 +671,129 @@ def test_limits_of_precision_are_around_scikit_learns(data):
     assert np.mean(high - low) < 0.4
 
 
+def test_figures_write_the_numbers_of_the_tables(in_memory):
+    """With the same digits, zeros and minus signs."""
+    evaluation = in_memory._evaluation
+    by_name = {x.name: x for x in evaluation.measures}
+    drawn = {x.name: x for x in evaluation.drawings}
+    with pages.page_colours():
+        whole, window = drawn["roc"].draw().axes
+        (recall,) = drawn["precision_recall"].draw().axes
+        figure = drawn["intervals"].draw()
+        figure.axes[0].set_xlim(-1, 1)
+        assert "-0.5" in {x.get_text() for x in figure.axes[0].get_xticklabels()}
+    pairs = ((whole, "roc_auc"), (window, "partial_auc"), (recall, "average_precision"))
+    for ax, name in pairs:
+        cells = _cells.value_cells(by_name[name])
+        legend = [x.get_text() for x in ax.get_legend().get_texts()]
+        for text, cell in zip(legend, cells, strict=False):
+            assert text.endswith(f" {cell.value} [{', '.join(cell.interval)}]")
+
+
+def test_figures_in_print(data, drawings, tmp_path):
+    """Grey, with files in PDF that have their fonts within, which a later report removes."""
+    settings = _report.Settings(style="print")
+    evaluation = _evaluation_of("xy", -1, 1)._replace(drawings=drawings[:0])
+    labels = data["y"].to_numpy()
+    table = jm.score_table(data[list(NAMES)].to_numpy().T, labels)
+    one = np.full(2, 0.5)
+    interval = jm.Interval(one, one - 0.1, one + 0.1, one, "wald", 0.95)
+    measures = [Measure(x, x, interval) for x in ("roc_auc", "partial_auc", "average_precision")]
+    found = _figures.drawings_of(table, NAMES, settings, measures)
+    evaluation = evaluation._replace(drawings=found)
+    _report.save(settings, evaluation, tmp_path, lambda *x: None)
+    names = [x.name for x in found]
+    assert names == [x for x in FIGURES if x != "slices"]
+    for name in names:
+        pdf = (tmp_path / f"{name}.pdf").read_bytes()
+        assert b"/FontFile2" in pdf
+        assert b"/Type3" not in pdf
+        colours = set(re.findall("#([0-9a-f]{6})", (tmp_path / f"{name}.svg").read_text()))
+        assert {x for x in colours if not x[:2] == x[2:4] == x[4:]} == set(), name
+    page = (tmp_path / "report.html").read_text()
+    assert "prefers-color-scheme" not in page
+    assert "PNG, SVG and PDF files" in page
+    _report.save(settings._replace(style="colour"), evaluation, tmp_path, lambda *x: None)
+    assert not list(tmp_path.glob("*.pdf"))
+
+
 # In a browser.
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-MEASURE = """<script>addEventListener("load", () => {
+MEASURE = """<script>addEventListener("load", () => setTimeout(() => {
   const wide = [...document.querySelectorAll("body *")].filter(
     x => !x.closest(".scroll, svg") && x.getBoundingClientRect().right > innerWidth + 1);
   const figures = [...document.querySelectorAll("figure > svg")].map(x => x.clientWidth);
   document.title = JSON.stringify({wide: wide.length, figures,
+    open: [...document.querySelectorAll("details")].map(x => x.open),
+    details: document.querySelector("details").getBoundingClientRect().top + scrollY,
     scroll: document.documentElement.scrollWidth - innerWidth,
     ink: getComputedStyle(document.body).color,
     paper: getComputedStyle(document.body).backgroundColor});
-})</script>"""
+}, 100))</script>"""
 
 
-@pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
+
+
+def _browsed(page, folder, *flags, anchor=""):
+    """What the browser says of a page, and the page."""
+    copy = folder / "report.html"
+    copy.write_text(page, encoding="utf-8")
+    common = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}")
+    arguments = [BROWSER, *common, *flags, copy.as_uri() + anchor]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+def _measured(page, folder, *flags, anchor=""):
+    page = page.replace("</body>", MEASURE + "</body>")
+    flags = ("--dump-dom", "--virtual-time-budget=1000", *flags)
+    text = _browsed(page, folder, *flags, anchor=anchor)
+    return json.loads(re.search(r"<title>(.*?)</title>", text)[1])
+
+
+@needs_browser
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (500, "dark")])
 def test_in_a_browser_nothing_is_wider_than_the_screen(page, tmp_path, width, scheme):
     """On a wide and on a narrow one; in the dark, ink is lighter than paper."""
-    copy = tmp_path / "report.html"
-    copy.write_text(page.replace("</body>", MEASURE + "</body>"), encoding="utf-8")
     flags = f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"
-    done = subprocess.run(
-        [
-            *(BROWSER, "--headless", "--no-sandbox", "--disable-gpu", flags),
-            *(f"--user-data-dir={tmp_path}", f"--window-size={width},900", "--dump-dom"),
-            copy.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    found = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
+    page = page.replace("<details>", "<details open>")
+    found = _measured(page, tmp_path, flags, f"--window-size={width},900")
     assert found["wide"] == 0
     assert found["scroll"] <= 0
     assert len(found["figures"]) == len(FIGURES)
     assert min(found["figures"]) > min(width, 500) * 0.6
     ink, paper = (sum(map(int, re.findall(r"\d+", found[x])[:3])) for x in ("ink", "paper"))
     assert (ink > paper) == (scheme == "dark")
+
+
+@needs_browser
+@pytest.mark.parametrize("kind", ["two models", "many models"])
+def test_the_details_begin_within_three_screens(page, drawings, tmp_path, kind):
+    if kind == "many models":
+        page = _page_of_many(drawings)
+    found = _measured(page, tmp_path, "--window-size=1280,800")
+    assert not any(found["open"])
+    assert 800 < found["details"] <= 3 * 800
+
+
+@needs_browser
+@pytest.mark.parametrize(("anchor", "place"), [("#points", 2), ("#figure-cost", 4)])
+def test_a_link_opens_the_details_around_its_anchor(page, tmp_path, anchor, place):
+    found = _measured(page, tmp_path, "--window-size=1280,800", anchor=anchor)
+    assert [i for i, is_open in enumerate(found["open"]) if is_open] == [place]
+
+
+@needs_browser
+def test_details_are_open_on_paper(page, tmp_path):
+    def n_pages(page):
+        _browsed(page, tmp_path, f"--print-to-pdf={tmp_path / 'report.pdf'}")
+        return len(re.findall(rb"/Type /Page\b", (tmp_path / "report.pdf").read_bytes()))
+
+    closed = re.sub("::details-content {.*?}", "", page)
+    opened = page.replace("<details>", "<details open>")
+    assert n_pages(closed) < n_pages(page) == n_pages(opened)
 
 
 @pytest.fixture(scope="module")
@@ -697,6 +834,7 @@ def test_report_in_a_notebook_is_the_page(in_memory):
         ({"confidence_level": 95}, "^confidence_level must be .* write 0.95"),
         ({"n_resamples": 0}, "^n_resamples must be at least 1"),
         ({"fn_cost": -1}, "^fn_cost must be from 0"),
+        ({"style": "grey"}, "^style must be colour or print, got grey"),
         ({"names": ["a"]}, "each of 2 models"),
         ({"names": ["a", "a"]}, "each of 2 models"),
         ({"labels": np.ones(N)}, "only one class"),

@@ -102,7 +102,14 @@ def test_a_metric_in_words_has_its_options():
 
 @pytest.mark.parametrize(
     ("width", "text"),
-    [(0.2, "0.12"), (0.021, "0.123"), (0.0021, "0.1235"), (40.0, "0"), (np.nan, "0.123")],
+    [
+        (0.2, "0.123"),
+        (0.021, "0.123"),
+        (0.0021, "0.1235"),
+        (4.0, "0.1"),
+        (40.0, "0"),
+        (np.nan, "0.123"),
+    ],
 )
 def test_two_digits_of_the_width_are_shown(width, text):
     interval = jm.Interval(0.12345, 0.1, 0.1 + width, width, "wald", 0.9)
@@ -118,7 +125,7 @@ def test_digits_are_the_same_in_a_column():
 
 def test_undefined_numbers_are_dashes():
     nan = np.array([np.nan, 0.5])
-    assert "0             -              -" in str(jm.Interval(nan, nan, nan, nan, "wald", 0.95))
+    assert "0             -               -" in str(jm.Interval(nan, nan, nan, nan, "wald", 0.95))
 
 
 def test_compare_says_what_a_reader_asks():

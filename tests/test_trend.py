@@ -197,6 +197,8 @@ def test_months_of_the_command(data, tmp_path):
     slopes = rows[rows.metric == "roc_auc_slope"]
     assert list(slopes.model) == ["old", "new", "old"]
     np.testing.assert_allclose(slopes.value.iloc[1], record["models"]["new"]["value"])
+    counted = [("n_items", len(table)), ("n_positive", labels.sum())]
+    assert all((slopes[name] == n).all() and record[name] == n for name, n in counted)
     page = (tmp_path / "out/report.html").read_text()
     assert "trend over month" in page
     assert "new falls by" in page

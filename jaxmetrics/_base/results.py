@@ -24,6 +24,7 @@ from jaxmetrics._base.words import (
     decimals_of,
     fixed,
     metric_in_words,
+    number,
     p_number,
     percent_text,
     visible,
@@ -267,7 +268,7 @@ def digits_for(scale: Any, *numbers: Any) -> int:
     if not (np.isfinite(widths) & (widths > 0)).any():
         sizes = np.abs(np.concatenate([np.ravel(x) for x in numbers]))
         widths = np.max(sizes, initial=0, where=np.isfinite(sizes), keepdims=True) / 10
-    return decimals_of(widths, most=9 if widths.any() else 3)
+    return decimals_of(widths)
 
 
 def _joined(texts: list[str]) -> str:
@@ -284,7 +285,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     if isinstance(value, (int, float)):
-        return f"{value:,.10g}"
+        return number(value, 10)
     return str(value)
 
 

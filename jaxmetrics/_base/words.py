@@ -16,17 +16,42 @@ from jaxmetrics._base.types import FloatArray
 # Words of a metric's name that are capitals or short.
 _WORDS = {"roc auc": "AUC", "auc": "AUC", "roc": "ROC", "fpr": "FPR", "ndcg": "nDCG", "dcg": "DCG"}
 
-
-def decimals_of(widths: FloatArray, *, fewest: int = 0, most: int = 9) -> int:
-    """The decimals that show two significant digits of the narrowest width above 0."""
-    widths = widths[(widths > 0) & (widths < np.inf)]  # nor NaN
-    narrowest = widths.min() if len(widths) else 1.0
-    return int(np.clip(1 - np.floor(np.log10(narrowest)), fewest, most))
+FEWEST_DECIMALS, _MOST_DECIMALS = 3, 9
+# The width of an interval of a metric that is not 0 up to rounding.
+NARROWEST = 1e-6
 
 
-def fixed(value: float, digits: int) -> str:
+def decimals_of(widths: FloatArray, *, above: float = 0) -> int:
+    """The decimals that show two significant digits of the narrowest width above `above`.
+
+    At least 3 if this is below 1, or if there is none, so that values of metrics look alike.
+    """
+    widths = widths[(widths > above) & (widths < np.inf)]  # nor NaN
+    if not len(widths):
+        return FEWEST_DECIMALS
+    narrowest = widths.min()
+    fewest = FEWEST_DECIMALS if narrowest < 1 else 0
+    return int(np.clip(1 - np.floor(np.log10(narrowest)), fewest, _MOST_DECIMALS))
+
+
+def decimals_of_metric(widths: FloatArray) -> int:
+    """The same, of intervals of a metric, whose widths are 0 up to rounding below NARROWEST."""
+    return decimals_of(widths, above=NARROWEST)
+
+
+def fixed(value: float, digits: int = FEWEST_DECIMALS) -> str:
     """A number with so many decimals; a dash if it is undefined."""
     return "-" if math.isnan(value) else f"{value:z.{digits}f}"
+
+
+def with_limits(value: float, low: float, high: float, *, digits: int) -> str:
+    """A number and the limits of its interval, such as "0.977 [0.964, 0.986]"."""
+    return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
+
+
+def number(value: float, digits: int = 6) -> str:
+    """A threshold or a cost, with so many significant digits."""
+    return "-" if math.isnan(value) else f"{value:,.{digits}g}"
 
 
 def p_value(p: float) -> str:
@@ -40,11 +65,11 @@ def p_number(p: float) -> str:
     return "< 0.001" if p < 0.001 else fixed(p, 3)
 
 
-def percent_text(level: float) -> str:
-    """A level in per cent, with three digits of its distance from 100 %, or more decimals."""
-    left = 100 * (1 - level)
-    decimals = max(2, 2 - math.floor(math.log10(left))) if left > 0 else 2
-    return f"{100 * level:.{decimals}f}".rstrip("0").rstrip(".") + " %"
+def percent_text(share: float) -> str:
+    """A share or a level in per cent, with three digits of it or of what it lacks of 100 %."""
+    least = 100 * min(share, 1 - share)
+    decimals = max(1, 2 - math.floor(math.log10(least))) if least > 0 else 1
+    return f"{100 * share:.{decimals}f}".rstrip("0").rstrip(".") + " %"
 
 
 def metric_in_words(metric: Callable[..., Any]) -> str:

@@ -8,12 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._base import words
-from jaxmetrics._base.types import FloatArray
-from jaxmetrics._base.words import fixed as fixed
-from jaxmetrics._base.words import p_value as p_value
-from jaxmetrics._base.words import percent_text, visible
-from jaxmetrics._report._evaluation import FEWEST, NARROWEST, Measure, Slices, has_width
+from jaxmetrics._base.words import decimals_of_metric, fixed, p_value, percent_text, visible
+from jaxmetrics._report._evaluation import FEWEST, Measure, Slices, has_width
 
 
 class Cell(NamedTuple):
@@ -37,7 +33,7 @@ class Cell(NamedTuple):
 def value_cells(measure: Measure) -> list[Cell]:
     """Values with their intervals; `*` marks the best of several models."""
     interval: Any = measure.interval
-    digits = decimals_of(interval.high - interval.low)
+    digits = decimals_of_metric(interval.high - interval.low)
     best = (interval.estimate == np.max(interval.estimate)) & measure.has_a_best
     bounds: Any = measure.bounds or ([None] * len(best),) * 2
     return [
@@ -65,7 +61,7 @@ def difference_cells(measure: Measure) -> list[Cell]:
         return [Cell("-", mark="  ") for _ in found.estimate]
     best = int(np.argmax(found.estimate))
     lows, highs = found.simultaneous_low[:, best], found.simultaneous_high[:, best]
-    digits, known = decimals_of(highs - lows), measure.has_intervals[:, best]
+    digits, known = decimals_of_metric(highs - lows), measure.has_intervals[:, best]
     cells = []
     for i, marked in enumerate(found.best_set):
         first = i == best or (found.estimate[i] == found.estimate[best] and not known[i])
@@ -138,7 +134,7 @@ def slice_cells(differences: Any, i: int) -> list[Cell]:
         name: getattr(differences, name)[:, i, 0]
         for name in ("difference", "simultaneous_p_value", "simultaneous_low", "simultaneous_high")
     }
-    digits = decimals_of(found["simultaneous_high"] - found["simultaneous_low"])
+    digits = decimals_of_metric(found["simultaneous_high"] - found["simultaneous_low"])
     cells = []
     for known, difference, p, low, high in zip(
         has_width(differences)[:, i, 0], *found.values(), strict=True
@@ -173,8 +169,3 @@ def about_differences(measures: Sequence[Measure]) -> str:
         "a difference without brackets has no interval, because there are too few items or it is 0 "
         "in all resamples"
     )
-
-
-def decimals_of(widths: FloatArray) -> int:
-    """The decimals, 3 to 6, that show two significant digits of the narrowest interval's width."""
-    return words.decimals_of(widths[widths > NARROWEST], fewest=3, most=6)

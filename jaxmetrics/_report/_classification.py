@@ -12,6 +12,7 @@ import pandas
 
 import jaxmetrics as jm
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._base.words import percent_text
 from jaxmetrics._report import _figures
 from jaxmetrics._report._evaluation import (
     Drawing,
@@ -20,7 +21,6 @@ from jaxmetrics._report._evaluation import (
     carry_out,
     has_bands,
     note_of_bands,
-    percent,
 )
 from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, least_cost
 from jaxmetrics._report._points import points_of
@@ -207,7 +207,7 @@ def _title_of_problem(problem: Problem) -> str:
     n, positives = len(problem.labels), int(problem.labels.sum())
     return (
         f"{name_of(problem.source)}, {problem.label}: "
-        f"{n:,} items, {positives:,} positive ({percent(positives / n)})"
+        f"{n:,} items, {positives:,} positive ({percent_text(positives / n)})"
     )
 
 

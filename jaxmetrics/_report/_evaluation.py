@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import jaxmetrics as jm
 from jaxmetrics._base.host import threads
+from jaxmetrics._base.words import NARROWEST
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics.plots._names import visible
 
@@ -24,8 +25,6 @@ Found = TypeVar("Found")
 MOST_BANDS = 7
 # Bands of more items take minutes.
 MOST_BANDED = 1_000_000
-# The width of an interval that is not 0 up to rounding.
-NARROWEST = 1e-6
 # Positives, and negatives, of a slice in which models are compared.
 FEWEST = 20
 
@@ -182,8 +181,3 @@ def note_of_bands(figure: str, names: Sequence[str]) -> str:
     why = "models hide each other" if len(names) > MOST_BANDS else "items are as thin as lines"
     most = MOST_BANDS if len(names) > MOST_BANDS else MOST_BANDED
     return f"{figure} has no bands, because those of more than {most:,} {why}"
-
-
-def percent(share: float) -> str:
-    """A share in per cent, for a title or a heading."""
-    return f"{100 * share:.3g} %"

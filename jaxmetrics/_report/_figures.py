@@ -13,11 +13,11 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics import plots
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._base.words import number, percent_text, visible
 from jaxmetrics._report._evaluation import Drawing, Measure, Slices
 from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._settings import Settings
-from jaxmetrics.plots._names import visible
-from jaxmetrics.plots._style import height_for, look, n_distinct, percent_text, shade
+from jaxmetrics.plots._style import StyleName, height_for, n_distinct, shade, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,8 +82,9 @@ def drawings_of(
     slices: Sequence[Slices] = (),
 ) -> tuple[Drawing, ...]:
     """The drawings of models with tables `[models, rows]`."""
+    table = jax.tree.map(np.asarray, table)  # of which parts are taken without compilation
     by_name = {measure.name: measure for measure in measures}
-    areas = (by_name["roc_auc"].interval, by_name["partial_auc"].interval)
+    areas: Any = tuple(by_name[x].interval for x in ("roc_auc", "partial_auc", "average_precision"))
     names, unknown = drawn_names("model no.", names)
     order = best_first(areas[0].estimate)
     called = [names[i] for i in order]
@@ -91,7 +92,8 @@ def drawings_of(
         table, areas = jax.tree.map(lambda x: x[np.array(order)], (table, areas))
     level = percent_text(settings.confidence_level)
     pointwise = f" Shaded: pointwise {level} bands." if band is not None else ""
-    costs = f"false positive costs {settings.fp_cost:g}, a false negative {settings.fn_cost:g}"
+    fp_cost, fn_cost = map(number, (settings.fp_cost, settings.fn_cost))
+    costs = f"false positive costs {fp_cost}, a false negative {fn_cost}"
     compared = any(x.has_intervals.any() for x in measures)
     in_set = "; filled marks: models not significantly worse than the best" if compared else ""
     coloured = about_best(len(order), "AUC", "in colour, the others grey") + unknown
@@ -101,7 +103,7 @@ def drawings_of(
             "intervals",
             "Values with their intervals",
             f"{level} confidence intervals{in_set}.{unknown}",
-            partial(_draw_intervals, names, measures),
+            partial(_draw_intervals, names, measures, settings.style),
         ),
         Drawing(
             "roc",
@@ -114,21 +116,22 @@ def drawings_of(
                 names=called,
                 max_fpr=settings.max_fpr,
                 band=band,
-                intervals=areas,
+                intervals=areas[:2],
+                style=settings.style,
             ),
         ),
         Drawing(
             "precision_recall",
             "Precision and recall",
             f"The line of chance is at the share of positives.{pointwise}{coloured}",
-            partial(_draw_precision, table, called, band),
+            partial(_draw_precision, table, called, areas[2], band, settings.style),
         ),
         Drawing(
             "scores",
             "Scores by class",
             "The scores of each class. The less the classes overlap, the better the model."
             f"{chosen}",
-            partial(_draw_scores, table, called),
+            partial(_draw_scores, table, called, settings.style),
         ),
         Drawing(
             "cost",
@@ -144,7 +147,7 @@ def drawings_of(
                 f"Bands: pointwise {level} confidence intervals, each for its slice alone. "
                 f"Straight lines: linear trends.{chosen}"
             )
-            draw = partial(_draw_trends, part, called, order)
+            draw = partial(_draw_trends, part, called, order, settings.style)
             found.append(Drawing(file, f"Over {visible(part.column)}", about, draw))
             continue
         values, odd = drawn_names("value no.", part.values)
@@ -155,7 +158,7 @@ def drawings_of(
                 f"By {visible(part.column)}",
                 f"The intervals of a model hold for all slices at once, with {level} confidence; "
                 f"each has the level {each}.{chosen}{odd}",
-                partial(_draw_slices, part, values, called, order),
+                partial(_draw_slices, part, values, called, order, settings.style),
             )
         )
     return tuple(found)
@@ -167,7 +170,7 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure:
+def _draw_intervals(names: Sequence[str], measures: Sequence[Measure], style: StyleName) -> Figure:
     """A panel for each metric that compares models; with one model, for each metric."""
     chosen = [x for x in measures if x.comparison is not None]
     if not chosen:
@@ -175,6 +178,8 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure
     columns = min(len(chosen), _COLUMNS)
     rows = -(-len(chosen) // columns)
     figure = _figure(10, rows * (1.4 + 0.3 * len(names)))
+    layout: Any = figure.get_layout_engine()
+    layout.set(w_pad=0.1)  # between the numbers at the ends of axes
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for i, (ax, measure) in enumerate(zip(panels, chosen, strict=False)):
         plots.forest(
@@ -182,6 +187,7 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure
             names=names,
             metrics=[measure.title],
             best_set=measure.best_set,
+            style=style,
             ax=ax,
         )
         ax.tick_params(labelleft=i % columns == 0)
@@ -190,14 +196,21 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure]) -> Figure
     return figure
 
 
-def _draw_precision(table: jm.ScoreTable, names: Sequence[str], band: jm.RocBand | None) -> Figure:
-    figure = _figure(6.4, height_for(names))
-    ax = plots.precision_recall(table, names=names, ax=figure.subplots())
+def _draw_precision(
+    table: jm.ScoreTable,
+    names: Sequence[str],
+    interval: jm.Interval,
+    band: jm.RocBand | None,
+    style: StyleName,
+) -> Figure:
+    figure, looks = _figure(6.4, height_for(names)), style_of(style)
+    shown: dict[str, Any] = {"names": names, "style": style, "ax": figure.subplots()}
+    ax = plots.precision_recall(table, interval=interval, **shown)
     if band is not None:
         positives, negatives = (np.sum(np.asarray(x, float), axis=-1) for x in table[1:])
         low, high = precision_limits(band, positives / (positives + negatives))
         for i in range(len(names)):
-            shade(ax, RECALLS, low[i], high[i], look(i)["color"])
+            shade(ax, RECALLS, low[i], high[i], looks.colour(i), edge=looks.edge(i))
     return figure
 
 
@@ -223,9 +236,9 @@ def _name_others(figure: Figure, names: Sequence[str]) -> None:
         figure.supxlabel(f"Not shown: {others} models of lower AUC", fontsize="medium")
 
 
-def _draw_scores(table: jm.ScoreTable, names: Sequence[str]) -> Figure:
+def _draw_scores(table: jm.ScoreTable, names: Sequence[str], style: StyleName) -> Figure:
     def draw(i: int, ax: Axes) -> None:
-        plots.score_distributions(jax.tree.map(lambda x: x[i], table), ax=ax)
+        plots.score_distributions(jax.tree.map(lambda x: x[i], table), style=style, ax=ax)
 
     return _panels(names, draw)
 
@@ -235,13 +248,18 @@ def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -
 
     def draw(i: int, ax: Axes) -> None:
         one = jax.tree.map(lambda x: x[i], table)
-        plots.cost(one, fp_cost=settings.fp_cost, fn_cost=settings.fn_cost, ax=ax)
+        costs: Any = {"fp_cost": settings.fp_cost, "fn_cost": settings.fn_cost}
+        plots.cost(one, **costs, style=settings.style, ax=ax)
 
     return _panels(names, draw)
 
 
 def _draw_slices(
-    slices: Slices, values: Sequence[str], names: Sequence[str], order: Sequence[int]
+    slices: Slices,
+    values: Sequence[str],
+    names: Sequence[str],
+    order: Sequence[int],
+    style: StyleName,
 ) -> Figure:
     """A panel for each metric, with a row for each slice and a mark for each model."""
     shown = names[: n_distinct(len(names))]
@@ -251,14 +269,16 @@ def _draw_slices(
         by_model = [
             jax.tree.map(lambda x, i=i: x[:, i], measure.interval) for i in order[: len(shown)]
         ]
-        plots.forest(by_model, names=values, metrics=shown, ax=ax)
+        plots.forest(by_model, names=values, metrics=shown, style=style, ax=ax)
         ax.set_xlabel(measure.title)
         ax.tick_params(labelleft=ax is panels[0])
     _name_others(figure, names)
     return figure
 
 
-def _draw_trends(slices: Slices, names: Sequence[str], order: Sequence[int]) -> Figure:
+def _draw_trends(
+    slices: Slices, names: Sequence[str], order: Sequence[int], style: StyleName
+) -> Figure:
     """A panel for each metric, with a line for each model."""
     figure = _figure(10, height_for(names))
     panels = figure.subplots(1, len(slices.measures))
@@ -269,5 +289,6 @@ def _draw_trends(slices: Slices, names: Sequence[str], order: Sequence[int]) -> 
             lambda x: x[:, np.array(order)] if x.ndim > 1 else x,
             replace(found, names=slices.values, models=None),
         )
-        plots.trend(arranged, times=trend.times, names=names, metric=measure.title, ax=ax)
+        shown: dict[str, Any] = {"names": names, "metric": measure.title, "style": style, "ax": ax}
+        plots.trend(arranged, times=trend.times, **shown)
     return figure

@@ -7,14 +7,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._base.words import enumerated
-from jaxmetrics._report._cells import decimals_of, fixed, p_value
+from jaxmetrics._base.words import (
+    decimals_of_metric,
+    enumerated,
+    fixed,
+    p_value,
+    percent_text,
+    visible,
+    with_limits,
+)
 from jaxmetrics._report._evaluation import FEWEST, Evaluation, Measure, Slices, has_width
 from jaxmetrics._report._trends import sentences_of
-from jaxmetrics.plots._names import short_names, visible
-from jaxmetrics.plots._style import percent_text
+from jaxmetrics.plots._names import short_names
 
 LONGEST_IN_TEXT = 60  # columns of a name outside of the table of values, which has all of it
+
+# Models or slices in a sentence, with a number each or without one; the tables have all.
+_MOST_DETAILS, _MOST_NAMED = 2, 6
 
 
 class Finding(NamedTuple):
@@ -50,7 +59,7 @@ def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
     detail = f"In brackets, {level}"
     if measure.bounds is not None:
         detail += "; the file was read in batches, so models are not compared"
-    return Finding(measure.called, "; ".join(parts), detail)
+    return Finding(measure.called, "; ".join(_first(parts)), detail)
 
 
 def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
@@ -66,15 +75,15 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     unknown = [names[i] for i in range(len(names)) if i not in tops and not known[best, i]]
     answer = _highest(measure, names, tops)
     if equal:
-        answer += f"; not significantly worse: {enumerated(equal)}"
+        answer += f"; not significantly worse: {_named(equal)}"
     elif worse and (found.simultaneous_low[np.ix_(tops, worse)] > 0).all():
         verb = "is" if len(tops) == 1 else "are"
-        than = f" than {enumerated([names[i] for i in worse])}" if unknown else " than all others"
+        than = f" than {_named([names[i] for i in worse])}" if unknown else " than all others"
         answer += f", and {verb} significantly better{than if len(names) > 2 else ''}"
     elif worse:  # the best set rests on one-sided limits, which are closer
         answer += "; every other model is significantly worse, but not by every two-sided interval"
     if unknown:
-        answer += f"; nothing can be said of the difference from {enumerated(unknown)}"
+        answer += f"; nothing can be said of the difference from {_named(unknown)}"
     return Finding(measure.called, answer, _detail(measure, names, best, worse))
 
 
@@ -98,11 +107,9 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[Finding]:
             for s in np.flatnonzero(worse[:, i - 1]).tolist()
         ]
         level = percent_text(compared.confidence_level)
-        about = f"{'; '.join([*details, ''])}{level} intervals are simultaneous for all slices"
+        about = "; ".join([*_first(details), f"{level} intervals are simultaneous for all slices"])
         if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
-            about += (
-                f"; fewer than {FEWEST} positives or negatives, so not tested: {enumerated(small)}"
-            )
+            about += f"; fewer than {FEWEST} positives or negatives, so not tested: {_named(small)}"
         yield Finding(f"{measure.called}, by {visible(slices.column)}", "; ".join(answers), about)
 
 
@@ -110,8 +117,8 @@ def _within(
     names: Sequence[str], values: Sequence[str], worse: Any, better: Any, models: Any
 ) -> str:
     """What is known of models that are worse in the same slices, `[slices, models]` each."""
-    who = enumerated([names[i] for i in models])
-    where = enumerated([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
+    who = _named([names[i] for i in models])
+    where = _named([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
     verb = "is" if len(models) == 1 else "are"
     answer = f"{who} {verb} significantly worse than {names[0]} in {where or 'no slice'}"
     n, unit = worse.size, "slices" if len(models) == 1 else "slices of models"
@@ -125,10 +132,9 @@ def _within(
 def _lower(found: Any, s: int, i: int) -> str:
     """By how much a model is lower than the first one in a slice."""
     lows, highs = found.simultaneous_low[:, i, 0], found.simultaneous_high[:, i, 0]
-    digits = decimals_of(highs - lows)
+    digits = decimals_of_metric(highs - lows)
     return (
-        f"lower by {fixed(-found.difference[s, i, 0], digits)} "
-        f"[{fixed(-highs[s], digits)}, {fixed(-lows[s], digits)}], "
+        f"lower by {with_limits(-found.difference[s, i, 0], -highs[s], -lows[s], digits=digits)}, "
         f"{p_value(found.simultaneous_p_value[s, i, 0])}"
     )
 
@@ -142,7 +148,7 @@ def _highest(measure: Measure, names: Sequence[str], tops: Sequence[int]) -> str
     value = fixed(estimates[tops[0]], digits[0])
     if len(tops) == len(names):
         return f"all models have the value {value}"
-    return f"{enumerated([names[i] for i in tops])} have the highest value, {value}"
+    return f"{_named([names[i] for i in tops])} have the highest value, {value}"
 
 
 def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[int]) -> str:
@@ -154,16 +160,15 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
             "models are equal in all resamples; nothing can be said of which is better"
         )
     level = percent_text(found.confidence_level)
-    digits = decimals_of((found.simultaneous_high - found.simultaneous_low)[:, best])
+    values = found.difference, found.simultaneous_low, found.simultaneous_high
+    digits = decimals_of_metric((found.simultaneous_high - found.simultaneous_low)[:, best])
     details = [
-        f"{names[i]} is lower by {fixed(found.difference[best, i], digits)} "
-        f"[{fixed(found.simultaneous_low[best, i], digits)}, "
-        f"{fixed(found.simultaneous_high[best, i], digits)}], "
+        f"{names[i]} is lower by {with_limits(*(x[best, i] for x in values), digits=digits)}, "
         f"{p_value(found.simultaneous_p_value[best, i])}"
         for i in worse
     ]
     if details:
-        return f"By simultaneous {level} intervals of all pairs, {'; '.join(details)}"
+        return f"By simultaneous {level} intervals of all pairs, {'; '.join(_first(details))}"
     pairs = "Pairs" if measure.lacks_intervals else "All pairs"
     text = f"{pairs} of models are compared, with simultaneous {level} intervals"
     if measure.enough is not None:
@@ -176,8 +181,21 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
 
 def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:
     interval: Any = measure.interval
-    digits = decimals_of(interval.high - interval.low)
+    digits = decimals_of_metric(interval.high - interval.low)
     return interval.estimate, interval.low, interval.high, [digits] * len(interval.estimate)
+
+
+def _named(names: Sequence[str]) -> str:
+    """The names, or the first ones and how many more there are."""
+    if len(names) <= _MOST_NAMED:
+        return enumerated(names)
+    return enumerated([*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"])
+
+
+def _first(details: Sequence[str]) -> list[str]:
+    """The first details, and how many more there are."""
+    more = [f"{len(details) - _MOST_DETAILS} more"] if len(details) > _MOST_DETAILS else []
+    return [*details[:_MOST_DETAILS], *more]
 
 
 def _value_and_interval(value: float, low: float, high: float, digits: int) -> str:
@@ -185,4 +203,4 @@ def _value_and_interval(value: float, low: float, high: float, digits: int) -> s
         return "undefined"
     if np.isnan(low + high):
         return f"{fixed(value, digits)}, without an interval, because there are too few items"
-    return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
+    return with_limits(value, low, high, digits=digits)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._report._evaluation import percent
+from jaxmetrics._base.words import percent_text
 from jaxmetrics._report._settings import Settings
 
 FPR_LIMITS = (0.01, 0.05)
@@ -37,7 +37,7 @@ class Metric(NamedTuple):
 
 def classification_metrics(max_fpr: float) -> tuple[Metric, ...]:
     """The metrics in the order of columns, with recall also at `FPR_LIMITS`."""
-    at = percent(max_fpr)
+    at = percent_text(max_fpr)
     scale = "mcclish"
     area = partial(jm.partial_auc, max_fpr=max_fpr, scale=scale)
     return (
@@ -46,7 +46,7 @@ def classification_metrics(max_fpr: float) -> tuple[Metric, ...]:
         *(
             Metric(
                 "recall_at_fpr",
-                f"Recall\nat\n{percent(limit)} FPR",
+                f"Recall\nat\n{percent_text(limit)} FPR",
                 partial(jm.recall_at_fpr, max_fpr=limit),
                 limit,
                 limit == max_fpr,

@@ -16,7 +16,8 @@ import jax
 import pandas
 
 import jaxmetrics as jm
-from jaxmetrics._report._evaluation import NARROWEST, Evaluation, Measure, Slices
+from jaxmetrics._base.words import NARROWEST
+from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 from jaxmetrics._report._folder import replaced_files
 from jaxmetrics._report._page import page_colours, page_of
 from jaxmetrics._report._settings import Settings, Tell
@@ -24,10 +25,12 @@ from jaxmetrics._report._trends import trend_records, trend_rows
 
 # The names of figures, and the mark in them: what a later report that lacks them removes.
 _FIGURE = re.compile(
-    r"(intervals|roc|precision_recall|scores|cost|slices(_\d+)?|ranking)\.(svg|png)"
+    r"(intervals|roc|precision_recall|scores|cost|slices(_\d+)?|ranking)\.(svg|png|pdf)"
 )
 _MARK = "A report of jaxmetrics evaluate or demo"
 
+# Counts of a row: all of these in one kind of report, and n_queries as a column of measures.
+_COUNTS = ("n_items", "n_positive", "n_relevant")
 COLUMNS = [
     *("slice", "model", "minus", "value", "low", "high", "standard_error", "method"),
     *("certain_low", "certain_high"),
@@ -184,9 +187,10 @@ def _number(value: Any) -> float | None:
 def frame_of(evaluation: Evaluation) -> Any:
     """A DataFrame with a row for each estimate and difference, also of each slice."""
     values, differences, of_slices = [], [], []
+    counts = {name: evaluation.facts[name] for name in _COUNTS if name in evaluation.facts}
     for measure in evaluation.measures:
         columns = {key: getattr(measure, key) for key in evaluation.columns}
-        metric = {"metric": measure.name, **columns}
+        metric = {"metric": measure.name, **columns, **counts}
         for i, name in enumerate(evaluation.names):
             values.append({**metric, "model": name, **_estimate(measure, i)})
         if measure.comparison is not None:
@@ -195,25 +199,31 @@ def frame_of(evaluation: Evaluation) -> Any:
     for part in evaluation.slices:
         for k, measure in enumerate(part.measures):
             metric = {"metric": measure.name, "max_fpr": measure.max_fpr, "scale": measure.scale}
-            of_slices += [
+            by_slice = [
                 {
                     **metric,
                     "slice": f"{part.column} = {value}",
-                    "model": name,
-                    **_of_slice(measure, i, j),
+                    "n_items": n,
+                    "n_positive": positive,
                 }
-                for i, value in enumerate(part.values)
+                for value, n, positive in zip(
+                    part.values, part.n_items, part.n_positive, strict=True
+                )
+            ]
+            of_slices += [
+                {**row, "model": name, **_of_slice(measure, i, j)}
+                for i, row in enumerate(by_slice)
                 for j, name in enumerate(evaluation.names)
             ]
             of_slices += [
-                {**metric, "slice": f"{part.column} = {value}", **difference}
+                {**row, **difference}
                 for found in part.compared[k : k + 1]
-                for i, value in enumerate(part.values)
+                for i, row in enumerate(by_slice)
                 for difference in _differences_of_slice(found, i, evaluation.names)
             ]
         of_slices += trend_rows(part, evaluation.names)
     rows = [*values, *differences, *of_slices]
-    frame = pandas.DataFrame(rows, columns=["metric", *evaluation.columns, *COLUMNS])
+    frame = pandas.DataFrame(rows, columns=["metric", *evaluation.columns, *counts, *COLUMNS])
     for column in ("slice", "model", "minus"):
         frame[column] = frame[column].map(_no_formula, na_action="ignore")
     # This type keeps whole numbers whole where some are missing.
@@ -240,8 +250,7 @@ def _is_figure_of_ours(file: Path) -> bool:
     """Whether a report wrote the file, by its name and by the mark that its figures have."""
     if _FIGURE.fullmatch(file.name) is None or not file.is_file() or file.is_symlink():
         return False
-    with file.open("rb") as opened:
-        return _MARK.encode() in opened.read(4096)
+    return _MARK.encode() in file.read_bytes()  # at the end of a PDF
 
 
 def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
@@ -262,15 +271,21 @@ def drawn(
     for i, drawing in enumerate(evaluation.drawings):
         tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
         svg = io.StringIO()
-        with page_colours():
+        with page_colours(settings.style):
             figure = drawing.draw()
+            # Now, and once: a figure with an engine is drawn twice in each file that is saved.
+            layout: Any = figure.get_layout_engine()
+            layout.execute(figure)
+            figure.set_layout_engine(None)
             about = {"Date": None, "Title": drawing.title, "Creator": _MARK}
             figure.savefig(svg, format="svg", metadata=about)
-            figure.set_layout_engine("none")  # the layout stays, and is not computed again
             if directory is not None:
                 (directory / f"{drawing.name}.svg").write_text(svg.getvalue(), encoding="utf-8")
                 png = directory / f"{drawing.name}.png"
                 figure.savefig(png, dpi=150, metadata={"Software": _MARK})
+                if settings.style == "print":
+                    about = {"CreationDate": None, "Title": drawing.title, "Creator": _MARK}
+                    figure.savefig(directory / f"{drawing.name}.pdf", metadata=about)
         figures.append(svg.getvalue())
     return page_of(settings, evaluation, figures, versions(), has_files=directory is not None)
 

@@ -13,14 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._base.words import (
+    decimals_of_metric,
+    fixed,
+    number,
+    p_value,
+    percent_text,
+    visible,
+)
 from jaxmetrics._report._cells import (
     Cell,
     about_differences,
     about_limits,
-    decimals_of,
-    fixed,
     limits_of,
-    p_value,
     slice_tables,
     value_cells,
 )
@@ -29,20 +34,23 @@ from jaxmetrics._report._evaluation import (
     Evaluation,
     Measure,
     Slices,
-    percent,
 )
-from jaxmetrics._report._findings import LONGEST_IN_TEXT, findings_of
+from jaxmetrics._report._findings import LONGEST_IN_TEXT, Finding, findings_of
 from jaxmetrics._report._fonts import families
 from jaxmetrics._report._settings import Settings
 from jaxmetrics._report._trends import trend_tables
-from jaxmetrics.plots._names import short_names, visible
-from jaxmetrics.plots._style import percent_text
+from jaxmetrics.plots._names import short_names
+from jaxmetrics.plots._style import MOST_MODELS, StyleName
 
 # Almost black and white: they stand for the colours of the page in a figure.
 _INK, _PAPER = "#010203", "#fdfefd"
-_BLACK_AND_WHITE = (("#000000", "currentColor"), ("#ffffff", "var(--paper)"))
+_BLACK, _WHITE = "#000000", "#ffffff"
 # Ids that every figure repeats, which a page must not, and which nothing refers to.
 _IDS = r' id="(figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|legend)_\d+"'
+# What is before the details, on three screens: at most so many findings, notes, models and figures,
+# which have these names.
+_MOST_FINDINGS, _MOST_NOTES, _MOST_ROWS, _MOST_DRAWN = 5, 3, 8, 2
+_FIRST = ("intervals", "roc", "ranking")
 
 
 class _Table(NamedTuple):
@@ -53,6 +61,20 @@ class _Table(NamedTuple):
     headings: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     about: str = ""
+
+
+class _Section(NamedTuple):
+    """A part of the details, which is closed on a screen and open on paper."""
+
+    name: str  # of its anchor
+    title: str
+    about: str = ""
+    findings: Sequence[Finding] = ()
+    warnings: Sequence[str] = ()
+    tables: Sequence[_Table] = ()
+    drawings: Sequence[tuple[Drawing, str]] = ()
+    command: str = ""
+    facts: Sequence[tuple[str, str]] = ()
 
 
 def page_of(
@@ -73,51 +95,110 @@ def page_of(
         undefined=jinja2.StrictUndefined,
         finalize=_without_controls,
     )
-    names = short_names(evaluation.names, LONGEST_IN_TEXT)
     template = environment.from_string(
         files("jaxmetrics._report").joinpath("page.html.jinja").read_text(encoding="utf-8")
     )
+    findings, warnings = findings_of(evaluation), evaluation.warnings
+    drawings = [
+        (drawing, _themed(drawing, svg))
+        for drawing, svg in zip(evaluation.drawings, figures, strict=True)
+    ]
+    n = len(evaluation.names)
+    most = _MOST_DRAWN if n <= MOST_MODELS else 1
+    shown = [x for x in drawings if x[0].name in _FIRST][-most:]
+    sections = (
+        _Section(
+            "more",
+            "More findings and notes",
+            findings=findings[_MOST_FINDINGS:],
+            warnings=warnings[_MOST_NOTES:],
+        ),
+        _Section("all", "All values", tables=_all_values(evaluation)),
+        *_sections_of(evaluation),
+        _Section("figures", "More figures", drawings=[x for x in drawings if x not in shown]),
+        _Section("data", "Data", facts=list(_facts_in_words(evaluation.facts))),
+        _made(settings, versions),
+    )
+    in_print = settings.style == "print"
     return template.render(
         title=evaluation.title,
-        findings=findings_of(evaluation),
-        tables=list(_tables_of_values(evaluation)),
-        pairs=[_table_of_pairs(x, names) for x in evaluation.measures if x.comparison],
-        drawings=[
-            (drawing, _themed(drawing, svg))
-            for drawing, svg in zip(evaluation.drawings, figures, strict=True)
-        ],
-        points=[
-            _table_of_models(x.title, "", evaluation.names, list(x.measures))
-            for x in evaluation.points
-        ],
-        slices=[
-            table
-            for part in evaluation.slices
-            for table in (*_differences_in(part, names), *_of_slices(part, names))
-        ],
-        facts=list(_facts_in_words(evaluation.facts)),
-        warnings=evaluation.warnings,
-        settings=settings,
-        level=percent_text(settings.confidence_level),
-        versions=versions,
-        has_files=has_files,
-        date=datetime.now(UTC).date().isoformat(),
+        findings=findings[:_MOST_FINDINGS],
+        warnings=warnings[:_MOST_NOTES],
+        values=_values(evaluation),
+        drawings=shown,
+        sections=[x for x in sections if any(x[2:])],
+        formats="" if not has_files else "PNG, SVG and PDF" if in_print else "PNG and SVG",
+        has_dark=not in_print,
     )
 
 
-def _tables_of_values(evaluation: Evaluation) -> Iterator[_Table]:
-    """Values, and values by amount."""
-    names = evaluation.names
-    by_amount = [x for x in evaluation.measures if x.by_amount]
+def _sections_of(evaluation: Evaluation) -> Iterator[_Section]:
+    """Comparisons in pairs, thresholds and slices."""
+    names = short_names(evaluation.names, LONGEST_IN_TEXT)
+    level = percent_text(evaluation.measures[0].interval.confidence_level)
+    if pairs := [_table_of_pairs(x, names) for x in evaluation.measures if x.comparison]:
+        about = (
+            "Intervals and p-values are simultaneous for all pairs of a table. Models marked + are "
+            f"not significantly worse than the best, at the {level} confidence level."
+        )
+        yield _Section("pairs", "Models compared in pairs", about, tables=pairs)
+    if evaluation.points:
+        about = (
+            f"What score ≥ threshold flags, with {level} confidence intervals of what the same "
+            "threshold does to new items; those of the threshold are of the best one."
+        )
+        points = [
+            _table_of_models(x.title, "", evaluation.names, list(x.measures))
+            for x in evaluation.points
+        ]
+        yield _Section("points", "Thresholds", about, tables=points)
+    slices = [
+        table
+        for part in evaluation.slices
+        for table in (*_differences_in(part, names), *_of_slices(part, names))
+    ]
+    yield _Section("slices", "Slices", tables=slices)
+
+
+def _made(settings: Settings, versions: dict[str, str]) -> _Section:
+    facts = [
+        ("Confidence level", percent_text(settings.confidence_level)),
+        ("Resamples", f"{settings.n_resamples:,}, seed {settings.seed}"),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in versions.items())),
+        ("Date", datetime.now(UTC).date().isoformat()),
+    ]
+    return _Section("made", "How this report was made", command=settings.command, facts=facts)
+
+
+def _values(evaluation: Evaluation) -> _Table:
+    """The values of all models, or of the best ones by the first metric, with short names."""
+    names = short_names(evaluation.names)
     counted = [x for x in evaluation.measures if not x.by_amount]
     several = "; * marks the best of a column" if len(names) > 1 else ""
     about = (
         f"In brackets, {percent_text(counted[0].interval.confidence_level)} confidence "
         f"intervals{evaluation.about}{several}{about_limits(evaluation.measures)}."
     )
-    yield _table_of_models("Values", about, names, counted)
-    if by_amount:
-        yield _table_of_models("Values by amount", "", names, by_amount)
+    table = _table_of_models("Values", about, names, counted)
+    if len(names) <= _MOST_ROWS:
+        return table
+    ranks = np.argsort(-np.nan_to_num(counted[0].interval.estimate, nan=-np.inf), kind="stable")
+    kept = {*ranks[:_MOST_ROWS].tolist(), *range(len(names), len(table.rows))}
+    rows = tuple(row for i, row in enumerate(table.rows) if i in kept)
+    about += f" Of {len(names)} models, these have the highest {counted[0].title}."
+    return table._replace(rows=rows, about=about)
+
+
+def _all_values(evaluation: Evaluation) -> list[_Table]:
+    """What the first table of values leaves out."""
+    counted = [x for x in evaluation.measures if not x.by_amount]
+    found = []
+    short = short_names(evaluation.names)
+    if len(short) > _MOST_ROWS or short != [visible(x) for x in evaluation.names]:
+        found.append(_table_of_models("All models", "", evaluation.names, counted))
+    if by_amount := [x for x in evaluation.measures if x.by_amount]:
+        found.append(_table_of_models("Values by amount", "", evaluation.names, by_amount))
+    return found
 
 
 def _table_of_models(
@@ -135,7 +216,7 @@ def _table_of_models(
 def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     """Row minus column, for all pairs; `+` marks the best set."""
     found: Any = measure.comparison
-    digits = decimals_of(found.simultaneous_high - found.simultaneous_low)
+    digits = decimals_of_metric(found.simultaneous_high - found.simultaneous_low)
     known, best_set = measure.has_intervals, measure.best_set
 
     def cell(i: int, j: int) -> Cell:
@@ -181,7 +262,7 @@ def _differences_in(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
 def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
     for measure in slices.measures:
         interval: Any = measure.interval
-        digits = decimals_of((interval.high - interval.low).ravel())
+        digits = decimals_of_metric((interval.high - interval.low).ravel())
 
         def cell(i: int, j: int, interval: Any = interval, digits: int = digits) -> Cell:
             value, low, high = (x[i, j] for x in (interval.estimate, interval.low, interval.high))
@@ -215,7 +296,7 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     n = facts["n_items"]
 
     def of_all(count: int) -> str:
-        return f"{count:,} ({percent(count / n)})"
+        return f"{count:,} ({percent_text(count / n)})"
 
     yield "File", facts["file"]
     yield "Label", facts["label"]
@@ -230,8 +311,8 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, count in facts.get("n_tied", {}).items():
         yield f"Tied scores, {name}", of_all(count)
     for name, best in facts.get("least_cost", {}).items():
-        at = "flagging nothing" if best["threshold"] is None else f"{best['threshold']:.6g}"
-        yield f"Threshold of least cost, {name}", f"{at}, which costs {best['cost']:,.6g}"
+        at = "flagging nothing" if best["threshold"] is None else number(best["threshold"])
+        yield f"Threshold of least cost, {name}", f"{at}, which costs {number(best['cost'])}"
     if "n_duplicates" in facts:
         yield "Duplicate rows of label and scores", of_all(facts["n_duplicates"])
     yield "Missing or NaN labels and scores", "none: the command refuses them"
@@ -252,28 +333,35 @@ def _themed(drawing: Drawing, svg: str) -> str:
     svg = re.sub(r' id="|href="#|url\(#', rf"\g<0>{drawing.name}-", svg)
     label = html.escape(visible(f"{drawing.title}. {drawing.about}"))
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
-    for drawn, shown in ((_INK, "currentColor"), (_PAPER, "var(--paper)"), *_BLACK_AND_WHITE):
-        svg = svg.replace(drawn, shown)
+    for drawn in (_INK, _BLACK):
+        svg = svg.replace(drawn, "currentColor")
+    for drawn in (_PAPER, _WHITE):
+        svg = svg.replace(drawn, "var(--paper)")
     return svg
 
 
 @contextmanager
-def page_colours() -> Iterator[None]:
+def page_colours(style: StyleName = "colour") -> Iterator[None]:
     """Matplotlib draws with the colours that stand for ink and paper, and text as it is.
 
-    Text between two dollars is no formula. Matplotlib's warnings are not for users of the command.
+    In print these are black and white, and files in PDF have their fonts within. Numbers have the
+    minus of the tables. Text between two dollars is no formula. Matplotlib's warnings are not for
+    users of the command.
     """
     from matplotlib import rc_context
 
     fixed: dict[Any, Any] = {
         "svg.fonttype": "path",
         "svg.hashsalt": "jaxmetrics",
+        "pdf.fonttype": 42,
+        "axes.unicode_minus": False,
         "text.parse_math": False,
         "font.family": families(),
     }
     ink = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
     paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
-    colours: dict[Any, str] = {**dict.fromkeys(ink, _INK), **dict.fromkeys(paper, _PAPER)}
+    black, white = (_BLACK, _WHITE) if style == "print" else (_INK, _PAPER)
+    colours: dict[Any, str] = {**dict.fromkeys(ink, black), **dict.fromkeys(paper, white)}
     with rc_context({**colours, **fixed}), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._report._evaluation import Measure, Points, percent
+from jaxmetrics._base.words import percent_text
+from jaxmetrics._report._evaluation import Measure, Points
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings
 
@@ -39,7 +40,7 @@ def points_of(
         "fp_cost": settings.fp_cost,
         "fn_cost": settings.fn_cost,
     }
-    limit = f"FPR of at most {percent(settings.max_fpr)}"
+    limit = f"FPR of at most {percent_text(settings.max_fpr)}"
     rules: Any = (
         ("max_fpr", limit, {"max_fpr": settings.max_fpr}),
         ("least_cost", "Least cost", {}),

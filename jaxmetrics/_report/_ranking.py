@@ -12,6 +12,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from jaxmetrics._base.words import percent_text
 from jaxmetrics._report._evaluation import (
     Drawing,
     Evaluation,
@@ -19,7 +20,6 @@ from jaxmetrics._report._evaluation import (
     carry_out,
     has_bands,
     note_of_bands,
-    percent,
 )
 from jaxmetrics._report._figures import about_best, best_first
 from jaxmetrics._report._fonts import drawn_names
@@ -206,7 +206,7 @@ def _title_of_queries(queries: Queries) -> str:
     n, relevant = len(queries.grades), int((queries.grades > 0).sum())
     return (
         f"{name_of(queries.source)}, {queries.label}: {queries.n_queries:,} queries "
-        f"({queries.group}) of {n:,} items, {relevant:,} relevant ({percent(relevant / n)})"
+        f"({queries.group}) of {n:,} items, {relevant:,} relevant ({percent_text(relevant / n)})"
     )
 
 
@@ -230,6 +230,7 @@ def _ndcg_figure(
             max_k=len(PLACES),
             gain=settings.gain,
             interval=band,
+            style=settings.style,
             ax=figure.subplots(),
         )
     return figure

@@ -9,6 +9,7 @@ import click
 
 from jaxmetrics._base.checks.options import MOST_COST
 from jaxmetrics._report._texts import shortened
+from jaxmetrics.plots._style import STYLE_NAMES, StyleName
 
 # Called with the work in progress and, if known, the share that is done.
 Tell = Callable[..., None]
@@ -67,6 +68,7 @@ class Settings(NamedTuple):
     fn_cost: float = 1.0
     command: str = ""  # that made the report
     max_grade: float | None = None  # of the scale, for rankings
+    style: StyleName = "colour"  # of the figures
 
 
 def check_settings(settings: Settings) -> None:
@@ -103,6 +105,11 @@ def check_settings(settings: Settings) -> None:
                 f"--{name}-cost must be from 0 to {MOST_COST:g}, got {cost:g}: write the cost "
                 "of one, as in 100"
             )
+    if settings.style not in STYLE_NAMES:
+        raise InputError(
+            f"--style must be {' or '.join(STYLE_NAMES)}, got {shortened(settings.style)}: write "
+            "print for figures of a journal"
+        )
     if min(k) < 1:
         raise InputError(f"--k must be at least 1, got {min(k)}: write 10 for the first 10")
     if max(k) >= 2**31:

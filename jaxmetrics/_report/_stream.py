@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 import jaxmetrics as jm
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._base.words import percent_text
 from jaxmetrics._report._columns import notes_of_dropped
-from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, percent
+from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure
 from jaxmetrics._report._figures import drawings_of
 from jaxmetrics._report._files import check_has_columns, n_rows_of
 from jaxmetrics._report._items import items_of
@@ -164,7 +165,7 @@ def _evaluation(
         },
         ("max_fpr", "scale"),
         f"{name_of(facts['file'])}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "
-        f"({percent(n_positive / n_items)}), read in batches",
+        f"({percent_text(n_positive / n_items)}), read in batches",
         f"; below them, guaranteed bounds of the exact value{ABOUT}",
         tuple(measures),
         notes,

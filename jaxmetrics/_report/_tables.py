@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from jaxmetrics._base.words import percent_text, visible
 from jaxmetrics._report._cells import (
     Cell,
     about_differences,
@@ -22,8 +23,7 @@ from jaxmetrics._report._cells import (
 from jaxmetrics._report._evaluation import Evaluation, Measure
 from jaxmetrics._report._findings import LONGEST_IN_TEXT
 from jaxmetrics._report._trends import trend_tables
-from jaxmetrics.plots._names import short_names, visible
-from jaxmetrics.plots._style import percent_text
+from jaxmetrics.plots._names import short_names
 
 
 def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:

@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._base import words
-from jaxmetrics._base.words import enumerated
-from jaxmetrics._report._cells import Cell, SliceTable, fixed, limits_of, p_value
+from jaxmetrics._base.words import (
+    decimals_of,
+    enumerated,
+    fixed,
+    p_number,
+    p_value,
+    percent_text,
+    visible,
+    with_limits,
+)
+from jaxmetrics._report._cells import Cell, SliceTable, limits_of
 from jaxmetrics._report._evaluation import FEWEST, Slices
-from jaxmetrics.plots._names import visible
-from jaxmetrics.plots._style import percent_text
 
 
 def sentences_of(slices: Slices, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -55,7 +61,7 @@ def trend_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
             )
             for line in lines
         ]
-        any_change = [Cell(words.p_number(line["f_p_value"])) for line in lines]
+        any_change = [Cell(p_number(line["f_p_value"])) for line in lines]
         columns += [
             (f"{measure.heading}\nper {slices.unit}", slopes),
             ("p of any\nchange", any_change),
@@ -78,6 +84,10 @@ def trend_records(slices: Slices, names: Sequence[str]) -> dict[str, Any] | None
         measure.name: {
             "unit": slices.unit,
             "left_out": _left_out(slices, trend),
+            **{
+                name: int(np.asarray(getattr(slices, name))[np.asarray(trend.used)].sum())
+                for name in ("n_items", "n_positive")
+            },
             "models": {name: _record(trend, (i,)) for i, name in enumerate(names)},
             "differences": [
                 {"model": names[i], "minus": names[j], **_record(trend.models, (i, j))}
@@ -101,6 +111,8 @@ def trend_rows(slices: Slices, names: Sequence[str]) -> Iterator[dict[str, Any]]
             "max_fpr": measure.max_fpr,
             "scale": measure.scale,
             "slice": f"{slices.column}, per {slices.unit}",
+            "n_items": found["n_items"],
+            "n_positive": found["n_positive"],
         }
         for name, record in found["models"].items():
             yield {**about, "model": name, **record}
@@ -135,15 +147,15 @@ def _excludes_0(line: dict[str, float]) -> bool:
 
 def _digits(lines: Sequence[dict[str, float]]) -> int:
     widths = np.array([line["high"] - line["low"] for line in lines])
-    return words.decimals_of(widths, fewest=3)
+    return decimals_of(widths)
 
 
 def _moves(line: dict[str, float]) -> str:
     digits = _digits([line])
     verb, sign = ("rises", 1) if line["slope"] > 0 else ("falls", -1)
     low, high = sorted((sign * line["low"], sign * line["high"]))
-    limits = f"[{fixed(low, digits)}, {fixed(high, digits)}]"
-    return f"{verb} by {fixed(sign * line['slope'], digits)} {limits}, {p_value(line['p_value'])},"
+    slope = with_limits(sign * line["slope"], low, high, digits=digits)
+    return f"{verb} by {slope}, {p_value(line['p_value'])},"
 
 
 def _with_p(line: dict[str, float], digits: int) -> str:

@@ -23,7 +23,7 @@ from jaxmetrics.inference._intervals.distributions import (
     t_survival,
 )
 from jaxmetrics.inference._maxima import maxima
-from jaxmetrics.inference._pairs import Pairs
+from jaxmetrics.inference._pairs import Pairs, of_differences, root_of
 
 _PAIRWISE = (
     *("difference", "standard_error", "low", "high", "z", "df", "p_value"),
@@ -70,7 +70,8 @@ class Comparison(Result):
       standard_error: pairwise, the standard error of the difference.
       low: pairwise, the lower limit of the difference, for this pair alone.
       high: pairwise, the upper limit of the difference, for this pair alone.
-      z: pairwise, the difference over its error, which the tests and the limits rest on.
+      z: pairwise, the difference over its error, which the tests and the limits rest on; of limits
+        that are not symmetric the normal quantile at which one of them is 0.
       df: pairwise, the degrees of freedom of that error; infinite if it is taken for known.
       p_value: pairwise, two-sided, of the hypothesis that the two models are equal.
       simultaneous_low: pairwise, the lower limit, simultaneous for all comparisons.
@@ -188,7 +189,7 @@ def _compared(
     lost = library.isnan(estimate) | library.isnan(library.diagonal(covariance))
     without = lost[:, None] | lost
     difference = estimate[:, None] - estimate[None, :]
-    z = numerics.divide(difference, pairs.error, library.where(difference == 0, 0.0, library.nan))
+    z = pairs.quantile(difference, library.where(difference == 0, 0.0, library.nan))
     size = library.abs(z)
     of_pair = t_quantile((1 + level) / 2, pairs.df)
     p_value = t_survival(size, pairs.df)
@@ -197,27 +198,31 @@ def _compared(
         of_all, adjusted, lead = of_pair, p_value, library.max(ahead, axis=1)
     else:
         kept = library.where(without, 0.0, covariance)
-        left = pairs._replace(standard_error=library.where(without, 0.0, pairs.standard_error))
+        error = root_of(of_differences(kept), kept, library.where(lost, 0.0, estimate))
+        left = pairs._replace(standard_error=library.where(without, 0.0, error))
         largest, leads = maxima(kept, left, reference)
         of_all = library.maximum(largest.quantile(level), of_pair)
         n_pairs = n_models - 1 if reference is not None else n_models * (n_models - 1) // 2
         # Bonferroni's bound holds where the sequence does not reach.
         adjusted = library.clip(largest.survival(size), p_value, n_pairs * p_value)
         lead = leads.quantile(level)
-    above = ahead * pairs.error
+    (low, high), (all_low, all_high), (one_low, one_high) = (
+        (difference - below, difference + above)
+        for below, above in map(pairs.margins, (of_pair, of_all, ahead))
+    )
     pairwise: dict[str, Array | None] = {
         "difference": difference,
         "standard_error": pairs.standard_error,
-        "low": difference - of_pair * pairs.error,
-        "high": difference + of_pair * pairs.error,
+        "low": low,
+        "high": high,
         "z": z,
         "df": pairs.df,
         "p_value": p_value,
-        "simultaneous_low": difference - of_all * pairs.error,
-        "simultaneous_high": difference + of_all * pairs.error,
+        "simultaneous_low": all_low,
+        "simultaneous_high": all_high,
         "simultaneous_p_value": library.minimum(adjusted, 1.0),
-        "one_sided_low": difference - above,
-        "one_sided_high": difference + above,
+        "one_sided_low": one_low,
+        "one_sided_high": one_high,
         **_against(difference, pairs, margin),
     }
     if reference is not None:
@@ -237,13 +242,14 @@ def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str,
     library = numerics.namespace(difference)
 
     def beyond(distance: Array) -> Array:
-        """P(T > distance / error)."""
-        z = numerics.divide(distance, pairs.error, library.where(distance > 0, np.inf, -np.inf))
+        """P(T > the quantile at which the lower limit is so far below the difference)."""
+        z = pairs.quantile(distance, library.where(distance > 0, np.inf, -np.inf))
         half = t_survival(library.abs(z), pairs.df) / 2
         found: Array = library.where(z > 0, half, 1 - half)
         return found
 
-    below, above = beyond(difference + margin), beyond(margin - difference)
+    below = beyond(difference + margin)
+    above = below.T  # the column less the row
     both: Array = library.maximum(below, above)
     return {"noninferiority_p_value": below, "equivalence_p_value": both}
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, is_concrete, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
@@ -15,23 +14,27 @@ from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.areas import average_precision
-from jaxmetrics._roc.order import NEGATIVE, POSITIVE
-from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
+from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
     check_amounts,
     resampled,
 )
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.result import BootstrapResult, wald_limits
+from jaxmetrics.inference._forms import (
+    Form,
+    chosen_method,
+    form_of,
+    limits_by_clusters,
+    limits_of_form,
+)
 from jaxmetrics.inference._influence.clusters import (
     Clusters,
-    Sums,
     error_of_clusters,
     skewness_of_clusters,
-    sums_of_clusters,
 )
 from jaxmetrics.inference._influence.on_mesh import axis_of_parts
-from jaxmetrics.inference._influence.sizes import Sizes, sizes_of, smallest_sizes
+from jaxmetrics.inference._influence.sizes import sizes_of, smallest_sizes
 from jaxmetrics.inference._influence.variance import (
     acceleration,
     as_default,
@@ -41,13 +44,11 @@ from jaxmetrics.inference._influence.variance import (
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import (
-    Rule,
     error_bars_of,
     has_influence,
-    share_of,
     with_influence,
 )
-from jaxmetrics.inference._intervals.rules import Limits, Moments, OfClusters
+from jaxmetrics.inference._intervals.rules import Moments
 
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
@@ -178,31 +179,6 @@ def confidence_interval(
     return Interval(estimate, low, high, error, chosen, level)
 
 
-def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool = False) -> str:
-    """The method by name, with "auto" resolved; refuses a method that does not serve the metric."""
-    chosen, arrays = choose(metric)
-    known, name = error_bars_of(chosen.metric), chosen.metric.name
-    closed = known.closed_form is not None and known.serves(chosen.options(arrays))
-    if method == "auto":
-        return "closed form" if closed and not clustered else known.auto
-    if method == "closed form" and not (closed and not clustered):
-        raise ValueError(
-            "method='closed form' is for roc_auc, average_precision, recall_at_fpr, and for "
-            "partial_auc with min_fpr=0 and min_tpr=0, without clusters: write method='auto'"
-        )
-    if method == "wilson" and not known.proportion:
-        raise ValueError(
-            "method='wilson' is for recall_at_fpr, sensitivity_at_specificity and "
-            "specificity_at_sensitivity, which are proportions: write method='auto'"
-        )
-    if method in ("bca", "logit") and not has_influence(chosen.metric):
-        raise TypeError(
-            f"method={method!r} needs influence values, but {name} is not known to be smooth in "
-            "the weights: write method='percentile'"
-        )
-    return method
-
-
 def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method: str) -> None:
     if (sizes := smallest_sizes(items, ids)) is not None:
         warn_of_few(metric, sizes, method, clustered=ids is not None)
@@ -274,33 +250,6 @@ _FEWEST_INSIDE = 3
 _FEWEST_SUCCESSES = 2
 
 
-class Form(NamedTuple):
-    """An interval of a metric that is computed from moments, without resampling.
-
-    Attributes:
-      name: the method, as users write it.
-      rule: from moments, the level, numbers and options to limits.
-      metric: the metric of the moments, a share.
-      value_of: from the share and its options to the metric that was asked for.
-    """
-
-    name: str
-    rule: Rule
-    metric: MetricLike
-    value_of: Callable[[Array, Options], Array]
-
-
-def form_of(metric: MetricLike, name: str) -> Form:
-    """The Form of a metric for the method "closed form" or "logit"."""
-    known, share = error_bars_of(record_of(metric)), share_of(metric)
-    rule = known.closed_form if name == "closed form" else None
-    return Form(name, rule or _logit_t, share.metric, share.value_of)
-
-
-def _logit_t(moments: Moments, level: Array, numbers: Any, options: Options) -> Limits:
-    return rules.logit_t(moments, level)
-
-
 def _by_form(
     form: Form, items: Items, ids: Clusters | None, level: float, axis_name: AxisName
 ) -> Interval:
@@ -309,68 +258,9 @@ def _by_form(
         _warn_of_few_successes(form.metric, moments)
         found = limits_of_form(form, moments, numbers, level)
     else:
-        sums = sums_of_clusters(form.metric, items, ids)
-        sizes = sizes_of(items, ids, sums.estimate.ndim)
-        chosen, arrays = choose(form.metric)
-        given = near_tree((sums, sizes, arrays, np.float64(level)))
-        found = _limits_of_clusters(*given, chosen, form.value_of)
+        found = limits_by_clusters(form, items, ids, level)
     estimate, low, high, error = map(as_default, found)
     return Interval(estimate, low, high, error, form.name, level)
-
-
-def limits_of_form(
-    form: Form, moments: Moments, numbers: Any, level: float
-) -> tuple[Array, Array, Array, Array]:
-    """Estimate, limits and standard error, in float64; by NumPy of what is at hand."""
-    chosen, arrays = choose(form.metric)
-    given = near_tree((moments, numbers, arrays, np.float64(level)))
-    return _limits(*given, chosen, form.rule, form.value_of)
-
-
-@library_program("chosen", "rule", "value_of")
-def _limits(
-    moments: Moments,
-    numbers: Any,
-    arrays: Options,
-    level: Any,
-    chosen: Chosen,
-    rule: Rule,
-    value_of: Callable[[Array, Options], Array],
-) -> tuple[Array, Array, Array, Array]:
-    options = chosen.options(arrays)
-    low, high = rule(moments, level, numbers, options)
-    error = rules.standard_error(moments)
-    return _values((moments.estimate, low, high, error), options, value_of)
-
-
-@library_program("chosen", "value_of")
-def _limits_of_clusters(
-    sums: Sums,
-    sizes: Sizes,
-    arrays: Options,
-    level: Any,
-    chosen: Chosen,
-    value_of: Callable[[Array, Options], Array],
-) -> tuple[Array, Array, Array, Array]:
-    library = numerics.namespace(sums.of_classes)
-    by_class = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
-    negatives, positives, total = (library.sum(x**2, axis=-1) for x in (*by_class, sum(by_class)))
-    found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
-    low, high = rules.logit_t_of_clusters(sums.estimate, found, level)
-    values = sums.estimate, low, high, library.sqrt(total)
-    return _values(values, chosen.options(arrays), value_of)
-
-
-def _values(
-    found: tuple[Array, Array, Array, Array],
-    options: Options,
-    value_of: Callable[[Array, Options], Array],
-) -> tuple[Array, Array, Array, Array]:
-    """Estimate, limits and error of a share as those of the metric, which is linear in it."""
-    *points, error = found
-    estimate, low, high = (value_of(x, options) for x in points)
-    one, none = (value_of(numerics.namespace(error).float64(x), options) for x in (1.0, 0.0))
-    return estimate, low, high, error * (one - none)
 
 
 def _acceleration(metric: MetricLike, items: Items, ids: Clusters | None) -> Array:

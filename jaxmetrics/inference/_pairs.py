@@ -12,6 +12,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics.inference._apart import Margins
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
 
@@ -29,6 +30,7 @@ class Pairs(NamedTuple):
       df: the degrees of freedom of `error`.
       shares: `[parts, models, models]`, of parts that do not depend on each other, in the variance.
       sizes: `[parts]`, the numbers of observations that these are known from.
+      below: how far the lower limit is below the difference, if that is no multiple of `error`.
     """
 
     standard_error: Array
@@ -36,6 +38,30 @@ class Pairs(NamedTuple):
     df: Array
     shares: Array
     sizes: tuple[Array, ...]
+    below: Margins | None = None
+
+    def margins(self, quantile: Array) -> tuple[Array, Array]:
+        """How far the limits are below and above the difference, at a quantile of t."""
+        if self.below is None:
+            both = quantile * self.error
+            return both, both
+        library = numerics.namespace(quantile, self.error)
+        found = self.below.at(library.broadcast_to(quantile, self.error.shape))
+        return found, found.T
+
+    def quantile(self, distance: Array, otherwise: Array) -> Array:
+        """The quantile of t at which the lower limit is so far below the difference.
+
+        For a negative distance, less that at which the upper limit is so far above it.
+        """
+        if self.below is None:
+            return numerics.divide(distance, self.error, otherwise)
+        library = numerics.namespace(distance, self.error)
+        above = self.below._replace(sizes=self.below.sizes.swapaxes(0, 1))
+        size = library.abs(distance)
+        found = library.where(distance > 0, self.below.reaches(size), -above.reaches(size))
+        chosen: Array = library.where(self.error == 0, otherwise, found)
+        return chosen
 
     def drawn_parts(self, normal: Array) -> Array:
         """Estimates of the variances of the parts over their true values, `[parts, draws]`.
@@ -151,6 +177,24 @@ def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
         shares.reshape(-1, *total.shape),
         (*sample.sizes.ravel(),),
     )
+
+
+@library_program()
+def pairs_by_limits(error: Array, own: Array, below: Margins, above: Margins) -> Pairs:
+    """The pairs of independent estimates, from how far their own limits are from them.
+
+    `error` are standard errors `[samples]`, and `own` those that the limits amount to.
+    """
+    library = numerics.namespace(error, own)
+    apart = ~library.eye(len(own), dtype=bool)
+    known, raised = (
+        library.sqrt(apart * (x[:, None] ** 2 + x[None, :] ** 2)) for x in (error, own)
+    )
+    sizes = library.hypot(below.sizes[:, None], above.sizes[None, :])
+    one = library.ones((1, *known.shape))
+    unlimited = library.full((), library.inf)
+    below = below._replace(sizes=apart[..., None] * sizes)
+    return Pairs(known, raised, library.inf * one[0], one, (unlimited,), below)
 
 
 def largest_variance(share: Array, n: Array) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
@@ -16,15 +17,23 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
+from jaxmetrics.inference._apart import Margins, quantiles_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
+from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.sizes import FEWEST, too_few
-from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
+from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
-from jaxmetrics.inference._pairs import Sample, largest_variance, pairs_of_samples
+from jaxmetrics.inference._pairs import Pairs, Sample, pairs_by_limits, pairs_of_samples
+
+_CLOSED = ("closed form", "logit")
+
+# Normal quantiles of the levels at which the limits of groups are found; what is between them, as
+# p-values and simultaneous limits are, is interpolated.
+_GRID = np.array([0.5, *np.arange(1, 3, 0.25), 3, 3.5, 4, 5, 6])
 
 
 @on_any_mesh
@@ -47,14 +56,15 @@ def compare_samples(
 ) -> Comparison:
     """Differences of a metric between independent groups of items: sites, months, cohorts.
 
-    d -+ t E for each difference d of two groups g and h, with E^2 = V_g + V_h and
-    V = sum_c (s_c^2 + max(L_c - s_c^2, 0) / n_c) / n_c over the classes c of a group, where s_c^2
-    is the variance of the influence values and L_c = p (1 - p), p = (n_c A + 1/2) / (n_c + 1), the
-    variance that items which were not drawn may have. t has Welch's degrees of freedom over the
-    classes of both groups. The method "delong" has E^2 = SE_g^2 + SE_h^2 and E^4 /
-    (SE_g^4 / (n_g - 1) + SE_h^4 / (n_h - 1)) degrees of freedom, with n_g all items of a group,
-    which are too many where few of them are positive. Simultaneous limits, the best group and chi2
-    are those of `compare`.
+    The difference d = A_g - A_h of two groups is from d - sqrt((A_g - l_g)^2 + (u_h - A_h)^2) to
+    d + sqrt((u_g - A_g)^2 + (A_h - l_h)^2), with l and u the limits of the interval that
+    `confidence_interval` has for each group at the same level. Its p-value is 1 - the level at
+    which a limit is 0, found by interpolation. Simultaneous limits are those at the level of the
+    largest |Z| over all pairs; the best group and chi2 are those of `compare`, with half the widths
+    of these intervals for errors. The method "delong" is d -+ t sqrt(SE_g^2 + SE_h^2), with the
+    degrees of freedom of n_g - 1 and n_h - 1 by Welch, n_g all items of a group, which are too many
+    where few of them are positive. So are metrics without such intervals compared, with degrees of
+    freedom by class, or by the bootstrap.
 
     Args:
       metric: any metric with one value for each score table; metrics without known influence values
@@ -96,8 +106,9 @@ def compare_samples(
       >>> print(f"{found.difference[0, 1]:.3f} -+ {found.standard_error[0, 1]:.3f}")
       -0.250 -+ 0.289
 
-    Reference: E. S. Venkatraman, "A permutation test to compare receiver operating characteristic
-    curves", Biometrics 56, 2000; X. Robin et al., "pROC", BMC Bioinformatics 12, 2011.
+    References: G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures: a
+    general approach", Statistics in Medicine 27, 2008; X. Robin et al., "pROC", BMC Bioinformatics
+    12, 2011, for "delong".
     """
     items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
     level, margin = checks.check_level(confidence_level), check_margin(margin)
@@ -123,16 +134,17 @@ def compare_samples(
     of_groups = [_of_group(items, index == g) for g in range(n_groups)]
     for g, group in enumerate(of_groups):
         _warn_of_few(group, ids, g)
+    by_limits = method == "auto" and chosen_method(metric, clustered=ids is not None) in _CLOSED
+    pairs_of_groups = _by_limits if by_limits else partial(_by_errors, delong=method == "delong")
     rows = []
     for i in range(1 if one else len(items.scores)):
-        own = [x._replace(scores=x.scores[None] if one else x.scores[i : i + 1]) for x in of_groups]
-        parts = [_estimated(metric, x, request, g, known) for g, x in enumerate(own)]
-        estimate, error, sample = _sample(parts, range_of(metric) if known else None, method)
+        own = [x._replace(scores=x.scores if one else x.scores[i]) for x in of_groups]
+        estimate, variance, pairs = pairs_of_groups(metric, own, request, level)
         rows.append(
             comparison_of(
                 estimate,
-                numerics.namespace(error).diag(error**2),
-                pairs_of_samples(error, sample),
+                numerics.namespace(variance).diag(variance),
+                pairs,
                 confidence_level=level,
                 reference=reference,
                 margin=margin,
@@ -165,11 +177,56 @@ def _warn_of_few(group: Items, ids: Clusters | None, g: int) -> None:
         )
 
 
+def _by_limits(
+    metric: MetricLike, groups: list[Items], request: Request, level: float
+) -> tuple[Array, Array, Pairs]:
+    """The metric of the groups, its variance, and their pairs."""
+    form = form_of(metric, chosen_method(metric, clustered=request.clusters is not None))
+    levels = np.array([level, *({2 * level - 1} if level > 0.5 else ()), *(2 * ndtr(_GRID) - 1)])
+    found = [limits_of_items(form, x, request.clusters, levels) for x in groups]
+    stacked = [at_hand(*x) for x in zip(*found, strict=True)]
+    return _pairs_by_limits(*stacked, levels)
+
+
+@library_program()
+def _pairs_by_limits(
+    estimate: tuple[Array, ...],
+    low: tuple[Array, ...],
+    high: tuple[Array, ...],
+    error: tuple[Array, ...],
+    levels: Array,
+) -> tuple[Array, Array, Pairs]:
+    library = numerics.namespace(*estimate, *error)
+    values, known = (library.stack([*x]).astype(np.float64) for x in (estimate, error))
+    quantiles = quantiles_of(levels)
+
+    def margins(limits: tuple[Array, ...]) -> Margins:
+        sizes = library.abs(library.stack([*limits]) - values[:, None])
+        return Margins(
+            quantiles, library.where(library.isnan(known)[:, None], known[:, None], sizes)
+        )
+
+    below, above = margins(low), margins(high)
+    own = (below.sizes[:, 0] + above.sizes[:, 0]) / (2 * quantiles[0])
+    return values, own**2, pairs_by_limits(known, own, below, above)
+
+
+def _by_errors(
+    metric: MetricLike, groups: list[Items], request: Request, level: float, *, delong: bool
+) -> tuple[Array, Array, Pairs]:
+    known = has_influence(record_of(metric))
+    found = [_estimated(metric, x, request, g, known) for g, x in enumerate(groups)]
+    stacked = [at_hand(*x) for x in zip(*found, strict=True)]
+    estimate, error, sample = _sample_of(*stacked, delong)
+    return estimate, error**2, pairs_of_samples(error, sample)
+
+
 def _estimated(
     metric: MetricLike, items: Items, request: Request, g: int, known: bool
 ) -> tuple[Any, ...]:
     """The metric, the variance, its parts by class, the sizes, and the share of mixed clusters."""
     if known:
+        items = items._replace(scores=items.scores[None])
         estimate, found = covariance_of(metric, items, request.clusters)
         assert found.of_classes is not None
         library = numerics.namespace(estimate)
@@ -180,47 +237,31 @@ def _estimated(
     chosen.refuse_several(arrays, items.scores.shape[-1])
     own = request._replace(key=jax.random.fold_in(request.key, g))
     result = resampled(metric, items, own)
-    error = near(result.standard_error)[0].astype(np.float64)
+    error = near(result.standard_error).astype(np.float64)
     library = numerics.namespace(error)
     parts, sizes = error**2 * np.array([0.0, 1.0]), np.full(3, np.inf)
-    return near(result.estimate)[0], error**2, parts, sizes, np.float64(0)
+    return near(result.estimate), error**2, parts, sizes, np.float64(0)
 
 
-def _sample(
-    found: Sequence[tuple[Array, ...]], bounds: tuple[Array, Array] | None, method: str
-) -> tuple[Array, Array, Sample]:
-    stacked = [at_hand(*x) for x in zip(*found, strict=True)]
-    return _sample_of(*stacked, bounds, method)
-
-
-@library_program("method")
+@library_program("delong")
 def _sample_of(
     estimate: tuple[Array, ...],
     total: tuple[Array, ...],
     parts: tuple[Array, ...],
     sizes: tuple[Array, ...],
     mixed: tuple[Array, ...],
-    bounds: tuple[Array, Array] | None,
-    method: str,
+    delong: bool,
 ) -> tuple[Array, Array, Sample]:
     """The metric of the groups, its standard error, and the parts of its variance."""
     library = numerics.namespace(*estimate, *total)
     values, variance, share = (library.stack([*x]) for x in (estimate, total, mixed))
-    values = values.astype(np.float64)
     of_classes, n = library.stack([*parts], axis=1), library.stack([*sizes], axis=1)
     error = library.sqrt(variance)
-    if method == "delong":
+    if delong:
         none = library.zeros_like(variance)
         df = library.maximum(n[2] - 1, 1.0)
         return values, error, Sample(library.stack([none, none, variance]), n, df)
-    if bounds is not None:
-        unit = bounds[1] - bounds[0]
-        a = library.clip((values - bounds[0]) / unit, 0, 1)
-        largest = unit**2 * largest_variance(a, n[:2])
-        lacking = library.maximum(largest - n[:2] * of_classes, 0)
-        added = (1 - share) * numerics.divide(lacking, n[:2] ** 2, 0.0)
-        of_classes, variance = of_classes + added, variance + library.sum(added, axis=0)
     df = degrees_of_clusters(OfClusters(of_classes[0], of_classes[1], variance, (*n,), share))
     apart = numerics.divide(of_classes, library.sum(of_classes, axis=0), 0.5)
     weights = library.concatenate([(1 - share) * apart, share[None]])
-    return values, error, Sample(weights * variance, n, df)
+    return values.astype(np.float64), error, Sample(weights * variance, n, df)

@@ -16,6 +16,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics.inference._apart import Margins, quantiles_of
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
 from jaxmetrics.inference._pairs import pairs_of
@@ -179,7 +180,8 @@ def from_rest(
         below, above = (np.hypot(*x) for x in ((own_low, root(high)), (own_high, root(low))))
         own_error = np.hypot(error, root(error[..., None])[..., 0])
     towards = np.where((difference > 0)[..., None], below, above)  # the side on which 0 is
-    p_value = _p_values(np.abs(difference), towards, levels)
+    size: Any = np.abs(difference)
+    p_value = 2 * ndtr(-Margins(quantiles_of(levels), towards).reaches(size))
     found = {
         "difference": difference,
         "standard_error": own_error,
@@ -199,21 +201,6 @@ def _others(values: HostArray) -> HostArray:
     behind = np.zeros_like(values)
     behind[:-1] = values[:0:-1].cumsum(axis=0)[::-1]
     return before + behind
-
-
-def _p_values(size: Any, margins: Any, levels: HostArray) -> HostArray:
-    """1 - the highest level at which the margin is below the difference, by interpolation."""
-    z: Any = np.append(0.0, ndtri((1 + levels) / 2))
-    order = z.argsort(kind="stable")
-    z = z[order]
-    rising = np.concatenate([np.zeros((*size.shape, 1)), margins], axis=-1)[..., order]
-    rising = np.maximum.accumulate(rising, axis=-1)
-    at = np.clip((rising <= size[..., None]).sum(axis=-1), 1, len(z) - 1)
-    lower, upper = (np.take_along_axis(rising, (at - k)[..., None], -1)[..., 0] for k in (1, 0))
-    share: Any = numerics.divide(size - lower, upper - lower, 0.0)
-    quantile = z[at - 1] + share * (z[at] - z[at - 1])
-    found: HostArray = 2 * ndtr(-quantile)
-    return found
 
 
 def _adjusted(found: dict[str, HostArray], tested: HostArray, n_tests: int) -> dict[str, HostArray]:

@@ -17,7 +17,7 @@ from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics._roc.sliced import Sliced
-from jaxmetrics.inference._confidence import Form, chosen_method, form_of, limits_of_form
+from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
 from jaxmetrics.inference._influence.slices import (

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.types import Array, ArrayLike, FloatArray
+from jaxmetrics._base.words import fixed, percent_text
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.plots._inputs import check_rows, models
 from jaxmetrics.plots._style import (
     GREY,
     MARKERS,
+    Style,
+    StyleName,
     axes_of,
     bars,
+    draw_line,
     finish_axes,
     height_for,
     lines,
-    look,
     n_distinct,
+    style_of,
+    tie,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +59,7 @@ def calibration(
     confidence_level: float = 0.95,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """Reliability diagram: the share of positives against the mean score, in bins of scores.
@@ -75,6 +81,7 @@ def calibration(
       confidence_level: the level of the intervals, in (0, 1).
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -94,6 +101,7 @@ def calibration(
     Reference: A. Niculescu-Mizil and R. Caruana, "Predicting good probabilities with supervised
     learning", ICML 2005.
     """
+    looks = style_of(style)
     checks.check_count("n_bins", n_bins)
     checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=10")  # ends, and three sums
     checks.check_choice("strategy", strategy, ("quantile", "uniform"))
@@ -104,21 +112,25 @@ def calibration(
     shares, draws = (np.stack([getattr(x, field) for x in found]) for field in ("share", "draws"))
     low, high = (np.asarray(x) for x in _wilson_limits(shares, draws, level))
     ax = axes_of(ax, height_for(names))
-    for i, (model, style) in enumerate(zip(found, lines(names, _means(found)), strict=True)):
+    drawn: list[list[Any]] = []
+    for i, (model, line) in enumerate(zip(found, lines(names, _means(found), looks), strict=True)):
         held = ~np.isnan(model.share)
         x, y = model.mean[held], model.share[held]
         if i >= n_distinct(len(names)):
-            ax.plot(x, y, **style)
+            draw_line(ax, x, y, **line)
             continue
-        ax.plot(x, y, marker=MARKERS[i % len(MARKERS)], **style)
-        bars(ax, np.stack([x, x]), np.stack([low[i, held], high[i, held]]), style["color"])
+        mark = {"marker": MARKERS[i % len(MARKERS)], "markevery": None}
+        limits = np.stack([low[i, held], high[i, held]])
+        joined = draw_line(ax, x, y, **(line | mark))
+        drawn.append([joined, *bars(ax, np.stack([x, x]), limits, looks.colour(i))])
     ends = [np.nanmax(x, initial=0) for x in (high, *(model.mean for model in found))]
     end = max(ends) if 0 < max(ends) < 0.8 else 1.0
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="calibrated")
-    ax.plot([], [], "|", color=GREY, markersize=9, label=f"{100 * level:g} % interval")
+    ax.plot([], [], "|", color=GREY, markersize=9, label=f"{percent_text(level)} interval")
     ax.set(xlim=(-0.02 * end, 1.02 * end), ylim=(-0.02 * end, 1.02 * end))
     ax.set(xlabel="Mean score", ylabel="Share of positives")
-    _draw_histogram(ax, found, end)
+    for of_model, areas in zip(drawn, _draw_histogram(ax, found, end, looks), strict=True):
+        tie(*of_model, *areas)
     return finish_axes(ax)
 
 
@@ -126,7 +138,7 @@ def _means(found: list[_Model]) -> list[str]:
     """The mean score and the share of positives of each model, as text."""
     means = [np.average(x.scores, weights=x.weights) if x.scores.size else np.nan for x in found]
     return [
-        f"mean {mean:.3f}, observed {model.positive:.3f}"
+        f"mean {fixed(mean)}, observed {fixed(model.positive)}"
         for mean, model in zip(means, found, strict=True)
     ]
 
@@ -193,18 +205,21 @@ def _wilson_limits(share: Array, draws: Array, level: Array) -> tuple[Array, Arr
     return rules.wilson(share, draws, level)
 
 
-def _draw_histogram(ax: Axes, found: list[_Model], end: float) -> None:
+def _draw_histogram(ax: Axes, found: list[_Model], end: float, looks: Style) -> list[list[Any]]:
+    """Draw the distributions of scores above, and return what is drawn of each model."""
     above = ax.inset_axes((0, 1.02, 1, 0.14), sharex=ax)
     edges = np.linspace(0, end, HISTOGRAM_BINS + 1)
+    drawn = []
     for i, model in enumerate(found[: n_distinct(len(found))]):
         heights = np.histogram(model.scores, edges, weights=model.weights)[0]
         heights = heights / (model.weights.sum() or 1)
-        style = look(i) | {"linewidth": 1.2}
-        above.stairs(heights, edges, **style)
+        areas = [above.stairs(heights, edges, **(looks.look(i) | {"linewidth": 1.2}))]
         if len(found) == 1:
-            above.stairs(heights, edges, fill=True, color=style["color"], alpha=0.3)
+            areas += [above.stairs(heights, edges, fill=True, color=looks.colour(i), alpha=0.3)]
+        drawn.append(areas)
     above.set_ylim(bottom=0)
     above.set_yticks([])
     above.set_ylabel("Items", fontsize="small")
     above.tick_params(axis="x", bottom=False, labelbottom=False)
     above.spines[["top", "right", "left"]].set_visible(False)
+    return drawn

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
+from jaxmetrics._base.words import number
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import axes_of, finish_axes, height_for, lines, n_distinct
+from jaxmetrics.plots._style import (
+    StyleName,
+    axes_of,
+    draw_line,
+    finish_axes,
+    height_for,
+    lines,
+    n_distinct,
+    style_of,
+    tie,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +38,7 @@ def cost(
     names: Sequence[str] | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """The total cost of errors at each threshold, with the cheapest threshold marked.
@@ -47,6 +59,7 @@ def cost(
       names: one name a model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -62,17 +75,21 @@ def cost(
       >>> print(ax.get_legend_handles_labels()[1])
       ['cheapest: 100 at 0.35']
     """
+    looks = style_of(style)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items), names)
     ax = axes_of(ax, height_for(names))
-    for i, (curve, style) in enumerate(zip(curves, lines(names, _cheapest(curves)), strict=True)):
+    shown = lines(names, _cheapest(curves), looks)
+    for i, (curve, line) in enumerate(zip(curves, shown, strict=True)):
         thresholds = _on_axis(np.asarray(curve.thresholds))
         # A threshold's cost holds down to the next lower score.
-        ax.plot(thresholds[::-1], curve.cost[::-1], drawstyle="steps-pre", **style)
+        steps = draw_line(ax, thresholds[::-1], curve.cost[::-1], drawstyle="steps-pre", **line)
         if i < n_distinct(len(names)):
             best = int(np.argmin(curve.cost))
-            ax.plot(thresholds[best], curve.cost[best], "o", color=style["color"], markersize=8)
+            dot: dict[str, Any] = {"color": looks.colour(i), "marker": "o", "markersize": 8}
+            tie(steps, draw_line(ax, thresholds[[best]], curve.cost[[best]], **dot))
+    ax.autoscale_view()  # before its lower end is fixed
     ax.set_ylim(bottom=0)
     ax.set(xlabel="Threshold", ylabel="Total cost")
     return finish_axes(ax)
@@ -83,8 +100,8 @@ def _cheapest(curves: Sequence[jm.CostCurve]) -> list[str]:
     found = []
     for curve in curves:
         best = int(np.argmin(curve.cost))
-        decision = f"at {curve.thresholds[best]:.6g}" if best else "by flagging nothing"
-        found.append(f"cheapest: {curve.cost[best]:.6g} {decision}")
+        decision = f"at {number(float(curve.thresholds[best]))}" if best else "by flagging nothing"
+        found.append(f"cheapest: {number(float(curve.cost[best]))} {decision}")
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from jaxmetrics._base.types import ArrayLike, FloatArray
 from jaxmetrics.plots._inputs import names_of
 from jaxmetrics.plots._style import (
     GREY,
-    HATCHES,
+    StyleName,
     axes_of,
     bars,
-    coloured,
     finish_axes,
+    labelled,
     level_text,
     mark_missing,
+    n_distinct,
+    style_of,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def deciles(
     *,
     names: Sequence[str] | None = None,
     metric: str = "Value",
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """Bars of a metric by decile of label frequency, the most frequent labels on the left.
@@ -46,6 +49,7 @@ def deciles(
         `jm.extreme.label_deciles`; or an Interval of such values.
       names: one name a model, for the legend.
       metric: the label of the vertical axis.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -65,6 +69,7 @@ def deciles(
       >>> print([float(bar.get_x() + bar.get_width() / 2) for bar in ax.patches])
       [1.0, 10.0]
     """
+    looks = style_of(style)
     if isinstance(values, jm.Interval):
         height, low, high = (_by_model(x) for x in (values.estimate, values.low, values.high))
     else:
@@ -76,15 +81,12 @@ def deciles(
     # The axis is inverted: decile 10 is on the left, and so is the first model of each decile.
     at = np.arange(1, 11) + (ROOM - width) / 2 - width * np.arange(len(height))[:, None]
     there = np.isfinite(height)
-    for i, (colour, name) in enumerate(coloured(names)):
+    for i, name in enumerate(labelled(names)):
         defined = there[i]
-        style: dict[str, Any] = {
-            "color": colour,
-            "hatch": "" if colour == GREY else HATCHES[i % len(HATCHES)],
-            "edgecolor": "white",
-            "linewidth": 0.5,
-        }
-        ax.bar(at[i, defined], height[i, defined], width, label=name or "_unnamed", **style)
+        look = looks.bar(i)
+        if i >= n_distinct(len(names)):
+            look |= {"color": GREY, "hatch": ""}
+        ax.bar(at[i, defined], height[i, defined], width, label=name or "_unnamed", **look)
         if isinstance(values, jm.Interval):
             x = np.stack([at[i, defined]] * 2)
             bars(ax, x, np.stack([low[i, defined], high[i, defined]]), "black")

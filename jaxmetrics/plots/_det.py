@@ -10,8 +10,18 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
+from jaxmetrics._base.words import fixed, number
 from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import GREY, axes_of, finish_axes, height_for, lines
+from jaxmetrics.plots._style import (
+    GREY,
+    StyleName,
+    axes_of,
+    draw_line,
+    finish_axes,
+    height_for,
+    lines,
+    style_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +43,7 @@ def det(
     names: Sequence[str] | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """DET curves: false negative against false positive rates, on normal-deviate scales.
@@ -50,6 +61,7 @@ def det(
       names: one name a model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -69,6 +81,7 @@ def det(
     Reference: A. Martin et al., "The DET curve in assessment of detection task performance",
     Eurospeech 1997.
     """
+    looks = style_of(style)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     curves = each(jm.det_curve(scores, **items), names)
@@ -77,9 +90,9 @@ def det(
     ax.set_yscale("function", functions=(_deviate, _rate))
     # Linear in rates, as is the ROC curve between its points.
     equal = [np.interp(0, curve.fnr - curve.fpr, curve.fpr) for curve in curves]
-    styles = lines(names, [f"EER {rate:.3f}" for rate in equal])
-    for curve, style in zip(curves, styles, strict=True):
-        ax.plot(*_joined(curve), **style)
+    shown = lines(names, [f"EER {fixed(rate)}" for rate in equal], looks)
+    for curve, line in zip(curves, shown, strict=True):
+        draw_line(ax, *_joined(curve), **line)
     ends = np.array([CLOSEST, 1 - CLOSEST])
     ax.plot(ends, ends[::-1], color=GREY, linewidth=1, label="chance")
     # Points where a rate is 0 or 1 are at infinity and would widen the axes.
@@ -127,7 +140,7 @@ def _axis_limits(rates: FloatArray) -> tuple[float, float]:
 
 
 def _set_ticks(axis: Axis, limits: tuple[float, float]) -> None:
-    from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = _deviate(np.array(limits))
     ticks: list[float] = []
@@ -137,4 +150,4 @@ def _set_ticks(axis: Axis, limits: tuple[float, float]) -> None:
             ticks.append(rate)
     axis.set_major_locator(FixedLocator(sorted(ticks)))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda rate, _: number(rate)))

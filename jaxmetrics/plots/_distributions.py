@@ -11,8 +11,16 @@ import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
+from jaxmetrics._base.words import decimals_of, fixed
 from jaxmetrics.plots._inputs import check_rows, models_or_table, names_of
-from jaxmetrics.plots._style import COLOURS, HATCHES, axes_of, finish_axes, legend_text, look
+from jaxmetrics.plots._style import (
+    HATCHES,
+    StyleName,
+    axes_of,
+    finish_axes,
+    legend_text,
+    style_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +36,7 @@ def score_distributions(
     n_bins: int = 40,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """Histograms of a model's scores in each class, with the means in the legend.
@@ -43,6 +52,7 @@ def score_distributions(
       n_bins: how many bins of equal width divide the range of the scores.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -57,10 +67,11 @@ def score_distributions(
       >>> from jaxmetrics import plots
       >>> ax = plots.score_distributions([.1, .4, .35, .8], [0, 0, 1, 1], n_bins=5)
       >>> print(ax.get_legend_handles_labels()[1])
-      ['negative, mean 0.25', 'positive, mean 0.575']
+      ['negative, mean 0.250', 'positive, mean 0.575']
     """
     from matplotlib.colors import to_rgba
 
+    looks = style_of(style)
     checks.check_count("n_bins", n_bins)
     checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=40")  # ends, and two counts
     names = names_of("class", names, 2)
@@ -76,6 +87,7 @@ def score_distributions(
     thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
     there = thresholds[positives + negatives > 0]
     edges = _edges(there[np.isfinite(there)], n_bins)
+    digits = decimals_of(np.diff(edges))
     ax = axes_of(ax)
     for i, (name, weight) in enumerate(zip(names, (negatives, positives), strict=True)):
         held = weight > 0
@@ -83,11 +95,11 @@ def score_distributions(
             mean = np.sum(thresholds[held] * weight[held]) / weight.sum()
             shares = np.histogram(thresholds, edges, weights=weight)[0] / weight.sum()
         density = shares / np.diff(edges)
-        colour = COLOURS[i]
-        text = legend_text(name, f"mean {mean:.3g}")
+        colour = looks.colour(i)
+        text = legend_text(name, f"mean {fixed(mean, digits)}")
         area = ax.stairs(density, edges, fill=True, hatch=HATCHES[i])
         area.set(facecolor=to_rgba(colour, 0.25), edgecolor=to_rgba(colour, 0.6))
-        ax.stairs(density, edges, baseline=None, label=text, **look(i))
+        ax.stairs(density, edges, baseline=None, label=text, **looks.look(i))
     ax.set(xlabel="Score", ylabel="Density in each class")
     return finish_axes(ax)
 

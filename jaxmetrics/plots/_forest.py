@@ -14,12 +14,17 @@ from jaxmetrics.plots._style import (
     COLOURS,
     GREY,
     MARKERS,
+    StyleName,
     axes_of,
     bars,
-    coloured,
+    draw_line,
     finish_axes,
+    labelled,
     level_text,
     mark_missing,
+    n_distinct,
+    style_of,
+    tie,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +40,7 @@ def forest(
     names: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     best_set: ArrayLike | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """Forest plot: the estimate and the interval of each model, one row a model.
@@ -49,6 +55,7 @@ def forest(
       names: one name a model, for the rows.
       metrics: one name a metric.
       best_set: `[models]` bool, as `compare` returns it; `[metrics, models]` for several metrics.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure, as high as the rows need.
 
     Returns:
@@ -71,6 +78,7 @@ def forest(
     Reference: S. Lewis and M. Clarke, "Forest plots: trying to see the wood and the trees",
     BMJ 322, 2001.
     """
+    looks = style_of(style)
     several = [intervals] if isinstance(intervals, jm.Interval) else list(intervals)
     values = _estimates_and_limits(several)  # [3, metrics, models]
     n_metrics, n_models = values.shape[1:]
@@ -79,16 +87,17 @@ def forest(
     members = None if best_set is None else _members(best_set, values.shape[1:])
     ax = axes_of(ax, 1.2 + 0.24 * n_models * (1 + n_metrics) / 2)
     steps = ROOM * ((np.arange(n_metrics) + 0.5) / n_metrics - 0.5)
-    for j, (colour, label) in enumerate(coloured(called, "metrics")):
-        marker = MARKERS[(j + j // len(COLOURS)) % len(MARKERS)]
-        style = {"color": colour, "marker": "o" if colour == GREY else marker}
+    for j, label in enumerate(labelled(called, "metrics")):
+        look = {"color": looks.colour(j), "marker": MARKERS[(j + j // len(COLOURS)) % len(MARKERS)]}
+        if j >= n_distinct(n_metrics):
+            look = {"color": GREY, "marker": "o"}
         member = None if members is None else members[j]
         _draw_models(
             ax,
             values[:, j],
             np.arange(n_models) + steps[j],
             member,
-            style,
+            look,
             label if n_metrics > 1 else None,
         )
     at = np.arange(n_models) + steps[:, None]
@@ -103,6 +112,7 @@ def differences(
     *,
     names: Sequence[str] | None = None,
     metric: str | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """The difference of each model from the best, with its simultaneous interval.
@@ -116,6 +126,7 @@ def differences(
       comparison: what `compare` returns.
       names: one name a model, for the rows.
       metric: the name of the metric, for the axis.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure, as high as the rows need.
 
     Returns:
@@ -138,6 +149,7 @@ def differences(
 
     Reference: J. C. Hsu, "Multiple Comparisons: Theory and Methods", 1996, chapter 4.
     """
+    looks = style_of(style)
     if not isinstance(comparison, jm.Comparison):
         raise TypeError(
             f"comparison must be a Comparison, got {type(comparison).__name__}: pass what "
@@ -158,8 +170,8 @@ def differences(
     ax = axes_of(ax, 1.4 + 0.24 * len(names))
     ax.axvline(0, color=GREY, linewidth=1)
     members = _members(comparison.best_set, (1, len(names)))
-    style = {"color": COLOURS[0], "marker": MARKERS[0]}
-    _draw_models(ax, values, np.arange(len(names)), members[0], style, None)
+    look = {"color": looks.colour(0), "marker": MARKERS[0]}
+    _draw_models(ax, values, np.arange(len(names)), members[0], look, None)
     _finish_rows(ax, names, np.flatnonzero(np.isnan(values[0])), marked=True)
     interval = f"{level_text(comparison)} interval, for all {pairs} at once"
     ax.plot([], [], color=GREY, linewidth=1.2, label=interval)
@@ -205,21 +217,23 @@ def _draw_models(
     values: FloatArray,
     at: HostArray,
     members: HostArray | None,
-    style: dict[str, Any],
+    look: dict[str, Any],
     label: str | None,
 ) -> None:
     """Draw estimates and limits `[3, models]` at heights `at`; `members` have filled markers."""
     there = ~np.isnan(values[0])
     centre, low, high = values[:, there]
-    at, colour = at[there], style["color"]
+    at = at[there]
     full = np.ones(len(at), bool) if members is None else members[there]
-    bars(ax, np.stack([low, high]), np.stack([at, at]), colour)
-    ax.plot(centre[full], at[full], linestyle="none", markersize=6, **style)
+    drawn = bars(ax, np.stack([low, high]), np.stack([at, at]), look["color"])
+    mark = look | {"linestyle": "none", "markersize": 6}
+    drawn += [draw_line(ax, centre[full], at[full], **mark)]
     if not full.all():
-        empty = style | {"markerfacecolor": "white", "markeredgewidth": 1.3}
-        ax.plot(centre[~full], at[~full], linestyle="none", markersize=6, **empty)
+        empty = mark | {"markerfacecolor": "white", "markeredgewidth": 1.3}
+        drawn += [draw_line(ax, centre[~full], at[~full], **empty)]
     if label:
-        ax.plot([], [], linewidth=1.2, markersize=6, label=label, **style)
+        drawn += [draw_line(ax, [], [], linewidth=1.2, markersize=6, label=label, **look)]
+    tie(*drawn)
 
 
 def _finish_rows(ax: Axes, names: Sequence[str], missing: HostArray, *, marked: bool) -> None:

@@ -11,6 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.types import ArrayLike
+from jaxmetrics._base.words import decimals_of_metric, with_limits
 from jaxmetrics.plots._names import short_names
 
 Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.CostCurve)
@@ -87,6 +88,13 @@ def rows(
                 "compute it from the same scores"
             )
     return list(zip(*found, strict=True))
+
+
+def estimates_in_words(interval: jm.Interval, names: Sequence[str]) -> list[str]:
+    """The estimate and the limits of each model, as reports and results write them."""
+    found = rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
+    digits = decimals_of_metric(np.array([high - low for _, low, high in found]))
+    return [with_limits(*of_model, digits=digits) for of_model in found]
 
 
 def check_rows(n: int, names: Sequence[str]) -> None:

@@ -10,8 +10,18 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
-from jaxmetrics.plots._inputs import each, models_or_table
-from jaxmetrics.plots._style import GREY, axes_of, finish_axes, height_for, lines
+from jaxmetrics._base.words import fixed
+from jaxmetrics.plots._inputs import each, estimates_in_words, models_or_table
+from jaxmetrics.plots._style import (
+    GREY,
+    StyleName,
+    axes_of,
+    draw_line,
+    finish_axes,
+    height_for,
+    lines,
+    style_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +35,8 @@ def precision_recall(
     names: Sequence[str] | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    interval: jm.Interval | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """Precision-recall curves, with the average precision of each in the legend.
@@ -41,6 +53,9 @@ def precision_recall(
       names: one name a model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
+      interval: what `confidence_interval` returns for average precision, which the legend then
+        shows.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -48,7 +63,7 @@ def precision_recall(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
-        with labels, weights or where, or `names` does not have one name a model.
+        with labels, weights or where, or `names` or `interval` is not of these models.
 
     Example:
       >>> from jaxmetrics import plots
@@ -56,15 +71,19 @@ def precision_recall(
       >>> print(ax.get_legend_handles_labels()[1])
       ['model, AP 0.833', 'chance']
     """
+    looks = style_of(style)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
-    areas = np.asarray(jm.average_precision(scores, **items))
+    if interval is not None:
+        areas = estimates_in_words(interval, names)
+    else:
+        areas = [fixed(area) for area in np.asarray(jm.average_precision(scores, **items))]
     curves = jm.precision_recall_curve(scores, **items)
     by_model = each(curves, names)
     ax = axes_of(ax, height_for(names))
-    styles = lines(names, [f"AP {area:.3f}" for area in areas])
-    for curve, style in zip(by_model, styles, strict=True):
-        ax.plot(curve.recall, curve.precision, drawstyle="steps-post", **style)
+    shown = lines(names, [f"AP {area}" for area in areas], looks)
+    for curve, line in zip(by_model, shown, strict=True):
+        draw_line(ax, curve.recall, curve.precision, drawstyle="steps-post", **line)
     # The lowest threshold flags everything: precision there is the share of positives, which
     # differs between models only if their labels do.
     shares = np.unique(np.asarray(curves.precision)[..., 0])

@@ -10,16 +10,21 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.types import ArrayLike
+from jaxmetrics._base.words import decimals_of_metric, fixed, with_limits
 from jaxmetrics.plots._inputs import models, rows
 from jaxmetrics.plots._style import (
     GREY,
+    StyleName,
     axes_of,
     band_label,
+    draw_line,
     finish_axes,
     height_for,
     lines,
     n_distinct,
     shade,
+    style_of,
+    tie,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +41,7 @@ def ndcg_at_k(
     where: ArrayLike | None = None,
     segments: ArrayLike | None = None,
     interval: jm.Interval | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """Mean nDCG over queries at each cutoff k, with the value at `max_k` in the legend.
@@ -56,6 +62,7 @@ def ndcg_at_k(
       segments: `[n]`, the query id of each document, from 0, in any order.
       interval: the interval that `bootstrap_mean` returns for these means, `[models, max_k]`, or
         `[max_k]` for one model.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -71,6 +78,7 @@ def ndcg_at_k(
       >>> print(ax.get_legend_handles_labels()[1])
       ['nDCG@2 0.815']
     """
+    looks = style_of(style)
     checks.check_count("max_k", max_k)
     shape = "[queries, docs]" if segments is None else "[n]"
     items = {"labels": labels, "where": where, "segments": segments}
@@ -79,7 +87,7 @@ def ndcg_at_k(
     options: dict[str, Any] = {**items, "gain": gain}
     values = jm.ndcg(scores, k=tuple(ks.tolist()), empty=np.nan, **options)
     means = np.nanmean(np.asarray(values), axis=1)
-    texts = [f"{line[-1]:.3f}" for line in means]
+    texts = [fixed(line[-1]) for line in means]
     if interval is not None:
         limits = rows("interval", (interval.low, interval.high), names, 1)
         if len(limits[0][0]) != max_k:
@@ -87,17 +95,17 @@ def ndcg_at_k(
                 f"interval must have a value for each k from 1 to {max_k}, got "
                 f"{len(limits[0][0])}: compute it of ndcg(..., k=tuple(range(1, {max_k + 1})))"
             )
+        digits = decimals_of_metric(np.array([high[-1] - low[-1] for low, high in limits]))
         texts = [
-            f"{text} [{low[-1]:.3f}, {high[-1]:.3f}]"
-            for text, (low, high) in zip(texts, limits, strict=True)
+            with_limits(mean[-1], low[-1], high[-1], digits=digits)
+            for mean, (low, high) in zip(means, limits, strict=True)
         ]
     ax = axes_of(ax, height_for(names))
-    styles = lines(names, [f"nDCG@{max_k} {text}" for text in texts])
-    for line, style in zip(means, styles, strict=True):
-        ax.plot(ks, line, **style)
+    shown = lines(names, [f"nDCG@{max_k} {text}" for text in texts], looks)
+    drawn = [draw_line(ax, ks, mean, **line) for mean, line in zip(means, shown, strict=True)]
     if interval is not None:
-        for (low, high), style in zip(limits[: n_distinct(len(names))], styles, strict=False):
-            shade(ax, ks, low, high, style["color"])
+        for i, (low, high) in enumerate(limits[: n_distinct(len(names))]):
+            tie(drawn[i], shade(ax, ks, low, high, looks.colour(i), edge=looks.edge(i)))
         shade(ax, [], [], [], GREY, label=band_label(interval))
     ax.locator_params(axis="x", integer=True)
     ax.set(xlabel="First k documents", ylabel="Mean nDCG of queries")

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
-from jaxmetrics.plots._inputs import each, models_or_table, rows
+from jaxmetrics._base.words import fixed, percent_text
+from jaxmetrics.plots._inputs import each, estimates_in_words, models_or_table, rows
 from jaxmetrics.plots._style import (
     GREY,
+    StyleName,
     axes_of,
     band_label,
+    draw_line,
     finish_axes,
     height_for,
     lines,
     n_distinct,
     shade,
+    style_of,
+    tie,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ def roc(
     where: ArrayLike | None = None,
     band: jm.RocBand | None = None,
     interval: jm.Interval | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """ROC curves, with the area under each in the legend.
@@ -59,6 +65,7 @@ def roc(
       band: what `roc_band` returns for these models. Straight lines join its points, so they should
         be dense where the curve bends, and within the window.
       interval: what `confidence_interval` returns for the area in the legend, which then shows it.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -74,27 +81,30 @@ def roc(
       >>> print(ax.get_legend_handles_labels()[1])
       ['model, AUC 0.750', 'chance']
     """
+    looks = style_of(style)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     what, end = ("AUC", 1.0) if max_fpr is None else ("partial AUC", max_fpr)
     if interval is not None:
-        limits = rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
-        areas = [f"{area:.3f} [{low:.3f}, {high:.3f}]" for area, low, high in limits]
+        areas = estimates_in_words(interval, names)
     else:
         if max_fpr is None:
             found = jm.roc_auc(scores, **items)
         else:
             found = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
-        areas = [f"{area:.3f}" for area in np.asarray(found)]
+        areas = [fixed(area) for area in np.asarray(found)]
     curves = each(jm.roc_curve(scores, **items), names)
     ax = axes_of(ax, height_for(names))
-    styles = lines(names, [f"{what} {area}" for area in areas])
-    for curve, style in zip(curves, styles, strict=True):
-        ax.plot(curve.fpr, curve.tpr, **style)
+    shown = lines(names, [f"{what} {area}" for area in areas], looks)
+    drawn = [
+        draw_line(ax, curve.fpr, curve.tpr, **line)
+        for curve, line in zip(curves, shown, strict=True)
+    ]
     if band is not None:
         limits = rows("band", (band.low, band.high), names, 1)[: n_distinct(len(names))]
-        for (low, high), style in zip(limits, styles, strict=False):
-            shade(ax, band.fpr, low, high, style["color"])
+        for i, (low, high) in enumerate(limits):
+            area = shade(ax, band.fpr, low, high, looks.colour(i), edge=looks.edge(i))
+            tie(drawn[i], area)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
     if band is not None:
         shade(ax, [], [], [], GREY, label=band_label(band))
@@ -114,6 +124,7 @@ def roc_with_window(
     where: ArrayLike | None = None,
     band: jm.RocBand | None = None,
     intervals: tuple[jm.Interval | None, jm.Interval | None] = (None, None),
+    style: StyleName = "colour",
 ) -> Figure:
     """ROC curves in two panels: whole, and the window up to `max_fpr` enlarged.
 
@@ -133,6 +144,7 @@ def roc_with_window(
       band: what `roc_band` returns for these models, at points that are dense from 0 to 1 and
         denser from 0 to `max_fpr`.
       intervals: those of the area and of the partial area on McClish's scale, for the legends.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
 
     Returns:
       The Figure; `figure.savefig("roc.png", dpi=150)` writes it.
@@ -149,14 +161,16 @@ def roc_with_window(
     """
     from matplotlib.figure import Figure
 
-    items = {"labels": labels, "weights": weights, "where": where}
+    style_of(style)
+    items: dict[str, Any] = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     figure = Figure(figsize=(10, height_for(names, 5.6)), layout="constrained")
     whole, window = figure.subplots(1, 2)
     for ax, end, interval in ((whole, None, intervals[0]), (window, max_fpr, intervals[1])):
-        roc(scores, **items, names=names, max_fpr=end, band=band, interval=interval, ax=ax)
+        limits: Any = {"max_fpr": end, "band": band, "interval": interval}
+        roc(scores, **items, **limits, names=names, style=style, ax=ax)
     whole.axvspan(0, max_fpr, color=GREY, alpha=0.2, linewidth=0)
     whole.set_title("Whole curve")
     window.locator_params(axis="x", nbins=6)  # small rates have long tick labels
-    window.set_title(f"False positive rates up to {100 * max_fpr:g} %")
+    window.set_title(f"False positive rates up to {percent_text(max_fpr)}")
     return figure

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._base.checks import brief
-from jaxmetrics._base.words import percent_text as percent_text
+from jaxmetrics._base.checks import brief, check_choice
+from jaxmetrics._base.words import percent_text
 from jaxmetrics.plots._names import width_of
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+
+    from jaxmetrics.plots._lines import ModelLine
 
 # Seven and four have no common divisor, so 28 lines differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -21,10 +24,55 @@ STYLES = ("-", "--", "-.", (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx")
 GREY = "#767676"
+GREYS = ("#000000", "#5c5c5c", "#8a8a8a")  # of lines in print
+_HOLLOW = {"markersize": 5, "markerfacecolor": "white", "markeredgewidth": 1}
+FILLS = ("#ffffff", "#d2d2d2", "#a6a6a6")  # of bars in print, under black hatches
 
 # Of more models, readers do not distinguish the lines: only as many have colours as there are.
 MOST_MODELS = 8
 _NARROW = 24  # columns of a name that has its value beside it in a legend, and not below
+
+StyleName = Literal["colour", "print"]
+STYLE_NAMES = get_args(StyleName)
+
+
+class Style(NamedTuple):
+    """How a figure tells models apart: in print by greys, dashes and marks instead of colours."""
+
+    in_print: bool
+
+    def colour(self, i: int) -> str:
+        """The colour of model i."""
+        colours = GREYS if self.in_print else COLOURS
+        return colours[i % len(colours)]
+
+    def look(self, i: int) -> dict[str, Any]:
+        """The line style of model i."""
+        style: Any = STYLES[i % len(STYLES)]
+        return {"color": self.colour(i), "linestyle": style, "linewidth": 1.8}
+
+    def edge(self, i: int) -> Any:
+        """The line style of the edges of the band of model i."""
+        return STYLES[i % len(STYLES)] if self.in_print else "-"
+
+    def bar(self, i: int) -> dict[str, Any]:
+        """The look of the bars of model i."""
+        fills, edge = (FILLS, "black") if self.in_print else (COLOURS, "white")
+        hatch = HATCHES[i % len(HATCHES)]
+        return {"color": fills[i % len(fills)], "hatch": hatch, "edgecolor": edge, "linewidth": 0.5}
+
+    def marks(self, i: int) -> dict[str, Any]:
+        """The marks on the line of model i in print, some way apart and not over another's."""
+        if not self.in_print:
+            return {}
+        apart = (0.02 + 0.02 * (i % len(MARKERS)), 0.14)  # shares of the diagonal of the axes
+        return {"marker": MARKERS[i % len(MARKERS)], "markevery": apart, **_HOLLOW}
+
+
+def style_of(name: StyleName) -> Style:
+    """The style of this name."""
+    check_choice("style", name, STYLE_NAMES)
+    return Style(name == "print")
 
 
 def axes_of(ax: Axes | None, height: float = 4.8) -> Axes:
@@ -40,34 +88,36 @@ def axes_of(ax: Axes | None, height: float = 4.8) -> Axes:
     return pyplot.subplots(figsize=(6.4, height), layout="constrained")[1]
 
 
-def look(i: int) -> dict[str, Any]:
-    """The line style of model i."""
-    style, colour = STYLES[i % len(STYLES)], COLOURS[i % len(COLOURS)]
-    return {"color": colour, "linestyle": style, "linewidth": 1.8}
-
-
 def n_distinct(n: int) -> int:
     """How many of n models have a line of their own look, which are the first."""
     return n if n <= MOST_MODELS else len(COLOURS)
 
 
-def coloured(names: Sequence[str], kind: str = "models") -> list[tuple[str, str]]:
-    """The colour and the label of each; of many, all but the first are grey and share a label."""
+def labelled(names: Sequence[str], kind: str = "models") -> list[str]:
+    """The label of each; of many, all but the first share a label."""
     n, most = len(names), n_distinct(len(names))
-    first = [(COLOURS[i % len(COLOURS)], shown(name)) for i, name in enumerate(names[:most])]
-    labels = [f"{n - most} other {kind}", *["_other"] * (n - most - 1)]
-    return [*first, *((GREY, label) for label in labels[: n - most])]
+    others = [f"{n - most} other {kind}", *["_other"] * (n - most - 1)]
+    return [*map(shown, names[:most]), *others[: n - most]]
 
 
-def lines(names: Sequence[str], values: Sequence[str]) -> list[dict[str, Any]]:
+def lines(names: Sequence[str], values: Sequence[str], style: Style) -> list[dict[str, Any]]:
     """The line style and the label of each model; of many models, all but the first are grey."""
     most = n_distinct(len(names))
     first = [
-        look(i) | {"label": legend_text(name, value)}
+        style.look(i) | style.marks(i) | {"label": legend_text(name, value)}
         for i, (name, value) in enumerate(zip(names[:most], values, strict=False))
     ]
     grey = {"color": GREY, "linewidth": 0.8, "alpha": 0.5, "zorder": 1.5}  # lines have 2
-    return [*first, *(grey | {"label": label} for _, label in coloured(names)[most:])]
+    return [*first, *(grey | {"label": label} for label in labelled(names)[most:])]
+
+
+def draw_line(ax: Axes, x: Any, y: Any, **style: Any) -> ModelLine:
+    """Draw a line that other artists can be tied to; `finish_axes` fits the axes to it."""
+    from jaxmetrics.plots._lines import ModelLine
+
+    line = ModelLine(np.asarray(x), np.asarray(y), **style)
+    ax.add_line(line)
+    return line
 
 
 def height_for(names: Sequence[str], height: float = 4.8) -> float:
@@ -96,18 +146,31 @@ def band_label(limits: jm.RocBand | jm.Interval) -> str:
     return f"{level_text(limits)} pointwise band"
 
 
-def shade(ax: Axes, x: Any, low: Any, high: Any, colour: str, label: str | None = None) -> None:
+def shade(
+    ax: Axes, x: Any, low: Any, high: Any, colour: str, *, edge: Any = "-", label: str | None = None
+) -> Any:
     """Draw a light area with thin edges, which stay visible where areas overlap."""
     from matplotlib.colors import to_rgba
 
     x, low, high = (np.asarray(values) for values in (x, low, high))  # JAX's are slow to iterate
-    faint, edge = to_rgba(colour, 0.13), to_rgba(colour, 0.5)
-    ax.fill_between(x, low, high, facecolor=faint, edgecolor=edge, linewidth=0.7, label=label)
+    colours: Any = {"facecolor": to_rgba(colour, 0.13), "edgecolor": to_rgba(colour, 0.5)}
+    return ax.fill_between(x, low, high, **colours, linestyle=edge, linewidth=0.7, label=label)
 
 
-def bars(ax: Axes, x: Any, y: Any, colour: str) -> None:
+def tie(*artists: Artist) -> None:
+    """From now on, setting the colour of one of these lines sets that of all the artists."""
+    from jaxmetrics.plots._lines import ModelLine
+
+    for artist in artists:
+        if isinstance(artist, ModelLine):
+            artist.tied = tuple(x for x in artists if x is not artist)
+
+
+def bars(ax: Axes, x: Any, y: Any, colour: str) -> list[ModelLine]:
     """Draw error bars from `x[0], y[0]` to `x[1], y[1]`, which are `[2, bars]`."""
-    ax.plot(x, y, color=colour, linewidth=1.2, solid_capstyle="butt")
+    look: dict[str, Any] = {"color": colour, "linewidth": 1.2, "solid_capstyle": "butt"}
+    ends = zip(np.transpose(x), np.transpose(y), strict=True)
+    return [draw_line(ax, *end, **look) for end in ends]
 
 
 def mark_missing(ax: Axes, at: Any, axis: Literal["x", "y"], *, label: str) -> None:
@@ -128,6 +191,7 @@ def finish_axes(ax: Axes, *, within: Literal["best", "lower left", "upper right"
     """
     from matplotlib.transforms import ScaledTranslation
 
+    ax.autoscale_view()
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize="small")

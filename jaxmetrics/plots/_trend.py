@@ -14,7 +14,9 @@ from jaxmetrics.plots._inputs import names_of
 from jaxmetrics.plots._style import (
     GREY,
     MARKERS,
+    StyleName,
     axes_of,
+    draw_line,
     finish_axes,
     height_for,
     level_text,
@@ -22,6 +24,8 @@ from jaxmetrics.plots._style import (
     mark_missing,
     n_distinct,
     shade,
+    style_of,
+    tie,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ def trend(
     times: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     metric: str | None = None,
+    style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
     """A metric over slices in order of time, with pointwise intervals, and its linear trend.
@@ -49,6 +54,7 @@ def trend(
       times: `[slices]`, as for `jm.trend`; slices without a time are not drawn.
       names: one name a model, for the legend.
       metric: the name of the metric, for the axis.
+      style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
@@ -66,6 +72,7 @@ def trend(
       >>> print([label.get_text() for label in ax.get_xticklabels()])
       ['2026-01', '2026-02']
     """
+    looks = style_of(style)
     found = jm.trend(slices, times=times)
     at, used = np.asarray(found.times, np.float64), np.asarray(found.used)
     value, low, high, fitted = (
@@ -75,13 +82,16 @@ def trend(
     names = names_of("model", names or slices._caption.names.get("model"), len(value))
     ax = axes_of(ax, height_for(names))
     order = np.flatnonzero(used)[np.argsort(at[used], kind="stable")]
-    styles = lines(names, [f"trend {p_value(p)}" for p in p_values])
-    for i, style in enumerate(styles):
-        if i < n_distinct(len(names)):
-            ax.plot(at[order], fitted[i][order], color=style["color"], linewidth=1, alpha=0.7)
-            style = style | {"marker": MARKERS[i % len(MARKERS)], "markersize": 5}
-            shade(ax, at[order], low[i][order], high[i][order], style["color"])
-        ax.plot(at[order], value[i][order], **style)
+    for i, line in enumerate(lines(names, [f"trend {p_value(p)}" for p in p_values], looks)):
+        x, y = at[order], value[i][order]
+        if i >= n_distinct(len(names)):
+            draw_line(ax, x, y, **line)
+            continue
+        straight = draw_line(ax, x, fitted[i][order], color=looks.colour(i), linewidth=1, alpha=0.7)
+        limits = low[i][order], high[i][order]
+        area = shade(ax, x, *limits, looks.colour(i), edge=looks.edge(i))
+        mark = {"marker": MARKERS[i % len(MARKERS)], "markersize": 5, "markevery": None}
+        tie(draw_line(ax, x, y, **(line | mark)), straight, area)
     ax.plot([], [], color=GREY, linewidth=1, label="linear trend")
     shade(ax, [], [], [], GREY, label=f"{level_text(slices)} pointwise interval")
     mark_missing(ax, at[~used & np.isfinite(at)], "x", label="too few items")

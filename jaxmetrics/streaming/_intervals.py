@@ -18,7 +18,7 @@ from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.bootstrap import result_of
 from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request
-from jaxmetrics.inference._confidence import chosen_method, form_of, limits_of_form
+from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates

@@ -35,7 +35,7 @@ from jaxmetrics.inference._intervals.rules import standard_error as standard_err
 
 
 def moments_of(
-    metric: MetricLike, items: Items, level: float = 0.95, axis_name: AxisName = None
+    metric: MetricLike, items: Items, level: Any = 0.95, axis_name: AxisName = None
 ) -> tuple[Moments, Any]:
     """The moments of a metric, and the numbers of its closed form at this level, in float64."""
     if axis_name is not None:
