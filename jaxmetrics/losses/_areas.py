@@ -8,8 +8,10 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics.losses._evaluated import loss_of_rows
 from jaxmetrics.losses._pair_sums import pair_sums
-from jaxmetrics.losses._rows import Row, ascending, loss_of_rows
+from jaxmetrics.losses._pairs_of_parts import pairs_of_parts
+from jaxmetrics.losses._rows import Row, ascending
 from jaxmetrics.losses._surrogates import kernel_of, placed, surrogate_numbers
 from jaxmetrics.losses._top_set import top_set
 
@@ -74,7 +76,7 @@ def pairwise_auc_loss(
     """
     numbers = surrogate_numbers(surrogate, margin, temperature)
     return loss_of_rows(
-        _all_pairs, (surrogate,), numbers, scores, labels, weights, where, axis_name
+        _all_pairs, (surrogate,), numbers, scores, labels, weights, where, axis_name, pairs_of_parts
     )
 
 
@@ -155,7 +157,15 @@ def partial_auc_loss(
     numbers |= {"max_fpr": max_fpr, "min_tpr": min_tpr, "band": band}
     two_way = not (isinstance(min_tpr, (int, float)) and min_tpr == 0)
     return loss_of_rows(
-        _window, (surrogate, two_way), numbers, scores, labels, weights, where, axis_name
+        _window,
+        (surrogate, two_way),
+        numbers,
+        scores,
+        labels,
+        weights,
+        where,
+        axis_name,
+        pairs_of_parts,
     )
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._pair_sums import Kernel, power, sigmoid, softplus, square
-from jaxmetrics.losses._rows import Row, std_of_negatives
+from jaxmetrics.losses._rows import Row, of_all, of_negatives
 
 _MARGIN = ("hinge", "squared_hinge", "square")
 SURROGATES = (*_MARGIN, "logistic", "sigmoid")
@@ -35,15 +36,30 @@ def surrogate_numbers(
     return {"temperature": temperature}
 
 
-def placed(row: Row, surrogate: str, **numbers: Array) -> Row:
+def placed(row: Row, surrogate: str, axis_name: AxisName = None, **numbers: Array) -> Row:
     """The row, shifted and scaled: the loss of a pair is `kernel_of` (negative - positive)."""
     if surrogate in _MARGIN:
         places = row.scores + jnp.where(row.negatives > 0, numbers["margin"], 0)
     elif surrogate == "logistic":
         places = row.scores / numbers["temperature"]
     else:
-        places = row.scores / (numbers["temperature"] * std_of_negatives(row))
+        places = row.scores / (numbers["temperature"] * of_negatives(row, axis_name).std)
     return row._replace(scores=places)
+
+
+def slopes_in_scores(
+    slopes: Array, row: Row, surrogate: str, axis_name: AxisName, **numbers: Array
+) -> Array:
+    """From slopes in what `placed` returns, `[n]`, those in the scores of the row."""
+    if surrogate in _MARGIN:
+        return slopes
+    slopes = slopes / numbers["temperature"]
+    if surrogate == "logistic":
+        return slopes
+    shares, away, std, varies = of_negatives(row, axis_name)
+    slopes = slopes / std
+    together = of_all(jnp.sum(slopes * row.scores), axis_name)
+    return slopes - jnp.where(varies, together * shares * away / std**2, 0)
 
 
 def kernel_of(surrogate: str, dtype: Any) -> Kernel:
