@@ -53,7 +53,7 @@ def pairwise_auc_loss(
         it is the target difference of "square". 1 by default.
       temperature: above 0, the width of "logistic" and "sigmoid"; 1 and 0.2 by default.
       axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
-        items: each device passes its part, and all get the loss of the whole. It gathers the items.
+        items: each device passes its part, and all get the loss of the whole, without a gather.
 
     Returns:
       `[...]`, in float32; in float64 for float64 scores in x64 mode.
@@ -124,7 +124,7 @@ def partial_auc_loss(
       temperature: above 0, for "logistic" and "sigmoid"; 1 and 0.2 by default.
       band: at least 0, how softly the sets of items end; 0 for exact sets.
       axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
-        items: each device passes its part, and all get the loss of the whole. It gathers the items.
+        items: each device passes its part, and all get the loss of the whole, without a gather.
 
     Returns:
       `[...]`, in float32; in float64 for float64 scores in x64 mode. With band 0 the loss with the

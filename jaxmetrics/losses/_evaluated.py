@@ -159,6 +159,6 @@ def _pushed(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
 
     def of_moving(*inputs: Any) -> Any:
         both = {**dict(enumerate(leaves)), **dict(zip(some, inputs, strict=True))}
-        return function(*tree.unflatten([both[i] for i in range(len(leaves))]))
+        return function(*jax.tree.unflatten(tree, [both[i] for i in range(len(leaves))]))
 
     return jax.jvp(of_moving, [leaves[i] for i in some], [moving[i] for i in some])
