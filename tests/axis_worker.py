@@ -11,6 +11,7 @@ import re
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -137,6 +138,45 @@ def slope(loss, parameters, *arrays, **axis):
     return value, jax.lax.pmean(gradient, axis["axis_name"]) if axis else gradient
 
 
+def losses_and_slopes(surrogate, scores, labels, where, weights, **axis):
+    """Of all pairs, of a window with a soft edge and of a two-way one: values, and slopes of their
+    sum in a common shift of each item's score by its own amount."""
+    given = {"where": where, "weights": weights, "surrogate": surrogate, **axis}
+    window = {"max_fpr": 0.3, "min_tpr": 0.2, "band": 0.0}
+
+    def losses(amount):
+        moved = scores + amount * jnp.where(jnp.isfinite(scores), jnp.sin(scores), 0)
+        return (
+            jm.losses.pairwise_auc_loss(moved, labels, **given),
+            jm.losses.partial_auc_loss(moved, labels, max_fpr=0.3, **given),
+            jm.losses.partial_auc_loss(moved, labels, **window, **given),
+        )
+
+    return losses(0.0), slope_of_each(losses, axis)
+
+
+def slope_of_each(losses, axis):
+    """Of each loss of each row, in one number."""
+    found = jax.jacrev(losses)(0.0)
+    return jax.lax.pmean(found, axis["axis_name"]) if axis else found
+
+
+def other_derivatives(parameters, features, labels, weights, **axis):
+    """In the temperature, in the scale of the positives' weights, and the second one of a scale."""
+
+    def loss(scale, temperature, weight):
+        return jm.losses.partial_auc_loss(
+            scale * features @ parameters, labels, surrogate="logistic", max_fpr=0.3,
+            temperature=temperature, weights=weights * (1 + (weight - 1) * labels), **axis,
+        )  # fmt: skip
+
+    at = 1.0, 2.0, 0.7
+    first = jax.grad(loss, argnums=(1, 2))(*at)
+    second = jax.grad(jax.grad(loss))(*at)
+    found = first, second
+    return jax.lax.pmean(found, axis["axis_name"]) if axis else found
+
+
 def step(loss, parameters, *arrays, **axis):
     """The parameters after one step of optax."""
     optimizer = optax.adam(1e-2)
@@ -212,6 +252,16 @@ def check_more():
         name = f"gradient of {loss.__name__}, check_vma={checked}"
         gradient = functools.partial(slope, loss)
         compared(name, gradient, OF_TRAINED, *trained, check_vma=checked)
+    for surrogate in ("hinge", "squared_hinge", "square", "logistic", "sigmoid"):
+        for checked in (True, False) if surrogate == "sigmoid" else (True,):
+            name = f"{surrogate} of parts, check_vma={checked}"
+            losses = functools.partial(losses_and_slopes, surrogate)
+            of_parts = (ROWS, ROWS, ROWS, ITEMS)
+            near = np.where(abs(scores) > 9, scores / 100, scores).astype(np.float64)
+            given = near, labels, where, weights
+            compared(name, losses, of_parts, *given, check_vma=checked)
+    compared("other derivatives", other_derivatives, OF_TRAINED, *trained)
+
     whole = jax.shard_map(
         functools.partial(mean_loss, axis_name="items"),
         mesh=MESH, in_specs=OF_TRAINED, out_specs=WHOLE,
@@ -241,23 +291,28 @@ def check_more():
     # Larger parts, in order: the room for the rows that travel is just what they may need.
     ordered = np.arange(8 * 512, dtype=np.float32), rng.random(8 * 512) < 0.3
 
-    def collectives(metric):
+    def collectives(metric, specs=WHOLE):
         mapped = jax.shard_map(
             functools.partial(metric, axis_name="items"),
-            mesh=MESH, in_specs=ITEMS, out_specs=WHOLE,
+            mesh=MESH, in_specs=ITEMS, out_specs=specs,
         )  # fmt: skip
         arrays = [placed(x, ITEMS) for x in ordered]
         program = jax.jit(mapped).lower(*arrays).compile()
-        found["ordered"] = max(
-            found.get("ordered", 0.0), distance(program(*arrays), metric(*ordered))
-        )
+        away = distance(program(*arrays), metric(*ordered))
+        kind = "ordered" if specs == WHOLE else "ordered loss"
+        found[kind] = max(found.get(kind, 0.0), away)
         return sizes_of_collectives(program)
 
     def resampled(*arrays):
         return jm.bootstrap(jm.roc_auc, *arrays, mesh=MESH, **RESAMPLES).replicates
 
     resampling = jax.jit(resampled).lower(*ordered).compile()
+
+    def trains(scores, labels, **axis):
+        return jax.value_and_grad(jm.losses.partial_auc_loss)(scores, labels, max_fpr=0.3, **axis)
+
     found["collectives"] = {
+        "loss": collectives(trains, (WHOLE, ITEMS)),
         "roc_auc": collectives(jm.roc_auc),
         "recall": collectives(recall),
         "bootstrap": sizes_of_collectives(resampling),

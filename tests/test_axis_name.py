@@ -37,6 +37,19 @@ def test_losses_and_gradients_are_those_of_one_device(alone, loss, checked):
     assert alone[f"gradient of {loss}, check_vma={checked}"] <= 1e-12
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{x} of parts, check_vma=True" for x in ("hinge", "squared_hinge", "square")),
+        *(f"{x} of parts, check_vma=True" for x in ("logistic", "sigmoid")),
+        "sigmoid of parts, check_vma=False",
+        "other derivatives",
+    ],
+)
+def test_losses_of_pairs_however_the_items_are_spread(alone, name):
+    assert alone[name] <= 1e-12
+
+
 def test_the_gradient_of_the_mapped_loss_is_that_of_one_device(alone):
     assert alone["gradient of shard_map"] <= 1e-12
 
@@ -46,6 +59,10 @@ def test_no_device_receives_all_items(alone):
     sorts, selects = alone["collectives"]["roc_auc"], alone["collectives"]["recall"]
     assert sorts["all-gather"] <= 8 * 32
     assert sorts["all-to-all"] <= 1.5 * 512
+    loss = alone["collectives"]["loss"]
+    assert loss["all-gather"] <= 8 * 32
+    assert loss["all-to-all"] <= 2.5 * 512  # weights of both classes go back together
+    assert alone["ordered loss"] <= 1e-12
     assert set(selects) == {"all-reduce"}
     assert selects["all-reduce"] <= 8
 

@@ -10,7 +10,7 @@ from jax.test_util import check_grads
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
-from jaxmetrics.losses import _rows
+from jaxmetrics.losses import _evaluated
 
 CONVEX = ("hinge", "squared_hinge", "square", "logistic")
 SURROGATES = (*CONVEX, "sigmoid")
@@ -323,11 +323,11 @@ def test_second_derivatives_are_finite_at_ties(name, rng):
 
 
 def test_one_compilation_a_shape(rng):
-    start = _rows._loss_of_rows._cache_size()
+    start = _evaluated._loss_of_rows._cache_size()
     for limit, temperature in ((0.1, 0.2), (0.2, 0.3), (0.05, 1.0)):
         scores, labels, _ = sample(rng, 43)
         jm.losses.partial_auc_loss(scores, labels, max_fpr=limit, temperature=temperature)
-    assert _rows._loss_of_rows._cache_size() == start + 1
+    assert _evaluated._loss_of_rows._cache_size() == start + 1
 
 
 def test_options_may_be_traced(rng):

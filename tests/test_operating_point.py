@@ -281,3 +281,47 @@ def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
     ]
     for runs, items in zip(*map(jax.tree.leaves, drawn), strict=True):
         assert stats.ks_2samp(np.ravel(runs[1:]), np.ravel(items[1:])).pvalue > 1e-4
+
+
+def test_limits_of_the_cheapest_threshold_by_hand():
+    """Four positives above six negatives: k items more or fewer cost k."""
+    scores, labels = np.arange(10.0, 0.0, -1), np.isin(np.arange(10), [0, 1, 2, 3])
+    found = jm.operating_point(scores, labels, fp_cost=1.0, fn_cost=1.0, **FEW).threshold
+    # k <= 1.645 sqrt(k + 4) for k up to 4.
+    assert (found.estimate, found.low, found.high) == (7, 2, np.inf)
+    wide = np.repeat(scores, 10), np.repeat(labels, 10)
+    found = jm.operating_point(*wide, fp_cost=1.0, fn_cost=1.0, **FEW).threshold
+    assert (found.estimate, found.low, found.high) == (7, 6, 7)  # ties: k is 10
+    assert found.method == "closed form"
+    weighted = jm.operating_point(
+        scores, labels, weights=np.full(10, 3.0), fp_cost=2.0, fn_cost=2.0, **FEW
+    )
+    assert (weighted.threshold.low, weighted.threshold.high) == (2, np.inf)
+    level = jm.operating_point(
+        scores, labels, fp_cost=1.0, fn_cost=1.0, confidence_level=0.8, **FEW
+    ).threshold
+    # k <= 0.842 sqrt(k + 4) for k up to 2.
+    assert (level.low, level.high) == (4, 9)
+
+
+def test_limits_of_the_cheapest_threshold_of_clusters(rng):
+    """Clusters of one item are items; copies in one cluster are as one item of their weight."""
+    scores = drawn(rng)
+    rule = {"fp_cost": 1.0, "fn_cost": 2.0, **FEW}
+    alone = jm.operating_point(scores, LABELS, **rule).threshold
+    single = jm.operating_point(scores, LABELS, clusters=np.arange(N), **rule).threshold
+    assert (single.low, single.high) == (alone.low, alone.high)
+    ids = np.arange(N) % 30
+    whole = jm.operating_point(scores, LABELS, clusters=ids, **rule).threshold
+    order = np.argsort(-scores)
+    added = np.where(LABELS, -2.0, 1.0)[order]
+    cost = np.append(0, added.cumsum())
+    best = int(cost.argmin())
+    inside = []
+    for k in range(N + 1):
+        between = slice(min(k, best), max(k, best))
+        sums = np.bincount(ids[order][between], added[between], 30)
+        inside.append(cost[k] - cost[best] <= 1.6448536 * np.sqrt((sums**2).sum() + 2 * 5))
+    within = np.flatnonzero(inside)
+    low, high = np.append(scores[order], -np.inf)[within[-1]], np.append(np.inf, scores[order])
+    np.testing.assert_allclose([whole.low, whole.high], [low, high[within[0]]], rtol=1e-6)

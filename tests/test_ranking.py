@@ -14,6 +14,7 @@ import sklearn.metrics
 from numpy.testing import assert_allclose, assert_array_equal
 
 import jaxmetrics as jm
+from jaxmetrics._ranking import segments as segment_metrics
 
 
 def _ranked(scores, labels):
@@ -588,3 +589,22 @@ def test_exponential_gain_of_low_grades(unit):
 def test_exponential_gain_of_grades_that_would_vanish_is_refused():
     with pytest.raises(ValueError, match="the highest of labels must be from 1e-28"):
         jm.ndcg([0.1, 0.2], [1e-300, 0], gain="exponential")
+
+
+def test_areas_of_segments_in_memory_compile_nothing(rng):
+    """And equal the compiled ones: ties, weights, a mask, ids in any order, NaN, several limits."""
+    scores, labels = rng.normal(size=(2, 60)).round(1), rng.random(60) < 0.4
+    segments, where = rng.integers(0, 5, 60), rng.random(60) < 0.9
+    scores[1, 0], where[0] = np.nan, True
+    weights = rng.integers(0, 3, 60).astype(float)
+    weights[0] = 1
+    items = {"where": where, "weights": weights}
+    metric = partial(
+        jm.segment_partial_auc, segments=segments, num_segments=6, max_fpr=[0.2, 0.8], **items
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_metrics, "_areas_of_batch", None)
+        found = metric(scores, labels)
+    assert np.isnan(found[1, segments[0]]).all()
+    assert not np.isnan(found[0, segments[0]]).any()
+    assert_allclose(found, jax.jit(metric)(scores, labels), rtol=1e-6)

@@ -10,13 +10,21 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.items import at_least_one, class_weights, not_allowed, one_id_at_least
+from jaxmetrics._base.host import in_threads, on_host
+from jaxmetrics._base.items import (
+    at_least_one,
+    class_weights,
+    not_allowed,
+    one_id_at_least,
+    rows_of,
+)
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import descending_keys, take
-from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._ranking.lists import Lists, in_a_segment, order_of_items, places, running, runs
-from jaxmetrics._roc.areas import in_counts, scaled
+from jaxmetrics._roc.areas import in_counts, partial_auc, scaled
+from jaxmetrics._roc.sliced import EachGroup, Part, Sliced, columns_of, groups_of
 
 
 @on_any_mesh
@@ -133,8 +141,59 @@ def segment_partial_auc(
     segment, count = checks.check_segments(segments, num_segments, items)
     items, segment = at_least_one(items), one_id_at_least(segment)
     dtype = np.dtype(numerics.default_float())
-    areas: Array = _areas_of_batch(items, segment, limits, count, scale, dtype)
-    return areas
+    numbers = (np.asarray(x) if isinstance(x, int | float) else x for x in limits.values())
+    given = on_host(*items, segment, *numbers)
+    if given is None:
+        areas: Array = _areas_of_batch(items, segment, limits, count, scale, dtype)
+        return areas
+    scores, labels, weights, where, _, segment, *bounds = given
+    row = _Row(scores, labels, weights, where, segment)
+    found = _areas_on_host(row, dict(zip(limits, bounds, strict=True)), count, scale)
+    return jnp.asarray(found, dtype)
+
+
+class _Row(NamedTuple):
+    """Items, each with the index of its segment."""
+
+    scores: Any
+    labels: Any
+    weights: Any
+    where: Any
+    segment: Any
+
+
+def _areas_on_host(rows: _Row, limits: dict[str, Any], count: int, scale: str) -> HostArray:
+    """By NumPy, which compiles nothing."""
+    names, several = list(limits), np.broadcast_arrays(*limits.values())
+    each = [
+        dict(zip(names, x, strict=True)) for x in zip(*(y.ravel() for y in several), strict=True)
+    ]
+
+    def of_row(row: _Row) -> HostArray:
+        ids = row.segment.astype(np.int64)
+        sliced = Sliced.of(row.labels == 1, ids, count, row.where, row.weights, one_unit=False)
+        scores = row.scores.take(sliced.item)
+
+        def of_part(part: Part) -> HostArray:
+            own, here = part.sliced, scores[part.span]
+            order = own.order(here)
+            groups = groups_of(own, order)
+            totals = own.totals.take(groups.slice, axis=0).T
+            placed: Any = EachGroup(columns_of(own, order, groups), totals)
+            with np.errstate(all="ignore"):
+                parts = (area(placed, **x, scale="raw") for x in each)
+                raw: list[Any] = [np.bincount(groups.slice, x, len(own.counts)) for x in parts]
+                found = [scaled(x, **y, scale=scale) for x, y in zip(raw, each, strict=True)]
+            undefined = own.sums((here != here).astype(float)).sum(axis=1) > 0
+            return np.where(undefined[:, None], np.nan, np.stack(found, axis=-1))
+
+        return np.concatenate(in_threads(of_part, sliced.parts()))
+
+    area: Any = partial_auc.record.of_placements
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in rows if x is not None))
+    shape = (*batch, count, *several[0].shape)
+    found = [of_row(x) for x in rows_of(rows, batch, len(batch) + 1)]
+    return np.stack(found).reshape(shape) if found else np.zeros(shape)
 
 
 @double_program("count", "scale", "dtype")

@@ -26,7 +26,7 @@ from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, l
 from jaxmetrics._report._points import points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import Settings, Tell
-from jaxmetrics._report._slices import Column, comparisons_of, intervals_of, slices_of
+from jaxmetrics._report._slices import Column, measured_in, ranks_of, slices_of
 from jaxmetrics._report._texts import name_of
 
 _POINTS = "operating points"
@@ -69,16 +69,13 @@ def evaluate_problem(
         work[_POINTS] = partial(points_of, problem, settings, **of_points)
     found, notes = carry_out(work, settings, tell)
     notes = [*problem.notes, *(x.note for x in problem.slices if x.note), *notes]
+    ranks = ranks_of(problem.scores) if problem.slices else None
+    in_slices: list[Any] = []
     for x in problem.slices:  # in turn: each warning names its slice
-        of_slices: dict[str, Callable[..., Any]] = {
-            f"slices by {x.name}": partial(intervals_of, x, *given, settings, **common)
-        }
-        if _tests_slices(x, problem):
-            of_slices[f"models by {x.name}"] = partial(
-                comparisons_of, x, *given, settings, weights=problem.weights
-            )
-        part, more = carry_out(of_slices, settings, tell)
-        found, notes = {**found, **part}, [*notes, *more]
+        tests = _tests_slices(x, problem)
+        areas = partial(measured_in, x, ranks, problem.labels, settings, tests=tests, **common)
+        part, more = carry_out({f"slices by {x.name}": areas}, settings, tell)
+        in_slices, notes = [*in_slices, *part.values()], [*notes, *more]
     unclustered = problem._replace(clusters=None)
     if any(_tests_slices(x, unclustered) > _tests_slices(x, problem) for x in problem.slices):
         notes.append(_CLUSTERED)
@@ -87,14 +84,8 @@ def evaluate_problem(
     others = ("band of ROC curves", _POINTS)
     measures = [measure for name in work if name not in others for measure in found[name]]
     slices = tuple(
-        slices_of(
-            x,
-            problem.labels,
-            settings,
-            found[f"slices by {x.name}"],
-            found.get(f"models by {x.name}", ()),
-        )
-        for x in problem.slices
+        slices_of(x, problem.labels, settings, *measured)
+        for x, measured in zip(problem.slices, in_slices, strict=True)
     )
     facts = _facts_of_problem(problem, settings)
     drawings: tuple[Drawing, ...] = ()

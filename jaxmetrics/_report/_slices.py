@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,11 +13,14 @@ import numpy.typing as npt
 import pandas
 
 import jaxmetrics as jm
-from jaxmetrics._base.types import FloatArray
+from jaxmetrics._base.host import in_threads
+from jaxmetrics._base.types import FloatArray, Items
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
 from jaxmetrics._report._times import times_of
+from jaxmetrics.inference._confidence import warn_of_few
+from jaxmetrics.inference._slices import slices_of_items
 
 MOST_VALUES = 20
 _PARTS = 5  # of a column with more numbers
@@ -58,7 +62,8 @@ def column_of(name: str, column: Any) -> Column:
         column = pandas.Series(pandas.Categorical.from_codes(codes, _ranges(ends)))
     elif not isinstance(column.dtype, pandas.CategoricalDtype):
         column = column.astype("category")
-    column = column.cat.remove_unused_categories()
+    else:
+        column = column.cat.remove_unused_categories()
     codes = np.asarray(column.cat.codes, np.intp)
     values = tuple(str(x) for x in column.cat.categories)
     if len(values) > MOST_VALUES:
@@ -89,66 +94,100 @@ def _ranges(ends: FloatArray) -> list[str]:
     return [" to ".join(part) for part in texts]
 
 
-def intervals_of(
+def ranks_of(scores: FloatArray) -> npt.NDArray[np.int32]:
+    """Of scores `[models, n]`: all that areas depend on, and 32 bits are sorted faster than 64."""
+    ranks = in_threads(lambda row: np.unique(row, return_inverse=True)[1], scores)
+    return np.stack(ranks).astype(np.int32)
+
+
+def measured_in(
     column: Column,
     scores: Any,
     labels: Any,
     settings: Settings,
     *,
+    tests: bool,
     progress: Callable[[int], None],
     **options: Any,
-) -> list[jm.Interval]:
-    """AUC and partial AUC `[slices, models]`; a model's intervals hold for all slices at once.
+) -> tuple[list[jm.Interval], list[jm.Slices]]:
+    """AUC and partial AUC `[slices, models]`, and the models compared if there are `tests`.
 
-    By Bonferroni, each interval has the level 1 - (1 - level) / slices.
+    A model's intervals hold for all slices at once: by Bonferroni, each has the level
+    1 - (1 - level) / slices. Comparisons are adjusted for all slices.
     """
     n = len(column.values)
     level = 1 - (1 - settings.confidence_level) / n
-    found = []
+    if options["clusters"] is not None:
+        options["confidence_level"] = level
+        return _of_clusters(column, scores, labels, settings, progress, options), []
+    items = Items(scores, labels, options["weights"])
+    metrics, found = _metrics(settings), []
+    for i, x in enumerate(metrics, 1):
+        result = slices_of_items(
+            x.function,
+            items,
+            column.values,
+            column.codes,
+            min_items=FEWEST,
+            level=settings.confidence_level,
+            level_alone=level,
+        )
+        found.append(jax.tree.map(np.asarray, result))
+        progress(settings.n_resamples * i // len(metrics))
+    sizes_in = _sizes_in(column, labels, options["weights"])
+    for value, sizes in zip(column.values, sizes_in, strict=True):
+        with _named(column, value):
+            for x in metrics:
+                warn_of_few(x.function, sizes, "closed form")
+    intervals = [
+        jm.Interval(x.estimate, x.low, x.high, x.standard_error, "closed form", level)
+        for x in found
+    ]
+    return intervals, found if tests else []
+
+
+def _of_clusters(
+    column: Column,
+    scores: Any,
+    labels: Any,
+    settings: Settings,
+    progress: Callable[[int], None],
+    options: dict[str, Any],
+) -> list[jm.Interval]:
+    n, found = len(column.values), []
     for i, value in enumerate(column.values):
         where = column.codes == i  # one shape for all: metrics are compiled once
-        with warnings.catch_warnings(record=True) as caught:
+        with _named(column, value):
             found.append(
                 [
-                    jm.confidence_interval(
-                        x.function, scores, labels, where=where, confidence_level=level, **options
-                    )
+                    jm.confidence_interval(x.function, scores, labels, where=where, **options)
                     for x in _metrics(settings)
                 ]
             )
-        for warning in caught:
-            if warning.category is UserWarning:
-                warnings.warn(f"{column.name} {value}: {warning.message}", stacklevel=1)
         progress(settings.n_resamples * (i + 1) // n)
     return [
         jax.tree.map(lambda *x: np.stack(x), *intervals) for intervals in zip(*found, strict=True)
     ]
 
 
-def comparisons_of(
-    column: Column,
-    scores: Any,
-    labels: Any,
-    settings: Settings,
-    *,
-    weights: Any,
-    progress: Callable[[int], None],
-) -> list[jm.Slices]:
-    """The models compared within each slice by AUC and partial AUC, adjusted for all slices."""
-    found = []
-    for i, x in enumerate(metrics := _metrics(settings), 1):
-        result = jm.slices(
-            x.function,
-            scores,
-            labels,
-            column.codes,
-            min_items=FEWEST,
-            confidence_level=settings.confidence_level,
-            weights=weights,
-        )
-        found.append(jax.tree.map(np.asarray, result))
-        progress(settings.n_resamples * i // len(metrics))
-    return found
+@contextlib.contextmanager
+def _named(column: Column, value: str) -> Iterator[None]:
+    """Warnings name the slice."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for warning in caught:
+        if warning.category is UserWarning:
+            warnings.warn(f"{column.name} {value}: {warning.message}", stacklevel=1)
+
+
+def _sizes_in(column: Column, labels: Any, weights: Any) -> list[dict[str, float]]:
+    """The effective sizes of the classes of each slice, by name."""
+    found = {}
+    for name, members in (("positives", labels), ("negatives", ~labels)):
+        own = members * (1.0 if weights is None else weights)
+        sums, squares = (np.bincount(column.codes, x, len(column.values)) for x in (own, own**2))
+        found[name] = (sums**2 / np.where(squares > 0, squares, 1)).tolist()
+    return [dict(zip(found, sizes, strict=True)) for sizes in zip(*found.values(), strict=True)]
 
 
 def slices_of(

@@ -91,11 +91,8 @@ def chosen_point(
     elif threshold is not None:
         found = library.asarray(threshold, np.float64)
     else:
-        # Whole numbers where the counts are, so that operating points of equal cost tie exactly.
-        costs = (1.0, 1.0) if criterion is not None else (fp_cost, fn_cost)
-        if criterion is not None or prevalence is not None:
-            share = 0.5 if criterion is not None else prevalence
-            costs = costs[0] * (1 - share) * total, costs[1] * share * every
+        terms = fp_cost, fn_cost, criterion, prevalence
+        costs = costs_in_sample(total, every, *terms)
         by_cost = min_cost_threshold.record.function
         found = by_cost(table, fp_cost=costs[0], fn_cost=costs[1])
     found = library.where((total > 0) & (every > 0), found, np.nan)
@@ -107,6 +104,20 @@ def chosen_point(
         for x, w in zip((flagged, flagged, flagged_amounts), weights, strict=True)
     )
     return Point(found, tp, fp, total, every, caught, library.sum(weights[2]))
+
+
+def costs_in_sample(
+    positives: Any, negatives: Any, fp_cost: Any, fn_cost: Any, criterion: Any, prevalence: Any
+) -> tuple[Any, Any]:
+    """The costs of errors in the sample whose total has its least where the rule has its best.
+
+    Whole numbers where the counts are, so that operating points of equal cost tie exactly.
+    """
+    if criterion is not None:
+        return positives, negatives
+    if prevalence is None:
+        return fp_cost, fn_cost
+    return fp_cost * (1 - prevalence) * positives, fn_cost * prevalence * negatives
 
 
 def _in_sample(precision: Any, prevalence: Any, positives: Array, negatives: Array) -> Any:

@@ -24,7 +24,7 @@ _ROUNDING = 1e-9
 @library_program()
 def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     """What the decision `scores >= threshold` flags, and effective sizes, in float64."""
-    positives, negatives, amounts = _weights(items)
+    positives, negatives, amounts = weights_by_class(items)
     library = numerics.namespace(threshold, positives)
     threshold = threshold.astype(np.float64)
     flagged: Any = items.scores.astype(np.float64) >= threshold[..., None]
@@ -79,7 +79,7 @@ def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
     The lower limit is at the last share, and the upper one at the first; +inf for a share of 0 and
     -inf for one above 1.
     """
-    positives, negatives, _ = _weights(items)
+    positives, negatives, _ = weights_by_class(items)
     library = numerics.namespace(positives, shares)
 
     def of_row(scores: Array, weights: Array, shares: Array) -> Array:
@@ -105,7 +105,7 @@ def _part(flagged: Array, weights: Array) -> tuple[Array, Array]:
     return library.where(rest > 0, library.minimum(part, total), total), total
 
 
-def _weights(items: Items) -> tuple[Array, Array, Array | None]:
+def weights_by_class(items: Items) -> tuple[Array, Array, Array | None]:
     """The weight of each item as a positive and as a negative, and of its amount."""
     positives, negatives = class_weights(items._replace(amounts=None))
     amounts = None if items.amounts is None else class_weights(items)[0]
@@ -119,7 +119,7 @@ def _running_sum(weights: Any) -> Any:
 
 def _looked_up(items: Items, thresholds: Array) -> Point:
     """What each of `[resamples, ...]` thresholds flags in the data, by one sort."""
-    positives, negatives, amounts = _weights(items)
+    positives, negatives, amounts = weights_by_class(items)
     library = numerics.namespace(positives, thresholds)
     columns = [positives, negatives, library.zeros_like(positives) if amounts is None else amounts]
     stacked = library.stack(library.broadcast_arrays(*columns), axis=-2)

@@ -180,14 +180,18 @@ def confidence_interval(
 
 
 def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method: str) -> None:
+    if (sizes := smallest_sizes(items, ids)) is not None:
+        warn_of_few(metric, sizes, method, clustered=ids is not None)
+
+
+def warn_of_few(
+    metric: MetricLike, sizes: dict[str, float], method: str, *, clustered: bool = False
+) -> None:
     """Warn that a class is too small for the method, with the coverage that simulations found."""
-    sizes = smallest_sizes(items, ids)
-    if sizes is None:
-        return
-    kind = "clusters" if ids is not None and method == "logit" else method
+    kind = "clusters" if clustered and method == "logit" else method
     fewest, name, coverage = _FEWEST[kind]
     for what, size in sizes.items():
-        if ids is not None and size == 1 and method in ("logit", "wald"):
+        if clustered and size == 1 and method in ("logit", "wald"):
             warn(
                 f"there is only 1 of the {what}, whose variance is unknown: the limits are NaN; a "
                 "cluster must be smaller than its class",

@@ -20,7 +20,7 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.words import percent_text
-from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
+from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point, costs_in_sample
 from jaxmetrics._roc.record import MetricLike, evaluate_chosen
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
@@ -43,9 +43,12 @@ from jaxmetrics.inference._intervals.operating import (
     normal_error,
 )
 from jaxmetrics.inference._intervals.rules import Limits, around
+from jaxmetrics.inference._least_cost import limits_of_cheapest
 
 # Rules of which the threshold is a quantile of a class.
 QUANTILES = ("max_fpr", "min_recall")
+# Rules of which the threshold has the lowest cost.
+CHEAPEST = ("criterion", "cost")
 
 _HEADINGS = {"fpr": "FPR", "recall_by_amount": "recall by amount"}
 
@@ -146,7 +149,12 @@ def operating_point(
     The intervals answer what this very threshold does to new items, not what the rule attains at
     best: for recall at an FPR that is known exactly see `confidence_interval` of `recall_at_fpr`.
     With max_fpr, min_recall and threshold they are Jeffreys's, and those of Zou and Donner for what
-    follows from two rates; t has the limits of a quantile. The other rules choose the best point of
+    follows from two rates; t has the limits of a quantile. With costs and criterion the limits of t
+    are the lowest and the highest threshold whose cost is not significantly above the least: at
+    most z_level (sum v_i^2 + 2 (v_0^2 + v_1^2))^(1/2) above it, where v_i is what flagging item i
+    adds to the cost, the sum is over the items between the two thresholds, and v_0 and v_1 are of
+    an item of each class. All other intervals of costs, criterion and min_precision are by the
+    bootstrap, because these rules choose the best point of
     the sample, whose value is better than that of new items. They need a key: in each resample the
     rule chooses again, and d is the value in the resample less the value in the data at the
     threshold so chosen. Limits are Jeffreys's around (value - mean of d), with as many draws as
@@ -186,9 +194,9 @@ def operating_point(
         given, one cost comes without the other, or what is resampled has no key.
 
     NaN where a class is absent or a valid score is NaN; precision where nothing is flagged. The
-    threshold is +inf where it is best to flag nothing. With few items the limits of a resampled
-    threshold are too narrow: see the guide. Time O(n log n), or as `bootstrap` of a
-    function of a table; memory O(n).
+    threshold is +inf where it is best to flag nothing. The limits of the threshold of min_precision
+    are percentiles of resamples, and too narrow with few items: see the guide. Time O(n log n), or
+    as `bootstrap` of a function of a table; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -255,6 +263,15 @@ def operating_point(
     if drawn is not None:
         drawn = near_tree(drawn)
         chosen = moments_of_choice(items, terms, drawn)
+    if name in CHEAPEST:
+        totals = found[0].positives, found[0].negatives
+        costs = costs_in_sample(
+            *totals, *(options.get(x) for x in (*COSTS, "criterion", "prevalence"))
+        )
+        index = None if ids is None else ids[0]
+        given = near_tree((index, found[0].threshold, costs, np.float64(level)))
+        limits = limits_of_cheapest(items, *given)
+    elif drawn is not None:
         limits = percentiles_of_threshold(drawn.threshold, np.float64(level))
     elif name in QUANTILES:
         of_negatives = name == "max_fpr"
@@ -262,7 +279,8 @@ def operating_point(
         shares = _likely_shares(*near_tree((size, options[name], np.float64(level))))
         limits = order_statistics(items, shares, of_negatives)
     values = _intervals(*near_tree((*found, terms, np.float64(level), chosen, limits)))
-    return _result(values, "bootstrap" if resamples else "closed form", level)
+    method = "bootstrap" if resamples else "closed form"
+    return _result(values, method, "closed form" if name in CHEAPEST else method, level)
 
 
 def _replicates(rule: MetricLike, items: Items, request: Request, batch: tuple[int, ...]) -> Any:
@@ -323,12 +341,15 @@ def _intervals(
     }
 
 
-def _result(values: dict[str, tuple[Array, ...]], method: str, level: float) -> OperatingPoint:
+def _result(
+    values: dict[str, tuple[Array, ...]], method: str, of_threshold: str, level: float
+) -> OperatingPoint:
     def interval(name: str) -> Any:
         if name not in values:
             return None
         estimate, low, high, error = map(as_default, values[name])
-        return Interval(estimate, low, high, error, method, level)
+        how = of_threshold if name == "threshold" else method
+        return Interval(estimate, low, high, error, how, level)
 
     fields = [x.name for x in dataclasses.fields(OperatingPoint)][:-1]
     return OperatingPoint(**{x: interval(x) for x in fields}, confidence_level=level)

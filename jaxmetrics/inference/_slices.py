@@ -16,11 +16,11 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
+from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
 from jaxmetrics.inference._influence.slices import (
-    Sliced,
     covariance_in_slices,
     covariance_of_threshold,
 )
@@ -184,25 +184,52 @@ def slices(
     level = checks.check_level(confidence_level)
     checks.check_count("min_items", min_items)
     checks.check_choice("threshold", threshold, ("slice", "global"))
-    alone = checks.check_one_or_models(items)
+    checks.check_one_or_models(items)
     names, ids = checks.check_slices("slices", slices, items.scores.shape[-1])
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
+    return slices_of_items(
+        metric,
+        items,
+        names,
+        ids,
+        min_items=min_items,
+        one_threshold=threshold == "global",
+        level=level,
+        level_alone=level,
+    )
+
+
+def slices_of_items(
+    metric: MetricLike,
+    items: Items,
+    names: tuple[Any, ...],
+    ids: HostArray,
+    *,
+    min_items: int,
+    one_threshold: bool = False,
+    level: float,
+    level_alone: float,
+) -> Slices:
+    """As `slices`, by the index of each item's slice; the limits of estimates have a level too."""
     metric, exchanged = with_influence(metric, items)
-    given = _given(exchanged, ids, len(names), threshold == "global")
+    given = _given(exchanged, ids, len(names), one_threshold)
     form = form_of(metric, chosen_method(metric))
     counts = given.sliced.counts
     n_positives = counts[:, int(exchanged.labels is items.labels)]
+    alone = items.scores.ndim == 1
     tested = counts.min(axis=1) >= min_items
     n_models = 1 if alone else items.scores.shape[0]
-    levels = levels_of(level, int(tested.sum()) * n_models)
+    levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     found = _found(given, form, levels)
     estimate, low, high, error = _limits(found, form, levels)
     one, none = _values_of(form, np.array([1.0, 0.0]))
     share_error = error / (one - none)
-    shares = tuple((x - none) / (one - none) for x in (low, high))
+    shares = tuple((x[..., :-1] - none) / (one - none) for x in (low, high))
     pooled = pooled_errors(found.of_classes, found.sizes)
-    rest = from_rest(found.estimate, share_error, pooled, shares, found.weights, tested, levels)
+    rest = from_rest(
+        found.estimate, share_error, pooled, shares, found.weights, tested, levels[:-1]
+    )
     models = None
     if not alone:
         bounded = error_bars_of(record_of(metric)).closed_form is not None
@@ -219,8 +246,8 @@ def slices(
         tested=jnp.asarray(tested),
         estimate=out(estimate),
         standard_error=out(error),
-        low=out(low[..., 0]),
-        high=out(high[..., 0]),
+        low=out(low[..., -1]),
+        high=out(high[..., -1]),
         models=models,
         rest=scaled(rest, one - none, out),
         confidence_level=level,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import numerics
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._pair_sums import Kernel, pair_sums, power, sigmoid, softplus, square
-from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negatives
+from jaxmetrics.losses._evaluated import loss_of_rows
+from jaxmetrics.losses._pair_sums import pair_sums
+from jaxmetrics.losses._pairs_of_parts import pairs_of_parts
+from jaxmetrics.losses._rows import Row, ascending
+from jaxmetrics.losses._surrogates import kernel_of, placed, surrogate_numbers
 from jaxmetrics.losses._top_set import top_set
-
-_MARGIN = ("hinge", "squared_hinge", "square")
-SURROGATES = (*_MARGIN, "logistic", "sigmoid")
 
 
 @on_any_mesh
@@ -55,7 +53,7 @@ def pairwise_auc_loss(
         it is the target difference of "square". 1 by default.
       temperature: above 0, the width of "logistic" and "sigmoid"; 1 and 0.2 by default.
       axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
-        items: each device passes its part, and all get the loss of the whole. It gathers the items.
+        items: each device passes its part, and all get the loss of the whole, without a gather.
 
     Returns:
       `[...]`, in float32; in float64 for float64 scores in x64 mode.
@@ -78,7 +76,7 @@ def pairwise_auc_loss(
     """
     numbers = surrogate_numbers(surrogate, margin, temperature)
     return loss_of_rows(
-        _all_pairs, (surrogate,), numbers, scores, labels, weights, where, axis_name
+        _all_pairs, (surrogate,), numbers, scores, labels, weights, where, axis_name, pairs_of_parts
     )
 
 
@@ -126,7 +124,7 @@ def partial_auc_loss(
       temperature: above 0, for "logistic" and "sigmoid"; 1 and 0.2 by default.
       band: at least 0, how softly the sets of items end; 0 for exact sets.
       axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
-        items: each device passes its part, and all get the loss of the whole. It gathers the items.
+        items: each device passes its part, and all get the loss of the whole, without a gather.
 
     Returns:
       `[...]`, in float32; in float64 for float64 scores in x64 mode. With band 0 the loss with the
@@ -159,28 +157,16 @@ def partial_auc_loss(
     numbers |= {"max_fpr": max_fpr, "min_tpr": min_tpr, "band": band}
     two_way = not (isinstance(min_tpr, (int, float)) and min_tpr == 0)
     return loss_of_rows(
-        _window, (surrogate, two_way), numbers, scores, labels, weights, where, axis_name
+        _window,
+        (surrogate, two_way),
+        numbers,
+        scores,
+        labels,
+        weights,
+        where,
+        axis_name,
+        pairs_of_parts,
     )
-
-
-def surrogate_numbers(
-    surrogate: str, margin: float | Array | None, temperature: float | Array | None
-) -> dict[str, float | Array]:
-    """The numeric option that a surrogate takes, under its name."""
-    checks.check_choice("surrogate", surrogate, SURROGATES)
-    if surrogate in _MARGIN:
-        if temperature is not None:
-            raise TypeError(
-                f"surrogate {surrogate!r} takes a margin, not a temperature: write margin= instead"
-            )
-        return {"margin": 1.0 if margin is None else margin}
-    if margin is not None:
-        raise TypeError(
-            f"surrogate {surrogate!r} takes a temperature, not a margin: write temperature= instead"
-        )
-    if temperature is None:
-        temperature = 0.2 if surrogate == "sigmoid" else 1.0
-    return {"temperature": temperature}
 
 
 def _all_pairs(row: Row, surrogate: str, **numbers: Array) -> Array:
@@ -204,24 +190,6 @@ def _window(
     return _mean_of_pairs(surrogate, places, positives, negatives)
 
 
-def placed(row: Row, surrogate: str, **numbers: Array) -> Row:
-    """The row, shifted and scaled: the loss of a pair is `kernel_of` (negative - positive)."""
-    if surrogate in _MARGIN:
-        places = row.scores + jnp.where(row.negatives > 0, numbers["margin"], 0)
-    elif surrogate == "logistic":
-        places = row.scores / numbers["temperature"]
-    else:
-        places = row.scores / (numbers["temperature"] * std_of_negatives(row))
-    return row._replace(scores=places)
-
-
 def _mean_of_pairs(surrogate: str, places: Array, positives: Array, negatives: Array) -> Array:
     sums = positives * pair_sums(kernel_of(surrogate, places.dtype), places, negatives, None)
     return numerics.divide(jnp.sum(sums), jnp.sum(positives) * jnp.sum(negatives), 0.0)
-
-
-def kernel_of(surrogate: str, dtype: Any) -> Kernel:
-    """The loss of a pair as a function of (negative - positive), both as `placed` returns them."""
-    if surrogate in ("logistic", "sigmoid"):
-        return softplus(dtype) if surrogate == "logistic" else sigmoid(dtype)
-    return square() if surrogate == "square" else power(1 if surrogate == "hinge" else 2)

@@ -19,8 +19,8 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics.losses._areas import kernel_of, placed
 from jaxmetrics.losses._rows import Row, checked_items, refused, rows_of_items
+from jaxmetrics.losses._surrogates import kernel_of, placed
 
 EMPTY = -np.inf  # a slot that no batch has visited
 

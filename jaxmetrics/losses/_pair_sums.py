@@ -183,16 +183,16 @@ def _pulled_back(
     return _Moving(to_places, to_weights)
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
     """Sums of w y^d, and of w exp(-k y) from k = 1, over items at distances y before a place."""
 
     moments: Array  # [..., powers]
     decays: Array  # [..., exponentials]
 
-    def moved(self, distance: Array) -> _State:
+    def moved(self, distance: Array) -> State:
         """The state at a place that is further on by a distance `[...]`."""
         decays = self.decays * _decay(distance, self.decays.shape[-1])
-        return _State(_moved_moments(self.moments, distance), decays)
+        return State(_moved_moments(self.moments, distance), decays)
 
 
 def _moved_moments(moments: Array, distance: Array) -> Array:
@@ -204,7 +204,7 @@ def _moved_moments(moments: Array, distance: Array) -> Array:
     return jnp.stack([functools.reduce(jnp.add, each) for each in terms], -1) if n else moments
 
 
-def _of_all_before(state: _State, end: Array, last: Array) -> _State:
+def _of_all_before(state: State, end: Array, last: Array) -> State:
     """The state at the end of each block, of all items of its last list up to there.
 
     Args:
@@ -215,16 +215,16 @@ def _of_all_before(state: _State, end: Array, last: Array) -> _State:
     blocks = len(end)
     block = jnp.arange(blocks, dtype=jnp.int32)
 
-    def doubled(i: Array, state: _State) -> _State:
+    def doubled(i: Array, state: State) -> State:
         shift = jnp.left_shift(1, i)
         from_end, from_last = (_shifted(x[:, None], shift)[:, 0] for x in (end, last))
         joins = (block >= shift) & (from_last == last)
         moved = _shifted(state, shift).moved(jnp.where(joins, end - from_end, 0))
-        return _State(
+        return State(
             *(a + jnp.where(joins[:, None], b, 0) for a, b in zip(state, moved, strict=True))
         )
 
-    total: _State = varying.fori_loop(0, (blocks - 1).bit_length(), doubled, state)
+    total: State = varying.fori_loop(0, (blocks - 1).bit_length(), doubled, state)
     return total
 
 
@@ -316,24 +316,35 @@ def _across(side: Side, blocks: _Blocks) -> Array:
     known = number == last[:, None]
     behind = jnp.where(known, end[:, None] - place, 0)
     weight = jnp.where(known, weight, 0)
-    powers = behind[..., None] ** np.arange(len(side.powers), dtype=np.int32)
-    state = _State(
-        _contract("bjd,...bj->...bd", powers, weight),
-        _contract("bjk,...bj->...bk", _decay(behind, len(side.exponentials)), weight),
-    )
+    state = state_of(side, behind, weight)
     moments, decays = _shifted(_of_all_before(state, end, last), 1)
 
     reached = (number == jnp.roll(last, 1)[:, None]).at[0].set(False)
     distance = jnp.where(reached, place - jnp.roll(end, 1)[:, None], 0)
-    total = jnp.zeros((), place.dtype)
+    return jnp.where(reached, sum_of_state(side, State(moments, decays), distance), 0)
+
+
+def state_of(side: Side, behind: Array, weight: Array) -> State:
+    """The sums that the side needs of items `[..., blocks, items]` so far behind a place."""
+    powers = behind[..., None] ** np.arange(len(side.powers), dtype=np.int32)
+    return State(
+        _contract("bjd,...bj->...bd", powers, weight),
+        _contract("bjk,...bj->...bk", _decay(behind, len(side.exponentials)), weight),
+    )
+
+
+def sum_of_state(side: Side, state: State, distance: Array) -> Array:
+    """The sum of weight times g over a state's items, so far beyond its place as `[..., n]`."""
+    moments, decays = state
+    total = jnp.zeros((), distance.dtype)
     if side.powers:
         moments = _moved_moments(moments[..., None, :], distance)
-        total = _contract("...d,d->...", moments, np.asarray(side.powers, place.dtype))
+        total = _contract("...d,d->...", moments, np.asarray(side.powers, distance.dtype))
     if side.exponentials:
-        of_side = decays * np.asarray(side.exponentials, place.dtype)
+        of_side = decays * np.asarray(side.exponentials, distance.dtype)
         t = jnp.exp(-distance)
         total = total + t * _polynomial([x[..., None] for x in jnp.moveaxis(of_side, -1, 0)], t)
-    return jnp.where(reached, total, 0)
+    return total
 
 
 def _contract(subscripts: str, *arrays: Any) -> Array:

@@ -9,8 +9,9 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics.losses._evaluated import loss_of_rows
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
-from jaxmetrics.losses._rows import Row, ascending, loss_of_rows, std_of_negatives
+from jaxmetrics.losses._rows import Row, ascending, of_negatives
 from jaxmetrics.losses._top_set import edge_set
 
 
@@ -125,12 +126,12 @@ def average_precision_loss(
 def _recall_loss(row: Row, max_fpr: Array, temperature: Array, band: Array) -> Array:
     row = ascending(row)
     threshold = jnp.sum(edge_set(row.scores, row.negatives, max_fpr, band) * row.scores)
-    missed = jax.nn.sigmoid((threshold - row.scores) / (temperature * std_of_negatives(row)))
+    missed = jax.nn.sigmoid((threshold - row.scores) / (temperature * of_negatives(row).std))
     return _mean_of_positives(jnp.where(max_fpr < 1, missed, 0), row)
 
 
 def _average_precision_loss(row: Row, temperature: Array) -> Array:
-    row = ascending(row._replace(scores=row.scores / (temperature * std_of_negatives(row))))
+    row = ascending(row._replace(scores=row.scores / (temperature * of_negatives(row).std)))
     # The sums count an item as half above itself, the definition as wholly above.
     both = jnp.stack([row.positives, row.weights])
     found, all_above = pair_sums(sigmoid(both.dtype), row.scores, both, None) + both / 2

@@ -1,19 +1,16 @@
-"""Checks of the inputs of a loss, and its evaluation for each row of a batch."""
+"""The input of a loss: checks, and rows of items."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import checks, numerics, sorting
-from jaxmetrics._base.double import double_program, ordinary_promotion
-from jaxmetrics._base.items import at_least_one, not_allowed
-from jaxmetrics._base.parts import AxisName, gathered
+from jaxmetrics._base.double import double_program
+from jaxmetrics._base.items import not_allowed
+from jaxmetrics._base.parts import AxisName, largest_over
 from jaxmetrics._base.types import Array, ArrayLike, Items
 
 
@@ -36,32 +33,6 @@ class Row(NamedTuple):
         return self.positives + self.negatives
 
 
-def loss_of_rows(
-    loss: Callable[..., Array],
-    constants: tuple[Any, ...],
-    numbers: dict[str, Any],
-    scores: ArrayLike,
-    labels: ArrayLike,
-    weights: ArrayLike | None,
-    where: ArrayLike | None,
-    axis_name: AxisName = None,
-) -> Array:
-    """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program.
-
-    With an axis, items are the part of a device, and the loss is that of all, the same on each.
-    """
-    items = checked_items(scores, labels, weights, where)
-    checked = checks.check_loss_options(numbers)
-    axis_name = checks.check_axis_name(axis_name)
-    if axis_name is not None:
-        items = gathered(items, axis_name)
-    with ordinary_promotion():
-        value: Array = _loss_of_rows(loss, constants, at_least_one(items), checked)
-    # Each device computes the loss of all items. Were it not their mean, the gradient would be
-    # that of the sum of all these losses.
-    return value if axis_name is None else lax.pmean(value, axis_name)
-
-
 def checked_items(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -75,37 +46,28 @@ def checked_items(
     return items._replace(scores=checks.unwrapped(items.scores))
 
 
-@functools.partial(jax.jit, static_argnames=("loss", "constants"))
-def _loss_of_rows(
-    loss: Callable[..., Array],
-    constants: tuple[Any, ...],
-    items: Items,
-    numbers: dict[str, Any],
-) -> Array:
-    undefined = refused(items, numbers)
-    batch = rows_of_items(items, undefined)
-    dtype = batch.scores.dtype
-    numbers = {name: jnp.asarray(x, dtype) for name, x in numbers.items()}
-
-    def of_one(row: Row) -> Array:
-        return loss(row, *constants, **numbers)
-
-    value = numerics.over_batch(of_one, batch.scores.ndim - 1)(batch)
-    return jnp.where(undefined, jnp.nan, value)
-
-
-def refused(items: Items, numbers: dict[str, Any]) -> Array:
+def refused(items: Items, numbers: dict[str, Any], axis_name: AxisName = None) -> Array:
     """`[...]`, whether a valid score is NaN, or an eager call would refuse a traced input."""
     nan = numerics.is_nan(items.scores)
     undefined = jnp.any(nan if items.where is None else nan & items.where, axis=-1)
     for number in numbers.values():
         undefined |= jnp.isnan(number)
-    found: Array = undefined | not_allowed(items)
+    undefined |= not_allowed(items, axis_name)
+    found: Array = undefined if axis_name is None else of_all(undefined, axis_name) > 0
     return found
 
 
-def rows_of_items(items: Items, undefined: Array) -> Row:
-    """All rows of checked items, `[..., n]` each. In an undefined row no item counts."""
+def of_all(x: Array, axis_name: AxisName) -> Array:
+    """The sum over the devices along the axis, if there is one, in the dtype of `x`."""
+    found: Array = x if axis_name is None else lax.psum(x, axis_name)
+    return found
+
+
+def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) -> Row:
+    """All rows of checked items, `[..., n]` each. In an undefined row no item counts.
+
+    With an axis, the items are the part of a device, and are shifted and scaled as all are.
+    """
     dtype = jnp.promote_types(items.scores.dtype, jnp.float32)
     valid = ~jnp.expand_dims(undefined, -1)
     valid = valid if items.where is None else valid & items.where
@@ -114,17 +76,29 @@ def rows_of_items(items: Items, undefined: Array) -> Row:
     valid, positive, weight, scores = jnp.broadcast_arrays(
         valid, items.labels == 1, weight, items.scores
     )
-    (weight,) = numerics.near_one(jnp.where(valid, weight, 0))  # products do not overflow
-    weight = weight.astype(dtype)
+    weight = jnp.where(valid, weight, 0)
+    highest = largest_over(jnp.max(weight, axis=-1, keepdims=True), axis_name)
+    weight = (weight * (1 / numerics.power_near(highest))).astype(dtype)  # products are finite
     scores = jnp.where(valid, scores, 0).astype(dtype)
     # Differences do not depend on the shift, so neither does the gradient.
-    count = jnp.maximum(jnp.sum(valid, -1, keepdims=True), 1).astype(dtype)
-    middle = lax.stop_gradient(jnp.sum(scores / count, -1, keepdims=True))
+    count = of_all(jnp.sum(valid, -1, keepdims=True).astype(dtype), axis_name)
+    shares = lax.stop_gradient(scores / jnp.maximum(count, 1))
+    middle = _coarse(of_all(jnp.sum(shares, -1, keepdims=True), axis_name))
     return Row(
         jnp.where(valid, scores - middle, 0),
         jnp.where(valid & positive, weight, 0),
         jnp.where(valid & ~positive, weight, 0),
     )
+
+
+def _coarse(middle: Array) -> Array:
+    """The middle to ten bits, which the order of the items, and their parts, leave as it is.
+
+    Scores that are just a margin apart then are so on any number of devices.
+    """
+    rounded = lax.reduce_precision(middle.astype(jnp.float32), exponent_bits=8, mantissa_bits=10)
+    found: Array = jnp.where(jnp.isfinite(rounded), rounded.astype(middle.dtype), middle)
+    return found
 
 
 def ascending(row: Row) -> Row:
@@ -152,8 +126,26 @@ def permuted(values: Array, order: Array) -> Array:
     return taken
 
 
-def std_of_negatives(row: Row) -> Array:
-    """The standard deviation of the negatives' scores; 1 where it is 0, as it is a divisor."""
-    shares = numerics.divide(row.negatives, jnp.sum(row.negatives), 0.0)
-    variance = jnp.sum(shares * (row.scores - jnp.sum(shares * row.scores)) ** 2)
-    return jnp.sqrt(jnp.where(variance > 0, variance, 1))
+class OfNegatives(NamedTuple):
+    """Of the scores of the negatives.
+
+    Attributes:
+      shares: `[n]`, of each negative in their weight.
+      away: `[n]`, the scores less their mean.
+      std: the standard deviation; 1 where it is 0, as it is a divisor.
+      varies: whether it is not 0.
+    """
+
+    shares: Array
+    away: Array
+    std: Array
+    varies: Array
+
+
+def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
+    """The mean and the deviation of the negatives, of all devices if there is an axis."""
+    shares = numerics.divide(row.negatives, of_all(jnp.sum(row.negatives), axis_name), 0.0)
+    away = row.scores - of_all(jnp.sum(shares * row.scores), axis_name)
+    variance = of_all(jnp.sum(shares * away**2), axis_name)
+    varies = variance > 0
+    return OfNegatives(shares, away, jnp.sqrt(jnp.where(varies, variance, 1)), varies)

@@ -29,7 +29,11 @@ def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
       share: of the class, in (0, 1].
       band: the scale of the sigmoid, divided by share (1 - share); 0 for the exact set.
     """
-    above, upto = _shares_above(places, weights)
+    return set_of_shares(*_shares_above(places, weights), weights, share, band)
+
+
+def set_of_shares(above: Array, upto: Array, weights: Array, share: Array, band: Array) -> Array:
+    """`top_set` of items with these shares of the class above the tie of each, and upto it."""
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     step = jnp.minimum((upto - above) / safe, 20)

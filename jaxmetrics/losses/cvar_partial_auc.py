@@ -18,9 +18,9 @@ from jax import lax
 
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._areas import surrogate_numbers
 from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, check_state, empty_slots
 from jaxmetrics.losses._rows import order_of, permuted
+from jaxmetrics.losses._surrogates import surrogate_numbers
 from jaxmetrics.losses._top_set import edge_set
 
 __all__ = ["State", "apply", "init"]

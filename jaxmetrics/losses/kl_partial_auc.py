@@ -23,8 +23,8 @@ from jax import lax
 from jaxmetrics._base import checks
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._areas import surrogate_numbers
 from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, check_state, empty_slots
+from jaxmetrics.losses._surrogates import surrogate_numbers
 
 __all__ = ["State", "apply", "init", "objective"]
 

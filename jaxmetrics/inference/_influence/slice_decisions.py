@@ -13,8 +13,8 @@ from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.host_placements import OneClass
 from jaxmetrics._roc.host_segments import InSegments, Segments
 from jaxmetrics._roc.record import Chosen, Options
+from jaxmetrics._roc.sliced import Part, Sliced
 from jaxmetrics.inference._influence.slice_slopes import InSlices
-from jaxmetrics.inference._influence.slices import Part, Sliced
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
 _MOST = 1 << 14  # positives, with those that pad, whose arrays stay in the cache

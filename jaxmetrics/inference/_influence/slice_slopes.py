@@ -17,8 +17,8 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.record import Chosen, Options
+from jaxmetrics._roc.sliced import Groups, Order, Part, Sliced, columns_of, groups_of
 from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
-from jaxmetrics.inference._influence.slices import Order, Part, Sliced
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
 _FEWEST = 1024  # groups that a program is compiled for
@@ -38,19 +38,11 @@ class InSlices(NamedTuple):
     numbers: Any
 
 
-class _Groups(NamedTuple):
-    """Groups of positives that tie: where each begins and ends in order of slice and score."""
-
-    begins: HostArray
-    ends: HostArray
-    slice: HostArray
-
-
 class _Placed(NamedTuple):
     """The groups of some slices, and `[9, groups]`: their columns, totals and sizes."""
 
     order: Order
-    groups: _Groups
+    groups: Groups
     rows: HostArray
 
 
@@ -62,9 +54,11 @@ def smooth_in_slices(
 
     def placed_in(part: Part) -> _Placed:
         order = part.sliced.order(scores[part.span])
-        groups = _groups(part.sliced, order)
+        groups = groups_of(part.sliced, order)
         both = (x.take(groups.slice, axis=0).T for x in (part.sliced.totals, part.sliced.sizes))
-        return _Placed(order, groups, np.concatenate([_columns(part.sliced, order, groups), *both]))
+        return _Placed(
+            order, groups, np.concatenate([columns_of(part.sliced, order, groups), *both])
+        )
 
     placed = in_threads(placed_in, parts)
     ends = np.cumsum([x.rows.shape[1] for x in placed], dtype=int)
@@ -91,37 +85,7 @@ def smooth_in_slices(
     return InSlices(added(value), influence, jax.tree.map(added, numbers))
 
 
-def _groups(sliced: Sliced, order: Order) -> _Groups:
-    """Those of each slice, and an empty one at the end of each slice without positives."""
-    firsts = np.append(np.flatnonzero(order.starts), len(order.item))
-    own = (order.starts.cumsum() - 1).compress(order.positive)
-    own = own[np.append(True, own[1:] != own[:-1])] if len(own) else own
-    begins, ends = firsts.take(own), firsts.take(own + 1)
-    without = np.flatnonzero(sliced.counts[:, 1] == 0)
-    last = sliced.begins[1:].take(without)
-    return _Groups(
-        np.concatenate([begins, last]),
-        np.concatenate([ends, last]),
-        np.concatenate([sliced.begins.searchsorted(begins, side="right") - 1, without]),
-    )
-
-
-def _columns(sliced: Sliced, order: Order, groups: _Groups) -> HostArray:
-    """`[5, groups]`: the weight, the negatives above and not below, and so the positives."""
-    weights = 1 if sliced.weights is None else sliced.weights.take(order.item)
-    end = sliced.begins[1:].take(groups.slice)
-    columns = np.empty((5, len(end)))
-    for of_class, at in ((order.positive, (3, 4)), (~order.positive, (1, 2))):
-        sums = np.zeros(len(of_class) + 1, np.int64 if sliced.weights is None else np.float64)
-        np.cumsum(of_class * weights, out=sums[1:])
-        last, first, after = (sums.take(x) for x in (end, groups.begins, groups.ends))
-        columns[at[0]], columns[at[1]] = last - after, last - first
-        if of_class is order.positive:
-            columns[0] = after - first
-    return columns
-
-
-def _influence(sliced: Sliced, order: Order, groups: _Groups, slopes: HostArray) -> HostArray:
+def _influence(sliced: Sliced, order: Order, groups: Groups, slopes: HostArray) -> HostArray:
     """Of each item, in the order of `sliced`."""
     real = groups.ends > groups.begins
     begins, ends, of_slice = (x.compress(real) for x in groups)

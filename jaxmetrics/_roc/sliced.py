@@ -1,0 +1,247 @@
+"""Slices of items, and the placements of the positives in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.host import in_threads
+from jaxmetrics._base.types import HostArray
+
+_PART = 1 << 16  # items
+
+
+class Order(NamedTuple):
+    """The items of all slices by slice and score, of one model.
+
+    Attributes:
+      item: `[n]`, the place of each item in the order of `Sliced`.
+      starts: `[n]` bool, where a tie of a slice begins.
+      positive: `[n]` bool.
+    """
+
+    item: HostArray
+    starts: HostArray
+    positive: HostArray
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """The items that have weight, by slice, and in each slice the negatives before the positives.
+
+    Attributes:
+      item: `[n]`, the index of each among all items.
+      bounds: `[2 slices + 1]`, where each class of a slice begins and ends.
+      weights: `[n]`, in a unit of each slice, or None.
+    """
+
+    item: HostArray
+    bounds: HostArray
+    weights: Any
+
+    @classmethod
+    def of(
+        cls,
+        positive: HostArray,
+        ids: HostArray,
+        n: int,
+        where: Any,
+        weights: Any,
+        *,
+        one_unit: bool,
+    ) -> Sliced:
+        """Of `n` slices, by the index of each item's slice.
+
+        Weights far from 1 are in units of their slices, or in one unit.
+        """
+        small = np.uint16 if 2 * n < 1 << 16 else np.uint32  # NumPy sorts the former by radix
+        code: HostArray = (2 * ids + positive).astype(small)
+        valid = where
+        if weights is not None:
+            valid = weights > 0 if where is None else where & (weights > 0)
+        if valid is not None:
+            code[~valid] = 2 * n
+        bounds = np.zeros(2 * n + 1, np.int64)
+        np.cumsum(np.bincount(code, minlength=2 * n)[: 2 * n], out=bounds[1:])
+        item = code.argsort(kind="stable")[: bounds[-1]]
+        found = cls(item, bounds, None)
+        if weights is None:
+            return found
+        taken = weights.take(item).astype(np.float64)
+        highest = np.zeros(n)
+        np.maximum.at(highest, np.arange(n).repeat(np.diff(found.begins)), taken)
+        highest = np.full(n, highest.max(initial=0)) if one_unit else highest
+        far = (highest < 1e-100) | (highest > 1e100)  # others may be numbers of copies
+        units = np.ldexp(1.0, np.where(far, np.frexp(highest)[1], 0))
+        return replace(found, weights=taken / units.repeat(np.diff(found.begins)))
+
+    @cached_property
+    def counts(self) -> HostArray:
+        """`[slices, 2]`, the items of each class."""
+        return np.diff(self.bounds).reshape(-1, 2)
+
+    @cached_property
+    def positive(self) -> HostArray:
+        """`[n]` bool."""
+        return np.tile([False, True], len(self.counts)).repeat(np.diff(self.bounds))
+
+    def parts(self) -> list[Part]:
+        """Runs of slices whose arrays stay in the cache, and which threads take in turn."""
+        begins = self.begins
+        cuts = begins[:-1].searchsorted(np.arange(0, max(len(self.item), 1), _PART))
+        cuts = np.unique(np.append(cuts, len(begins) - 1))
+        found = []
+        for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            span = slice(int(begins[first]), int(begins[last]))
+            bounds = self.bounds[2 * first : 2 * last + 1] - span.start
+            weights = None if self.weights is None else self.weights[span]
+            part = Sliced(self.item[span], bounds, weights)
+            found.append(Part(part, slice(first, last), span))
+        return found
+
+    def sums(self, values: HostArray) -> HostArray:
+        """`[..., slices, 2]`, the sums of `[..., n]` over the classes of each slice."""
+        ended = np.concatenate([values, np.zeros((*values.shape[:-1], 1))], axis=-1)
+        found = np.add.reduceat(ended, self.bounds[:-1], axis=-1)
+        found = np.where(np.diff(self.bounds) > 0, found, 0.0)
+        return found.reshape(*values.shape[:-1], -1, 2)
+
+    def spread(self, by_class: HostArray) -> HostArray:
+        """`[n]`, for each item the entry `[slices, 2]` of its class and slice."""
+        return by_class.ravel().repeat(self.counts.ravel())
+
+    @cached_property
+    def totals(self) -> HostArray:
+        """`[slices, 2]`, the weight of each class."""
+        return self.counts.astype(float) if self.weights is None else self.sums(self.weights)
+
+    @cached_property
+    def sizes(self) -> HostArray:
+        """`[slices, 2]`, the effective size of each class."""
+        if self.weights is None:
+            return self.totals
+        squares = self.sums(self.weights**2)
+        return np.where(squares > 0, self.totals**2 / np.where(squares > 0, squares, 1), 0.0)
+
+    @property
+    def begins(self) -> HostArray:
+        """`[slices + 1]`, where each slice begins and ends."""
+        return self.bounds[::2]
+
+    def order(self, scores: HostArray) -> Order:
+        """By slice and ascending score."""
+        keys = ~sorting.descending_keys(scores)
+        keys, item = sorting.sort_segments(keys, self.begins)
+        starts = np.ones(len(keys), bool)
+        np.not_equal(keys[1:], keys[:-1], out=starts[1:])
+        starts[self.begins[:-1][np.diff(self.begins) > 0]] = True
+        return Order(item, starts, self.positive.take(item))
+
+    def positives(self) -> Sliced:
+        """Those of each slice alone."""
+        bounds = np.zeros_like(self.bounds)
+        np.cumsum((self.counts * [0, 1]).ravel(), out=bounds[1:])
+        weights = None if self.weights is None else self.weights.compress(self.positive)
+        return Sliced(self.item.compress(self.positive), bounds, weights)
+
+    def ascending(self, scores: HostArray) -> tuple[HostArray, Any]:
+        """Scores and weights, in order in each class of each slice."""
+
+        def of_part(part: Part) -> tuple[HostArray, Any]:
+            given = scores[part.span]
+            if self.weights is not None:
+                keys = ~sorting.descending_keys(given)
+                item = sorting.sort_segments(keys, part.sliced.bounds)[1]
+                return given.take(item), part.sliced.weights.take(item)
+            found = given.copy()
+            for begin, end in pairwise(part.sliced.bounds.tolist()):
+                sorting.sort_row(found[begin:end])
+            return found, None
+
+        parts = in_threads(of_part, self.parts())
+        found, weights = zip(*parts, strict=True) if parts else ((scores,), (self.weights,))
+        return np.concatenate(found), None if self.weights is None else np.concatenate(weights)
+
+
+class Part(NamedTuple):
+    """Some neighbouring slices, their items from 0 on, and which slices and items these are."""
+
+    sliced: Sliced
+    slices: slice
+    span: slice
+
+
+class Groups(NamedTuple):
+    """Groups of positives that tie: where each begins and ends in order of slice and score."""
+
+    begins: HostArray
+    ends: HostArray
+    slice: HostArray
+
+
+def groups_of(sliced: Sliced, order: Order) -> Groups:
+    """Those of each slice, and an empty one at the end of each slice without positives."""
+    firsts = np.append(np.flatnonzero(order.starts), len(order.item))
+    own = (order.starts.cumsum() - 1).compress(order.positive)
+    own = own[np.append(True, own[1:] != own[:-1])] if len(own) else own
+    begins, ends = firsts.take(own), firsts.take(own + 1)
+    without = np.flatnonzero(sliced.counts[:, 1] == 0)
+    last = sliced.begins[1:].take(without)
+    return Groups(
+        np.concatenate([begins, last]),
+        np.concatenate([ends, last]),
+        np.concatenate([sliced.begins.searchsorted(begins, side="right") - 1, without]),
+    )
+
+
+def columns_of(sliced: Sliced, order: Order, groups: Groups) -> HostArray:
+    """`[5, groups]`: the weight, the negatives above and not below, and so the positives."""
+    weights = 1 if sliced.weights is None else sliced.weights.take(order.item)
+    end = sliced.begins[1:].take(groups.slice)
+    columns = np.empty((5, len(end)))
+    for of_class, at in ((order.positive, (3, 4)), (~order.positive, (1, 2))):
+        sums = np.zeros(len(of_class) + 1, np.int64 if sliced.weights is None else np.float64)
+        np.cumsum(of_class * weights, out=sums[1:])
+        last, first, after = (sums.take(x) for x in (end, groups.begins, groups.ends))
+        columns[at[0]], columns[at[1]] = last - after, last - first
+        if of_class is order.positive:
+            columns[0] = after - first
+    return columns
+
+
+@dataclass(frozen=True)
+class EachGroup:
+    """Each group of positives as the placements of a sample of its own, whose value is its part.
+
+    Attributes:
+      columns: `[5, groups]`, as of `columns_of`.
+      totals: `[2, groups]`, the weights of the negatives and of the positives of its slice.
+      library: of the arrays.
+    """
+
+    columns: Any
+    totals: Any
+    library: Any = np
+
+    slack = numerics.SLACK
+    above = property(lambda self: self.columns[1][..., None])
+    not_below = property(lambda self: self.columns[2][..., None])
+    positives_above = property(lambda self: self.columns[3][..., None])
+    positives_not_below = property(lambda self: self.columns[4][..., None])
+    total_negatives = property(lambda self: self.totals[0])
+    total_positives = property(lambda self: self.totals[1])
+
+    def total(self, of_each: Any) -> Any:
+        return self.columns[0] * of_each[..., 0]
+
+    def near_one(self, *, together: bool = False) -> EachGroup:
+        return self  # slices are weighed in units of their own
+
+    def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
+        return function(self)

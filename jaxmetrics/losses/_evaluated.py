@@ -1,0 +1,164 @@
+"""The value of a loss for each row of a batch, of one device's items or of those of a mesh.
+
+Within `shard_map`, devices hold the items in parts. A loss of pairs is computed of the parts, with
+its slopes in their scores. Whatever else is differentiated, weights, options or the slopes
+themselves, is that of the gathered items.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+
+from jaxmetrics._base import checks, numerics, varying
+from jaxmetrics._base.double import ordinary_promotion
+from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.parts import AxisName, gathered
+from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics.losses._rows import Row, checked_items, refused, rows_of_items
+
+Numbers: TypeAlias = dict[str, Any]
+
+# Of the part `[..., n]` of this device, the numbers, the axis and the constants: the loss of the
+# whole `[...]`, and its slopes in the scores of the part.
+WithSlopes: TypeAlias = Callable[..., tuple[Array, Array]]
+
+
+def loss_of_rows(
+    loss: Callable[..., Array],
+    constants: tuple[Any, ...],
+    numbers: Numbers,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    where: ArrayLike | None,
+    axis_name: AxisName = None,
+    with_slopes: WithSlopes | None = None,
+) -> Array:
+    """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program.
+
+    With an axis, items are the part of a device, and the loss is that of all, the same on each. It
+    is that of the gathered items, unless `with_slopes` computes it of the parts.
+    """
+    items = at_least_one(checked_items(scores, labels, weights, where))
+    checked = checks.check_loss_options(numbers)
+    axis_name = checks.check_axis_name(axis_name)
+    with ordinary_promotion():
+        if axis_name is None:
+            value: Array = _loss_of_rows(items, checked, loss, constants)
+            return value
+        parts = Parts(loss, constants, axis_name, with_slopes)
+        if with_slopes is None:
+            value = parts.gathered(jnp.asarray(items.scores), items, checked)
+        else:
+            value = parts.apart(items, checked)
+    # Each device computes the loss of all items. Were it not their mean, the gradient would be
+    # that of the sum of all these losses.
+    mean: Array = lax.pmean(value, axis_name)
+    return mean
+
+
+@functools.partial(jax.jit, static_argnames=("loss", "constants"))
+def _loss_of_rows(
+    items: Items, numbers: Numbers, loss: Callable[..., Array], constants: tuple[Any, ...]
+) -> Array:
+    undefined = refused(items, numbers)
+    batch = rows_of_items(items, undefined)
+    dtype = batch.scores.dtype
+    numbers = {name: jnp.asarray(x, dtype) for name, x in numbers.items()}
+
+    def of_one(row: Row) -> Array:
+        return loss(row, *constants, **numbers)
+
+    value = numerics.over_batch(of_one, batch.scores.ndim - 1)(batch)
+    return jnp.where(undefined, jnp.nan, value)
+
+
+class Parts(NamedTuple):
+    """A loss of items that devices hold in parts; hashable."""
+
+    loss: Callable[..., Array]
+    constants: tuple[Any, ...]
+    axis_name: AxisName
+    with_slopes: WithSlopes | None
+
+    def gathered(self, scores: Array, rest: Items, numbers: Numbers) -> Array:
+        """The loss of all items, on each device."""
+        whole = gathered(rest._replace(scores=scores), self.axis_name)
+        value: Array = _loss_of_rows(whole, numbers, self.loss, self.constants)
+        return value
+
+    def slopes_of_gathered(
+        self, scores: Array, rest: Items, numbers: Numbers
+    ) -> tuple[Array, Array]:
+        """The same with the slopes in the scores of this part."""
+        whole = gathered(rest._replace(scores=scores), self.axis_name)
+
+        def of_scores(scores: Array) -> Array:
+            items = whole._replace(scores=scores)
+            value: Array = _loss_of_rows(items, numbers, self.loss, self.constants)
+            return value
+
+        value, pull_back = varying.vjp(of_scores, whole.scores)
+        (slopes,) = pull_back(jnp.ones_like(value))
+        n = scores.shape[-1]
+        first = lax.axis_index(self.axis_name) * n
+        return value, lax.dynamic_slice_in_dim(slopes, first, n, axis=-1)
+
+    def apart(self, items: Items, numbers: Numbers) -> Array:
+        """The loss of all items without a gather, on each device."""
+        shape = jnp.broadcast_shapes(*(x.shape for x in items if x is not None))
+        scores = jnp.broadcast_to(items.scores, shape)
+        rest = items._replace(scores=jnp.zeros(0, scores.dtype))  # the others alone
+        value: Array = _of_parts(self, scores, rest, numbers)
+        return value
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _of_parts(parts: Parts, scores: Array, rest: Items, numbers: Numbers) -> Array:
+    return _slopes_of_parts(parts, scores, rest, numbers)[0]
+
+
+@functools.partial(_of_parts.defjvp, symbolic_zeros=True)
+def _derivative(parts: Parts, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    moving, *others = tangents
+    if not all(isinstance(x, SymbolicZero) for x in jax.tree.leaves(others)):
+        found: tuple[Array, Array] = _pushed(parts.gathered, primals, tangents)
+        return found
+    value, slopes = _slopes_of_parts(parts, *primals)
+    # The sum of copies, as gathered items are: its transpose adds up what comes from each device.
+    of_each = lax.all_gather(jnp.sum(slopes * moving, axis=-1), parts.axis_name)
+    return value, jnp.sum(of_each, axis=0)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _slopes_of_parts(
+    parts: Parts, scores: Array, rest: Items, numbers: Numbers
+) -> tuple[Array, Array]:
+    assert parts.with_slopes is not None
+    items = rest._replace(scores=scores)
+    return parts.with_slopes(items, numbers, parts.axis_name, *parts.constants)
+
+
+@functools.partial(_slopes_of_parts.defjvp, symbolic_zeros=True)
+def _second_derivative(parts: Parts, primals: Any, tangents: Any) -> Any:
+    return _pushed(parts.slopes_of_gathered, primals, tangents)
+
+
+def _pushed(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    """`jax.jvp`, in those inputs that move."""
+    leaves, tree = jax.tree.flatten(primals)
+    moving = jax.tree.leaves(tangents, is_leaf=lambda x: isinstance(x, SymbolicZero))
+    some = [i for i, x in enumerate(moving) if not isinstance(x, SymbolicZero)]
+
+    def of_moving(*inputs: Any) -> Any:
+        both = {**dict(enumerate(leaves)), **dict(zip(some, inputs, strict=True))}
+        return function(*jax.tree.unflatten(tree, [both[i] for i in range(len(leaves))]))
+
+    return jax.jvp(of_moving, [leaves[i] for i in some], [moving[i] for i in some])

@@ -1,0 +1,69 @@
+"""The loss of a pair of a positive and a negative, as a function of their difference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxmetrics._base import checks
+from jaxmetrics._base.parts import AxisName
+from jaxmetrics._base.types import Array
+from jaxmetrics.losses._pair_sums import Kernel, power, sigmoid, softplus, square
+from jaxmetrics.losses._rows import Row, of_all, of_negatives
+
+_MARGIN = ("hinge", "squared_hinge", "square")
+SURROGATES = (*_MARGIN, "logistic", "sigmoid")
+
+
+def surrogate_numbers(
+    surrogate: str, margin: float | Array | None, temperature: float | Array | None
+) -> dict[str, float | Array]:
+    """The numeric option that a surrogate takes, under its name."""
+    checks.check_choice("surrogate", surrogate, SURROGATES)
+    if surrogate in _MARGIN:
+        if temperature is not None:
+            raise TypeError(
+                f"surrogate {surrogate!r} takes a margin, not a temperature: write margin= instead"
+            )
+        return {"margin": 1.0 if margin is None else margin}
+    if margin is not None:
+        raise TypeError(
+            f"surrogate {surrogate!r} takes a temperature, not a margin: write temperature= instead"
+        )
+    if temperature is None:
+        temperature = 0.2 if surrogate == "sigmoid" else 1.0
+    return {"temperature": temperature}
+
+
+def placed(row: Row, surrogate: str, axis_name: AxisName = None, **numbers: Array) -> Row:
+    """The row, shifted and scaled: the loss of a pair is `kernel_of` (negative - positive)."""
+    if surrogate in _MARGIN:
+        places = row.scores + jnp.where(row.negatives > 0, numbers["margin"], 0)
+    elif surrogate == "logistic":
+        places = row.scores / numbers["temperature"]
+    else:
+        places = row.scores / (numbers["temperature"] * of_negatives(row, axis_name).std)
+    return row._replace(scores=places)
+
+
+def slopes_in_scores(
+    slopes: Array, row: Row, surrogate: str, axis_name: AxisName, **numbers: Array
+) -> Array:
+    """From slopes in what `placed` returns, `[n]`, those in the scores of the row."""
+    if surrogate in _MARGIN:
+        return slopes
+    slopes = slopes / numbers["temperature"]
+    if surrogate == "logistic":
+        return slopes
+    shares, away, std, varies = of_negatives(row, axis_name)
+    slopes = slopes / std
+    together = of_all(jnp.sum(slopes * row.scores), axis_name)
+    return slopes - jnp.where(varies, together * shares * away / std**2, 0)
+
+
+def kernel_of(surrogate: str, dtype: Any) -> Kernel:
+    """The loss of a pair as a function of (negative - positive), both as `placed` returns them."""
+    if surrogate in ("logistic", "sigmoid"):
+        return softplus(dtype) if surrogate == "logistic" else sigmoid(dtype)
+    return square() if surrogate == "square" else power(1 if surrogate == "hinge" else 2)
