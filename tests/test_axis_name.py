@@ -38,13 +38,7 @@ def test_losses_and_gradients_are_those_of_one_device(alone, loss, checked):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        *(f"{x} of parts, check_vma=True" for x in ("hinge", "squared_hinge", "square")),
-        *(f"{x} of parts, check_vma=True" for x in ("logistic", "sigmoid")),
-        "sigmoid of parts, check_vma=False",
-        "other derivatives",
-    ],
+    "name", ["hinge of parts", "square of parts", "sigmoid of parts", "other derivatives"]
 )
 def test_losses_of_pairs_however_the_items_are_spread(alone, name):
     assert alone[name] <= 1e-12
@@ -62,7 +56,7 @@ def test_no_device_receives_all_items(alone):
     loss = alone["collectives"]["loss"]
     assert loss["all-gather"] <= 8 * 32
     assert loss["all-to-all"] <= 2.5 * 512  # weights of both classes go back together
-    assert alone["ordered loss"] <= 1e-12
+    assert alone["ordered loss"] <= 1e-6  # of float32
     assert set(selects) == {"all-reduce"}
     assert selects["all-reduce"] <= 8
 
