@@ -281,7 +281,8 @@ error of {error:.3f}; those of three groups or more than 1,000 items have a quar
 of an average precision must allow for high negatives that were not drawn; nothing else was chosen
 by them. Normal scores have half the deviation among positives, skewed ones are Weibull with shape
 0.7, ordinal ones have six grades, and heavy tails are those of Student's t with two degrees of
-freedom. The AUC of the first group and that of the others is {"; ".join(f"{a:g}, {b:g}" for a, b in AUCS)}. z is the
+freedom. The AUC of the first group and that of the others is
+{"; ".join(f"{a:g}, {b:g}" for a, b in AUCS)}. z is the
 difference -+ 1.96 standard errors, which for the AUC is unpaired DeLong. Of three groups, coverage
 is that of the pair that is covered least, and simultaneous limits count if all three hold.
 Rejections are of equal groups, by the least adjusted p-value of all pairs.
