@@ -125,7 +125,8 @@ def test_the_rules_hold_in_a_part_of_the_study(coverages):
     ("metric", "population", "sizes", "module", "constants"),
     [
         ("roc_auc", "binormal 0.99", (20, 500), areas, {"_UNSEEN": (-2, -1)}),
-        ("average_precision", "binormal 0.8", (10, 2000), precision, {"_FEW": -2, "_ENOUGH": -1}),
+        ("average_precision", "binormal 0.8", (10, 2000), precision, {"_FEW": (-2, -1)}),
+        ("average_precision", "logistic, shift 6", (500, 50), precision, {"_FEWEST": (-2, -1)}),
         ("recall_at_fpr", "binormal 0.99", (20, 500), recall, {"_FEWEST": (-2, -1)}),
     ],
 )
