@@ -53,11 +53,12 @@ def while_loop(goes_on: Body, body: Body, start: S) -> S:
     return found
 
 
-def vjp(function: Callable[..., Any], *at: Any) -> tuple[Any, Callable[[Any], Any]]:
+def vjp(function: Callable[..., Any], *at: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """`jax.vjp`."""
     varied = _varied(lambda at: (at, function(*at)), at)
-    value, pull_back = jax.vjp(function, *varied(at))
-    return value, lambda cotangent: pull_back(varied(cotangent))
+    found: Any = jax.vjp(function, *varied(at), has_aux=has_aux)  # type: ignore[call-overload]
+    value, pull_back, *aux = found
+    return value, lambda cotangent: pull_back(varied(cotangent)), *aux
 
 
 def _varied(function: Callable[[Any], Any], start: Any) -> Callable[[Any], Any]:

@@ -23,31 +23,34 @@ class Margins(NamedTuple):
     """How far one side's limits are from an estimate, by level.
 
     Attributes:
-      quantiles: `[levels]`, the normal quantiles z of the levels P(|Z| < z), in any order.
-      sizes: `[..., levels]`.
+      quantiles: `[levels]`, the normal quantiles z of the levels P(|Z| < z), ascending from 0.
+      sizes: `[..., levels]`, which do not fall.
     """
 
     quantiles: Array
     sizes: Array
 
+    @classmethod
+    def of(cls, quantiles: Array, sizes: Array) -> Margins:
+        """From quantiles in any order; a margin is none at 0, and does not fall."""
+        library = numerics.namespace(quantiles, sizes)
+        order = library.argsort(quantiles, stable=True)
+        none = library.zeros_like(sizes[..., :1])
+        sizes = library.concatenate([none, sizes[..., order]], axis=-1)
+        quantiles = library.concatenate([library.zeros(1), quantiles[order]])
+        return cls(quantiles, -numerics.running_minimum(-sizes))
+
     def at(self, quantile: Array) -> Array:
         """The margin `[...]` at a normal quantile `[...]`, by interpolation."""
-        z, sizes = self._rising()
-        return _interpolated(z, sizes, quantile)
+        return _interpolated(self._quantiles(), self.sizes, quantile)
 
     def reaches(self, distance: Array) -> Array:
         """The normal quantile at which the margin is this distance, `[...]`, not negative."""
-        z, sizes = self._rising()
-        return _interpolated(sizes, z, distance)
+        return _interpolated(self.sizes, self._quantiles(), distance)
 
-    def _rising(self) -> tuple[Array, Array]:
-        """Both in ascending order, from 0 on."""
-        library = numerics.namespace(self.quantiles, self.sizes)
-        order = library.argsort(self.quantiles, stable=True)
-        none = library.zeros_like(self.sizes[..., :1])
-        sizes = library.concatenate([none, self.sizes[..., order]], axis=-1)
-        z = library.concatenate([library.zeros(1), self.quantiles[order]])
-        return library.broadcast_to(z, sizes.shape), -numerics.running_minimum(-sizes)
+    def _quantiles(self) -> Array:
+        found: Array = numerics.namespace(self.sizes).broadcast_to(self.quantiles, self.sizes.shape)
+        return found
 
 
 def _interpolated(x: Array, y: Array, at: Array) -> Array:

@@ -202,12 +202,12 @@ def _pairs_by_limits(
 
     def margins(limits: tuple[Array, ...]) -> Margins:
         sizes = library.abs(library.stack([*limits]) - values[:, None])
-        return Margins(
-            quantiles, library.where(library.isnan(known)[:, None], known[:, None], sizes)
-        )
+        sizes = library.where(library.isnan(known)[:, None], known[:, None], sizes)
+        return Margins.of(quantiles, sizes)
 
     below, above = margins(low), margins(high)
-    own = (below.sizes[:, 0] + above.sizes[:, 0]) / (2 * quantiles[0])
+    z = library.broadcast_to(quantiles[0], values.shape)
+    own = (below.at(z) + above.at(z)) / (2 * z)
     return values, own**2, pairs_by_limits(known, own, below, above)
 
 

@@ -181,7 +181,7 @@ def from_rest(
         own_error = np.hypot(error, root(error[..., None])[..., 0])
     towards = np.where((difference > 0)[..., None], below, above)  # the side on which 0 is
     size: Any = np.abs(difference)
-    p_value = 2 * ndtr(-Margins(quantiles_of(levels), towards).reaches(size))
+    p_value = 2 * ndtr(-Margins.of(quantiles_of(levels), towards).reaches(size))
     found = {
         "difference": difference,
         "standard_error": own_error,

@@ -16,10 +16,10 @@ from jax import lax
 
 from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.double import in_double
-from jaxmetrics._base.parts import AxisName, Rows, rows_of_range
+from jaxmetrics._base.parts import AxisName, Rows, rows_of_range, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics.losses._pair_sums import Kernel, Side, State, pair_sums, state_of, sum_of_state
-from jaxmetrics.losses._rows import Row, of_all, refused, rows_of_items
+from jaxmetrics.losses._rows import Row, refused, rows_of_items
 from jaxmetrics.losses._surrogates import kernel_of, placed, slopes_in_scores
 from jaxmetrics.losses._top_set import set_of_shares
 
@@ -44,7 +44,7 @@ def pairs_of_parts(
         places = placed(row, surrogate, axis_name, **scale)
         value, slopes = _of_pairs(places, kernel_of(surrogate, dtype), two_way, axis_name, **window)
         slopes = slopes_in_scores(slopes, row, surrogate, axis_name, **scale)
-        infinite = of_all(jnp.sum(~jnp.isfinite(places.scores)).astype(dtype), axis_name) > 0
+        infinite = sum_over(jnp.sum(~jnp.isfinite(places.scores)).astype(dtype), axis_name) > 0
         value, slopes = (jnp.where(infinite, jnp.nan, x).astype(dtype) for x in (value, slopes))
         return value, slopes
 
@@ -61,16 +61,16 @@ def _of_pairs(
     keys = sorting.descending_keys(-items.scores)
     keys = jnp.where(items.weights > 0, keys, ~np.zeros((), keys.dtype))
 
-    def exchanged(positives: Array, negatives: Array) -> Rows:
-        return rows_of_range(Rows(keys, positives, negatives), axis_name)
+    def exchanged(*weights: Array) -> tuple[tuple[Array, Array], Array]:
+        rows = rows_of_range(Rows(keys, *weights), axis_name)
+        return (rows.positives, rows.negatives), rows.keys
 
-    # With a float in place of the keys, as derivatives need; it is not used.
-    rows = exchanged(items.positives, items.negatives)
-    _, back = varying.vjp(lambda *x: exchanged(*x)[1:], items.positives, items.negatives)
-    places = -sorting.scores_of_keys(rows.keys, items.scores).astype(items.scores.dtype)
-    here = Range.of(places, rows.positives + rows.negatives, axis_name)
+    weights = items.positives, items.negatives
+    of_class, back, keys_here = varying.vjp(exchanged, *weights, has_aux=True)
+    places = -sorting.scores_of_keys(keys_here, items.scores).astype(items.scores.dtype)
+    here = Range.of(places, sum(of_class), axis_name)
 
-    positives, negatives = rows.positives, rows.negatives
+    positives, negatives = of_class
     if window:
         shares = here.shares_above(negatives)
         negatives = set_of_shares(*shares, negatives, window["max_fpr"], window["band"])
@@ -80,7 +80,7 @@ def _of_pairs(
         lowest = 1 - window["min_tpr"], window["band"]
         positives = jnp.flip(set_of_shares(*shares, jnp.flip(positives), *lowest))
 
-    total = of_all(jnp.sum(positives), axis_name) * of_all(jnp.sum(negatives), axis_name)
+    total = sum_over(jnp.sum(positives), axis_name) * sum_over(jnp.sum(negatives), axis_name)
     sums = positives * here.pair_sums(kernel, negatives)
     # A sum of copies, of the type that gathered items give the loss.
     value = jnp.sum(lax.all_gather(jnp.sum(sums), axis_name))
@@ -88,10 +88,9 @@ def _of_pairs(
     at_positives = -here.pair_sums(slope, negatives)
     at_negatives = jnp.flip(here.reversed().pair_sums(slope, jnp.flip(positives)))
     of_rows = (
-        numerics.divide(weights * slopes, whole * total, 0.0)
-        for weights, slopes, whole in (
-            (positives, at_positives, rows.positives),
-            (negatives, at_negatives, rows.negatives),
+        numerics.divide(chosen * slopes, whole * total, 0.0)
+        for chosen, slopes, whole in zip(
+            (positives, negatives), (at_positives, at_negatives), of_class, strict=True
         )
     )
     of_positives, of_negatives = back(tuple(of_rows))
@@ -127,12 +126,13 @@ class Range(NamedTuple):
 
     def reversed(self) -> Range:
         """The same rows in reverse order, at the negative of their places."""
-        own = jnp.arange(len(self.before)) == lax.axis_index(self.axis_name)
-        return Range(-jnp.flip(self.places), ~(self.before | own), self.axis_name)
+        return Range(-jnp.flip(self.places), self.after, self.axis_name)
 
-    def total_after(self, of_device: Array) -> Array:
+    @property
+    def after(self) -> Array:
+        """`[devices]`, whether a device has higher places."""
         own = jnp.arange(len(self.before)) == lax.axis_index(self.axis_name)
-        return self._sum(lax.all_gather(of_device, self.axis_name), ~(self.before | own))
+        return ~(self.before | own)
 
     def _sum(self, of_each: Array, chosen: Array) -> Array:
         """Over the chosen devices, of `[devices, ...]`."""
@@ -141,10 +141,10 @@ class Range(NamedTuple):
 
     def shares_above(self, weights: Array) -> tuple[Array, Array]:
         """The share of a class above each row, and the same including it."""
-        after = self.total_after(jnp.sum(weights))
+        of_each = lax.all_gather(jnp.sum(weights), self.axis_name)
+        after, total = self._sum(of_each, self.after), jnp.sum(of_each)
         upto = lax.cumsum(weights, reverse=True) + after
         above = jnp.append(upto[1:], after)
-        total = of_all(jnp.sum(weights), self.axis_name)
         above, upto = numerics.divide(above, total, 0.0), numerics.divide(upto, total, 0.0)
         return above, jnp.maximum(upto, above)
 

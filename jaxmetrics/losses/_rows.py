@@ -10,7 +10,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import not_allowed
-from jaxmetrics._base.parts import AxisName, largest_over
+from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, ArrayLike, Items
 
 
@@ -53,13 +53,7 @@ def refused(items: Items, numbers: dict[str, Any], axis_name: AxisName = None) -
     for number in numbers.values():
         undefined |= jnp.isnan(number)
     undefined |= not_allowed(items, axis_name)
-    found: Array = undefined if axis_name is None else of_all(undefined, axis_name) > 0
-    return found
-
-
-def of_all(x: Array, axis_name: AxisName) -> Array:
-    """The sum over the devices along the axis, if there is one, in the dtype of `x`."""
-    found: Array = x if axis_name is None else lax.psum(x, axis_name)
+    found: Array = sum_over(undefined.astype(jnp.float32), axis_name) > 0
     return found
 
 
@@ -81,9 +75,9 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     weight = (weight * (1 / numerics.power_near(highest))).astype(dtype)  # products are finite
     scores = jnp.where(valid, scores, 0).astype(dtype)
     # Differences do not depend on the shift, so neither does the gradient.
-    count = of_all(jnp.sum(valid, -1, keepdims=True).astype(dtype), axis_name)
+    count = sum_over(jnp.sum(valid, -1, keepdims=True).astype(dtype), axis_name)
     shares = lax.stop_gradient(scores / jnp.maximum(count, 1))
-    middle = _coarse(of_all(jnp.sum(shares, -1, keepdims=True), axis_name))
+    middle = _coarse(sum_over(jnp.sum(shares, -1, keepdims=True), axis_name))
     return Row(
         jnp.where(valid, scores - middle, 0),
         jnp.where(valid & positive, weight, 0),
@@ -144,8 +138,8 @@ class OfNegatives(NamedTuple):
 
 def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     """The mean and the deviation of the negatives, of all devices if there is an axis."""
-    shares = numerics.divide(row.negatives, of_all(jnp.sum(row.negatives), axis_name), 0.0)
-    away = row.scores - of_all(jnp.sum(shares * row.scores), axis_name)
-    variance = of_all(jnp.sum(shares * away**2), axis_name)
+    shares = numerics.divide(row.negatives, sum_over(jnp.sum(row.negatives), axis_name), 0.0)
+    away = row.scores - sum_over(jnp.sum(shares * row.scores), axis_name)
+    variance = sum_over(jnp.sum(shares * away**2), axis_name)
     varies = variance > 0
     return OfNegatives(shares, away, jnp.sqrt(jnp.where(varies, variance, 1)), varies)

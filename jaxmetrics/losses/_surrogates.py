@@ -7,10 +7,10 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.parts import AxisName
+from jaxmetrics._base.parts import AxisName, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._pair_sums import Kernel, power, sigmoid, softplus, square
-from jaxmetrics.losses._rows import Row, of_all, of_negatives
+from jaxmetrics.losses._rows import Row, of_negatives
 
 _MARGIN = ("hinge", "squared_hinge", "square")
 SURROGATES = (*_MARGIN, "logistic", "sigmoid")
@@ -58,7 +58,7 @@ def slopes_in_scores(
         return slopes
     shares, away, std, varies = of_negatives(row, axis_name)
     slopes = slopes / std
-    together = of_all(jnp.sum(slopes * row.scores), axis_name)
+    together = sum_over(jnp.sum(slopes * row.scores), axis_name)
     return slopes - jnp.where(varies, together * shares * away / std**2, 0)
 
 
