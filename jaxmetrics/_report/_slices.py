@@ -19,6 +19,7 @@ from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
 from jaxmetrics._report._times import times_of
+from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._confidence import warn_of_few
 from jaxmetrics.inference._slices import slices_of_items
 
@@ -182,12 +183,9 @@ def _named(column: Column, value: str) -> Iterator[None]:
 
 def _sizes_in(column: Column, labels: Any, weights: Any) -> list[dict[str, float]]:
     """The effective sizes of the classes of each slice, by name."""
-    found = {}
-    for name, members in (("positives", labels), ("negatives", ~labels)):
-        own = members * (1.0 if weights is None else weights)
-        sums, squares = (np.bincount(column.codes, x, len(column.values)) for x in (own, own**2))
-        found[name] = (sums**2 / np.where(squares > 0, squares, 1)).tolist()
-    return [dict(zip(found, sizes, strict=True)) for sizes in zip(*found.values(), strict=True)]
+    n = len(column.values)
+    sliced = Sliced.of(labels, column.codes, n, None, weights, one_unit=False)
+    return [{"positives": y, "negatives": x} for x, y in sliced.sizes.tolist()]
 
 
 def slices_of(

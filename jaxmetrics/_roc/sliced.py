@@ -61,7 +61,7 @@ class Sliced:
         Weights far from 1 are in units of their slices, or in one unit.
         """
         small = np.uint16 if 2 * n < 1 << 16 else np.uint32  # NumPy sorts the former by radix
-        code: HostArray = (2 * ids + positive).astype(small)
+        code: HostArray = 2 * ids.astype(small) + positive
         valid = where
         if weights is not None:
             valid = weights > 0 if where is None else where & (weights > 0)
