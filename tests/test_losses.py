@@ -10,7 +10,7 @@ from jax.test_util import check_grads
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
-from jaxmetrics.losses import _evaluated
+from jaxmetrics.losses import _evaluated, _pair_sums
 
 CONVEX = ("hinge", "squared_hinge", "square", "logistic")
 SURROGATES = (*CONVEX, "sigmoid")
@@ -566,3 +566,27 @@ def test_gradients_have_the_dtype_of_the_scores(name, wide, rng):
             assert gradient.dtype == dtype
             assert jnp.isfinite(gradient).all()
             assert jnp.any(gradient != 0)
+
+
+@pytest.mark.parametrize("kernel", ["sigmoid", "softplus", "hinge", "square"])
+@pytest.mark.parametrize("lists", [False, True])
+def test_sums_along_rows_of_blocks_are_those_of_all_pairs(kernel, lists, rng, x64, monkeypatch):
+    """Of many items, here few: ties, lists, weights of any sign in two rows."""
+    monkeypatch.setattr(_pair_sums, "_MANY", 64)
+    monkeypatch.setattr(_pair_sums, "_ROWS", 3)
+    n = 203
+    places = np.sort(np.round(60 * rng.normal(size=n)))
+    opens = np.isin(np.arange(n), [0, 5, 60, 61, 150]) if lists else None
+    number = np.zeros(n) if opens is None else opens.cumsum()
+    weights = rng.normal(size=(2, n))
+    kernels = {
+        "sigmoid": (_pair_sums.sigmoid(np.float64), lambda x: 1 / (1 + np.exp(-x))),
+        "softplus": (_pair_sums.softplus(np.float64), lambda x: np.log1p(np.exp(x))),
+        "hinge": (_pair_sums.power(1), lambda x: np.maximum(x, 0)),
+        "square": (_pair_sums.square(), lambda x: x**2),
+    }
+    ours, plain = kernels[kernel]
+    found = _pair_sums.pair_sums(ours, *map(jnp.asarray, (places, weights)), opens)
+    together = number[:, None] == number
+    expected = weights @ np.where(together, plain(places[:, None] - places), 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

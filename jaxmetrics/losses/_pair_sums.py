@@ -31,7 +31,9 @@ from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
 
-_BLOCK = 16  # items in a block, within which pairs are summed one by one
+# Of many items a state moves along rows of blocks, which are small; of few ones by doubling.
+_MANY = 1 << 17
+_ROWS = 512
 
 Coefficients = tuple[float, ...]
 
@@ -126,12 +128,11 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
       `[..., n]`. The sum at i includes j = i.
     """
     with ordinary_promotion():  # derivatives are traced in the caller's modes
-        below = _from_behind(kernel.below, places, weights, opens, itself=True)
+        blocks = _blocks(places, weights, opens)
         # In reverse order the items above come before.
-        closes = None if opens is None else jnp.flip(jnp.roll(opens, -1))
-        back = (-jnp.flip(places), jnp.flip(weights, -1), closes)
-        above = jnp.flip(_from_behind(kernel.above, *back, itself=False), -1)
-    return below + above
+        above = jnp.flip(_across(kernel.above, blocks.reversed()), (-2, -1))
+        total = _within(kernel, blocks) + _across(kernel.below, blocks) + above
+        return total.reshape(*weights.shape[:-1], -1)[..., : len(places)]
 
 
 class _Moving(NamedTuple):
@@ -194,6 +195,13 @@ class State(NamedTuple):
         decays = self.decays * _decay(distance, self.decays.shape[-1])
         return State(_moved_moments(self.moments, distance), decays)
 
+    def joined(self, before: State, joins: Array, distance: Array) -> State:
+        """With the state at a place that is so far before, where it joins."""
+        moved = before.moved(jnp.where(joins, distance, 0))
+        return State(
+            *(a + jnp.where(joins[..., None], b, 0) for a, b in zip(self, moved, strict=True))
+        )
+
 
 def _moved_moments(moments: Array, distance: Array) -> Array:
     """Sums of w (y + distance)^d, from those of w y^d."""
@@ -213,19 +221,53 @@ def _of_all_before(state: State, end: Array, last: Array) -> State:
       last: `[blocks]`, the number of the list that this item is in.
     """
     blocks = len(end)
+    if blocks > _MANY // 8:
+        return _along_rows(state, end, last)
     block = jnp.arange(blocks, dtype=jnp.int32)
 
     def doubled(i: Array, state: State) -> State:
         shift = jnp.left_shift(1, i)
         from_end, from_last = (_shifted(x[:, None], shift)[:, 0] for x in (end, last))
         joins = (block >= shift) & (from_last == last)
-        moved = _shifted(state, shift).moved(jnp.where(joins, end - from_end, 0))
-        return State(
-            *(a + jnp.where(joins[:, None], b, 0) for a, b in zip(state, moved, strict=True))
-        )
+        return state.joined(_shifted(state, shift), joins, end - from_end)
 
     total: State = varying.fori_loop(0, (blocks - 1).bit_length(), doubled, state)
     return total
+
+
+def _along_rows(state: State, end: Array, last: Array) -> State:
+    """`_of_all_before` of many blocks: along all rows of them at once, and then from row to row."""
+    blocks = len(end)
+    shape = _ROWS, -(-blocks // _ROWS)
+    fill = shape[0] * shape[1] - blocks
+    end, last = (jnp.pad(x, (0, fill), mode="edge").reshape(shape) for x in (end, last))
+
+    def in_rows(x: Array) -> Array:  # [steps, ..., rows, terms]
+        x = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, fill), (0, 0)])
+        return jnp.moveaxis(x.reshape(*x.shape[:-2], *shape, x.shape[-1]), -2, 0)
+
+    def step(before: tuple[State, Array, Array], here: Any) -> Any:
+        so_far, from_end, from_last = before
+        own, end, last = here
+        total = own.joined(so_far, from_last == last, end - from_end)
+        return (total, end, last), total
+
+    own = jax.tree.map(in_rows, state)
+    none = jax.tree.map(lambda x: jnp.zeros_like(x[0]), own)
+    _, totals = varying.scan(step, (none, end[:, 0], last[:, 0] - 1), (own, end.T, last.T))
+    of_rows = _of_all_before(jax.tree.map(lambda x: x[-1], totals), end[:, -1], last[:, -1])
+    earlier = jax.tree.map(lambda x: x[..., None, :, :], _shifted(of_rows, 1))
+    totals = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -3), totals)
+    from_end, from_last = (jnp.roll(x[:, -1], 1) for x in (end, last))
+    joins = (from_last == last.T).at[:, 0].set(False)
+    totals = totals.joined(earlier, joins, end.T - from_end)
+
+    def in_order(x: Array) -> Array:
+        x = jnp.swapaxes(x, -3, -2)
+        return x.reshape(*x.shape[:-3], blocks + fill, x.shape[-1])[..., :blocks, :]
+
+    found: State = jax.tree.map(in_order, totals)
+    return found
 
 
 def _shifted(values: Any, by: int | Array) -> Any:
@@ -274,44 +316,40 @@ class _Blocks(NamedTuple):
     weight: Array
     number: Array
 
+    def reversed(self) -> _Blocks:
+        place, weight, number = (jnp.flip(x, (-2, -1)) for x in self)
+        return _Blocks(-place, weight, number)
+
 
 def _blocks(places: Array, weights: Array, opens: Array | None) -> _Blocks:
     n = len(places)
-    blocks = -(-n // _BLOCK)
-    fill = blocks * _BLOCK - n
+    size = 8 if n > _MANY else 16
+    blocks = -(-n // size)
+    fill = blocks * size - n
     place = jnp.pad(places, (0, fill), mode="edge")
     weight = jnp.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, fill)])
     if opens is None:
-        number = jnp.zeros(blocks * _BLOCK, jnp.int32)
+        number = jnp.zeros(blocks * size, jnp.int32)
     else:
         number = jnp.cumsum(jnp.pad(opens, (0, fill)), dtype=jnp.int32)
-    return _Blocks(*(x.reshape(*x.shape[:-1], blocks, _BLOCK) for x in (place, weight, number)))
+    return _Blocks(*(x.reshape(*x.shape[:-1], blocks, size) for x in (place, weight, number)))
 
 
-def _from_behind(
-    side: Side, places: Array, weights: Array, opens: Array | None, *, itself: bool
-) -> Array:
-    """At each item the sum of weight times g(distance) over the items before it."""
-    if not any(side.powers) and not any(side.exponentials):
-        return jnp.zeros_like(weights)
-    blocks = _blocks(places, weights, opens)
-    total = _within(side, blocks, itself=itself) + _across(side, blocks)
-    return total.reshape(*weights.shape[:-1], -1)[..., : len(places)]
-
-
-def _within(side: Side, blocks: _Blocks, *, itself: bool) -> Array:
-    """The part of items of the same block, pair by pair."""
+def _within(kernel: Kernel, blocks: _Blocks) -> Array:
+    """The part of items of the same block, pair by pair; of tied items the later ones are above."""
     place, weight, number = blocks
-    earlier = np.tri(_BLOCK, k=0 if itself else -1, dtype=bool)
-    together = earlier & (number[:, :, None] == number[:, None, :])
-    distance = jnp.where(together, place[:, :, None] - place[:, None, :], 0)
-    pairs = jnp.where(together, _value(side, distance), 0)
+    distance = jnp.abs(place[:, None, :] - place[:, :, None])
+    later = ~np.tri(place.shape[-1], dtype=bool)
+    pairs = jnp.where(later, _value(kernel.above, distance), _value(kernel.below, distance))
+    pairs = jnp.where(number[:, None, :] == number[:, :, None], pairs, 0)
     return _contract("bij,...bj->...bi", pairs, weight)
 
 
 def _across(side: Side, blocks: _Blocks) -> Array:
     """The part of items of all earlier blocks, from the state at the end of the block before."""
     place, weight, number = blocks
+    if not any(side.powers) and not any(side.exponentials):
+        return jnp.zeros_like(weight)
     end, last = place[:, -1], number[:, -1]
     known = number == last[:, None]
     behind = jnp.where(known, end[:, None] - place, 0)
