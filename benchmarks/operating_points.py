@@ -94,7 +94,10 @@ def best_threshold(law: Law, rule: dict[str, Any], share: float) -> float:
     if "min_recall" in rule:
         return float(grid[recall >= rule["min_recall"]][-1])
     if "min_precision" in rule:
-        return float(grid[np.argmax(np.nan_to_num(precision) >= rule["min_precision"])])
+        enough = np.nan_to_num(precision) >= rule["min_precision"]
+        if enough[0]:
+            return -np.inf
+        return float(grid[np.argmax(enough)]) if enough.any() else np.inf
     return float(grid[np.argmax(recall - fpr) if rule else np.argmin(cost)])
 
 

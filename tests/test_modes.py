@@ -68,6 +68,12 @@ FUNCTIONS = {
     "operating_point, chosen": partial(
         jm.operating_point, SCORES, LABELS, fp_cost=1.0, fn_cost=2.0, amounts=WEIGHTS, **FEW
     ),
+    "operating_point, elsewhere": partial(
+        jm.operating_point, MODELS, LABELS, fp_cost=1.0, fn_cost=2.0, prevalence=0.1, **FEW
+    ),
+    "operating_point, precise": partial(
+        jm.operating_point, MODELS, LABELS, min_precision=0.2, prevalence=0.1, **FEW
+    ),
     "sample_size": partial(jm.sample_size, jm.roc_auc, MODELS, LABELS, difference=0.1),
     "permutation_test": partial(jm.permutation_test, jm.roc_auc, MODELS, LABELS, **FEW),
     "streaming.bounds": partial(of_stream, partial(streaming.bounds, jm.roc_auc)),

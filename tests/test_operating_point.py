@@ -13,6 +13,7 @@ from jaxmetrics._base.types import Items
 from jaxmetrics._roc.operating import chosen_point
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
 from jaxmetrics.inference._bootstrap.request import Request
+from jaxmetrics.inference._intervals import metrics
 
 N, N_POSITIVE = 120, 40
 LABELS = np.arange(N) < N_POSITIVE
@@ -283,6 +284,26 @@ def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
         assert stats.ks_2samp(np.ravel(runs[1:]), np.ravel(items[1:])).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("clusters", [None, 15])
+@pytest.mark.parametrize("rule", ["min_precision", "youden", "cost"])
+def test_one_scan_finds_the_points_of_score_tables(rule, clusters, weighted, rng, monkeypatch):
+    """Of tied items with amounts, in the same resamples."""
+    rules = {"min_precision": {"min_precision": 0.6}, "youden": {"criterion": "youden"}}
+    metric = partial(chosen_point, **rules.get(rule, COSTS), prevalence=0.2)
+    scores = np.round(drawn(rng), 1)[None]
+    weights = rng.integers(0, 4, N) / 4 if weighted else None
+    items = Items(scores, LABELS, weights, amounts=rng.lognormal(size=N))
+    ids = None if clusters is None else (np.arange(N) % clusters, clusters)
+    request = Request(KEY, 50, stratify=clusters is None, clusters=ids)
+    by_scan = replicates_of(metric, items, request).values
+    monkeypatch.setattr(metrics, "_objective", None)
+    by_table = replicates_of(metric, items, request).values
+    for name, found, expected in zip(by_scan._fields, by_scan, by_table, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=name)
+    assert len(np.unique(by_scan.threshold)) > 3
+
+
 def test_limits_of_the_cheapest_threshold_by_hand():
     """Four positives above six negatives: k items more or fewer cost k."""
     scores, labels = np.arange(10.0, 0.0, -1), np.isin(np.arange(10), [0, 1, 2, 3])
@@ -325,3 +346,63 @@ def test_limits_of_the_cheapest_threshold_of_clusters(rng):
     within = np.flatnonzero(inside)
     low, high = np.append(scores[order], -np.inf)[within[-1]], np.append(np.inf, scores[order])
     np.testing.assert_allclose([whole.low, whole.high], [low, high[within[0]]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(N) % 30])
+@pytest.mark.parametrize("prevalence", [None, 0.2])
+def test_limits_of_the_lowest_precise_threshold(prevalence, clusters, rng):
+    """Each threshold is tested by the residuals of its flagged items, one after the other; ties."""
+    scores = np.round(drawn(rng), 1)
+    rule = {"min_precision": 0.6, "prevalence": prevalence, "clusters": clusters}
+    found = jm.operating_point(scores, LABELS, **rule, **FEW).threshold
+    limit = 0.6
+    if prevalence is not None:  # the odds of the sample, over those of use, times those of 0.6
+        odds = 1.5 * (N_POSITIVE / (N - N_POSITIVE)) * (1 - prevalence) / prevalence
+        limit = odds / (1 + odds)
+    gains = np.where(LABELS, 1 - limit, -limit)
+    ids = np.arange(N) if clusters is None else clusters
+    distinct, z = np.unique(scores), []
+    for threshold in distinct:
+        flagged = scores >= threshold
+        residual = gains * flagged
+        if prevalence is not None:
+            shares = np.where(LABELS, flagged[LABELS].mean(), flagged[~LABELS].mean())
+            residual = gains * (flagged - shares)
+        variance = (np.bincount(ids, residual) ** 2).sum() + 2 * (limit**2 + (1 - limit) ** 2)
+        z.append((gains * flagged).sum() / np.sqrt(variance))
+    lowest = np.flatnonzero(np.array(z) >= -1.959964)[0]
+    enough = np.flatnonzero(np.array(z) > 1.959964)
+    below = distinct[lowest - 1] if lowest else -np.inf
+    expected = below, distinct[enough[0]] if len(enough) else np.inf
+    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-6)
+    assert found.low < found.estimate <= found.high
+    assert found.method == "closed form"
+
+
+def test_limits_of_a_precision_that_all_or_nothing_has():
+    """Infinite where all or nothing may be precise: three of three are too few for 0.5."""
+    scores, labels = np.arange(60.0), np.arange(60) < 30
+
+    def limits(labels, **options):
+        found = jm.operating_point(scores, labels, **options, **FEW).threshold
+        return float(found.low), float(found.high)
+
+    assert limits(labels, min_precision=0.9) == (54, np.inf)  # 0.9 k <= 1.96 (0.81 k + 1.64)^.5
+    assert limits(labels, min_precision=0.1)[0] == -np.inf
+    assert limits(scores >= 57, min_precision=0.5)[1] == np.inf
+    assert limits(scores >= 40, min_precision=0.5)[1] < np.inf
+
+
+@pytest.mark.parametrize("limit", [0.6, np.float32(0.6), jnp.float32(0.6)])
+def test_a_precision_that_is_just_met(limit):
+    """Three of five are 0.6, also to the digits of a 32-bit limit: eager, traced and resampled."""
+    scores, labels = np.arange(9.0, -1, -1), np.isin(np.arange(10), [0, 1, 4])
+
+    def threshold(limit):
+        return jm.operating_point(scores, labels, min_precision=limit, **FEW).threshold.estimate
+
+    assert threshold(limit) == jax.jit(threshold)(limit) == 5
+    found = replicates_of(
+        partial(chosen_point, min_precision=limit), Items(scores[None], labels), Request(KEY, 2)
+    )
+    assert found.values.threshold[0] == 5

@@ -194,6 +194,15 @@ def running_maximum(x: Array) -> Array:
     return lax.cummax(x, axis=x.ndim - 1)
 
 
+def sums_at(index: Array, values: Array, n: int) -> Array:
+    """`[n]`, the sum of the values at each index."""
+    if namespace(index, values) is np:
+        of_host: Any = np.bincount(index, values, n)
+        found: Array = of_host
+        return found
+    return jnp.zeros(n, values.dtype).at[index].add(values)
+
+
 def cumulated(x: Array) -> Array:
     """`jax.numpy.cumsum` of floats along the last axis, as each backend compiles it."""
     library = namespace(x)

@@ -8,18 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.numerics import SLACK, divide, namespace
+from jaxmetrics._base.numerics import SLACK, divide, namespace, slack
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.curves import operating_points
 from jaxmetrics._roc.metric import library_metric
 from jaxmetrics._roc.record import Options
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.thresholds import threshold_at_fpr
-from jaxmetrics._roc.tradeoffs import (
-    min_cost_threshold,
-    recall_at_precision,
-    specificity_at_sensitivity,
-)
+from jaxmetrics._roc.tradeoffs import specificity_at_sensitivity
 
 # Each rule by the option that asks for it.
 RULES = ("max_fpr", "min_recall", "min_precision", "threshold", "criterion")
@@ -76,7 +72,7 @@ def chosen_point(
 ) -> Point:
     """The Point at the threshold that the rule chooses. `amounts` `[rows]` are of the table."""
     library = namespace(*table)
-    fps, tps, _ = operating_points(table)
+    fps, tps, thresholds = operating_points(table)
     total, every = tps[-1], fps[-1]
     if max_fpr is not None:
         how = {"method": "step", "quantile_method": "linear"}
@@ -84,17 +80,12 @@ def chosen_point(
     elif min_recall is not None:
         by_recall = specificity_at_sensitivity.record.function
         found = by_recall(table, min_sensitivity=min_recall, return_threshold=True).threshold
-    elif min_precision is not None:
-        limit = _in_sample(min_precision, prevalence, total, every)
-        by_precision = recall_at_precision.record.function
-        found = by_precision(table, min_precision=limit, return_threshold=True).threshold
     elif threshold is not None:
         found = library.asarray(threshold, np.float64)
     else:
-        terms = fp_cost, fn_cost, criterion, prevalence
-        costs = costs_in_sample(total, every, *terms)
-        by_cost = min_cost_threshold.record.function
-        found = by_cost(table, fp_cost=costs[0], fn_cost=costs[1])
+        terms = min_precision, fp_cost, fn_cost, criterion, prevalence
+        least = objective(fps, tps, total, every, slack(table.positives), *terms)
+        found = thresholds[library.argmin(least)]
     found = library.where((total > 0) & (every > 0), found, np.nan)
     flagged = table.thresholds >= found
     weights = (table.positives, table.negatives, np.zeros(1) if amounts is None else amounts)
@@ -104,6 +95,29 @@ def chosen_point(
         for x, w in zip((flagged, flagged, flagged_amounts), weights, strict=True)
     )
     return Point(found, tp, fp, total, every, caught, library.sum(weights[2]))
+
+
+def objective(
+    fps: Any,
+    tps: Any,
+    positives: Any,
+    negatives: Any,
+    tolerance: float,
+    min_precision: Any,
+    fp_cost: Any,
+    fn_cost: Any,
+    criterion: Any,
+    prevalence: Any,
+) -> Any:
+    """What the rules of precision and of cost minimise; of equals they choose the highest."""
+    if min_precision is not None:
+        library = namespace(tps, fps)
+        limit = precision_in_sample(min_precision, prevalence, positives, negatives)
+        limit = library.asarray(limit)  # to whose digits precision is rounded
+        precision = divide(tps, tps + fps, 1.0) * (1 + tolerance)
+        return library.where(precision.astype(limit.dtype) >= limit, -tps, 0)
+    costs = costs_in_sample(positives, negatives, fp_cost, fn_cost, criterion, prevalence)
+    return costs[0] * fps + costs[1] * (positives - tps)
 
 
 def costs_in_sample(
@@ -120,7 +134,7 @@ def costs_in_sample(
     return fp_cost * (1 - prevalence) * positives, fn_cost * prevalence * negatives
 
 
-def _in_sample(precision: Any, prevalence: Any, positives: Array, negatives: Array) -> Any:
+def precision_in_sample(precision: Any, prevalence: Any, positives: Array, negatives: Array) -> Any:
     """The precision in the sample of a threshold that has this one at another prevalence."""
     if prevalence is None:
         return precision

@@ -50,14 +50,21 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
 @library_program()
 def moments_of_choice(items: Items, terms: Terms, drawn: Point) -> dict[str, Chosen]:
     """By name, the moments of shares at the thresholds chosen in `[resamples, ...]`."""
-    amounts, library = items.amounts is not None, numerics.namespace(*drawn)
+    amounts = items.amounts is not None
     in_resamples = shares_of(drawn, terms, amounts=amounts)
     in_data = shares_of(_looked_up(items, drawn.threshold), terms, amounts=amounts)
     differences = {name: x - in_data[name] for name, x in in_resamples.items()}
-    return {
-        name: Chosen(library.nanmean(x, axis=0), library.nanvar(x, axis=0, ddof=1))
-        for name, x in differences.items()
-    }
+    return {name: _moments(x) for name, x in differences.items()}
+
+
+def _moments(x: Array) -> Chosen:
+    """The mean and the variance over the first axis, without NaN."""
+    library = numerics.namespace(x)
+    valid = ~library.isnan(x)
+    n = library.sum(valid, axis=0)
+    mean = numerics.divide(library.sum(library.where(valid, x, 0), axis=0), n, np.nan)
+    squares = library.sum(library.where(valid, (x - mean) ** 2, 0), axis=0)
+    return Chosen(mean, numerics.divide(squares, library.maximum(n - 1, 0), np.nan))
 
 
 @library_program()
@@ -118,21 +125,22 @@ def _running_sum(weights: Any) -> Any:
 
 
 def _looked_up(items: Items, thresholds: Array) -> Point:
-    """What each of `[resamples, ...]` thresholds flags in the data, by one sort."""
+    """What each of `[resamples, ...]` thresholds flags in the data, without a sort of these."""
     positives, negatives, amounts = weights_by_class(items)
     library = numerics.namespace(positives, thresholds)
     columns = [positives, negatives, library.zeros_like(positives) if amounts is None else amounts]
     stacked = library.stack(library.broadcast_arrays(*columns), axis=-2)
 
     def of_row(scores: Array, weights: Array, thresholds: Array) -> tuple[Array, Array]:
-        order = library.argsort(-scores)
-        counted = _running_sum(weights[:, order])
-        counted = library.concatenate([library.zeros((3, 1)), counted], axis=-1)
-        at = library.searchsorted(-scores[order], -thresholds, side="right")
-        return counted[:, at], library.broadcast_to(counted[:, -1:], (3, len(thresholds)))
+        ascending, n = library.sort(thresholds), len(thresholds)
+        least = library.searchsorted(ascending, scores, side="right")  # how many flag the item
+        sums = library.stack([numerics.sums_at(least, x, n + 1) for x in weights])
+        counted = numerics.cumulated(sums[:, ::-1])[:, ::-1]
+        at = library.searchsorted(ascending, thresholds) + 1
+        return counted[:, at], library.broadcast_to(counted[:, :1], (3, n))
 
     rows = library.vectorize(of_row, signature="(n),(k,n),(b)->(k,b),(k,b)")
-    # Scores that are left out may be NaN, which would end a search.
+    # Scores that are left out may be NaN.
     scores = items.scores.astype(np.float64)
     scores = library.where(positives + negatives > 0, scores, -np.inf)
     found = rows(scores, stacked, library.moveaxis(thresholds, 0, -1))

@@ -18,10 +18,17 @@ from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.items import at_least_one, rows_of
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
-from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import percent_text
-from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point, costs_in_sample
-from jaxmetrics._roc.record import MetricLike, evaluate_chosen
+from jaxmetrics._roc.operating import (
+    COSTS,
+    RULES,
+    Point,
+    chosen_point,
+    costs_in_sample,
+    precision_in_sample,
+)
+from jaxmetrics._roc.record import MetricLike, Options, evaluate_chosen
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
     flagged_at,
@@ -43,12 +50,12 @@ from jaxmetrics.inference._intervals.operating import (
     normal_error,
 )
 from jaxmetrics.inference._intervals.rules import Limits, around
-from jaxmetrics.inference._least_cost import limits_of_cheapest
+from jaxmetrics.inference._tested_thresholds import limits_of_cheapest, limits_of_precise
 
 # Rules of which the threshold is a quantile of a class.
 QUANTILES = ("max_fpr", "min_recall")
-# Rules of which the threshold has the lowest cost.
-CHEAPEST = ("criterion", "cost")
+# Rules of which the threshold is the best point of the sample.
+BEST = ("min_precision", "criterion", "cost")
 
 _HEADINGS = {"fpr": "FPR", "recall_by_amount": "recall by amount"}
 
@@ -104,6 +111,8 @@ class OperatingPoint(Result):
                 width = np.asarray(interval.high) - np.asarray(interval.low)
                 ends = {f"{field.name}_{x}": getattr(interval, x) for x in ("low", "high")}
                 parts = {field.name: interval.estimate, **ends}
+                if field.name == "threshold":  # which is to be used, however wide its limits are
+                    width = np.minimum(width, np.abs(np.asarray(interval.estimate)) / 25)
                 columns.append(Column(_HEADINGS.get(field.name, field.name), parts, width))
         index = self._rows(np.shape(self.threshold.estimate), "model")
         note = f"{percent_text(self.confidence_level)} intervals"
@@ -153,12 +162,16 @@ def operating_point(
     are the lowest and the highest threshold whose cost is not significantly above the least: at
     most z_level (sum v_i^2 + 2 (v_0^2 + v_1^2))^(1/2) above it, where v_i is what flagging item i
     adds to the cost, the sum is over the items between the two thresholds, and v_0 and v_1 are of
-    an item of each class. All other intervals of costs, criterion and min_precision are by the
-    bootstrap, because these rules choose the best point of
-    the sample, whose value is better than that of new items. They need a key: in each resample the
-    rule chooses again, and d is the value in the resample less the value in the data at the
-    threshold so chosen. Limits are Jeffreys's around (value - mean of d), with as many draws as
-    have the variance of d. So it is with clusters, by any rule.
+    an item of each class. With min_precision=c the cost of a flagged item is c - label, and that
+    of nothing is 0: the limits of t are the lowest threshold whose cost is not significantly above
+    0, and the lowest whose cost is significantly below, by the same standard error over all flagged
+    items. With prevalence the variance is of recall and FPR, each in a class of fixed size.
+
+    All other intervals of costs, criterion and min_precision are by the bootstrap, because these
+    rules choose the best point of the sample, whose value is better than that of new items. They
+    need a key: in each resample the rule chooses again, and d is the value in the resample less the
+    value in the data at the threshold so chosen. Limits are Jeffreys's around (value - mean of d),
+    with as many draws as have the variance of d. So it is with clusters, by any rule.
 
     Args:
       scores: `[..., n]`, higher is more positive.
@@ -194,9 +207,8 @@ def operating_point(
         given, one cost comes without the other, or what is resampled has no key.
 
     NaN where a class is absent or a valid score is NaN; precision where nothing is flagged. The
-    threshold is +inf where it is best to flag nothing. The limits of the threshold of min_precision
-    are percentiles of resamples, and too narrow with few items: see the guide. Time O(n log n), or
-    as `bootstrap` of a function of a table; memory O(n).
+    threshold is +inf where it is best to flag nothing. Time O(n log n), or as `bootstrap` of a
+    function of a table; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -263,14 +275,9 @@ def operating_point(
     if drawn is not None:
         drawn = near_tree(drawn)
         chosen = moments_of_choice(items, terms, drawn)
-    if name in CHEAPEST:
-        totals = found[0].positives, found[0].negatives
-        costs = costs_in_sample(
-            *totals, *(options.get(x) for x in (*COSTS, "criterion", "prevalence"))
-        )
+    if name in BEST:
         index = None if ids is None else ids[0]
-        given = near_tree((index, found[0].threshold, costs, np.float64(level)))
-        limits = limits_of_cheapest(items, *given)
+        limits = _limits_of_best(name, options, items, index, found[0], level)
     elif drawn is not None:
         limits = percentiles_of_threshold(drawn.threshold, np.float64(level))
     elif name in QUANTILES:
@@ -280,7 +287,7 @@ def operating_point(
         limits = order_statistics(items, shares, of_negatives)
     values = _intervals(*near_tree((*found, terms, np.float64(level), chosen, limits)))
     method = "bootstrap" if resamples else "closed form"
-    return _result(values, method, "closed form" if name in CHEAPEST else method, level)
+    return _result(values, method, "closed form" if name in BEST else method, level)
 
 
 def _replicates(rule: MetricLike, items: Items, request: Request, batch: tuple[int, ...]) -> Any:
@@ -300,6 +307,24 @@ def _chosen_threshold(rule: MetricLike, max_fpr: Any, items: Items) -> Array:
     value = evaluate_chosen(rule, items)
     threshold: Array = value if max_fpr is not None else value.threshold
     return threshold
+
+
+_costs_in_sample = library_program("criterion")(costs_in_sample)
+_precision_in_sample = library_program()(precision_in_sample)
+
+
+def _limits_of_best(
+    name: str, options: Options, items: Items, ids: HostArray | None, point: Point, level: float
+) -> Limits:
+    """Limits of the threshold that is the best in the population."""
+    totals, prevalence = (point.positives, point.negatives), options.get("prevalence")
+    if name == "min_precision":
+        limit = _precision_in_sample(options[name], prevalence, *totals)
+        given = near_tree((ids, limit, np.float64(level)))
+        return limits_of_precise(items, *given, prevalence is not None)
+    terms = *(options.get(x) for x in (*COSTS, "criterion")), prevalence
+    costs = _costs_in_sample(*totals, *terms)
+    return limits_of_cheapest(items, *near_tree((ids, point.threshold, costs, np.float64(level))))
 
 
 @library_program()

@@ -1,14 +1,15 @@
 """From the draws of a chunk of resamples to the metric of each.
 
-Areas under the ROC curve, recall at a false positive rate and average precision come from one scan
-along the cells, for all resamples of a chunk at once. Any other metric is called with the score
-tables.
+Areas under the ROC curve, recall at a false positive rate, average precision and the operating
+point of least cost come from one scan along the cells, for all resamples of a chunk at once. Any
+other metric is called with the score tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts
 from jaxmetrics._roc.limits import limit_of_fpr, most_within
+from jaxmetrics._roc.operating import Point
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.units import TILE, Cells
@@ -28,6 +30,8 @@ from jaxmetrics.inference._intervals.metrics import (
     error_bars_of,
     under_one_name,
 )
+
+T = TypeVar("T")
 
 UNROLL = 16
 # Above the relative difference of two sums of the same weights in different orders.
@@ -69,6 +73,9 @@ def finish(
         the cells; None if unknown.
       arrays: the options that are arrays.
     """
+    if how.objective is not None:
+        objective = partial(how.objective, options=how.chosen.options(arrays))
+        return _best_points(objective, counts, cells, totals)
     if how.of_curves is None:
         return _of_tables(how, counts, cells, arrays)
     if totals is None:  # they would need the same unit, and are of negatives without weights
@@ -106,8 +113,6 @@ def _curves(
         slack = max(numerics.slack(cells.negatives), numerics.slack(counts))
         edge = in_counts(limits[:, None], totals[0])
         within = most_within(limit_of_fpr(limits[:, None]), totals[0], slack)
-    more = cells.joined[1:] & (jnp.arange(1, len(cells.joined)) < cells.used)
-    more = jnp.pad(more, (0, 1))  # whether the next cell is in the same row
 
     def cell(carry: tuple[Curves, Array], inputs: Any) -> tuple[tuple[Curves, Array], None]:
         so_far, of_row = carry  # of_row: the positives of the row if by precision, else negatives
@@ -128,26 +133,95 @@ def _curves(
             caught = caught + jnp.where(fps + n <= within, p, 0)
         return (Curves(fps + n, tps + p, area, caught, precisions), of_row * more), None
 
-    def tile(number: Array, carry: tuple[Curves, Array]) -> tuple[Curves, Array]:
-        def of_tile(x: Array) -> Array:
-            return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
-
-        columns = (of_tile(x).astype(jnp.float64) for x in (cells.positives, cells.negatives, more))
-        inputs = (_of_cells(counts, cells, of_tile), *columns)
-        last: tuple[Curves, Array] = varying.scan(cell, carry, inputs, unroll=UNROLL)[0]
-        return last
-
     zero = jnp.zeros(counts.shape[1])
     zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
-    tiles = (cells.used + TILE - 1) // TILE
+    columns = cells.positives, cells.negatives, _continued(cells)
     start = Curves(zero, zero, zeros, zeros, zero), zero
-    curves, _ = varying.fori_loop(0, tiles, tile, start)
+    curves, _ = _scanned(cell, start, counts, cells, columns)
     end = curves.negatives
     if totals is not None:
         curves = curves._replace(negatives=totals[0])
         if len(totals) > 1:
             curves = curves._replace(positives=totals[1])
     return curves, end
+
+
+def _best_points(
+    objective: Callable[..., Array], counts: Array, cells: Cells, totals: Array | None
+) -> Finished:
+    """The first operating point of each resample where the objective is least."""
+    if totals is None or len(totals) < 2:
+        totals = _totals(counts, cells)
+    negatives, positives = totals.astype(jnp.float64)
+    tolerance = max(numerics.slack(cells.negatives), numerics.slack(counts))
+
+    def value(flagged: _Flagged) -> Array:
+        return objective(flagged.fps, flagged.tps, positives, negatives, tolerance)
+
+    def cell(carry: tuple[_Flagged, Array, _Flagged], inputs: Any) -> Any:
+        so_far, least, best = carry
+        count, positive, negative, amount, threshold, more = inputs
+        count = count.astype(jnp.float64)
+        here = _Flagged(
+            jnp.broadcast_to(threshold, count.shape),
+            so_far.tps + count * positive,
+            so_far.fps + count * negative,
+            so_far.caught + count * amount,
+        )
+        better = (value(here) < least) & (more == 0)
+        best = _Flagged(*(jnp.where(better, x, y) for x, y in zip(here, best, strict=True)))
+        return (here, jnp.where(better, value(here), least), best), None
+
+    zero = jnp.zeros(counts.shape[1])
+    none = _Flagged(zero + jnp.inf, zero, zero, zero)
+    amounts = jnp.zeros_like(cells.positives) if cells.amounts is None else cells.amounts
+    columns = cells.positives, cells.negatives, amounts, cells.thresholds, _continued(cells)
+    start = none, jnp.broadcast_to(value(none), zero.shape), none
+    every, _, best = _scanned(cell, start, counts, cells, columns)
+    defined = (negatives > 0) & (positives > 0)
+    best = best._replace(threshold=jnp.where(defined, best.threshold, jnp.nan))
+    best = best._replace(**{x: jnp.where(defined, getattr(best, x), 0) for x in best._fields[1:]})
+    values = Point(*best[:3], positives, negatives, best.caught, every.caught)
+    return Finished(values, defined, jnp.ones_like(defined))
+
+
+class _Flagged(NamedTuple):
+    """What is flagged from a threshold on, `[resamples]`."""
+
+    threshold: Array
+    tps: Array
+    fps: Array
+    caught: Array  # the amount of the positives
+
+
+def _continued(cells: Cells) -> Array:
+    """Whether the next cell is in the same row."""
+    joined = cells.joined[1:] & (jnp.arange(1, len(cells.joined)) < cells.used)
+    return jnp.pad(joined, (0, 1))
+
+
+def _scanned(
+    cell: Callable[[T, Any], tuple[T, None]],
+    start: T,
+    counts: Array,
+    cells: Cells,
+    columns: tuple[Array, ...],
+) -> T:
+    """The carry of a scan along the used cells, with their counts and columns in float64."""
+
+    def tile(number: Array, carry: T) -> T:
+        def of_tile(x: Array) -> Array:
+            return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
+
+        inputs = (
+            _of_cells(counts, cells, of_tile),
+            *(of_tile(x).astype(jnp.float64) for x in columns),
+        )
+        last: T = varying.scan(cell, carry, inputs, unroll=UNROLL)[0]
+        return last
+
+    found: T = varying.fori_loop(0, (cells.used + TILE - 1) // TILE, tile, start)
+    return found
 
 
 def _of_cells(counts: Array, cells: Cells, of_tile: Callable[[Array], Array]) -> Array:

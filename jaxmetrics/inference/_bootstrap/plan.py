@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, double_program, library_program
 from jaxmetrics._base.host import at_hand, is_compiling, is_concrete
 from jaxmetrics._base.items import rows_of
@@ -30,6 +30,7 @@ from jaxmetrics.inference._bootstrap.random import (
     poisson_tables,
 )
 from jaxmetrics.inference._bootstrap.units import (
+    ALL,
     TILE,
     Cells,
     Runs,
@@ -47,8 +48,6 @@ from jaxmetrics.inference._bootstrap.units import (
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.gradient import order_now
 from jaxmetrics.inference._intervals.metrics import Finish
-
-T = TypeVar("T")
 
 
 class Plan(NamedTuple):
@@ -109,18 +108,17 @@ def prepare_runs(
         with double_precision():
             order = _padded(order, int(head_of(order, depth)))
     n = len(order.keys)
-    order, total = _by_numpy_if_few((order, total), n)
     runs = _runs(order, tuple(map(np.bool_, merges)))
     # Under a trace the number of runs is unknown, but at most that of items.
-    capacity = n if traced else min(places(int(runs.used)), n)
+    capacity = n if traced else _capacity(runs, total, n, depth)
     like, stratified = np.zeros(0, items.scores.dtype), np.bool_(plan.stratified)
     return *_units_of_runs(order, runs, total, like, stratified, capacity), bad
 
 
-def _by_numpy_if_few(arrays: T, n: int) -> T:
-    """Arrays of n items: those of NumPy's become JAX's where a program repays its compilation."""
-    with double_precision():
-        return arrays if n <= sorting.MANY else jax.tree.map(jnp.asarray, arrays)
+def _capacity(runs: Runs, total: Any, n: int, depth: int) -> int:
+    """Places for the runs, of which models of the same classes need equally many as a rule."""
+    usual = 2 * int(min(total)) + 1 if depth == ALL else 0
+    return min(places(max(int(runs.used), usual)), n)
 
 
 def _in_order(items: Items) -> tuple[Ordered, Any]:
@@ -174,7 +172,6 @@ def prepare_items(
     apart = plan.finish is not None and plan.finish.apart
     order = order_now(items)
     given = Items(*at_hand(*items)), order, *at_hand(ids)
-    given = _by_numpy_if_few(given, items.scores.shape[-1])
     constants = np.bool_(plan.stratified), np.int64(depth)
     return _units_of_items(*given, *constants, n_clusters, apart)
 

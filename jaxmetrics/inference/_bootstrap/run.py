@@ -150,7 +150,7 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
     bytes_each = 4 * len(prepared.sampler.units.size) + 16 * TILE
     if plan.finish is None:
         bytes_each += 8 * len(prepared.sampler.units.size)
-    elif plan.finish.of_curves is None and not on_cpu():
+    elif plan.finish.of_tables and not on_cpu():
         bytes_each += 80 * prepared.cells.joined.shape[-1]
     most = 4096
     if on_cpu():  # so that the counts stay in the cache

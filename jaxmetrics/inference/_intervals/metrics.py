@@ -13,7 +13,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
-from jaxmetrics._roc.operating import chosen_point
+from jaxmetrics._roc.operating import chosen_point, objective
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity, specificity_at_sensitivity
@@ -61,9 +61,11 @@ class Finish(NamedTuple):
       chosen: the metric.
       merges: whether neighbouring negatives, and neighbouring positives, of different scores may be
         drawn as one run.
-      of_curves: the metric as a function of Curves and the options; None if it needs score tables.
+      of_curves: the metric as a function of Curves and the options, if it is one.
       limits: names of the options that are false positive rates; the curve beyond them is not used.
       by_precision: whether `of_curves` needs the precisions, in place of the areas.
+      objective: from the counts of an operating point, those of the classes, a tolerance and the
+        options to what the operating point minimises that is the metric.
       apart: whether amounts are an option `[rows]` of the metric, and do not multiply positives.
     """
 
@@ -72,7 +74,13 @@ class Finish(NamedTuple):
     of_curves: Callable[[Curves, Options], Array] | None = None
     limits: tuple[str, ...] = ()
     by_precision: bool = False
+    objective: Callable[..., Array] | None = None
     apart: bool = False
+
+    @property
+    def of_tables(self) -> bool:
+        """Whether the metric needs score tables."""
+        return self.of_curves is None and self.objective is None
 
 
 class Share(NamedTuple):
@@ -265,7 +273,16 @@ def _average_precision(curves: Curves, options: Options) -> Array:
 
 def _finish_chosen_point(finish: Finish, options: Options) -> Finish:
     # A rule that resamples chooses +inf or the score of a positive: only that of an FPR may not.
-    return finish._replace(apart=True, merges=("max_fpr" not in options, False))
+    finish = finish._replace(apart=True, merges=("max_fpr" not in options, False))
+    if {"max_fpr", "min_recall", "threshold"} & set(options):
+        return finish
+    return finish._replace(objective=_objective)
+
+
+def _objective(*counts: Any, options: Options) -> Array:
+    names = ("min_precision", "fp_cost", "fn_cost", "criterion", "prevalence")
+    found: Array = objective(*counts, *(options.get(name) for name in names))
+    return found
 
 
 # Recall at a false positive rate.

@@ -1,0 +1,149 @@
+"""Limits of the threshold of least cost, or of enough precision, by a test of each threshold.
+
+A percentile of resamples is no limit of the cheapest threshold: a point that minimises a step
+function moves at the rate n^(-1/3), and the bootstrap is inconsistent. Nor is it one of the lowest
+threshold of enough precision, which few resamples leave above that of the data. The difference of
+two thresholds is a sum over the items between them.
+"""
+
+from __future__ import annotations
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics.inference._at_threshold import weights_by_class
+from jaxmetrics.inference._intervals.distributions import normal_quantile
+from jaxmetrics.inference._intervals.rules import Limits
+
+_MORE = 2  # items of each class, by which the variance of few items is raised
+_ROUNDING = 1e-9
+
+
+@library_program()
+def limits_of_cheapest(
+    items: Items, ids: Array | None, threshold: Array, costs: tuple[Array, Array], level: Array
+) -> Limits:
+    """The lowest and the highest threshold that is not significantly dearer than `threshold`.
+
+    `costs` `[...]` are those of a flagged negative and of a missed positive, and `ids` `[n]` are of
+    clusters. A limit is infinite if it may be best to flag everything, or nothing.
+    """
+    library = numerics.namespace(*costs, threshold)
+    z = library.maximum(normal_quantile(level), 0.0)
+    dearer, ends = _dearer(items, ids, threshold, costs, fixed=False)
+    return _hull(dearer <= z * (1 + _ROUNDING), ends)
+
+
+@library_program("fixed")
+def limits_of_precise(
+    items: Items, ids: Array | None, precision: Array, level: Array, fixed: bool
+) -> Limits:
+    """Limits of the lowest threshold whose precision in the population is `precision` or more.
+
+    What is flagged at such a threshold costs no more than to flag nothing, if a flagged negative
+    costs `precision` and a missed positive 1 - `precision`. The lower limit is the lowest threshold
+    that is not significantly dearer, and the upper one the lowest that is significantly cheaper.
+    `fixed`: the sizes of the classes, to which `precision` belongs, are no chance.
+    """
+    library = numerics.namespace(*items, precision)
+    z = normal_quantile((1 + level) / 2) * (1 + _ROUNDING)
+    nothing = library.full((), library.inf)
+    dearer, ends = _dearer(items, ids, nothing, (precision, 1 - precision), fixed)
+    enough = ((dearer < -z) & (ends[0] > ends[1])).astype(int)
+    below = library.cumsum(enough[..., ::-1], axis=-1)[..., ::-1] - enough
+    return _hull((dearer <= z) & (below == 0), ends)
+
+
+def _hull(inside: Array, ends: Limits) -> Limits:
+    """The lowest and the highest threshold inside; none is within a tie."""
+    library, (upper, lower) = numerics.namespace(inside), ends
+    inside = inside & (lower < upper)
+    low = library.min(library.where(inside, lower, library.inf), axis=-1)
+    high = library.max(library.where(inside, upper, -library.inf), axis=-1)
+    return low, high
+
+
+def _dearer(
+    items: Items, ids: Array | None, start: Array, costs: tuple[Array, Array], fixed: bool
+) -> tuple[Array, Limits]:
+    """By how many standard errors it costs more to flag 0 to n items than those from `start` on.
+
+    Also the ends of the thresholds that flag them, `[..., n + 1]`.
+    """
+    positives, negatives, _ = weights_by_class(items)
+    library = numerics.namespace(positives, start)
+    added = [x[..., None] * y for x, y in zip(costs, (negatives, positives), strict=True)]
+    largest = library.max(added[0] + added[1], axis=-1, keepdims=True)
+    added = [numerics.divide(x, largest, 0.0) for x in added]
+    typical = [numerics.divide((x**2).sum(axis=-1), x.sum(axis=-1), 0.0) for x in added]
+    variance = _MORE * (typical[0] ** 2 + typical[1] ** 2)
+    scores = library.where(positives + negatives > 0, items.scores.astype(float), -library.inf)
+
+    def of_row(
+        scores: Array, negatives: Array, positives: Array, variance: Array, start: Array
+    ) -> tuple[Array, Array, Array]:
+        order = library.argsort(-scores)
+        scores, classes = scores[order], (negatives[order], -positives[order])
+        added = classes[0] + classes[1]
+        place, n = library.arange(len(scores)), library.sum(scores >= start)
+        distance = library.where(place < n, n - 1 - place, place - n)
+        nearer = library.zeros_like(added)
+        if ids is not None:
+            nearer = _of_cluster(2 * ids[order] + (place < n), distance, added)
+        # The square of the sum of each cluster grows by this as the threshold passes an item.
+        cost, squares = (_from_start(x) for x in (added, added * (2 * nearer + added)))
+        dearer, spread = cost - cost[n], library.abs(squares - squares[n])
+        if fixed:
+            spread = spread - _of_sizes(added, classes, None if ids is None else ids[order])
+        ends = library.full(1, library.inf)
+        upper, lower = (library.concatenate(x) for x in ((ends, scores), (scores, -ends)))
+        error = library.sqrt(library.maximum(spread, 0.0) + variance)
+        return numerics.divide(dearer, error, 0.0), upper, lower
+
+    rows = library.vectorize(of_row, signature="(n),(n),(n),(),()->(k),(k),(k)")
+    dearer, *ends = rows(scores, *added, variance, start)
+    return dearer, (ends[0], ends[1])
+
+
+def _of_sizes(added: Array, classes: tuple[Array, Array], ids: Array | None) -> Array:
+    """What the sizes of the classes have in the squares of the sums from the first item on.
+
+    `sum_g D_g^2 - sum_g (D_g - sum_k r_k T_gk)^2`, with `D_g` the sum of a cluster's flagged
+    items, `T_gk` that of all its items of class k, and `r_k` the share of class k that is flagged.
+    """
+    of_cluster = classes if ids is None else tuple(_in_clusters(ids, x) for x in classes)
+    shares = [numerics.divide(_from_start(x), x.sum(), 0.0) for x in classes]
+    found: Array = 0.0 * _from_start(added)
+    for share, whole in zip(shares, of_cluster, strict=True):
+        found = found + 2 * share * _from_start(added * whole)
+        for other, values in zip(shares, classes, strict=True):
+            found = found - share * other * (values * whole).sum()
+    return found
+
+
+def _in_clusters(ids: Array, values: Array) -> Array:
+    """For each item, the sum over all items of its cluster."""
+    library = numerics.namespace(ids, values)
+    order = library.argsort(ids)
+    first, last = (library.searchsorted(ids[order], ids, side=x) for x in ("left", "right"))
+    sums = _from_start(values[order])
+    found: Array = sums[last] - sums[first]
+    return found
+
+
+def _of_cluster(group: Array, distance: Array, added: Array) -> Array:
+    """The sum over the items of the same group that are nearer."""
+    library = numerics.namespace(group, added)
+    order = library.argsort(group.astype(int) * len(group) + distance)
+    group = group[order]
+    sums = _from_start(added[order])[:-1]
+    sums = sums - sums[library.searchsorted(group, group)]
+    found: Array = sums[library.argsort(order)]
+    return found
+
+
+def _from_start(values: Array) -> Array:
+    """`[n + 1]`, running sums from 0 on."""
+    library = numerics.namespace(values)
+    found: Array = library.concatenate([library.zeros(1), numerics.cumulated(values)])
+    return found
