@@ -17,7 +17,7 @@ from jaxmetrics._report._classification import evaluate_problem
 from jaxmetrics._report._columns import ids_of
 from jaxmetrics._report._evaluation import Evaluation
 from jaxmetrics._report._folder import check_folder
-from jaxmetrics._report._output import drawn, frame_of, save
+from jaxmetrics._report._output import frame_of, page_with_figures, save
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import InputError, Settings, check_settings, untold
 from jaxmetrics._report._slices import Column, column_of
@@ -72,7 +72,7 @@ def report_of_arrays(
         raise ValueError(message) from None
     evaluation = evaluate_problem(problem, settings, untold, with_figures=True)
     if folder is None:
-        return Report(evaluation, drawn(settings, evaluation, untold))
+        return Report(evaluation, page_with_figures(settings, evaluation, untold))
     save(settings, evaluation, folder, untold)
     return Report(evaluation, (folder / "report.html").read_text(encoding="utf-8"))
 

@@ -151,13 +151,17 @@ def slice_cells(differences: Any, i: int) -> list[Cell]:
 
 def limits_of(low: float, high: float, digits: int) -> tuple[str, str] | None:
     """The limits of an interval, if it is defined."""
-    return None if math.isnan(low + high) else (fixed(low, digits), fixed(high, digits))
+    return (
+        None if math.isnan(low) or math.isnan(high) else (fixed(low, digits), fixed(high, digits))
+    )
 
 
 def about_limits(measures: Sequence[Measure]) -> str:
     """Why a value has no brackets, if there is such a value."""
     intervals: list[Any] = [x.interval for x in measures]
-    lacking = any((np.isnan(x.low + x.high) & ~np.isnan(x.estimate)).any() for x in intervals)
+    lacking = any(
+        ((np.isnan(x.low) | np.isnan(x.high)) & ~np.isnan(x.estimate)).any() for x in intervals
+    )
     return "; a value without brackets has too few items for an interval" if lacking else ""
 
 

@@ -14,10 +14,13 @@ import jaxmetrics as jm
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._report import _figures
+from jaxmetrics._report._drawn import drawn
 from jaxmetrics._report._evaluation import (
     Drawing,
+    Drawn,
     Evaluation,
     Measure,
+    Slices,
     carry_out,
     has_bands,
     note_of_bands,
@@ -29,7 +32,7 @@ from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._slices import Column, measured_in, ranks_of, slices_of
 from jaxmetrics._report._texts import name_of
 
-_POINTS = "operating points"
+_BAND, _POINTS, _FIGURES = "band of ROC curves", "operating points", "figures"
 BY_AMOUNT = "amount_recall_at_fpr"
 _CLUSTERED = (
     "within slices models are not compared, and no trend is tested, because these tests take items "
@@ -63,10 +66,7 @@ def evaluate_problem(
     banded = with_figures and has_bands(names, len(problem.labels))
     if banded:
         grid = _figures.fpr_grid(settings.max_fpr)
-        work["band of ROC curves"] = partial(jm.roc_band, *given, fpr=grid, **by_metric)
-    if with_figures:
-        of_points = {k: v for k, v in common.items() if k != "n_resamples"}
-        work[_POINTS] = partial(points_of, problem, settings, **of_points)
+        work[_BAND] = partial(jm.roc_band, *given, fpr=grid, **by_metric)
     found, notes = carry_out(work, settings, tell)
     notes = [*problem.notes, *(x.note for x in problem.slices if x.note), *notes]
     ranks = ranks_of(problem.scores) if problem.slices else None
@@ -81,26 +81,20 @@ def evaluate_problem(
         notes.append(_CLUSTERED)
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png", names))
-    others = ("band of ROC curves", _POINTS)
-    measures = [measure for name in work if name not in others for measure in found[name]]
+    measures = [measure for name in work if name != _BAND for measure in found[name]]
     slices = tuple(
         slices_of(x, problem.labels, settings, *measured)
         for x, measured in zip(problem.slices, in_slices, strict=True)
     )
     facts = _facts_of_problem(problem, settings)
-    drawings: tuple[Drawing, ...] = ()
-    if with_figures:
-        with jax.enable_x64(True):
-            table = jm.score_table(*given, weights=problem.weights)
-            facts["least_cost"] = least_cost(table, names, settings)
-        drawings = _figures.drawings_of(
-            table,
-            names,
-            settings,
-            measures,
-            band=found.get("band of ROC curves"),
-            slices=slices,
-        )
+    points, drawings, figures = (), (), {}
+    if with_figures:  # figures are drawn while points are resampled
+        of_points = {k: v for k, v in common.items() if k != "n_resamples"}
+        draw = partial(_drawn, problem, settings, measures, found.get(_BAND), slices)
+        work = {_POINTS: partial(points_of, problem, settings, **of_points), _FIGURES: draw}
+        last, more = carry_out(work, settings, tell)
+        notes, points = [*notes, *more], last[_POINTS]
+        facts["least_cost"], drawings, figures = last[_FIGURES]
     return Evaluation(
         names,
         facts,
@@ -111,8 +105,25 @@ def evaluate_problem(
         tuple(dict.fromkeys(notes)),
         drawings,
         slices,
-        found.get(_POINTS, ()),
+        points,
+        figures,
     )
+
+
+def _drawn(
+    problem: Problem,
+    settings: Settings,
+    measures: Sequence[Measure],
+    band: jm.RocBand | None,
+    slices: Sequence[Slices],
+    progress: Callable[[int], None],
+) -> tuple[dict[str, Any], tuple[Drawing, ...], dict[str, Drawn]]:
+    """The thresholds of least cost, and the figures."""
+    table = jm.score_table(problem.scores, problem.labels, weights=problem.weights)
+    best = least_cost(table, problem.names, settings)
+    shown: Any = {"band": band, "slices": slices}
+    drawings = _figures.drawings_of(table, problem.names, settings, measures, **shown)
+    return best, drawings, {x.name: drawn(x, settings.style) for x in drawings}
 
 
 def _tests_slices(column: Column, problem: Problem) -> bool:

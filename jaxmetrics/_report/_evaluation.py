@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import jaxmetrics as jm
 from jaxmetrics._base.host import threads
+from jaxmetrics._base.warned import PACKAGE
 from jaxmetrics._base.words import NARROWEST
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics.plots._names import visible
@@ -126,6 +127,13 @@ class Drawing(NamedTuple):
     draw: Callable[[], Figure]
 
 
+class Drawn(NamedTuple):
+    """A figure that is drawn, and its SVG."""
+
+    figure: Figure
+    svg: str
+
+
 class Evaluation(NamedTuple):
     """All that the report says of a problem."""
 
@@ -139,6 +147,7 @@ class Evaluation(NamedTuple):
     drawings: tuple[Drawing, ...]
     slices: tuple[Slices, ...] = ()
     points: tuple[Points, ...] = ()
+    drawn: Mapping[str, Drawn] = {}  # the drawings that are, by name
 
 
 def carry_out(
@@ -167,7 +176,9 @@ def carry_out(
     with warnings.catch_warnings(record=True) as caught, threads(2) as workers:
         warnings.simplefilter("always")
         found = dict(zip(work, workers.map(run, work), strict=True))
-    notes = [visible(str(x.message)) for x in caught if x.category is UserWarning]
+    # A library that draws warns of the lines of ours that call it, which users need not know.
+    ours = [x for x in caught if not x.filename.startswith(PACKAGE)]
+    notes = [visible(str(x.message)) for x in ours if x.category is UserWarning]
     return found, sorted(notes)  # threads warn in any order
 
 

@@ -18,6 +18,7 @@ from jaxmetrics._report._evaluation import Drawing, Measure, Slices
 from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._settings import Settings
 from jaxmetrics.plots._style import StyleName, height_for, n_distinct, shade, style_of
+from jaxmetrics.plots._trend import draw_trend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,7 +145,7 @@ def drawings_of(
         file = f"slices_{i}" if len(slices) > 1 else "slices"
         if part.trends:
             about = (
-                f"Bands: pointwise {level} confidence intervals, each for its slice alone. "
+                f"Bands: intervals that hold for all slices at once, with {level} confidence. "
                 f"Straight lines: linear trends.{chosen}"
             )
             draw = partial(_draw_trends, part, called, order, settings.style)
@@ -185,7 +186,7 @@ def _draw_intervals(names: Sequence[str], measures: Sequence[Measure], style: St
         plots.forest(
             measure.interval,
             names=names,
-            metrics=[measure.title],
+            metrics=[measure.called],
             best_set=measure.best_set,
             style=style,
             ax=ax,
@@ -290,5 +291,5 @@ def _draw_trends(
             replace(found, names=slices.values, models=None),
         )
         shown: dict[str, Any] = {"names": names, "metric": measure.title, "style": style, "ax": ax}
-        plots.trend(arranged, times=trend.times, **shown)
+        draw_trend(arranged, times=trend.times, area="interval, all slices at once", **shown)
     return figure

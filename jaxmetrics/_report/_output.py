@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import platform
 import re
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -17,17 +17,17 @@ import pandas
 
 import jaxmetrics as jm
 from jaxmetrics._base.words import NARROWEST
+from jaxmetrics._report._drawn import MARK, drawn, save_figure
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 from jaxmetrics._report._folder import replaced_files
-from jaxmetrics._report._page import page_colours, page_of
+from jaxmetrics._report._page import page_of
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._trends import trend_records, trend_rows
 
-# The names of figures, and the mark in them: what a later report that lacks them removes.
+# The names of figures, which also have a mark.
 _FIGURE = re.compile(
     r"(intervals|roc|precision_recall|scores|cost|slices(_\d+)?|ranking)\.(svg|png|pdf)"
 )
-_MARK = "A report of jaxmetrics evaluate or demo"
 
 # Counts of a row: all of these in one kind of report, and n_queries as a column of measures.
 _COUNTS = ("n_items", "n_positive", "n_relevant")
@@ -250,12 +250,12 @@ def _is_figure_of_ours(file: Path) -> bool:
     """Whether a report wrote the file, by its name and by the mark that its figures have."""
     if _FIGURE.fullmatch(file.name) is None or not file.is_file() or file.is_symlink():
         return False
-    return _MARK.encode() in file.read_bytes()  # at the end of a PDF
+    return MARK.encode() in file.read_bytes()  # at the end of a PDF
 
 
 def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
     texts = {
-        "report.html": drawn(settings, evaluation, tell, directory),
+        "report.html": page_with_figures(settings, evaluation, tell, directory),
         "metrics.json": json_of(report(settings, evaluation)) + "\n",
         "metrics.csv": frame_of(evaluation).to_csv(index=False),
     }
@@ -263,30 +263,19 @@ def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Te
         (directory / name).write_text(text, encoding="utf-8")
 
 
-def drawn(
+def page_with_figures(
     settings: Settings, evaluation: Evaluation, tell: Tell, directory: Path | None = None
 ) -> str:
     """The page with its figures, which are also files if there is a directory for them."""
     figures = []
-    for i, drawing in enumerate(evaluation.drawings):
-        tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
-        svg = io.StringIO()
-        with page_colours(settings.style):
-            figure = drawing.draw()
-            # Now, and once: a figure with an engine is drawn twice in each file that is saved.
-            layout: Any = figure.get_layout_engine()
-            layout.execute(figure)
-            figure.set_layout_engine(None)
-            about = {"Date": None, "Title": drawing.title, "Creator": _MARK}
-            figure.savefig(svg, format="svg", metadata=about)
+    with warnings.catch_warnings():  # Matplotlib's are not for users of the command
+        warnings.simplefilter("ignore", UserWarning)
+        for i, drawing in enumerate(evaluation.drawings):
+            tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
+            found = evaluation.drawn.get(drawing.name) or drawn(drawing, settings.style)
             if directory is not None:
-                (directory / f"{drawing.name}.svg").write_text(svg.getvalue(), encoding="utf-8")
-                png = directory / f"{drawing.name}.png"
-                figure.savefig(png, dpi=150, metadata={"Software": _MARK})
-                if settings.style == "print":
-                    about = {"CreationDate": None, "Title": drawing.title, "Creator": _MARK}
-                    figure.savefig(directory / f"{drawing.name}.pdf", metadata=about)
-        figures.append(svg.getvalue())
+                save_figure(drawing, found, settings.style, directory)
+            figures.append(found.svg)
     return page_of(settings, evaluation, figures, versions(), has_files=directory is not None)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -345,8 +344,7 @@ def page_colours(style: StyleName = "colour") -> Iterator[None]:
     """Matplotlib draws with the colours that stand for ink and paper, and text as it is.
 
     In print these are black and white, and files in PDF have their fonts within. Numbers have the
-    minus of the tables. Text between two dollars is no formula. Matplotlib's warnings are not for
-    users of the command.
+    minus of the tables. Text between two dollars is no formula.
     """
     from matplotlib import rc_context
 
@@ -362,6 +360,5 @@ def page_colours(style: StyleName = "colour") -> Iterator[None]:
     paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
     black, white = (_BLACK, _WHITE) if style == "print" else (_INK, _PAPER)
     colours: dict[Any, str] = {**dict.fromkeys(ink, black), **dict.fromkeys(paper, white)}
-    with rc_context({**colours, **fixed}), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with rc_context({**colours, **fixed}):
         yield

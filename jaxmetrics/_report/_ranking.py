@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._report._evaluation import (
     Drawing,
@@ -161,10 +161,9 @@ def _measures(
         count = int(defined.sum())
         measures.append(Measure(name, heading, interval, comparison, k=k, n_queries=count))
     if rarest < FEW and queries.n_queries >= FEW_QUERIES:
-        warnings.warn(
+        warn(
             f"{name}: of a model, the values of all queries, or what they lack of 1, add up to "
-            f"{rarest:.2g}; below {FEW:g} its interval is as wide as that of a share of yes and no",
-            stacklevel=2,
+            f"{rarest:.2g}; below {FEW:g} its interval is as wide as that of a share of yes and no"
         )
     return measures
 

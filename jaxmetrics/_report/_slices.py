@@ -15,6 +15,7 @@ import pandas
 import jaxmetrics as jm
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import FloatArray, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
@@ -178,7 +179,7 @@ def _named(column: Column, value: str) -> Iterator[None]:
         yield
     for warning in caught:
         if warning.category is UserWarning:
-            warnings.warn(f"{column.name} {value}: {warning.message}", stacklevel=1)
+            warn(f"{column.name} {value}: {warning.message}")
 
 
 def _sizes_in(column: Column, labels: Any, weights: Any) -> list[dict[str, float]]:
