@@ -473,7 +473,7 @@ def test_simultaneous_p_values_beyond_the_draws(from_moments):
     ("options", "error", "message"),
     [
         ({"reference": 4}, ValueError, "reference must be from 0 to 3, got 4"),
-        ({"reference": "a"}, TypeError, "reference must be an int"),
+        ({"reference": "a"}, TypeError, "reference must be an index"),
         ({"confidence_level": 95}, ValueError, r"write 0\.95 for 95 %"),
         ({"clusters": [1, 2]}, ValueError, r"clusters must be \[n\]"),
         ({"weights": np.ones((4, N))}, ValueError, r"weights must be \[n\], the same for all"),
@@ -553,3 +553,23 @@ def test_permutations_of_ranks_in_double_precision(data, monkeypatch):
 def in_double_precision(ranks):
     """Ranks that float32 does not tell apart."""
     return ranks.astype("float64") - 2.0**30
+
+
+def test_a_margin_has_both_directions_and_a_reference_has_a_name(rng):
+    labels = rng.random(400) < 0.3
+    old = rng.normal(size=400) + 2 * labels
+    scores = {"old": old, "new": rng.normal(size=400) + labels}
+    found = jm.compare(jm.roc_auc, scores, labels, margin=0.01)
+    frame = found.to_frame().set_index(["model", "minus"]).noninferiority_p_value
+    assert frame["old", "new"] < 0.01 < 0.9 < frame["new", "old"]
+    assert "p, not worse" in str(found)
+    assert "p, not worse" not in str(jm.compare(jm.roc_auc, scores, labels))
+    by_name, by_index = (jm.compare(jm.roc_auc, scores, labels, reference=x) for x in ("new", 1))
+    np.testing.assert_array_equal(by_name.difference, by_index.difference)
+    with pytest.raises(ValueError, match="one of 'old', 'new', got 'odl'"):
+        jm.compare(jm.roc_auc, scores, labels, reference="odl")
+    with pytest.raises(TypeError, match="a dict or a frame"):
+        jm.compare(jm.roc_auc, np.stack([*scores.values()]), labels, reference="old")
+    alone = jm.compare_to_value(jm.roc_auc, old, labels, value=0.7)
+    assert str(alone).startswith("difference 0.")
+    assert len(alone.to_frame()) == 1

@@ -595,7 +595,7 @@ def _page_of_many(drawings):
     notes = tuple(f"{i}: " + "many words " * 20 for i in range(8))
     chosen = tuple(x for x in drawings if x.name in ("intervals", "roc"))
     evaluation = evaluation._replace(measures=tuple(measures), warnings=notes, drawings=chosen)
-    return _output.drawn(_report.Settings(), evaluation, lambda *x: None)
+    return _output.page_with_figures(_report.Settings(), evaluation, lambda *x: None)
 
 
 @pytest.mark.parametrize("name", FIGURES)

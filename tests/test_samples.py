@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 import jax
@@ -191,5 +192,15 @@ def test_errors(data):
     with pytest.raises(ValueError, match="value must be between"):
         jm.compare_to_value(jm.roc_auc, scores, labels, value=float("nan"))
     few = np.where(np.arange(N) < 6, "a", "b")
-    with pytest.warns(UserWarning, match="group 0 has"):
+    with pytest.warns(UserWarning, match="group a has"):
         jm.compare_samples(jm.roc_auc, scores[0], labels, few)
+
+
+def test_warns_of_a_metric_that_rises_with_the_share_of_positives(rng):
+    labels = np.concatenate([rng.random(300) < 0.2, rng.random(300) < 0.5])
+    scores, groups = rng.normal(size=600) + labels, ["north"] * 300 + ["south"] * 300
+    with pytest.warns(UserWarning, match=r"0\.21 in group north and 0\.55 in south"):
+        jm.compare_samples(jm.average_precision, scores, labels, groups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jm.compare_samples(jm.roc_auc, scores, labels, groups)

@@ -115,7 +115,9 @@ def test_in_jit(found):
 
 def test_undefined_trends(data):
     scores, labels, month = data
-    one = jm.trend(jm.slices(jm.roc_auc, scores[0], labels, np.where(month > "", "a", "b")))
+    one = jm.trend(
+        jm.slices(jm.roc_auc, scores[0], labels, np.where(month > "", "2026-01", "2026-02"))
+    )
     assert np.isnan([one.slope, one.p_value, one.low, one.f_p_value]).all()
     perfect = jm.trend(jm.slices(jm.roc_auc, labels * 1.0, labels, month))
     assert (perfect.slope, perfect.p_value) == (0, 1)
@@ -211,3 +213,26 @@ def test_figure(found):
     assert ax.get_ylabel() == "AUC"
     legend = [x.get_text() for x in ax.get_legend().get_texts()]
     assert any(x.startswith("new, trend p < 0.001") for x in legend)
+
+
+def test_names_are_times(rng):
+    """Numbers as they are, dates in their unit; anything else is refused, as its order is not."""
+    month, labels = rng.integers(0, 12, 2400), rng.random(2400) < 0.5
+    scores = rng.normal(size=2400) + labels * (2 - month / 8)
+
+    def slope(names, some=slice(None)):
+        given = (x[some] for x in (scores, labels, np.asarray(names)))
+        return jm.trend(jm.slices(jm.roc_auc, *given)).slope
+
+    dates = np.array([f"2026-{x:02d}" for x in range(1, 13)])[month]
+    for names in (month + 5, month.astype(str), dates):
+        np.testing.assert_array_equal(slope(names), slope(month))
+    winter = (month < 2) | (month > 9)
+    times = jm.trend(jm.slices(jm.roc_auc, scores[winter], labels[winter], month[winter])).times
+    np.testing.assert_array_equal(times, [0, 1, 10, 11])
+    days = np.array(["2026-01-31", "2026-02-28", "2026-03-02"])[month % 3]
+    np.testing.assert_array_equal(
+        jm.trend(jm.slices(jm.roc_auc, scores, labels, days)).times, [0, 28, 30]
+    )
+    with pytest.raises(ValueError, match=r"got 'Apr': write times=\[...\]"):
+        slope(np.array(["Jan", "Feb", "Apr"])[month % 3])

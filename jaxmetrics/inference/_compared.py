@@ -32,6 +32,12 @@ _PAIRWISE = (
 )
 
 
+_OF_MARGIN = (
+    ("p, not worse", "noninferiority_p_value"),
+    ("p, equivalent", "equivalence_p_value"),
+)
+
+
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=[
@@ -113,12 +119,17 @@ class Comparison(Result):
     equivalence_p_value: Array | None = None
 
     def _table(self) -> Table:
-        """The pairs above the diagonal, or each model against the reference."""
+        """Each pair once, or in both directions with a margin; or each model less the reference."""
         estimate, shape = np.asarray(self.estimate), np.shape(self.difference)
         kind = "group" if "group" in self._caption.names else "model"
-        n, paired = estimate.shape[-1], len(shape) > estimate.ndim
-        chosen = np.triu(np.ones((n, n), bool), 1) if paired else np.ones(n, bool)
-        chosen = np.broadcast_to(chosen, shape).ravel()
+        n = estimate.shape[-1] if estimate.ndim else 1
+        paired = len(shape) > estimate.ndim
+        chosen = np.ones(shape, bool).ravel()
+        if paired:  # tests against a margin have a direction
+            one_way = np.triu(np.ones((n, n), bool), 1)
+            both_ways = ~np.eye(n, dtype=bool)
+            directed = self.noninferiority_p_value is not None
+            chosen = np.broadcast_to(both_ways if directed else one_way, shape).ravel()
 
         def flat(values: Any) -> HostArray:
             found: HostArray = np.broadcast_to(np.asarray(values), shape).ravel()[chosen]
@@ -130,6 +141,7 @@ class Comparison(Result):
         if paired:
             parts["minus_estimate"] = flat(estimate[..., None, :])
         columns = difference_columns(parts, self.confidence_level, several=n > 2)
+        columns += [Column(x, {y: parts[y]}, form="p") for x, y in _OF_MARGIN if y in parts]
         shown = {name for column in columns for name in column.parts}
         columns.append(Column("", {x: y for x, y in parts.items() if x not in shown}))
         kinds = [*["model"] * (kind == "group"), kind, *["minus"] * paired]
@@ -141,7 +153,7 @@ class Comparison(Result):
     def _notes(self, kind: str, width: Any) -> tuple[str, ...]:
         """The metric of each model, and the best set."""
         estimate = np.asarray(self.estimate)
-        if estimate.ndim > 1:
+        if estimate.ndim != 1:
             return ()
         names, digits = self._labels(kind, len(estimate)), digits_for(width, estimate)
         values = [f"{name} {fixed(x, digits)}" for name, x in zip(names, estimate, strict=True)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
+from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
@@ -30,7 +31,7 @@ def compare(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
-    reference: int | None = None,
+    reference: int | str | None = None,
     margin: float | None = None,
     confidence_level: float = 0.95,
     key: Array | None = None,
@@ -67,8 +68,8 @@ def compare(
         that are smooth in the weights need no key; others do.
       scores: `[models, n]`, higher is more positive; two models or more.
       labels: `[n]`, bool or 0 and 1.
-      reference: the index of one model, to compare the others with it alone; None compares all
-        pairs.
+      reference: the index or the name of one model, to compare the others with it alone; None
+        compares all pairs.
       margin: a difference that is too small to matter, above 0, in the unit of the metric: for
         tests that a model is not worse than another by it, and that two differ by less.
       confidence_level: in (0, 1), of the limits and of the best set.
@@ -126,8 +127,7 @@ def compare(
     n_models = checks.check_models(items)
     numbers = 4 * (N_POINTS + 8 * n_models) * n_models
     checks.check_fits("the number of models", n_models, numbers, "compare fewer at a time")
-    if reference is not None:
-        checks.check_index("reference", reference, n_models)
+    reference = checks.check_reference(reference, names_in(scores), n_models)
     ids = checks.check_clusters(clusters, items)
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh

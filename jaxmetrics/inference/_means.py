@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
+from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.host import all_concrete, at_hand
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -86,7 +87,7 @@ def mean_interval(
 def compare_means(
     values: ArrayLike,
     *,
-    reference: int | None = None,
+    reference: int | str | None = None,
     margin: float | None = None,
     confidence_level: float = 0.95,
     clusters: ArrayLike | None = None,
@@ -104,8 +105,8 @@ def compare_means(
 
     Args:
       values: `[models, items]`, a value for each item and model; two models or more.
-      reference: the index of one model, to compare the others with it alone; None compares all
-        pairs.
+      reference: the index or the name of one model, to compare the others with it alone; None
+        compares all pairs.
       margin: a difference that is too small to matter, above 0, in the unit of the values.
       confidence_level: in (0, 1), of the limits and of the best set.
       clusters: `[items]`, integers or strings, not traced. Items of one cluster (questions on one
@@ -143,8 +144,7 @@ def compare_means(
     ids = checks.check_clusters(clusters, items)
     n_models = checks.check_models(items)
     checks.check_fits("the number of models", n_models, 64 * n_models**2, "compare fewer at a time")
-    if reference is not None:
-        checks.check_index("reference", reference, n_models)
+    reference = checks.check_reference(reference, names_in(values), n_models)
     _refuse_nan(items)
     given = (items.scores, items.weights, items.where) if ids is None else _units(items, ids)
     units: Any = at_hand(*given)

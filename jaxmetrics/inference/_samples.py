@@ -12,7 +12,8 @@ from scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import at_hand, near
+from jaxmetrics._base.host import all_concrete, at_hand, near
+from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
@@ -25,12 +26,14 @@ from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.sizes import FEWEST, too_few
-from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
+from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence, with_influence
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._pairs import Pairs, Sample, pairs_by_limits, pairs_of_samples
 
 _CLOSED = ("closed form", "logit")
 
+# The ratio of two shares of positives from which on a metric that rises with them is warned of.
+_ALIKE = 1.2
 # Normal quantiles of the levels at which the limits of groups are found; what is between them, as
 # p-values and simultaneous limits are, is interpolated.
 _GRID = np.array([0.5, *np.arange(1, 3, 0.25), 3, 3.5, 4, 5, 6])
@@ -43,7 +46,7 @@ def compare_samples(
     labels: ArrayLike,
     groups: ArrayLike,
     *,
-    reference: int | None = None,
+    reference: int | str | None = None,
     margin: float | None = None,
     confidence_level: float = 0.95,
     method: str = "auto",
@@ -73,8 +76,8 @@ def compare_samples(
       labels: `[n]`, bool or 0 and 1.
       groups: `[n]`, integers or strings, not traced: two groups or more, which are compared in the
         order of `numpy.unique`. Items of different groups do not depend on each other.
-      reference: the index of one group, to compare the others with it alone; None compares all
-        pairs.
+      reference: the index or the name of one group, to compare the others with it alone; None
+        compares all pairs.
       margin: a difference that is too small to matter, above 0, in the unit of the metric.
       confidence_level: in (0, 1).
       method: "auto" or "delong".
@@ -122,8 +125,7 @@ def compare_samples(
         raise ValueError(f"groups must be two or more, got {n_groups}: write confidence_interval")
     instead = "compare fewer at a time"
     checks.check_fits("the number of groups", n_groups, 9 * n_groups**3, instead)
-    if reference is not None:
-        checks.check_index("reference", reference, n_groups)
+    reference = checks.check_reference(reference, names.tolist(), n_groups)
     ids = checks.check_clusters(clusters, items)
     if ids is not None:
         _refuse_shared(ids[0], index)
@@ -133,7 +135,8 @@ def compare_samples(
     request.check(needs_key=not known)
     of_groups = [_of_group(items, index == g) for g in range(n_groups)]
     for g, group in enumerate(of_groups):
-        _warn_of_few(group, ids, g)
+        _warn_of_few(group, ids, str(names[g]))
+    _warn_of_prevalence(metric, items, index, names)
     by_limits = method == "auto" and chosen_method(metric, clustered=ids is not None) in _CLOSED
     pairs_of_groups = _by_limits if by_limits else partial(_by_errors, delong=method == "delong")
     rows = []
@@ -169,7 +172,27 @@ def _of_group(items: Items, mine: HostArray) -> Items:
     return items._replace(where=mine if items.where is None else items.where & mine)
 
 
-def _warn_of_few(group: Items, ids: Clusters | None, g: int) -> None:
+def _warn_of_prevalence(
+    metric: MetricLike, items: Items, index: HostArray, names: HostArray
+) -> None:
+    """Warn of a metric that differs between groups because their shares of positives do."""
+    if not error_bars_of(record_of(metric)).of_prevalence or not all_concrete(*items):
+        return
+    positives, negatives = (np.asarray(x, np.float64) for x in class_weights(items))
+    if positives.ndim > 1:
+        positives, negatives = positives[0], negatives[0]
+    n = [np.bincount(index, np.broadcast_to(x, index.shape)) for x in (positives, negatives)]
+    shares = n[0] / np.maximum(n[0] + n[1], 1e-300)
+    low, high = int(shares.argmin()), int(shares.argmax())
+    if shares[high] > _ALIKE * shares[low]:
+        warn(
+            f"the metric rises with the share of positives, which is {shares[low]:.2g} in group "
+            f"{names[low]} and {shares[high]:.2g} in {names[high]}: equally good scores differ; "
+            "compare by roc_auc or partial_auc, or weight the negatives to one share",
+        )
+
+
+def _warn_of_few(group: Items, ids: Clusters | None, g: str) -> None:
     for what, size in too_few(group, ids):
         warn(
             f"group {g} has {size:.3g} {what}: with fewer than {FEWEST} some 95 % limits of "

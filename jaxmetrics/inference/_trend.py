@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,13 @@ from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.results import Column, Result, Table, with_names_of
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
 from jaxmetrics.inference._slices import Slices
 
+_UNITS = tuple(f"datetime64[{x}]" for x in "YMD")
 _NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_value", "fitted")
 
 
@@ -109,7 +111,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     Args:
       slices: what `slices` returns for slices that do not depend on each other, such as months.
       times: `[slices]`, the time of each slice in the order of its `names`, in any unit; NaN to
-        leave a slice out. None for 0, 1, 2, ...: names are in order, as `numpy.unique` sorts them.
+        leave a slice out. None for the names themselves: numbers as they are, and days, months or
+        years such as "2026-03" in days, months or years since the first.
 
     Returns:
       A Trend, whose `models` is the same for the differences of models. Slices that were too small
@@ -117,7 +120,7 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
 
     Raises:
       TypeError, ValueError: `slices` is not what `slices` returns, or has two columns crossed, or
-        times are not a number for each slice.
+        times are not a number for each slice, or are not given and names are no times.
 
     NaN where fewer than two slices with different times are left, and where the metric of one of
     them is NaN. The limits hold for the line through these slices. A small `f_p_value` without a
@@ -147,7 +150,7 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
         )
     if any(isinstance(x, tuple) for x in slices.names):
         raise ValueError("slices must be of one column, in order of time, got two that are crossed")
-    found, at = near_tree((slices, _times(times, len(slices.names))))
+    found, at = near_tree((slices, _times(times, slices.names)))
     used = (found.tested > 0) & numerics.namespace(at).isfinite(at)
 
     def of(estimate: Array, error: Array, models: Trend | None) -> Trend:
@@ -170,15 +173,34 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     return of(found.estimate, found.standard_error, models)
 
 
-def _times(times: ArrayLike | None, n: int) -> Any:
+def _times(times: ArrayLike | None, names: Sequence[Any]) -> Any:
+    n = len(names)
     if times is None:
-        return np.arange(n, dtype=np.float64)
+        return _times_in(names)
     found = checks.as_array("times", times)
     if found.shape != (n,):
         raise ValueError(
             f"times must be [slices], a number for each of the {n} names, got {list(found.shape)}"
         )
     return found
+
+
+def _times_in(names: Sequence[Any]) -> HostArray:
+    """The times that names say, of one unit: numbers, or dates in days, months or years."""
+    try:
+        dates = np.array(names, "datetime64")
+        if all(isinstance(x, str) for x in names) and dates.dtype.name in _UNITS:
+            since: HostArray = (dates - dates.min()).astype(np.float64)
+            return since
+    except ValueError:
+        pass
+    try:
+        return np.array(names, np.float64)
+    except ValueError:
+        raise ValueError(
+            f"names of slices must be numbers or dates such as 2026-03, got {brief(names[0])}: "
+            f"write times=[...], the time of each of {brief(list(names))}"
+        ) from None
 
 
 @library_program()

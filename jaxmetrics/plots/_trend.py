@@ -72,6 +72,19 @@ def trend(
       >>> print([label.get_text() for label in ax.get_xticklabels()])
       ['2026-01', '2026-02']
     """
+    return draw_trend(slices, times, names, metric, style, ax, "pointwise interval")
+
+
+def draw_trend(
+    slices: jm.Slices,
+    times: ArrayLike | None,
+    names: Sequence[str] | None,
+    metric: str | None,
+    style: StyleName,
+    ax: Axes | None,
+    area: str,
+) -> Axes:
+    """`trend`, where the `area` is said to be this."""
     looks = style_of(style)
     found = jm.trend(slices, times=times)
     at, used = np.asarray(found.times, np.float64), np.asarray(found.used)
@@ -89,11 +102,11 @@ def trend(
             continue
         straight = draw_line(ax, x, fitted[i][order], color=looks.colour(i), linewidth=1, alpha=0.7)
         limits = low[i][order], high[i][order]
-        area = shade(ax, x, *limits, looks.colour(i), edge=looks.edge(i))
+        band = shade(ax, x, *limits, looks.colour(i), edge=looks.edge(i))
         mark = {"marker": MARKERS[i % len(MARKERS)], "markersize": 5, "markevery": None}
-        tie(draw_line(ax, x, y, **(line | mark)), straight, area)
+        tie(draw_line(ax, x, y, **(line | mark)), straight, band)
     ax.plot([], [], color=GREY, linewidth=1, label="linear trend")
-    shade(ax, [], [], [], GREY, label=f"{level_text(slices)} pointwise interval")
+    shade(ax, [], [], [], GREY, label=f"{level_text(slices)} {area}")
     mark_missing(ax, at[~used & np.isfinite(at)], "x", label="too few items")
     _name_times(ax, at, slices.names)
     ax.set_ylabel(metric or slices._caption.metric)

@@ -63,6 +63,7 @@ from jaxmetrics._base.checks.values import (
     check_index,
     check_nonnegative,
     check_number,
+    check_reference,
 )
 from jaxmetrics._base.quoting import brief
 
@@ -106,6 +107,7 @@ __all__ = [
     "check_positive_class",
     "check_predictions",
     "check_range",
+    "check_reference",
     "check_rows",
     "check_segments",
     "check_slices",

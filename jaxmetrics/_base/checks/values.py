@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -165,6 +165,24 @@ def check_index(name: str, value: int, n: int) -> None:
         raise TypeError(f"{name} must be an int, got {brief(value)}")
     if not 0 <= value < n:
         raise ValueError(f"{name} must be from 0 to {n - 1}, got {brief(value)}")
+
+
+def check_reference(reference: int | str | None, names: Sequence[Any] | None, n: int) -> int | None:
+    """The index of one of n, given as such or by its name."""
+    if isinstance(reference, str):
+        known = [] if names is None else [str(x) for x in names]
+        if known.count(reference) == 1:
+            return known.index(reference)
+        if names is not None:
+            some = ", ".join(map(repr, known[:8])) + ", ..." * (len(known) > 8)
+            raise ValueError(f"reference must be one of {some}, got {brief(reference)}")
+        raise TypeError(
+            f"reference must be an index, got {brief(reference)}: names are those of a dict or a "
+            "frame of scores"
+        )
+    if reference is not None:
+        check_index("reference", reference, n)
+    return reference
 
 
 def check_fits(name: str, value: int, n_numbers: int, instead: str) -> None:

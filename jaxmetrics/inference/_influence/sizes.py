@@ -64,10 +64,10 @@ def _heaviest(weights: Array, ids: Array, n_clusters: int) -> Array:
     return found
 
 
-def too_few(items: Items, ids: Clusters | None) -> list[tuple[str, float]]:
+def too_few(items: Items, ids: Clusters | None, fewest: float = FEWEST) -> list[tuple[str, float]]:
     """By name, the sizes with which a comparison may lack what was not drawn; none if traced."""
     sizes = smallest_sizes(items, ids) or {}
-    return [(what, size) for what, size in sizes.items() if 0 < size < FEWEST]
+    return [(what, size) for what, size in sizes.items() if 0 < size < fewest]
 
 
 def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | None:
