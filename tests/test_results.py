@@ -319,3 +319,9 @@ def test_lists_in_the_rows_of_a_frame_are_refused():
     found = jm.ndcg(SCORES, LABELS, segments=np.arange(60) // 20, num_segments=3)
     want = jm.ndcg(np.stack([OLD, NEW]), LABELS, segments=np.arange(60) // 20, num_segments=3)
     np.testing.assert_array_equal(found, want)
+
+
+def test_no_model_is_named_best_where_nothing_can_be_tested():
+    with pytest.warns(UserWarning, match="rests on 1"):
+        found = jm.compare(jm.roc_auc, {"a": [0.1, 0.2], "b": [0.1, 0.3]}, [0, 1])
+    assert str(found).splitlines()[-1] == "AUC: a 1.000, b 1.000"

@@ -219,3 +219,17 @@ def test_folds_by_hand(data):
     np.testing.assert_array_equal(found.pooled.low, pooled.low)
     with pytest.raises(ValueError, match=r"folds must be \[n\]"):
         jm.fold_interval(jm.roc_auc, scores, labels, folds[:5])
+
+
+def test_text_says_where_a_model_is_worse_and_what_was_not_tested():
+    rng = np.random.default_rng(0)
+    labels, slices = rng.random(900) < 0.3, np.repeat(["a", "b", "c"], [440, 440, 20])
+    good = rng.normal(size=900) + 2 * labels
+    scores = {"old": good, "new": np.where(slices == "b", rng.normal(size=900), good)}
+    *_, notes = str(jm.slices(jm.roc_auc, scores, labels, slices)).splitlines()
+    assert notes == (
+        "new significantly worse than old in b; too few items of a class for tests in 1 of 3 slices"
+    )
+    assert "new significantly worse than old in b, b" in str(
+        jm.slices(jm.roc_auc, scores, labels, (slices, slices))
+    )

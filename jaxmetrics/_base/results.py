@@ -168,7 +168,7 @@ class Result(abc.ABC):
             return repr(self)
         table = self._table()
         headings, rows = _cells(table)
-        notes = ", ".join(table.notes)
+        notes = "; ".join(table.notes)
         if not table.rows:
             told = [f"{x} {y}".strip() for x, y in zip(headings, rows[0], strict=True)]
             whose = self._caption.names.get("model", ())
@@ -210,7 +210,7 @@ class Result(abc.ABC):
             for i, x in enumerate(headings)
         )
         body = "".join(map(line, _shortened(rows)))
-        notes = f"<p>{html.escape(', '.join(table.notes))}</p>" if table.notes else ""
+        notes = f"<p>{html.escape('; '.join(table.notes))}</p>" if table.notes else ""
         return (
             f"<table><caption>{html.escape(visible(table.title))}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"

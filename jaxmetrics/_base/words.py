@@ -19,6 +19,7 @@ _WORDS = {"roc auc": "AUC", "auc": "AUC", "roc": "ROC", "fpr": "FPR", "ndcg": "n
 FEWEST_DECIMALS, _MOST_DECIMALS = 3, 9
 # The width of an interval of a metric that is not 0 up to rounding.
 NARROWEST = 1e-6
+_MOST_NAMED = 6  # in a sentence
 
 
 def decimals_of(widths: FloatArray, *, above: float = 0) -> int:
@@ -93,6 +94,13 @@ def _is_short(value: Any) -> bool:
 def enumerated(names: Sequence[str]) -> str:
     """Names with commas, and "and" before the last one."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The names, or the first ones and how many more there are."""
+    if len(names) <= _MOST_NAMED:
+        return enumerated(names)
+    return enumerated([*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"])
 
 
 def visible(text: str, *, keep: str = "") -> str:

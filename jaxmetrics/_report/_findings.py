@@ -9,10 +9,10 @@ import numpy as np
 
 from jaxmetrics._base.words import (
     decimals_of_metric,
-    enumerated,
     fixed,
     p_value,
     percent_text,
+    some_of,
     visible,
     with_limits,
 )
@@ -22,8 +22,7 @@ from jaxmetrics.plots._names import short_names
 
 LONGEST_IN_TEXT = 60  # columns of a name outside of the table of values, which has all of it
 
-# Models or slices in a sentence, with a number each or without one; the tables have all.
-_MOST_DETAILS, _MOST_NAMED = 2, 6
+_MOST_DETAILS = 2  # models or slices in a sentence with a number each; the tables have all
 
 
 class Finding(NamedTuple):
@@ -75,15 +74,15 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     unknown = [names[i] for i in range(len(names)) if i not in tops and not known[best, i]]
     answer = _highest(measure, names, tops)
     if equal:
-        answer += f"; not significantly worse: {_named(equal)}"
+        answer += f"; not significantly worse: {some_of(equal)}"
     elif worse and (found.simultaneous_low[np.ix_(tops, worse)] > 0).all():
         verb = "is" if len(tops) == 1 else "are"
-        than = f" than {_named([names[i] for i in worse])}" if unknown else " than all others"
+        than = f" than {some_of([names[i] for i in worse])}" if unknown else " than all others"
         answer += f", and {verb} significantly better{than if len(names) > 2 else ''}"
     elif worse:  # the best set rests on one-sided limits, which are closer
         answer += "; every other model is significantly worse, but not by every two-sided interval"
     if unknown:
-        answer += f"; nothing can be said of the difference from {_named(unknown)}"
+        answer += f"; nothing can be said of the difference from {some_of(unknown)}"
     return Finding(measure.called, answer, _detail(measure, names, best, worse))
 
 
@@ -109,7 +108,9 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[Finding]:
         level = percent_text(compared.confidence_level)
         about = "; ".join([*_first(details), f"{level} intervals are simultaneous for all slices"])
         if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
-            about += f"; fewer than {FEWEST} positives or negatives, so not tested: {_named(small)}"
+            about += (
+                f"; fewer than {FEWEST} positives or negatives, so not tested: {some_of(small)}"
+            )
         yield Finding(f"{measure.called}, by {visible(slices.column)}", "; ".join(answers), about)
 
 
@@ -117,8 +118,8 @@ def _within(
     names: Sequence[str], values: Sequence[str], worse: Any, better: Any, models: Any
 ) -> str:
     """What is known of models that are worse in the same slices, `[slices, models]` each."""
-    who = _named([names[i] for i in models])
-    where = _named([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
+    who = some_of([names[i] for i in models])
+    where = some_of([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
     verb = "is" if len(models) == 1 else "are"
     answer = f"{who} {verb} significantly worse than {names[0]} in {where or 'no slice'}"
     n, unit = worse.size, "slices" if len(models) == 1 else "slices of models"
@@ -148,7 +149,7 @@ def _highest(measure: Measure, names: Sequence[str], tops: Sequence[int]) -> str
     value = fixed(estimates[tops[0]], digits[0])
     if len(tops) == len(names):
         return f"all models have the value {value}"
-    return f"{_named([names[i] for i in tops])} have the highest value, {value}"
+    return f"{some_of([names[i] for i in tops])} have the highest value, {value}"
 
 
 def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[int]) -> str:
@@ -183,13 +184,6 @@ def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:
     interval: Any = measure.interval
     digits = decimals_of_metric(interval.high - interval.low)
     return interval.estimate, interval.low, interval.high, [digits] * len(interval.estimate)
-
-
-def _named(names: Sequence[str]) -> str:
-    """The names, or the first ones and how many more there are."""
-    if len(names) <= _MOST_NAMED:
-        return enumerated(names)
-    return enumerated([*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"])
 
 
 def _first(details: Sequence[str]) -> list[str]:

@@ -157,9 +157,11 @@ class Comparison(Result):
             return ()
         names, digits = self._labels(kind, len(estimate)), digits_for(width, estimate)
         values = [f"{name} {fixed(x, digits)}" for name, x in zip(names, estimate, strict=True)]
+        about = (f"{self._caption.metric}: {', '.join(values)}",)
+        if np.isnan(width).all():  # of no two is known which is better
+            return about
         best = [str(name) for name, x in zip(names, self.best_set, strict=True) if x]
-        about = f"not significantly worse than the best: {', '.join(best)}"
-        return (f"{self._caption.metric}: {', '.join(values)}", about)
+        return (*about, f"not significantly worse than the best: {', '.join(best)}")
 
 
 def check_margin(margin: float | None) -> float | None:

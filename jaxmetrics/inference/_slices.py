@@ -15,6 +15,7 @@ from jaxmetrics._base.host import all_concrete, in_threads, is_compiling
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_form
@@ -39,15 +40,8 @@ from jaxmetrics.inference._slice_tests import (
 _FEW = 128  # slices whose limits one thread takes at a time
 
 _DATA = (
-    "n_items",
-    "n_positives",
-    "tested",
-    "estimate",
-    "standard_error",
-    "low",
-    "high",
-    "models",
-    "rest",
+    *("n_items", "n_positives", "tested", "estimate", "standard_error", "low", "high"),
+    *("models", "rest"),
 )
 
 
@@ -112,7 +106,22 @@ class Slices(Result):
             Column("minus the rest", {"rest_difference": rest.difference}, rest.high - rest.low),
             Column("p, all slices", {"rest_p_value": rest.simultaneous_p_value}, form="p"),
         ]
-        return Table(name, index, columns)
+        return Table(name, index, columns, self._notes())
+
+    def _notes(self) -> tuple[str, ...]:
+        """Which models are worse in which slices, and how many slices are too small."""
+        notes = []
+        slices = [visible(str(x)) for x in self._labels("slice", len(self.names))]
+        if self.models is not None:
+            worse = np.asarray(self.models.simultaneous_high) < 0
+            models = [visible(str(x)) for x in self._labels("model", worse.shape[-1])]
+            for a, b in zip(*worse.any(axis=0).nonzero(), strict=True):
+                where = some_of([slices[i] for i in worse[:, a, b].nonzero()[0]])
+                notes.append(f"{models[a]} significantly worse than {models[b]} in {where}")
+        small = int((~np.asarray(self.tested)).sum())
+        if small:
+            notes.append(f"too few items of a class for tests in {small} of {len(slices)} slices")
+        return tuple(notes)
 
 
 @on_any_mesh
