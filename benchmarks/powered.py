@@ -33,12 +33,18 @@ SHIFT = 1.5  # of the positives' normal scores
 POPULATION = 2_000_000
 # Items, share of positives, share labelled.
 SETTINGS = ((4_000, 0.3, 0.05), (20_000, 0.1, 0.05), (20_000, 0.3, 0.05))
+FEW = tuple((n, 0.1, 0.05) for n in (2_000, 4_000, 8_000, 12_000))
 FACTOR = 10.0  # of the highest chance of being labelled to the lowest
 
 
 def _annotator(rng: np.random.Generator, labels: Values, share: float) -> Values:
     """The label, but for one item in 16 that of another item."""
     return np.where(rng.random(labels.size) < 15 / 16, labels, rng.random(labels.size) < share)
+
+
+def _few_errors(rng: np.random.Generator, labels: Values, share: float) -> Values:
+    """The label, of which 3 % are wrong."""
+    return labels ^ (rng.random(labels.size) < 0.03)
 
 
 def _probability(rng: np.random.Generator, labels: Values, share: float) -> Values:
@@ -51,7 +57,12 @@ def _useless(rng: np.random.Generator, labels: Values, share: float) -> Values:
     return rng.random(labels.size) < share
 
 
-PROXIES = {"annotator": _annotator, "probability": _probability, "useless": _useless}
+PROXIES = {
+    "annotator": _annotator,
+    "few errors": _few_errors,
+    "probability": _probability,
+    "useless": _useless,
+}
 
 
 def _at_random(rng: np.random.Generator, scores: Values, share: float) -> Sampled:
@@ -102,6 +113,20 @@ def correlation(metric: Callable[..., Any], name: str, share: float) -> float:
     return float(np.corrcoef(phi, expected)[0, 1])
 
 
+Case = tuple[str, str, str, tuple[int, float, float]]  # metric, proxy, sampling, setting
+CASES: list[Case] = [
+    (metric, proxy, sampling, setting)
+    for sampling in SAMPLINGS
+    for metric in METRICS
+    for proxy in PROXIES
+    for setting in SETTINGS[: 3 if sampling == "at random" else 2]
+    if proxy in {"annotator", "useless"} or (sampling == "at random" and proxy == "probability")
+]
+FEW_CASES: list[Case] = [
+    ("AUC", proxy, "at random", setting) for proxy in PROXIES for setting in FEW
+]
+
+
 def row_of(
     metric: str,
     proxy: str,
@@ -127,7 +152,7 @@ def row_of(
         ends = [(float(x.low), float(x.high)) for x in (found, found.labelled, alone)]
         inside.append([low <= truth <= high for low, high in ends])
         widths.append([high - low for low, high in ends])
-    covered, width = np.mean(inside, axis=0), np.mean(widths, axis=0)
+    covered, width = np.mean(inside, axis=0), np.nanmean(widths, axis=0)
     return [
         metric,
         proxy,
@@ -158,18 +183,15 @@ HEAD = [
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=1000)
+    parser.add_argument("--few", action="store_true", help="10 to 60 labelled positives")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     start = time.perf_counter()
     rows = []
-    for sampling in SAMPLINGS:
-        equal = sampling == "at random"
-        for metric in METRICS:
-            for proxy in PROXIES if equal else ("annotator", "useless"):
-                for setting in SETTINGS if equal else SETTINGS[:2]:
-                    rows.append(row_of(metric, proxy, sampling, setting, options.simulations))
-                    print(*rows[-1], sep=" | ", flush=True)
+    for case in FEW_CASES if options.few else CASES:
+        rows.append(row_of(*case, options.simulations))
+        print(*rows[-1], sep=" | ", flush=True)
     error = (0.95 * 0.05 / options.simulations) ** 0.5
     minutes = (time.perf_counter() - start) / 60
     text = f"""# Coverage of prediction_powered_interval

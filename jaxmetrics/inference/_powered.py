@@ -367,5 +367,5 @@ def _warn_of_few(items: Items) -> None:
     for what, size in too_few(items, None, _FEW):
         warn(
             f"the labelled sample has {size:.3g} {what}: with fewer than {_FEW}, and a proxy that "
-            f"errs on few of them, 95 % limits covered 85 to 93 % in simulations: label more {what}"
+            f"errs on few of them, 95 % limits covered 87 to 93 % in simulations: label more {what}"
         )
