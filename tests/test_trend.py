@@ -234,5 +234,10 @@ def test_names_are_times(rng):
     np.testing.assert_array_equal(
         jm.trend(jm.slices(jm.roc_auc, scores, labels, days)).times, [0, 28, 30]
     )
+    written = np.array([202511, 202512, 202601])[month % 3]
+    for names in (written, written.astype(str)):
+        assert slope(names) == slope(month % 3)
+    whole = np.array([20260131, 20260228, 20260302])[month % 3]
+    assert slope(whole) == slope(days)
     with pytest.raises(ValueError, match=r"got 'Apr': write times=\[...\]"):
         slope(np.array(["Jan", "Feb", "Apr"])[month % 3])

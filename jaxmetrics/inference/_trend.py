@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
 from jaxmetrics.inference._slices import Slices
 
+_DIGITS = re.compile(r"((?:19|20)\d\d)(0[1-9]|1[0-2])([0-3]\d)?")  # of a month or a day
 _UNITS = tuple(f"datetime64[{x}]" for x in "YMD")
 _NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_value", "fitted")
 
@@ -111,8 +113,9 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     Args:
       slices: what `slices` returns for slices that do not depend on each other, such as months.
       times: `[slices]`, the time of each slice in the order of its `names`, in any unit; NaN to
-        leave a slice out. None for the names themselves: numbers as they are, and days, months or
-        years such as "2026-03" in days, months or years since the first.
+        leave a slice out. None for the names themselves: days, months or years
+        such as "2026-03", 202603 or 20260315 in days, months or years since the first, and other
+        numbers as they are.
 
     Returns:
       A Trend, whose `models` is the same for the differences of models. Slices that were too small
@@ -187,9 +190,10 @@ def _times(times: ArrayLike | None, names: Sequence[Any]) -> Any:
 
 def _times_in(names: Sequence[Any]) -> HostArray:
     """The times that names say, of one unit: numbers, or dates in days, months or years."""
+    dated = _with_dashes(names)
     try:
-        dates = np.array(names, "datetime64")
-        if all(isinstance(x, str) for x in names) and dates.dtype.name in _UNITS:
+        dates = np.array(dated, "datetime64")
+        if all(isinstance(x, str) for x in dated) and dates.dtype.name in _UNITS:
             since: HostArray = (dates - dates.min()).astype(np.float64)
             return since
     except ValueError:
@@ -201,6 +205,15 @@ def _times_in(names: Sequence[Any]) -> HostArray:
             f"names of slices must be numbers or dates such as 2026-03, got {brief(names[0])}: "
             f"write times=[...], the time of each of {brief(list(names))}"
         ) from None
+
+
+def _with_dashes(names: Sequence[Any]) -> Sequence[Any]:
+    """Whole numbers such as 202603 or 20260315 as 2026-03 and 2026-03-15; others as they are."""
+    found = [_DIGITS.fullmatch(str(x)) for x in names]
+    parts = [x.groups() for x in found if x]
+    if len(parts) < len(names) or len({x[2] is None for x in parts}) > 1:
+        return names
+    return ["-".join(filter(None, x)) for x in parts]
 
 
 @library_program()
