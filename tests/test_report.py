@@ -371,6 +371,8 @@ def test_findings_say_in_which_slices_the_new_model_is_worse():
     assert lines["SE"] == ["0.000,", "p", "=", "0.020"]
     assert lines["FI"] == ["-"]
     assert "difference without brackets is not tested" in " ".join(text.split())
+    cells = _cells.slice_cells(evaluation.slices[0].compared[0].models, 1)
+    assert [(x.worse, x.best) for x in cells] == [(1, 0), (0, 0), (0, 1), (0, 0)]
 
 
 def test_findings_of_several_models_in_slices():

@@ -325,3 +325,16 @@ def test_no_model_is_named_best_where_nothing_can_be_tested():
     with pytest.warns(UserWarning, match="rests on 1"):
         found = jm.compare(jm.roc_auc, {"a": [0.1, 0.2], "b": [0.1, 0.3]}, [0, 1])
     assert str(found).splitlines()[-1] == "AUC: a 1.000, b 1.000"
+
+
+def test_the_reference_is_named_in_each_row_and_a_value_in_the_title():
+    models = {"a": OLD, "b": NEW, "c": OLD + 0.1 * NEW}
+    found = jm.compare(jm.roc_auc, models, LABELS, reference="b")
+    _, _, *rows, _ = str(found).splitlines()
+    assert [tuple(x.split()[:2]) for x in rows] == [("a", "b"), ("c", "b")]
+    frame = found.to_frame()
+    np.testing.assert_allclose(frame.estimate - frame.minus_estimate, frame.difference, atol=1e-6)
+    assert list(found.named("x", "y", "z").to_frame()["minus"]) == ["y", "y"]
+    text = str(jm.compare_to_value(jm.roc_auc, models, LABELS, value=0.5))
+    assert text.splitlines()[0] == "Differences of AUC from 0.5"
+    assert len(text.splitlines()) == 6

@@ -19,6 +19,7 @@ class Cell(NamedTuple):
       value: the number, or "best".
       interval: its limits, if it is defined.
       best: whether the table highlights it.
+      worse: whether it is highlighted as significantly worse.
       mark: the mark after it, as wide in each row; the caption explains it.
       bounds: guaranteed bounds of the exact value, of a file read in batches.
     """
@@ -28,6 +29,7 @@ class Cell(NamedTuple):
     best: bool = False
     mark: str = ""
     bounds: tuple[str, str] | None = None
+    worse: bool = False
 
 
 def value_cells(measure: Measure) -> list[Cell]:
@@ -129,7 +131,7 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
 
 
 def slice_cells(differences: Any, i: int) -> list[Cell]:
-    """Model `i` minus the first model in each slice, marked where it is significantly worse."""
+    """Model `i` minus the first in each slice, marked where significantly worse or better."""
     found = {
         name: getattr(differences, name)[:, i, 0]
         for name in ("difference", "simultaneous_p_value", "simultaneous_low", "simultaneous_high")
@@ -143,9 +145,10 @@ def slice_cells(differences: Any, i: int) -> list[Cell]:
         if not known:
             cells.append(Cell(value, mark=" " * 7))
             continue
-        mark = " worse " if high < 0 else " better" if low > 0 else " " * 7
-        limits = limits_of(low, high, digits)
-        cells.append(Cell(f"{value}, {p_value(p)}", limits, bool(low > 0), mark))
+        better, worse = bool(low > 0), bool(high < 0)
+        mark = " worse " if worse else " better" if better else " " * 7
+        text, limits = f"{value}, {p_value(p)}", limits_of(low, high, digits)
+        cells.append(Cell(text, limits, better, mark, worse=worse))
     return cells
 
 

@@ -137,7 +137,8 @@ def _queries(measure: Measure) -> str | None:
 
 def _text(cell: Cell) -> Text:
     """The value, its interval and its bounds, one below the other."""
-    lines = [Text(f"{cell.value}{cell.mark}", "bold green" if cell.best else "")]
+    style = "bold green" if cell.best else "bold red" if cell.worse else ""
+    lines = [Text(f"{cell.value}{cell.mark}", style)]
     if cell.interval is not None:
         lines.append(Text("[{}, {}]".format(*cell.interval)))
     if cell.bounds is not None:

@@ -106,7 +106,7 @@ def compare_to_value(
     own: Comparison = jax.tree.map(
         lambda x: (x[0] if one else x[:n_models]) if x.ndim else x, found
     )
-    return own
+    return own._captioned_as(value=(f"{value:g}",))
 
 
 @library_program()

@@ -119,12 +119,13 @@ class Comparison(Result):
     equivalence_p_value: Array | None = None
 
     def _table(self) -> Table:
-        """Each pair once, or in both directions with a margin; or each model less the reference."""
+        """Each pair once, or in both directions with a margin; or others less the reference."""
         estimate, shape = np.asarray(self.estimate), np.shape(self.difference)
         kind = "group" if "group" in self._caption.names else "model"
         n = estimate.shape[-1] if estimate.ndim else 1
         paired = len(shape) > estimate.ndim
-        chosen = np.ones(shape, bool).ravel()
+        base = () if len(shape) != 1 else self._caption.names.get("reference", ())
+        chosen = ~np.isin(np.arange(np.prod(shape, dtype=int)), base)
         if paired:  # tests against a margin have a direction
             one_way = np.triu(np.ones((n, n), bool), 1)
             both_ways = ~np.eye(n, dtype=bool)
@@ -138,8 +139,8 @@ class Comparison(Result):
         parts = {name: getattr(self, name) for name in _PAIRWISE}
         parts = {name: flat(x) for name, x in parts.items() if x is not None}
         parts["estimate"] = flat(estimate[..., None] if paired else estimate)
-        if paired:
-            parts["minus_estimate"] = flat(estimate[..., None, :])
+        if paired or base:
+            parts["minus_estimate"] = flat(estimate[..., None, :] if paired else estimate[[*base]])
         columns = difference_columns(parts, self.confidence_level, several=n > 2)
         columns += [Column(x, {y: parts[y]}, form="p") for x, y in _OF_MARGIN if y in parts]
         shown = {name for column in columns for name in column.parts}
@@ -147,7 +148,10 @@ class Comparison(Result):
         kinds = [*["model"] * (kind == "group"), kind, *["minus"] * paired]
         rows = self._rows(shape, *kinds)
         index = {x: [*itertools.compress(names, chosen)] for x, names in rows.items()}
-        title = f"Differences of {self._caption.metric}"
+        if base:
+            index["minus"] = [self._labels(kind, n)[base[0]]] * (n - 1)
+        (value,) = self._caption.names.get("value", ("",))
+        title = f"Differences of {self._caption.metric}{value and f' from {value}'}"
         return Table(title, index, columns, self._notes(kind, parts["high"] - parts["low"]))
 
     def _notes(self, kind: str, width: Any) -> tuple[str, ...]:
@@ -184,7 +188,8 @@ def comparison_of(
     numbers: dict[str, Any] = {
         name: None if x is None else as_default(x) for name, x in values.items()
     }
-    return Comparison(**numbers, best_set=jnp.asarray(best_set), confidence_level=confidence_level)
+    found = Comparison(**numbers, best_set=jnp.asarray(best_set), confidence_level=confidence_level)
+    return found if reference is None else found._captioned_as(reference=(reference,))
 
 
 @library_program("margin", "reference")
