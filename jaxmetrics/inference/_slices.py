@@ -113,7 +113,7 @@ class Slices(Result):
         notes = []
         slices = [visible(str(x)) for x in self._labels("slice", len(self.names))]
         if self.models is not None:
-            worse = np.asarray(self.models.simultaneous_high) < 0
+            worse: Any = np.asarray(self.models.simultaneous_high) < 0
             models = [visible(str(x)) for x in self._labels("model", worse.shape[-1])]
             for a, b in zip(*worse.any(axis=0).nonzero(), strict=True):
                 where = some_of([slices[i] for i in worse[:, a, b].nonzero()[0]])
