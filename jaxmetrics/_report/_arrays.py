@@ -70,7 +70,9 @@ def report_of_arrays(
     except InputError as error:  # which names options as they are written on a command line
         message = re.sub(r"--([a-z-]+)", lambda x: x[1].replace("-", "_"), error.message)
         raise ValueError(message) from None
-    evaluation = evaluate_problem(problem, settings, untold, with_figures=True)
+    evaluation = evaluate_problem(
+        problem, settings, untold, with_figures=True, with_files=folder is not None
+    )
     if folder is None:
         return Report(evaluation, page_with_figures(settings, evaluation, untold))
     save(settings, evaluation, folder, untold)

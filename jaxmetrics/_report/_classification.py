@@ -33,6 +33,7 @@ from jaxmetrics._report._slices import Column, measured_in, ranks_of, slices_of
 from jaxmetrics._report._texts import name_of
 
 _BAND, _POINTS, _FIGURES = "band of ROC curves", "operating points", "figures"
+_FACTS = "ties and duplicates"
 BY_AMOUNT = "amount_recall_at_fpr"
 _CLUSTERED = (
     "within slices models are not compared, and no trend is tested, because these tests take items "
@@ -41,7 +42,12 @@ _CLUSTERED = (
 
 
 def evaluate_problem(
-    problem: Problem, settings: Settings, tell: Tell, *, with_figures: bool = False
+    problem: Problem,
+    settings: Settings,
+    tell: Tell,
+    *,
+    with_figures: bool = False,
+    with_files: bool = True,
 ) -> Evaluation:
     """Every metric of every model with intervals, and the models compared."""
     names = problem.names
@@ -67,7 +73,9 @@ def evaluate_problem(
     if banded:
         grid = _figures.fpr_grid(settings.max_fpr)
         work[_BAND] = partial(jm.roc_band, *given, fpr=grid, **by_metric)
+    work[_FACTS] = partial(_facts_of_problem, problem, settings)
     found, notes = carry_out(work, settings, tell)
+    facts = found.pop(_FACTS)
     notes = [*problem.notes, *(x.note for x in problem.slices if x.note), *notes]
     ranks = ranks_of(problem.scores) if problem.slices else None
     in_slices: list[Any] = []
@@ -81,16 +89,15 @@ def evaluate_problem(
         notes.append(_CLUSTERED)
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png", names))
-    measures = [measure for name in work if name != _BAND for measure in found[name]]
+    measures = [measure for name in work if name not in {_BAND, _FACTS} for measure in found[name]]
     slices = tuple(
         slices_of(x, problem.labels, settings, *measured)
         for x, measured in zip(problem.slices, in_slices, strict=True)
     )
-    facts = _facts_of_problem(problem, settings)
     points, drawings, figures = (), (), {}
     if with_figures:  # figures are drawn while points are resampled
         of_points = {k: v for k, v in common.items() if k != "n_resamples"}
-        draw = partial(_drawn, problem, settings, measures, found.get(_BAND), slices)
+        draw = partial(_drawn, problem, settings, measures, found.get(_BAND), slices, with_files)
         work = {_POINTS: partial(points_of, problem, settings, **of_points), _FIGURES: draw}
         last, more = carry_out(work, settings, tell)
         notes, points = [*notes, *more], last[_POINTS]
@@ -116,6 +123,7 @@ def _drawn(
     measures: Sequence[Measure],
     band: jm.RocBand | None,
     slices: Sequence[Slices],
+    with_files: bool,
     progress: Callable[[int], None],
 ) -> tuple[dict[str, Any], tuple[Drawing, ...], dict[str, Drawn]]:
     """The thresholds of least cost, and the figures."""
@@ -123,7 +131,8 @@ def _drawn(
     best = least_cost(table, problem.names, settings)
     shown: Any = {"band": band, "slices": slices}
     drawings = _figures.drawings_of(table, problem.names, settings, measures, **shown)
-    return best, drawings, {x.name: drawn(x, settings.style) for x in drawings}
+    found = {x.name: drawn(x, settings.style, with_files=with_files) for x in drawings}
+    return best, drawings, found
 
 
 def _tests_slices(column: Column, problem: Problem) -> bool:
@@ -181,7 +190,9 @@ def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float |
     return n if np.isfinite(n) else None
 
 
-def _facts_of_problem(problem: Problem, settings: Settings) -> dict[str, Any]:
+def _facts_of_problem(
+    problem: Problem, settings: Settings, progress: Callable[[int], None]
+) -> dict[str, Any]:
     labels, scores = problem.labels, problem.scores
     return {
         "file": problem.source,

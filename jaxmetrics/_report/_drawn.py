@@ -1,4 +1,4 @@
-"""Figures drawn once: as SVG for the page, and ready for other files."""
+"""Figures drawn once: as SVG for the page, and in the forms of other files."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from jaxmetrics.plots._style import StyleName
 MARK = "A report of jaxmetrics evaluate or demo"
 
 
-def drawn(drawing: Drawing, style: StyleName) -> Drawn:
-    """The figure, of which the layout is settled, and its SVG."""
-    svg = io.StringIO()
+def drawn(drawing: Drawing, style: StyleName, *, with_files: bool) -> Drawn:
+    """The figure, of which the layout is settled, as SVG, as PNG, and for print as PDF."""
+    svg, others = io.StringIO(), {}
     with page_colours(style):
         figure = drawing.draw()
         # Now, and once: a figure with an engine is drawn twice in each file that is saved.
         layout: Any = figure.get_layout_engine()
         layout.execute(figure)
         figure.set_layout_engine(None)
-        about = {"Date": None, "Title": drawing.title, "Creator": MARK}
-        figure.savefig(svg, format="svg", metadata=about)
-    return Drawn(figure, svg.getvalue())
-
-
-def save_figure(drawing: Drawing, found: Drawn, style: StyleName, directory: Path) -> None:
-    """Write the figure's SVG and PNG, and its PDF for print."""
-    (directory / f"{drawing.name}.svg").write_text(found.svg, encoding="utf-8")
-    with page_colours(style):
-        png = directory / f"{drawing.name}.png"
-        found.figure.savefig(png, dpi=150, metadata={"Software": MARK})
+        about = {"Title": drawing.title, "Creator": MARK}
+        figure.savefig(svg, format="svg", metadata={"Date": None, **about})
+        forms: dict[str, Any] = {"png": {"dpi": 150, "metadata": {"Software": MARK}}}
         if style == "print":
-            about = {"CreationDate": None, "Title": drawing.title, "Creator": MARK}
-            found.figure.savefig(directory / f"{drawing.name}.pdf", metadata=about)
+            forms["pdf"] = {"metadata": {"CreationDate": None, **about}}
+        for form, options in forms.items() if with_files else ():
+            others[form] = io.BytesIO()
+            figure.savefig(others[form], format=form, **options)
+    return Drawn(svg.getvalue(), {form: x.getvalue() for form, x in others.items()})
+
+
+def save_figure(name: str, found: Drawn, directory: Path) -> None:
+    """Write the files of a figure."""
+    (directory / f"{name}.svg").write_text(found.svg, encoding="utf-8")
+    for form, content in found.others.items():
+        (directory / f"{name}.{form}").write_bytes(content)

@@ -128,10 +128,10 @@ class Drawing(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A figure that is drawn, and its SVG."""
+    """A figure that is drawn: its SVG, and other files by their suffix."""
 
-    figure: Figure
     svg: str
+    others: Mapping[str, bytes]
 
 
 class Evaluation(NamedTuple):

@@ -272,9 +272,11 @@ def page_with_figures(
         warnings.simplefilter("ignore", UserWarning)
         for i, drawing in enumerate(evaluation.drawings):
             tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
-            found = evaluation.drawn.get(drawing.name) or drawn(drawing, settings.style)
+            found = evaluation.drawn.get(drawing.name) or drawn(
+                drawing, settings.style, with_files=directory is not None
+            )
             if directory is not None:
-                save_figure(drawing, found, settings.style, directory)
+                save_figure(drawing.name, found, directory)
             figures.append(found.svg)
     return page_of(settings, evaluation, figures, versions(), has_files=directory is not None)
 

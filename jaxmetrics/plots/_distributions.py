@@ -25,8 +25,6 @@ from jaxmetrics.plots._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_rows = jm.table_metric(lambda table: table)
-
 
 def score_distributions(
     scores: ArrayLike | jm.ScoreTable,
@@ -82,19 +80,21 @@ def score_distributions(
             f"scores must be of one model, got {len(models)}: draw each into an Axes of its own"
         )
     with double_precision():  # whose thresholds are the scores
-        found = _rows(source, **items)
-    check_rows(max(len(x) for x in found), models)
-    thresholds, positives, negatives = (np.asarray(x, np.float64)[0] for x in found)
-    there = thresholds[positives + negatives > 0]
+        curve = jm.roc_curve(source, **items)
+    check_rows(max(map(len, curve)), models)
+    thresholds, *rates = (
+        np.asarray(x, np.float64)[0] for x in (curve.thresholds, curve.fpr, curve.tpr)
+    )
+    shares = np.diff(rates)  # of each class at each score
+    there = thresholds[1:][(shares > 0).any(axis=0)]
     edges = _edges(there[np.isfinite(there)], n_bins)
+    above = _first_above(thresholds, edges)
     digits = decimals_of(np.diff(edges))
     ax = axes_of(ax)
-    for i, (name, weight) in enumerate(zip(names, (negatives, positives), strict=True)):
-        held = weight > 0
-        with np.errstate(invalid="ignore"):  # without items of the class, NaN
-            mean = np.sum(thresholds[held] * weight[held]) / weight.sum()
-            shares = np.histogram(thresholds, edges, weights=weight)[0] / weight.sum()
-        density = shares / np.diff(edges)
+    for i, (name, rate, share) in enumerate(zip(names, rates, shares, strict=True)):
+        held = share > 0
+        mean = np.sum(thresholds[1:][held] * share[held]) / rate[-1]  # NaN without items
+        density = -np.diff(rate[above]) / np.diff(edges)
         colour = looks.colour(i)
         text = legend_text(name, f"mean {fixed(mean, digits)}")
         area = ax.stairs(density, edges, fill=True, hatch=HATCHES[i])
@@ -102,6 +102,15 @@ def score_distributions(
         ax.stairs(density, edges, baseline=None, label=text, **looks.look(i))
     ax.set(xlabel="Score", ylabel="Density in each class")
     return finish_axes(ax)
+
+
+def _first_above(thresholds: HostArray, edges: HostArray) -> HostArray:
+    """Where falling thresholds are the lowest that reach each edge, or are above the last one."""
+    rising = thresholds[::-1]
+    inner = np.searchsorted(rising, edges[:-1])
+    last = np.searchsorted(rising, edges[-1:], side="right")
+    found: HostArray = len(rising) - 1 - np.append(inner, last)
+    return found
 
 
 def _edges(scores: HostArray, n_bins: int) -> HostArray:
