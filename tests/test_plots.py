@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -536,6 +537,12 @@ def test_infinite_scores_count_in_the_area(ax):
     plots.score_distributions(table, n_bins=2, ax=ax)
     np.testing.assert_allclose(ax.patches[3].get_data().values, [0, 1])
     np.testing.assert_allclose(ax.patches[1].get_data().values, [1, 1])
+
+
+def test_infinite_scores_of_both_signs_have_no_mean(ax):
+    with warnings.catch_warnings(action="error"):
+        plots.score_distributions([-np.inf, 1.0, 2.0, np.inf], [0, 0, 1, 0], ax=ax)
+    assert ax.get_legend_handles_labels()[1] == ["negative, mean -", "positive, mean 2.000"]
 
 
 def test_what_score_distributions_refuse(problem):

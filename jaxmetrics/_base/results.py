@@ -70,7 +70,10 @@ class Table(NamedTuple):
 
 
 class Caption(NamedTuple):
-    """The names that a result has: of its metric, and of what it has rows of, by kind."""
+    """The names that a result has: of its metric, and of what it has rows of, by kind.
+
+    Of a comparison also the index of its "reference", or the "value" that is subtracted.
+    """
 
     metric: str = "estimate"
     names: Mapping[str, tuple[Any, ...]] = {}

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas
 
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics.inference._trend import with_dashes
 
 # From fine to coarse: the most distinct values of a unit that are slices; with more, the next one.
 _MOST = {"day": 20, "week": 60, "month": 60, "quarter": 60, "year": 60}
@@ -24,7 +25,6 @@ _TEXTS = {
 }
 # Words of a column's name that say that its whole numbers are in order of time.
 _NAMES = ("year", "quarter", "month", "week", "day", "date", "period", "time", "epoch")
-_YEARS = (1900, 2100)  # in which whole numbers such as 202603 and 20260315 are dates
 
 
 class Times(NamedTuple):
@@ -82,12 +82,9 @@ def _numbers(distinct: Any, codes: Any, unit: str) -> Times | None:
 
 def _dates_of_numbers(distinct: Any) -> tuple[Any, str] | None:
     """Whole numbers such as 202603 or 20260315."""
-    for unit, form, scale in (("month", "%Y%m", 100), ("day", "%Y%m%d", 10_000)):
-        years = distinct // scale
-        if len(distinct) > 1 and years.min() >= _YEARS[0] and years.max() < _YEARS[1]:
-            stamps = pandas.to_datetime(distinct.astype(str), format=form, errors="coerce")
-            return None if stamps.isna().any() else (stamps, unit)
-    return None
+    names = distinct.tolist()
+    dated = with_dashes(names)
+    return None if dated is names or len(names) < 2 else _dates(dated)
 
 
 def _dates(distinct: Any) -> tuple[Any, str] | None:

@@ -111,23 +111,16 @@ def _of_sizes(added: Array, classes: tuple[Array, Array], ids: Array | None) -> 
     `sum_g D_g^2 - sum_g (D_g - sum_k r_k T_gk)^2`, with `D_g` the sum of a cluster's flagged
     items, `T_gk` that of all its items of class k, and `r_k` the share of class k that is flagged.
     """
-    of_cluster = classes if ids is None else tuple(_in_clusters(ids, x) for x in classes)
+    of_cluster: tuple[Array, ...] = classes
+    if ids is not None:
+        index = ids.astype(int)
+        of_cluster = tuple(numerics.sums_at(index, x, len(index))[index] for x in classes)
     shares = [numerics.divide(_from_start(x), x.sum(), 0.0) for x in classes]
     found: Array = 0.0 * _from_start(added)
     for share, whole in zip(shares, of_cluster, strict=True):
         found = found + 2 * share * _from_start(added * whole)
         for other, values in zip(shares, classes, strict=True):
             found = found - share * other * (values * whole).sum()
-    return found
-
-
-def _in_clusters(ids: Array, values: Array) -> Array:
-    """For each item, the sum over all items of its cluster."""
-    library = numerics.namespace(ids, values)
-    order = library.argsort(ids)
-    first, last = (library.searchsorted(ids[order], ids, side=x) for x in ("left", "right"))
-    sums = _from_start(values[order])
-    found: Array = sums[last] - sums[first]
     return found
 
 

@@ -113,9 +113,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     Args:
       slices: what `slices` returns for slices that do not depend on each other, such as months.
       times: `[slices]`, the time of each slice in the order of its `names`, in any unit; NaN to
-        leave a slice out. None for the names themselves: days, months or years
-        such as "2026-03", 202603 or 20260315 in days, months or years since the first, and other
-        numbers as they are.
+        leave a slice out. None for the names themselves: days, months or years such as "2026-03",
+        202603 or 20260315 in days, months or years since the first, and other numbers as they are.
 
     Returns:
       A Trend, whose `models` is the same for the differences of models. Slices that were too small
@@ -190,7 +189,7 @@ def _times(times: ArrayLike | None, names: Sequence[Any]) -> Any:
 
 def _times_in(names: Sequence[Any]) -> HostArray:
     """The times that names say, of one unit: numbers, or dates in days, months or years."""
-    dated = _with_dashes(names)
+    dated = with_dashes(names)
     try:
         dates = np.array(dated, "datetime64")
         if all(isinstance(x, str) for x in dated) and dates.dtype.name in _UNITS:
@@ -207,13 +206,15 @@ def _times_in(names: Sequence[Any]) -> HostArray:
         ) from None
 
 
-def _with_dashes(names: Sequence[Any]) -> Sequence[Any]:
+def with_dashes(names: Sequence[Any]) -> Sequence[Any]:
     """Whole numbers such as 202603 or 20260315 as 2026-03 and 2026-03-15; others as they are."""
-    found = [_DIGITS.fullmatch(str(x)) for x in names]
-    parts = [x.groups() for x in found if x]
-    if len(parts) < len(names) or len({x[2] is None for x in parts}) > 1:
-        return names
-    return ["-".join(filter(None, x)) for x in parts]
+    parts = []
+    for name in names:
+        found = _DIGITS.fullmatch(str(name))
+        if found is None or len(str(name)) != len(str(names[0])):
+            return names
+        parts.append("-".join(filter(None, found.groups())))
+    return parts
 
 
 @library_program()

@@ -93,7 +93,8 @@ def score_distributions(
     ax = axes_of(ax)
     for i, (name, rate, share) in enumerate(zip(names, rates, shares, strict=True)):
         held = share > 0
-        mean = np.sum(thresholds[1:][held] * share[held]) / rate[-1]  # NaN without items
+        with np.errstate(invalid="ignore"):  # NaN of infinite scores of both signs
+            mean = np.sum(thresholds[1:][held] * share[held]) / rate[-1]  # or without items
         density = -np.diff(rate[above]) / np.diff(edges)
         colour = looks.colour(i)
         text = legend_text(name, f"mean {fixed(mean, digits)}")

@@ -170,16 +170,16 @@ def check_index(name: str, value: int, n: int) -> None:
 def check_reference(reference: int | str | None, names: Sequence[Any] | None, n: int) -> int | None:
     """The index of one of n, given as such or by its name."""
     if isinstance(reference, str):
-        known = [] if names is None else [str(x) for x in names]
-        if known.count(reference) == 1:
-            return known.index(reference)
-        if names is not None:
-            some = ", ".join(map(repr, known[:8])) + ", ..." * (len(known) > 8)
-            raise ValueError(f"reference must be one of {some}, got {brief(reference)}")
-        raise TypeError(
-            f"reference must be an index, got {brief(reference)}: names are those of a dict or a "
-            "frame of scores"
-        )
+        if names is None:
+            raise TypeError(
+                f"reference must be an index, got {brief(reference)}: names are those of a dict or "
+                "a frame of scores"
+            )
+        known = tuple(map(str, names))
+        check_choice("reference", reference, known)
+        if known.count(reference) > 1:
+            raise ValueError(f"reference must be an index, got {brief(reference)}, a name of two")
+        return known.index(reference)
     if reference is not None:
         check_index("reference", reference, n)
     return reference

@@ -168,9 +168,10 @@ def _best_points(
             so_far.fps + count * negative,
             so_far.caught + count * amount,
         )
-        better = (value(here) < least) & (more == 0)
+        found = value(here)
+        better = (found < least) & (more == 0)
         best = _Flagged(*(jnp.where(better, x, y) for x, y in zip(here, best, strict=True)))
-        return (here, jnp.where(better, value(here), least), best), None
+        return (here, jnp.where(better, found, least), best), None
 
     zero = jnp.zeros(counts.shape[1])
     none = _Flagged(zero + jnp.inf, zero, zero, zero)
