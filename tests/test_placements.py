@@ -14,7 +14,7 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics._base import compaction, host, merging, sorting
 from jaxmetrics._base.checks import check_items
-from jaxmetrics._roc import host_placements, record, selection
+from jaxmetrics._roc import host_batches, host_placements, record, selection
 from jaxmetrics._roc.limits import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 from jaxmetrics.inference._influence import host_slopes, variance
@@ -411,6 +411,63 @@ def test_batches_are_rows(parts, monkeypatch):
         rows = [[entry.metric(s[0], y, where=where[0, 0]) for y in labels] for s in scores]
         np.testing.assert_array_equal(batch, np.array(rows))
         assert entry.metric(scores[:0], labels).shape == (0, *batch.shape[1:])
+
+
+@pytest.fixture(params=["at once", "in blocks"])
+def shared(request, monkeypatch):
+    """A metric of rows that share labels, which are not taken one by one."""
+    monkeypatch.setattr(host_batches, "_SHORTEST", 0)
+    if request.param == "in blocks":
+        for name, size in (("_AT_ONCE", 2 * N), ("_PART", 5), ("_MANY", 0), ("_FEW", 2)):
+            monkeypatch.setattr(host_batches, name, size)
+
+    def value(metric, *args, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr(record, "evaluate_on_host", None)
+            patch.setattr(record, "evaluate_by_selection", None)
+            patch.setattr(record, "evaluate", None)
+            return metric(*args, **options)
+
+    return value
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("entry", OF_PLACEMENTS, ids=lambda x: x.name)
+def test_models_that_share_labels_are_rows(entry, dtype, shared):
+    """Ties, -0.0, infinities, NaN in some rows, one class, masks that leave no item."""
+    rng = np.random.default_rng(6)
+    for turn in range(8):
+        scores = np.stack([_scores(rng, dtype) for _ in range(6)]).reshape(3, 2, N)
+        labels, options = _items(rng, ("where",) if turn % 2 else ())
+        if turn == 7:
+            options["where"] = np.zeros(N, bool)
+        batch = shared(entry.metric, scores, labels, **options)
+        rows = [[entry.metric(x, labels, **options) for x in pair] for pair in scores]
+        np.testing.assert_array_equal(batch, np.array(rows), err_msg=f"{scores} {labels}")
+
+
+@pytest.mark.parametrize("turn", range(len(LIMITED)))
+def test_limits_of_models_that_share_labels(turn, shared, x64):
+    metric, name = LIMITED[turn]
+    rng = np.random.default_rng(7)
+    labels = rng.random(400) < 0.4
+    scores = np.round(rng.normal(size=(3, 400)) + labels, 1)
+    scores[2, 7] = np.nan
+    for limit in (np.array(0.3), np.array([]), np.array([0.2, 0.5]), np.linspace(0.01, 1, 40)):
+        batch = shared(metric, scores, labels, **{name: limit})
+        rows = [metric(x, labels, **{name: limit}) for x in scores]
+        rows = jax.tree.map(lambda *x: np.stack(x), *rows)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-14), batch, rows)
+
+
+def test_models_with_ties_at_the_end_of_the_window(shared):
+    """Negatives that tie with the last one of the window count whole."""
+    scores = np.array([[3.0, 2, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 2, 3, 0], np.arange(15.0) % 4])
+    labels = np.arange(15) >= 12
+    for max_fpr in (0.1, 0.2, 0.3):
+        found = shared(jm.partial_auc, scores, labels, max_fpr=max_fpr)
+        expected = [jm.partial_auc(jm.score_table(x, labels), max_fpr=max_fpr) for x in scores]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["inverted_cdf", "lower", "linear"])

@@ -38,14 +38,22 @@ def rows_at_hand(
     batch = () if single else np.broadcast_shapes(*(x.shape[:-1] for x in given))
     if 0 in batch or (math.prod(batch) > few and given[0].shape[-1] < short):
         return None
+    found = at_hand_with(items, options)
+    if found is None:
+        return None
+    items, options = found
+    # One by one: threads wait for each other between NumPy's short operations.
+    return Rows(list(rows_of(items, batch, len(batch) + 1)) if batch else [items], batch, options)
+
+
+def at_hand_with(items: T, options: dict[str, Any]) -> tuple[T, dict[str, Any]] | None:
+    """Items, and options that are arrays, as NumPy's; None if NumPy cannot take them now."""
     names = [k for k, v in options.items() if isinstance(v, (np.ndarray, jax.Array))]
     found = on_host(*items, *(options[name] for name in names))
     if found is None:
         return None
-    items, limits = type(items)(*found[: len(items)]), found[len(items) :]
-    options = {**options, **dict(zip(names, limits, strict=True))}
-    # One by one: threads wait for each other between NumPy's short operations.
-    return Rows(list(rows_of(items, batch, len(batch) + 1)) if batch else [items], batch, options)
+    limits = dict(zip(names, found[len(items) :], strict=True))
+    return type(items)(*found[: len(items)]), {**options, **limits}
 
 
 def in_jax(values: Sequence[Any], batch: tuple[int, ...], like: Any, dtype: Any = None) -> Any:

@@ -39,6 +39,15 @@ def compressed(values: HostArray, mask: HostArray) -> HostArray:
     return found
 
 
+def sortable(scores: HostArray) -> HostArray:
+    """Scores in a dtype that NumPy sorts, and sorts fast."""
+    if scores.dtype == bool:
+        return scores.view(np.uint8)
+    if scores.dtype.itemsize < 4 and numerics.is_inexact(scores):
+        return scores.astype(np.float32)
+    return scores
+
+
 class OneClass(NamedTuple):
     """Items of one class, their weights if they have any, and their indices if they are needed."""
 
@@ -359,7 +368,7 @@ def _around(items: OneClass, beyond: HostArray, some: HostArray) -> tuple[HostAr
 
 def _lowest(scores: HostArray, beyond: HostArray, some: HostArray) -> HostArray:
     """The lowest score above each of `beyond`, or of all without one; +inf if none is above."""
-    every = scores.min() if len(scores) else np.inf
+    every = np.float64(scores.min() if len(scores) else np.inf)
     kept = np.sort(scores.compress(scores > beyond.min())) if beyond.size else scores
     at = kept.searchsorted(beyond, "right")
     found = kept.take(at, mode="clip") if len(kept) else 0

@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.at_hand import FEW, in_jax, rows_at_hand
-from jaxmetrics._roc.host_placements import OneClass, OnHost, compressed, placements_of
+from jaxmetrics._roc.host_placements import OneClass, OnHost, compressed, placements_of, sortable
 from jaxmetrics._roc.reported import Decision, as_reported, no_decision, warn_if
 
 R = TypeVar("R")
@@ -74,12 +74,8 @@ def of_each_row(
 
 def _of_row(row: Items, by_item: bool) -> tuple[OnHost, bool]:
     """The placements of items `[n]`, and whether they are undefined."""
-    scores: Any = row.scores
+    scores: Any = sortable(np.asarray(row.scores))
     labels: Any = row.labels
-    if scores.dtype == bool:
-        scores = scores.view(np.uint8)
-    elif scores.dtype.itemsize < 4 and numerics.is_inexact(scores):
-        scores = scores.astype(np.float32)  # which NumPy sorts faster
     positive = labels if labels.dtype == bool else labels == 1
     positives = _of_class(row, scores, positive, by_item)
     negatives = _of_class(row._replace(amounts=None), scores, ~positive, by_item)

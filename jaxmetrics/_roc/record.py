@@ -16,6 +16,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Items
+from jaxmetrics._roc.host_batches import evaluate_batch
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.mesh_placements import evaluate_on_mesh
 from jaxmetrics._roc.placements import Part, order_of_all
@@ -74,6 +75,9 @@ class Metric:
             if axis_name is not None:
                 return evaluate_on_mesh(self.of_placements, source, options, order, axis_name)
             short = _SHORT_UNSORTED if order is Part.NONE else _SHORT
+            value = evaluate_batch(self.of_placements, source, options, self.decision, order)
+            if value is not None:
+                return value
             value = evaluate_on_host(
                 self.of_placements, source, options, self.decision, short=short
             )
