@@ -338,3 +338,39 @@ def test_the_reference_is_named_in_each_row_and_a_value_in_the_title():
     text = str(jm.compare_to_value(jm.roc_auc, models, LABELS, value=0.5))
     assert text.splitlines()[0] == "Differences of AUC from 0.5"
     assert len(text.splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (-0.106, -0.0004, "-0.1060 to -0.0004"),
+        (0.00006, 0.053, "0.0001 to 0.0530"),
+        (1e-7, 0.053, "0.000 to 0.053"),
+        (0.0, 0.053, "0.000 to 0.053"),
+    ],
+)
+def test_a_limit_does_not_look_like_0(low, high, text):
+    """Its sign says whether a difference is significant."""
+    interval = jm.Interval((low + high) / 2, low, high, 0.02, "wald", 0.95)
+    assert str(interval).split(", ")[1] == f"95 % interval {text}"
+
+
+def test_single_results_say_what_they_are_of():
+    one = jm.compare_to_value(jm.roc_auc, OLD, LABELS, value=0.5)
+    assert str(one).endswith(f"AUC {one.estimate:.3f} against 0.5")
+    size = jm.sample_size(jm.roc_auc, SCORES, LABELS, difference=0.1, margin=0.02)
+    assert str(size).endswith("for a power of 0.8 at a difference of 0.1 and a margin of 0.02")
+    assert "for 95 % intervals with a width of 0.1" in str(
+        jm.sample_size(jm.roc_auc, OLD, LABELS, width=0.1)
+    )
+    several = jm.sample_size(jm.roc_auc, SCORES, LABELS, difference=np.array([0.1, 0.2]))
+    assert "power" not in str(several)
+
+
+@pytest.mark.parametrize(("times", "per"), [(None, " per month"), ([1.0, 2, 3], "")])
+def test_slopes_are_per_unit_of_time(times, per):
+    months = np.repeat(["2026-01", "2026-02", "2026-03"], 20)
+    found = jm.trend(jm.slices(jm.roc_auc, SCORES, LABELS, months, min_items=3), times=times)
+    assert f"slope of AUC{per}  " in str(found)
+    assert f"slope of AUC{per}  " in str(found.models)
+    assert "new <b>" in str(found.models)

@@ -23,6 +23,7 @@ from jaxmetrics._base.primitives import is_concrete
 from jaxmetrics._base.words import (
     decimals_of,
     fixed,
+    limits_in_words,
     metric_in_words,
     number,
     p_number,
@@ -72,7 +73,8 @@ class Table(NamedTuple):
 class Caption(NamedTuple):
     """The names that a result has: of its metric, and of what it has rows of, by kind.
 
-    Of a comparison also the index of its "reference", or the "value" that is subtracted.
+    Of a comparison also the index of its "reference", or the "value" that is subtracted; of the
+    size of a study its "aim"; of a trend the "unit" of time.
     """
 
     metric: str = "estimate"
@@ -262,7 +264,7 @@ def _texts(column: Column, n_rows: int) -> list[str]:
     if column.form == "p":
         return [p_number(x) for x in numbers[0]]
     digits = digits_for(column.scale, *numbers)
-    return [_joined([fixed(x, digits) for x in row]) for row in zip(*numbers, strict=True)]
+    return [_joined(row, digits) for row in zip(*numbers, strict=True)]
 
 
 def digits_for(scale: Any, *numbers: Any) -> int:
@@ -274,12 +276,14 @@ def digits_for(scale: Any, *numbers: Any) -> int:
     return decimals_of(widths)
 
 
-def _joined(texts: list[str]) -> str:
+def _joined(numbers: Sequence[float], digits: int) -> str:
     """A number, the limits of an interval, or a number and its limits."""
-    if len(texts) < 2:
-        return texts[0]
-    limits = "-" if texts[-2:] == ["-", "-"] else " to ".join(texts[-2:])
-    return limits if len(texts) == 2 else f"{texts[0]} ({limits})"
+    first = fixed(numbers[0], digits)
+    if len(numbers) < 2:
+        return first
+    texts = limits_in_words(numbers[-2], numbers[-1], digits)
+    limits = "-" if texts == ("-", "-") else " to ".join(texts)
+    return limits if len(numbers) == 2 else f"{first} ({limits})"
 
 
 def _plain(value: Any) -> str:
@@ -346,7 +350,8 @@ def introduced(value: R | Any, arguments: Sequence[Any], options: Mapping[str, A
 
 
 def with_names_of(value: Any, like: Any) -> Any:
-    """`value`, a copy of a result by `jax.tree.map`, with the names of that."""
-    if isinstance(value, Result):
-        object.__setattr__(value, "_captioned", like._caption)
-    return value
+    """`value`, a result from that one, with its names beside those of its own."""
+    if not isinstance(value, Result):
+        return value
+    metric, names = like._caption
+    return value._captioned_as(metric, **{**names, **value._caption.names})

@@ -45,9 +45,23 @@ def fixed(value: float, digits: int = FEWEST_DECIMALS) -> str:
     return "-" if math.isnan(value) else f"{value:z.{digits}f}"
 
 
+def limits_in_words(low: float, high: float, digits: int = FEWEST_DECIMALS) -> tuple[str, str]:
+    """The limits of an interval, with more decimals if one that is not 0 would look like it.
+
+    Its sign says whether a difference is significant.
+    """
+
+    def hides(x: float, digits: int) -> bool:
+        return x != 0 and abs(x) < 0.5 * 10.0**-digits
+
+    enough = (d for d in range(digits, digits + 3) if not hides(low, d) and not hides(high, d))
+    shown = next(enough, digits)
+    return fixed(low, shown), fixed(high, shown)
+
+
 def with_limits(value: float, low: float, high: float, *, digits: int) -> str:
     """A number and the limits of its interval, such as "0.977 [0.964, 0.986]"."""
-    return f"{fixed(value, digits)} [{fixed(low, digits)}, {fixed(high, digits)}]"
+    return f"{fixed(value, digits)} [{', '.join(limits_in_words(low, high, digits))}]"
 
 
 def number(value: float, digits: int = 6) -> str:

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._base.words import decimals_of_metric, fixed, p_value, percent_text, visible
+from jaxmetrics._base.words import (
+    decimals_of_metric,
+    fixed,
+    limits_in_words,
+    p_value,
+    percent_text,
+    visible,
+)
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices, has_width
 
 
@@ -154,9 +161,7 @@ def slice_cells(differences: Any, i: int) -> list[Cell]:
 
 def limits_of(low: float, high: float, digits: int) -> tuple[str, str] | None:
     """The limits of an interval, if it is defined."""
-    return (
-        None if math.isnan(low) or math.isnan(high) else (fixed(low, digits), fixed(high, digits))
-    )
+    return None if math.isnan(low) or math.isnan(high) else limits_in_words(low, high, digits)
 
 
 def about_limits(measures: Sequence[Measure]) -> str:

@@ -157,9 +157,14 @@ class Comparison(Result):
     def _notes(self, kind: str, width: Any) -> tuple[str, ...]:
         """The metric of each model, and the best set."""
         estimate = np.asarray(self.estimate)
+        digits = digits_for(width, estimate)
         if estimate.ndim != 1:
-            return ()
-        names, digits = self._labels(kind, len(estimate)), digits_for(width, estimate)
+            given = self._caption.names.get("value", ()) if not estimate.ndim else ()
+            return tuple(
+                f"{self._caption.metric} {fixed(float(estimate), digits)} against {x}"
+                for x in given
+            )
+        names = self._labels(kind, len(estimate))
         values = [f"{name} {fixed(x, digits)}" for name, x in zip(names, estimate, strict=True)]
         about = (f"{self._caption.metric}: {', '.join(values)}",)
         if np.isnan(width).all():  # of no two is known which is better

@@ -12,10 +12,11 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, library_program
-from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.host import all_concrete, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import as_default, errors_of_items
@@ -64,7 +65,8 @@ class SampleSize(Result):
             Column("negatives", {"n_negatives": self.n_negatives}, form="plain"),
             Column("standard error", {"standard_error": self.standard_error}, self.standard_error),
         ]
-        return Table("Sample size", self._rows(np.shape(self.n_positives), "model"), columns)
+        index = self._rows(np.shape(self.n_positives), "model")
+        return Table("Sample size", index, columns, self._caption.names.get("aim", ()))
 
 
 @on_any_mesh
@@ -153,8 +155,10 @@ def sample_size(
         )
     per_positive = None if ratio is None else _number("ratio", ratio)
     given = near_tree((pilot, sizes, per_positive, goal, wanted, np.float64(level)))
-    found = _needed(*given, kind)
-    return SampleSize(*map(as_default, found))
+    found = SampleSize(*map(as_default, _needed(*given, kind)))
+    return found._captioned_as(
+        aim=_aim(level, power, width=width, difference=difference, margin=margin)
+    )
 
 
 @on_any_mesh
@@ -223,6 +227,19 @@ def power(
     given = near_tree((pilot, sizes, counts, effect, np.float64(level)))
     found = _power(*given, kind)
     return as_default(found)
+
+
+def _aim(level: float, power: Any, **asked: Any) -> tuple[str, ...]:
+    """What the study is for, in words; nothing if it is for several, or not known."""
+    told = {name: x for name, x in asked.items() if x is not None}
+    if not all_concrete(power, *told.values()) or any(
+        np.size(x) > 1 for x in (power, *told.values())
+    ):
+        return ()
+    goal = " and ".join(f"a {name} of {float(x):g}" for name, x in told.items())
+    if "width" in told:
+        return (f"for {percent_text(level)} intervals with {goal}",)
+    return (f"for a power of {float(power):g} at {goal}",)
 
 
 def _effect(difference: Any, margin: Any) -> Effect:

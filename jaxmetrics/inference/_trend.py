@@ -17,7 +17,7 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.quoting import brief
-from jaxmetrics._base.results import Column, Result, Table, with_names_of
+from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._influence.variance import as_default
@@ -25,7 +25,7 @@ from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile
 from jaxmetrics.inference._slices import Slices
 
 _DIGITS = re.compile(r"((?:19|20)\d\d)(0[1-9]|1[0-2])([0-3]\d)?")  # of a month or a day
-_UNITS = tuple(f"datetime64[{x}]" for x in "YMD")
+_UNITS = {f"datetime64[{x[0].upper()}]": x for x in ("year", "month", "day")}
 _NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_value", "fitted")
 
 
@@ -75,9 +75,10 @@ class Trend(Result):
 
     def _table(self) -> Table:
         shape, metric = np.shape(self.slope), self._caption.metric
+        per = "".join(f" per {x}" for x in self._caption.names.get("unit", ()))
         width = np.asarray(self.high, np.float64) - np.asarray(self.low, np.float64)
         columns = [
-            Column(f"slope of {metric}", {"slope": self.slope}, width),
+            Column(f"slope of {metric}{per}", {"slope": self.slope}, width),
             Column(
                 f"{percent_text(self.confidence_level)} interval",
                 {"low": self.low, "high": self.high},
@@ -152,14 +153,15 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
         )
     if any(isinstance(x, tuple) for x in slices.names):
         raise ValueError("slices must be of one column, in order of time, got two that are crossed")
-    found, at = near_tree((slices, _times(times, slices.names)))
+    at, unit = _times(times, slices.names)
+    found, at = near_tree((slices, at))
     used = (found.tested > 0) & numerics.namespace(at).isfinite(at)
 
     def of(estimate: Array, error: Array, models: Trend | None) -> Trend:
         sizes = found.n_items - found.n_positives, found.n_positives
         fit = fit_line(estimate, error, sizes, at, used, np.float64(slices.confidence_level))
         values = dict(zip(_NAMES, map(as_default, fit), strict=True))
-        line = Trend(
+        return Trend(
             names=slices.names,
             times=as_default(at),
             used=jnp.asarray(used),
@@ -167,15 +169,14 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
             models=models,
             confidence_level=slices.confidence_level,
         )
-        named: Trend = with_names_of(line, slices)
-        return named
 
     pairs = found.models
     models = None if pairs is None else of(pairs.difference, pairs.standard_error, None)
-    return of(found.estimate, found.standard_error, models)
+    return of(found.estimate, found.standard_error, models)._captioned_as(unit=unit)
 
 
-def _times(times: ArrayLike | None, names: Sequence[Any]) -> Any:
+def _times(times: ArrayLike | None, names: Sequence[Any]) -> tuple[Any, tuple[str, ...]]:
+    """The time of each slice, and their unit if it is known."""
     n = len(names)
     if times is None:
         return _times_in(names)
@@ -184,21 +185,21 @@ def _times(times: ArrayLike | None, names: Sequence[Any]) -> Any:
         raise ValueError(
             f"times must be [slices], a number for each of the {n} names, got {list(found.shape)}"
         )
-    return found
+    return found, ()
 
 
-def _times_in(names: Sequence[Any]) -> HostArray:
+def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
     """The times that names say, of one unit: numbers, or dates in days, months or years."""
     dated = with_dashes(names)
     try:
         dates = np.array(dated, "datetime64")
         if all(isinstance(x, str) for x in dated) and dates.dtype.name in _UNITS:
             since: HostArray = (dates - dates.min()).astype(np.float64)
-            return since
+            return since, (_UNITS[dates.dtype.name],)
     except ValueError:
         pass
     try:
-        return np.array(names, np.float64)
+        return np.array(names, np.float64), ()
     except ValueError:
         raise ValueError(
             f"names of slices must be numbers or dates such as 2026-03, got {brief(names[0])}: "
