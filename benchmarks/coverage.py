@@ -296,7 +296,7 @@ def resampled_limits(
         if method == "wilson":
             interval = _confidence._by_wilson(metric, result, items, None, LEVEL)
         else:
-            skew = acceleration(metric, items, None) if method == "bca" else 0.0
+            skew = acceleration(metric, items) if method == "bca" else 0.0
             interval = result.interval(method=method, acceleration=skew)
         found[method] = interval.low, interval.high
     return found
