@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import jaxmetrics
+
+sys.path.insert(0, str(Path(__file__).parent))
+import cheat_sheet_pdf
 
 project = "jaxmetrics"
 author = "The jaxmetrics developers"
@@ -123,8 +127,18 @@ class CommandHelp(SphinxDirective):
         return [nodes.literal_block(text, text, language="text")]
 
 
+def with_pdf(app: Sphinx, page: str, source: list[str]) -> None:
+    """The cheat sheet begins with a link to it as a PDF, which is written beside it."""
+    if page == "cheat_sheet" and app.builder.format == "html":
+        cheat_sheet_pdf.write(source[0], Path(app.outdir) / f"{page}.pdf")
+        head, rest = source[0].split("\n\n", 1)
+        link = f'<p><a href="{page}.pdf">This page as a PDF</a></p>'
+        source[0] = f"{head}\n\n{link}\n\n{rest}"
+
+
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", as_markup, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", with_examples, priority=900)  # after it
     app.connect("source-read", with_summary)
+    app.connect("source-read", with_pdf)
     app.add_directive("command-help", CommandHelp)

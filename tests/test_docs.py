@@ -48,6 +48,15 @@ def test_builds_without_warnings(site):
     assert (site / "index.html").stat().st_size > 5000
 
 
+def test_cheat_sheet_is_one_page_of_everything(site):
+    sheet = (site / "cheat_sheet.pdf").read_bytes()
+    assert sheet.startswith(b"%PDF")
+    assert sheet.count(b"/Type /Page\n") == 1
+    text = (DOCS / "cheat_sheet.md").read_text(encoding="utf-8")
+    names = [x for x in jaxmetrics.__all__ if not isinstance(getattr(jaxmetrics, x), type)]
+    assert [x for x in names if f"(#jaxmetrics.{x})" not in text] == []
+
+
 def _public_modules():
     """The modules without an underscore in their path that say what is public."""
     found = pkgutil.walk_packages(jaxmetrics.__path__, "jaxmetrics.")

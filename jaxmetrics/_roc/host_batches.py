@@ -72,10 +72,11 @@ def evaluate_batch(
             values.append(jax.tree.map(placed.where_defined, value))
             unlike.append(differs)
     warn_if(any(unlike), dtype)
-    whole = jax.tree.map(lambda *x: np.concatenate(x), *values)
-    batch = items.scores.shape[:-1]
-    whole = jax.tree.map(lambda x: x.reshape(batch + x.shape[1:]), whole)
-    return in_jax([whole], (), items.scores, dtype)
+
+    def whole(*blocks: Any) -> Any:
+        return np.concatenate(blocks).reshape(*items.scores.shape[:-1], *blocks[0].shape[1:])
+
+    return in_jax([jax.tree.map(whole, *values)], (), items.scores, dtype)
 
 
 @dataclass(frozen=True)
