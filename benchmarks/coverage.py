@@ -347,10 +347,11 @@ def main() -> None:
         warnings.filterwarnings("ignore", message="(there are )?only .* (positives|negatives)")
         for number, (name, rows) in enumerate(groups.items()):
             key = jax.random.fold_in(jax.random.key(options.seed), number)
-            found[name] = [
-                Result(row, study(row, jax.random.fold_in(key, i), amounts[name], progress))
-                for i, row in enumerate(rows)
-            ]
+            found[name] = []
+            for i, row in enumerate(rows):
+                tallies = study(row, jax.random.fold_in(key, i), amounts[name], progress)
+                found[name].append(Result(row, tallies))
+                jax.clear_caches()  # a process has no room for the programs of all sizes
     minutes = (time.perf_counter() - start) / 60
     report = "\n".join(_report(found, amounts, options.seed, minutes))
     print(report)
