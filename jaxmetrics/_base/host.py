@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.primitives import is_concrete as is_concrete
-from jaxmetrics._base.primitives import is_top_level
+from jaxmetrics._base.primitives import is_top_level, to_default_device
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
@@ -36,11 +36,8 @@ def is_compiling() -> bool:
 
 
 def to_jax(values: Any, like: Any) -> Array:
-    """Values of NumPy's, in a dtype of JAX's; on the device that `like` is bound to, if it is.
-
-    A program takes half the time for a single number.
-    """
-    found: Array = jnp.asarray(values) if np.ndim(values) else _number(values)
+    """Values of NumPy's, in a dtype of JAX's; on the device that `like` is bound to, if it is."""
+    found: Array = to_default_device(np.asarray(values))
     if isinstance(like, jax.Array) and like.committed and like.devices() != found.devices():
         found = jax.device_put(found, *like.devices())
     return found

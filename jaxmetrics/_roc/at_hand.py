@@ -64,4 +64,6 @@ def in_jax(values: Sequence[Any], batch: tuple[int, ...], like: Any, dtype: Any 
         return to_jax(found if dtype is None else found.astype(dtype), like)
 
     with nan_as_value():
+        if isinstance(values[0], (np.ndarray, np.generic)):  # the rule, sooner done
+            return whole(*values)
         return jax.tree.map(whole, *values)
