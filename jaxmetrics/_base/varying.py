@@ -19,7 +19,9 @@ S = TypeVar("S")
 Body = Callable[..., Any]
 
 
-def scan(step: Body, start: S, inputs: Any, *, unroll: int = 1) -> tuple[S, Any]:
+def scan(
+    step: Body, start: S, inputs: Any, *, unroll: int = 1, reverse: bool = False
+) -> tuple[S, Any]:
     """`jax.lax.scan`."""
 
     def next_state(state: S) -> Any:
@@ -31,7 +33,7 @@ def scan(step: Body, start: S, inputs: Any, *, unroll: int = 1) -> tuple[S, Any]
         state, outputs = step(state, entry)
         return varied(state), outputs
 
-    found: tuple[S, Any] = lax.scan(one_step, varied(start), inputs, unroll=unroll)
+    found: tuple[S, Any] = lax.scan(one_step, varied(start), inputs, unroll=unroll, reverse=reverse)
     return found
 
 

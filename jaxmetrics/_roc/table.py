@@ -19,6 +19,8 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
 from jaxmetrics._roc.reported import holds, rounded_down
 
+_NEGATIVE, _POSITIVE = np.uint32(1), np.uint32(2)  # in a word with the key; negatives first in ties
+
 
 class ScoreTable(NamedTuple):
     """The distinct scores in descending order, with the weight of each class at each score.
@@ -38,6 +40,19 @@ class ScoreTable(NamedTuple):
     """
 
     thresholds: Array
+    positives: Array
+    negatives: Array
+
+
+class SortedItems(NamedTuple):
+    """Items without weights by descending score.
+
+    Attributes:
+      starts: whether the score of an item is another than that of the one before.
+      positives, negatives: 1 for an item of the class that counts, else 0.
+    """
+
+    starts: Array
     positives: Array
     negatives: Array
 
@@ -140,12 +155,18 @@ def build(source: Prepared) -> tuple[ScoreTable, Array]:
 
     NumPy builds it from NumPy's arrays; others must be traced in double precision.
     """
+    table, undefined, _ = build_sorted(source)
+    return table, undefined
+
+
+def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | None]:
+    """`build`, and the items from which it was built if `labels_ride`."""
     items, order = source
     keys, payload = _in_order(items) if order is None else order
     library = numerics.namespace(keys)
     nan = numerics.is_nan(items.scores)
-    if _labels_ride(items):
-        positives, negatives = (payload == 1).astype(np.int32), (payload == 2).astype(np.int32)
+    if labels_ride(items):
+        positives, negatives = ((payload == x).astype(np.int32) for x in (_POSITIVE, _NEGATIVE))
         undefined = library.any(nan if items.where is None else nan & items.where, axis=-1)
     else:
         # The order depends on the scores alone: a batch of labels or weights shares one sort.
@@ -157,12 +178,15 @@ def build(source: Prepared) -> tuple[ScoreTable, Array]:
 
     first = library.ones_like(keys[..., :1], bool)
     starts = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
+    in_order = SortedItems(starts, positives, negatives) if labels_ride(items) else None
+    # Asked of the items, as a program that needs no row then makes none.
+    some = library.any(positives + negatives > 0, axis=-1)
     thresholds = sorting.scores_of_keys(keys, items.scores)
     thresholds, positives, negatives = _rows_of_items(starts, thresholds, positives, negatives)
 
     weighty = positives + negatives > 0
-    undefined = undefined | ~library.any(weighty, axis=-1) | not_allowed(items)
-    return ScoreTable(settled(thresholds, weighty), positives, negatives), undefined
+    undefined = undefined | ~some | not_allowed(items)
+    return ScoreTable(settled(thresholds, weighty), positives, negatives), undefined, in_order
 
 
 def settled(thresholds: Any, weighty: Any) -> Any:
@@ -182,7 +206,7 @@ def falling(thresholds: Any, weighty: Any, first: Any) -> Any:
     return numerics.running_minimum(library.where(weighty, thresholds, first))
 
 
-def _labels_ride(items: Items) -> bool:
+def labels_ride(items: Items) -> bool:
     """Whether the class can be the payload of the sort, which saves a gather."""
     if items.weights is not None or items.amounts is not None:
         return False
@@ -194,9 +218,9 @@ def _in_order(items: Items) -> tuple[Any, Any]:
     """Sorted keys, each with its item's class or index."""
     scores, labels, where = items.scores, items.labels, items.where
     library = numerics.namespace(scores)
-    if _labels_ride(items):
+    if labels_ride(items):
         valid = ~numerics.is_nan(scores) if where is None else ~numerics.is_nan(scores) & where
-        payload = (2 - (labels == 1).astype(np.uint32)) * valid.astype(np.uint32)
+        payload = library.where(labels == 1, _POSITIVE, _NEGATIVE) * valid.astype(np.uint32)
     else:
         payload = library.arange(scores.shape[-1], dtype=np.uint32)
     keys = sorting.descending_keys(scores)
@@ -206,7 +230,7 @@ def _in_order(items: Items) -> tuple[Any, Any]:
 def prepared(items: Items) -> Prepared:
     """At least one item, sorted by NumPy if the CPU computes and has the data at hand."""
     items = at_least_one(items)
-    names = ("scores", "labels", "where") if _labels_ride(items) else ("scores",)
+    names = ("scores", "labels", "where") if labels_ride(items) else ("scores",)
     near = on_host(*(getattr(items, name) for name in names))
     if near is None:
         return Prepared(items, None)

@@ -17,8 +17,17 @@ from jaxmetrics._base.host import on_host, one_by_one
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.at_hand import in_jax
+from jaxmetrics._roc.in_order import over_items
 from jaxmetrics._roc.reported import Decision, finished, no_decision, warn_if
-from jaxmetrics._roc.table import Prepared, ScoreTable, build, build_row, prepared, rows_by_numpy
+from jaxmetrics._roc.table import (
+    Prepared,
+    ScoreTable,
+    SortedItems,
+    build_row,
+    build_sorted,
+    prepared,
+    rows_by_numpy,
+)
 
 
 def evaluate(
@@ -117,17 +126,23 @@ def _evaluate(
     dtype: Any,
 ) -> Any:
     def compute(source: Prepared | ScoreTable, options: dict[str, Any]) -> Any:
-        table, undefined = build(source) if isinstance(source, Prepared) else _given(source)
-        given = source.items.scores.dtype if isinstance(source, Prepared) else None
+        if isinstance(source, Prepared):
+            table, undefined, in_order = build_sorted(source)
+            given = source.items.scores.dtype
+        else:
+            (table, undefined), in_order, given = _given(source), None, None
         named = {**options, **dict(static)}
 
-        def of_one(table: ScoreTable, undefined: Array) -> Any:
-            return _value(function, named, table, undefined, given, decision, dtype)
+        def of_one(table: ScoreTable, undefined: Array, in_order: SortedItems | None) -> Any:
+            found = function
+            if isinstance(source, Prepared):
+                found = over_items(function, source.items, in_order)
+            return _value(found, named, table, undefined, given, decision, dtype)
 
         batch = table.positives.shape[:-1]
         table = ScoreTable(*(jnp.broadcast_to(x, table.positives.shape) for x in table))
         undefined = jnp.broadcast_to(undefined, batch)
-        values, unlike = numerics.over_batch(of_one, len(batch))(table, undefined)
+        values, unlike = numerics.over_batch(of_one, len(batch))(table, undefined, in_order)
         return jax.tree.map(lambda x: x.astype(dtype), values), jax.tree.map(jnp.any, unlike)
 
     source, options = arrays
