@@ -29,14 +29,11 @@ def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, Ho
         return none, none
     not_above = np.empty(len(at), counts_dtype(len(values)))
     begins = range(0, len(at), _BLOCK)
-    ties = np.concatenate(in_threads(functools.partial(_place, values, at, not_above), begins))
-    if not len(ties):
+    ties = in_threads(functools.partial(_place, values, at, not_above), begins)
+    if not any(map(len, ties)):
         return not_above, not_above
-    tied = at.take(ties)
-    starts = np.flatnonzero(np.append(True, tied[1:] != tied[:-1]))
-    first = np.searchsorted(values, tied.take(starts), side="left")
     below = not_above.copy()
-    below[ties] = first.repeat(np.diff(np.append(starts, len(ties))))
+    in_threads(functools.partial(_place_ties, values, at, below), begins, ties)
     return below, not_above
 
 
@@ -46,7 +43,7 @@ def counts_dtype(most: int) -> Any:
 
 
 def _place(values: HostArray, at: HostArray, not_above: HostArray, begin: int) -> HostArray:
-    """Fills in a block, and returns where in `at` the ties of the block are."""
+    """Fills in a block, and returns where in it the ties are."""
     block, counts = (x[begin : begin + _BLOCK] for x in (at, not_above))
     low = np.searchsorted(values, block[0], side="left")
     high = np.searchsorted(values, block[-1], side="right")
@@ -57,7 +54,19 @@ def _place(values: HostArray, at: HostArray, not_above: HostArray, begin: int) -
         found = _merged(between, block)
     np.add(found, low, out=counts, casting="same_kind")
     last = values.take(counts - 1, mode="clip")
-    return begin + np.flatnonzero((last == block) & (counts > 0))
+    return np.flatnonzero((last == block) & (counts > 0)).astype(np.uint32)
+
+
+def _place_ties(
+    values: HostArray, at: HostArray, below: HostArray, begin: int, ties: HostArray
+) -> None:
+    """Fills in the ties of a block."""
+    if not len(ties):
+        return
+    tied = at[begin : begin + _BLOCK].take(ties)
+    starts = np.flatnonzero(np.append(True, tied[1:] != tied[:-1]))
+    first = np.searchsorted(values, tied.take(starts), side="left")
+    below[begin : begin + _BLOCK][ties] = first.repeat(np.diff(np.append(starts, len(ties))))
 
 
 def _merged(values: HostArray, at: HostArray) -> HostArray:
