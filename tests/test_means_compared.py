@@ -52,6 +52,53 @@ def test_clusters_are_their_means(values):
     np.testing.assert_allclose(interval.high, known.high, rtol=1e-6)
 
 
+def test_clusters_of_shares_amount_to_more_draws(rng):
+    """Clusters of one item are items; of many, Wilson's limits of their number are too wide."""
+    shares = np.stack([rng.beta(4, 2, 120), rng.beta(4, 2, 120)])
+    for function in (jm.mean_interval, jm.compare_means):
+        apart, plain = function(shares, clusters=np.arange(120)), function(shares)
+        for name in ("low", "high", "standard_error"):
+            np.testing.assert_allclose(getattr(apart, name), getattr(plain, name), rtol=1e-6)
+
+    ids = np.repeat(np.arange(12), 10)
+    of_means = shares.reshape(2, 12, 10).mean(axis=-1)
+    found, narrow = jm.compare_means(shares, clusters=ids), stats.ttest_rel(*of_means)
+    wide = jm.compare_means(of_means)
+    t = narrow.confidence_interval()
+    widths = [float(x.high[0, 1] - x.low[0, 1]) for x in (found, wide)]
+    assert t.high - t.low < widths[0] < 0.5 * widths[1]
+
+
+def test_draws_of_clusters_by_hand(x64):
+    """Two clusters more, with what the variance within leaves; equal values are no more draws."""
+    hits = np.array([1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0.0])
+    ids, n, z = np.repeat(np.arange(4), 4), 4, stats.norm.ppf(0.975)
+    means, mean = hits.reshape(4, 4).mean(axis=1), hits.mean()
+    of_draw, within = mean * (1 - mean), hits.var() - means.var()
+    seen = means.var(ddof=1) / of_draw
+    spread = (3 * seen + 2 * (1 - within / of_draw)) / 5
+    draws = n / spread
+    assert n < draws < 16
+    assert draws * mean < 4  # so that the upper limit is, in part, Wilson's
+    share = (4 - max(draws * mean, 2)) / 2
+
+    def wilson(k):
+        return (mean + z**2 / (2 * k) + z * np.sqrt(of_draw / k + (z / (2 * k)) ** 2)) / (
+            1 + z**2 / k
+        )
+
+    outer = wilson(max(draws * (z / stats.t.ppf(0.975, 3)) ** 2, n))
+    error, skewness = stats.sem(means), stats.skew(means, bias=False)
+    bend, x = skewness / np.sqrt(n), -stats.t.ppf(0.975, 3)
+    hall = mean - error * 3 / bend * (np.cbrt(1 + bend * (x - bend / 6)) - 1)
+    own = min(hall, outer)
+    found = jm.mean_interval(hits, clusters=ids)
+    np.testing.assert_allclose(found.high, own + share * (outer - own), rtol=1e-6)
+
+    none = jm.mean_interval(np.zeros(16), clusters=ids)
+    np.testing.assert_allclose(none.high, z**2 / (4 + z**2), rtol=1e-6)  # of 4, not of 16
+
+
 def test_masked_items_are_deleted_and_weights_keep_their_scale(values):
     where = np.arange(60) % 4 > 0
     hidden = np.where(where, values, np.nan)

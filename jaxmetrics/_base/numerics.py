@@ -198,12 +198,14 @@ def running_maximum(x: Array) -> Array:
 
 
 def sums_at(index: Array, values: Array, n: int) -> Array:
-    """`[n]`, the sum of the values at each index."""
+    """`[..., n]`, the sums of values `[..., items]` at each index, which `[items]` are of."""
+    batch = values.shape[:-1]
     if namespace(index, values) is np:
-        of_host: Any = np.bincount(index, values, n)
-        found: Array = of_host
-        return found
-    return jnp.zeros(n, values.dtype).at[index].add(values)
+        rows: Any = values.reshape(-1, values.shape[-1])
+        found: Any = np.array([np.bincount(index, row, n) for row in rows])
+        of_host: Array = found.reshape(*batch, n)
+        return of_host
+    return jnp.zeros((*batch, n), values.dtype).at[..., index].add(values)
 
 
 def cumulated(x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,15 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.host import all_concrete, at_hand
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.sizes import FEWEST
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
+    Within,
+    draws_of_clusters,
     interval_of_mean,
     kish,
     moments_of_sample,
@@ -77,8 +79,8 @@ def mean_interval(
     level = checks.check_level(confidence_level)
     items = checks.check_values(values, weights, where, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)
-    given = (items.scores, items.weights, items.where) if ids is None else _units(items, ids)
-    sample = moments_of_sample(*given, numerics.default_float())
+    *given, within = _units(items, ids)
+    sample = moments_of_sample(*given, numerics.default_float(), within)
     warn_of_few_values(sample)
     return interval_of_mean(sample, level)._captioned_as("mean")
 
@@ -146,15 +148,15 @@ def compare_means(
     checks.check_fits("the number of models", n_models, 64 * n_models**2, "compare fewer at a time")
     reference = checks.check_reference(reference, names_in(values), n_models)
     _refuse_nan(items)
-    given = (items.scores, items.weights, items.where) if ids is None else _units(items, ids)
+    *given, within = _units(items, ids)
     units: Any = at_hand(*given)
-    estimate, covariance, n, is_share = _moments(*units)
+    estimate, covariance, n, is_share, draws = _moments(*units, within)
     if numerics.namespace(estimate) is np:
         what = "items" if ids is None else "clusters"
         _warn_of_few(float(n), what)
         if is_share:
             _warn_of_few_apart(weighted(*units), estimate, float(n), what)
-    pairs = pairs_of_means(estimate, covariance, n, is_share)
+    pairs = pairs_of_means(estimate, covariance, n, is_share, draws)
     return comparison_of(
         estimate,
         covariance,
@@ -165,31 +167,46 @@ def compare_means(
     )._captioned_as("mean")
 
 
-def _units(items: Items, clusters: Clusters) -> tuple[Array, Array, Array]:
-    """The mean, the weight, and the validity of each cluster, `[..., clusters]`."""
+class _Units(NamedTuple):
+    """Items, or clusters: their values or means, weights and validity `[..., units]`."""
+
+    values: HostOrDeviceArray
+    weights: HostOrDeviceArray | None
+    where: HostOrDeviceArray | None
+    within: Within | None = None
+
+
+def _units(items: Items, clusters: Clusters | None) -> _Units:
+    if clusters is None:
+        return _Units(items.scores, items.weights, items.where)
     ids, n_clusters = clusters
     given = at_hand(items.scores, items.weights, items.where)
-    found: tuple[Array, Array, Array] = _means_of_clusters(*given, ids, n_clusters)
+    found: _Units = _means_of_clusters(*given, ids, n_clusters)
     return found
 
 
 @library_program("n_clusters")
 def _means_of_clusters(
     values: Array, weights: Array | None, where: Array | None, ids: Array, n_clusters: int
-) -> tuple[Array, Array, Array]:
+) -> _Units:
     library = numerics.namespace(values)
     weights, values = weighted(values, weights, where)
-    # A product with 0 and 1 adds up each cluster, for any number of leading axes.
-    held = (ids[:, None] == library.arange(n_clusters)).astype(np.float64)
-    total = weights @ held
-    return numerics.divide((weights * values) @ held, total, 0.0), total, total > 0
+
+    def of_clusters(x: Array) -> Array:
+        return numerics.sums_at(ids, x, n_clusters)
+
+    total = of_clusters(weights)
+    means = numerics.divide(of_clusters(weights * values), total, 0.0)
+    n_items, shares = kish(weights)
+    within = library.sum(shares * (values - means[..., ids]) ** 2, axis=-1)
+    return _Units(means, total, total > 0, Within(within, n_items))
 
 
 @library_program()
 def _moments(
-    values: Array, weights: Array | None, where: Array | None
-) -> tuple[Array, Array, Array, Array]:
-    """The means, their covariance, the effective size, and whether all values are from 0 to 1."""
+    values: Array, weights: Array | None, where: Array | None, within: Within | None
+) -> tuple[Array, Array, Array, Array, Array]:
+    """The means, their covariance, the effective size, whether all are shares, and the draws."""
     library = numerics.namespace(values)
     weights, values = weighted(values, weights, where)
     n, shares = kish(library.ravel(weights))
@@ -197,7 +214,10 @@ def _moments(
     errors = shares * (values - means[:, None])
     unbiased = numerics.divide(n, library.maximum(n - 1, 0.0), np.nan)
     is_share = library.all((values >= 0) & (values <= 1))
-    return means, unbiased * (errors @ errors.T), n, is_share
+    covariance, draws = unbiased * (errors @ errors.T), n + 0 * means
+    if within is not None:
+        draws = draws_of_clusters(means, library.diagonal(covariance), draws, within)
+    return means, covariance, n, is_share, draws
 
 
 def _refuse_nan(items: Items) -> None:

@@ -110,7 +110,8 @@ def pairs_of(
         given = zip(classes, of_classes, (n0, n1), strict=True)
         added = []
         for v, of_class, n_c in given:
-            largest = unit * _largest_variances(share, of_class / unit, n_c, moves)
+            unseen = largest_variance(share, n_c)
+            largest = unit * _largest_variances(unseen, of_class / unit, n_c, moves)
             lacking = library.maximum(largest - n_c * v, 0)
             added.append(weight * numerics.divide(lacking, n_c**2, 0.0))
         classes = [v + x for v, x in zip(classes, added, strict=True)]
@@ -127,15 +128,21 @@ def pairs_of(
 
 
 @library_program()
-def pairs_of_means(estimate: Array, covariance: Array, n: Array, is_share: Array) -> Pairs:
-    """The pairs of means of `n` units each; of values from 0 to 1 with disagreements not drawn."""
+def pairs_of_means(
+    estimate: Array, covariance: Array, n: Array, is_share: Array, draws: Array
+) -> Pairs:
+    """The pairs of means of `n` units each; of values from 0 to 1 with disagreements not drawn.
+
+    Units are worth `draws` `[models]` of yes and no, more than n where they are clusters.
+    """
     library = numerics.namespace(estimate, covariance, n)
     variance = of_differences(covariance)
     error = root_of(variance, covariance, estimate)
     share = library.clip(estimate, 0, 1)
-    largest = _largest_variances(share, covariance, n, np.ones(len(estimate), bool))
+    of_unit = largest_variance(share, draws) * n / draws
+    largest = _largest_variances(of_unit, covariance, n, np.ones(len(estimate), bool))
     unseen = library.maximum(largest - n * variance, 0) / n**2
-    more = (1 + _MORE * _unseen(share, n, np.True_)) * unseen
+    more = (1 + _MORE * _unseen(share, draws, np.True_)) * unseen
     raised = variance + library.where(is_share, more, 0.0)
     apart = ~library.eye(len(estimate), dtype=bool)
     df = library.full_like(variance, 1.0) * library.maximum(n - 1, 1.0)
@@ -212,14 +219,14 @@ def _unseen(share: Array, n: Array, moves: Any) -> Array:
     return found
 
 
-def _largest_variances(share: Array, of_class: Array, n: Array, moves: HostArray) -> Array:
-    """uA + uB - 2 r sqrt(uA uB) with u = p (1 - p) and p = (n A + 1/2) / (n + 1).
+def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: HostArray) -> Array:
+    """uA + uB - 2 r sqrt(uA uB) of the variances u that an observation not drawn may have.
 
     r is the correlation of the two models' influence values, with one more observation, in which
     each has the variance u and they do not depend on each other.
     """
-    library = numerics.namespace(share, of_class, n)
-    u = library.where(moves, largest_variance(share, n), 0.0)
+    library = numerics.namespace(unseen, of_class, n)
+    u = library.where(moves, unseen, 0.0)
     variances = n * library.maximum(library.diagonal(of_class), 0) + numerics.divide(u, n, np.nan)
     deviations = library.sqrt(library.where(moves, variances, 1.0))
     r = library.clip(n * of_class / (deviations[:, None] * deviations[None, :]), 0, 1)

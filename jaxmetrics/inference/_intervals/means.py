@@ -26,6 +26,9 @@ _FEWEST = 20
 # Values this near to each other, as a part of the largest, differ by rounding only.
 _ROUNDING = 1e-12
 
+# As of so many clusters more, whose variance is the largest that the values allow.
+_CLUSTERS_MORE = 2.0
+
 # From half a degree of freedom on the quantile of Student's t is exact.
 _FEWEST_DF = 0.5
 
@@ -36,6 +39,8 @@ class Sample(NamedTuple):
     With p the shares w / sum w, d = x - mean and n = 1 / sum p^2, the effective size of Kish:
     standard_error^2 = n / (n - 1) sum p^2 d^2, and, as the mean has the third moment sum p^3 d^3,
     skewness = sqrt(n) sum p^3 d^3 / (sum p^2 d^2)^1.5 sqrt(n (n - 1)) / (n - 2).
+
+    `draws` of yes and no have the variance of a share of such values; without clusters they are n.
     """
 
     mean: Array
@@ -43,12 +48,27 @@ class Sample(NamedTuple):
     skewness: Array  # of the values, adjusted as that of Fisher and Pearson is
     n: Array
     is_share: Array  # whether all values are in [0, 1]
+    draws: Array
 
 
-def sample_of(values: Array, weights: Array | None, where: Array | None) -> Sample:
+class Within(NamedTuple):
+    """What the means of clusters do not tell of their items: `[...]` each.
+
+    Attributes:
+      variance: the mean square of the distances of items from the means of their clusters.
+      n_items: the effective number of items.
+    """
+
+    variance: Array
+    n_items: Array
+
+
+def sample_of(
+    values: Array, weights: Array | None, where: Array | None, within: Within | None = None
+) -> Sample:
     """The moments of values `[..., n]` along the last axis, which are NaN where a value is.
 
-    To be traced inside `double_precision()`.
+    Of clusters, the values are their means. To be traced inside `double_precision()`.
     """
     weights, values = weighted(values, weights, where)
     n, shares = kish(weights)
@@ -67,7 +87,9 @@ def sample_of(values: Array, weights: Array | None, where: Array | None) -> Samp
     skewness = adjusted * numerics.divide(third, second**1.5, 0.0)
     skewness = jnp.clip(skewness, -jnp.sqrt(n), jnp.sqrt(n))
     is_share = jnp.all((values >= 0) & (values <= 1), axis=-1)
-    return Sample(mean, error, skewness, jnp.broadcast_to(n, mean.shape), is_share)
+    n = jnp.broadcast_to(n, mean.shape)
+    draws = n if within is None else draws_of_clusters(mean, error**2, n, within)
+    return Sample(mean, error, skewness, n, is_share, draws)
 
 
 def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
@@ -92,6 +114,23 @@ def kish(weights: Array) -> tuple[Array, Array]:
     return n, numerics.divide(weights, total[..., None], np.nan)
 
 
+def draws_of_clusters(mean: Array, variance: Array, n: Array, within: Within) -> Array:
+    """How many draws of yes and no n clusters amount to: from n to the number of their items.
+
+    Draws of the mean m have the variance m (1 - m) / draws. That of a cluster is r m (1 - m), with
+    r = ((n - 1) n V / (m (1 - m)) + 2 (1 - W / (m (1 - m)))) / (n + 1) from the variance V of the
+    mean, and from what the variance W within clusters leaves of m (1 - m), as of two clusters more.
+    """
+    of_draw = mean * (1 - mean)
+    seen = numerics.divide(n * variance, of_draw, 1.0)
+    most = 1 - numerics.divide(within.variance, of_draw, 0.0)
+    library = numerics.namespace(seen, most)
+    spread = ((n - 1) * seen + _CLUSTERS_MORE * most) / (n - 1 + _CLUSTERS_MORE)
+    most_draws = library.maximum(within.n_items, n)
+    draws: Array = library.clip(numerics.divide(n, spread, np.inf), n, most_draws)
+    return draws
+
+
 def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     """Hall's limits for the t statistic of a skewed sample, kept to what a share can have.
 
@@ -101,7 +140,8 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     - Values of any range: the hull of these limits and of mean -+ t SE, since values that are
       mostly 0, as differences of models often are, have a skewness by chance.
     - Values in [0, 1]: no distribution on [0, 1] with the same mean has a larger variance than
-      yes and no, so the limits lie within Wilson's for n draws. Where the values add up to less
+      yes and no, so the limits lie within Wilson's for n draws; of clusters, for `draws` (z / t)^2
+      of them, n at least, as their number is known from n clusters. Where the values add up to less
       than `ENOUGH` the high ones may be lacking, and nothing in the sample tells their size: the
       upper limit goes over to Wilson's, and the lower one to Hall's, which is lower. Values near 1
       have the mirrored limits. Values that are all equal have Wilson's.
@@ -110,7 +150,7 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     see benchmarks/means.md. P. Hall, "On the removal of skewness by transformation", JRSS B 54,
     1992.
     """
-    mean, error, skewness, n, is_share = sample
+    mean, error, skewness, n, is_share, draws = sample
     t = distributions.t_quantile(
         (1 + jnp.asarray(confidence_level, jnp.float64)) / 2, jnp.maximum(n - 1, _FEWEST_DF)
     )
@@ -125,7 +165,8 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     low, high = jnp.minimum(hall[0], mean - t * error), jnp.maximum(hall[1], mean + t * error)
 
     share = jnp.clip(mean, 0, 1)
-    outer = wilson(share, n, confidence_level)
+    z = distributions.normal_quantile((1 + jnp.asarray(confidence_level, jnp.float64)) / 2)
+    outer = wilson(share, jnp.maximum(draws * (z / t) ** 2, n), confidence_level)
     own = jnp.clip(hall[0], 0, share), jnp.clip(hall[1], share, 1)
     within = jnp.maximum(own[0], outer[0]), jnp.minimum(own[1], outer[1])
     constant = error == 0
@@ -133,7 +174,7 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     def weight(sum_of_values: Array) -> Array:
         return jnp.where(constant, 1.0, lacking(sum_of_values, (FEW, ENOUGH)))
 
-    ones, zeros = weight(n * share), weight(n * (1 - share))
+    ones, zeros = weight(draws * share), weight(draws * (1 - share))
     share_low = within[0] - jnp.maximum(zeros * (within[0] - outer[0]), ones * (within[0] - own[0]))
     share_high = within[1] + jnp.maximum(
         ones * (outer[1] - within[1]), zeros * (own[1] - within[1])
@@ -147,10 +188,14 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
 
 @double_program("dtype")
 def moments_of_sample(
-    values: Array, weights: Array | None, where: Array | None, dtype: Any
+    values: Array,
+    weights: Array | None,
+    where: Array | None,
+    dtype: Any,
+    within: Within | None = None,
 ) -> Sample:
     """`sample_of` in a dtype."""
-    return Sample(*(_of_dtype(x, dtype) for x in sample_of(values, weights, where)))
+    return Sample(*(_of_dtype(x, dtype) for x in sample_of(values, weights, where, within)))
 
 
 def interval_of_mean(sample: Sample, confidence_level: float) -> Interval:
@@ -171,9 +216,10 @@ def _of_dtype(x: Array, dtype: Any) -> Array:
 
 
 def sums_of_rare(sample: Sample) -> HostArray:
-    """n times the mean or 1 - mean, whichever is less; infinite for what is no share, or NaN."""
-    mean, error, _, n, is_share = (np.asarray(x) for x in sample)
-    sums: HostArray = np.where(is_share & ~np.isnan(error), n * np.minimum(mean, 1 - mean), np.inf)
+    """The draws times the mean or 1 - mean, the less; infinite for what is no share, or NaN."""
+    mean, error, _, _, is_share, draws = (np.asarray(x) for x in sample)
+    rare = draws * np.minimum(mean, 1 - mean)
+    sums: HostArray = np.where(is_share & ~np.isnan(error), rare, np.inf)
     return sums
 
 
@@ -181,7 +227,7 @@ def warn_of_few_values(sample: Sample) -> None:
     """Warn that the values are too few, and say what is lacking."""
     if not all_concrete(*sample):
         return
-    mean, error, _, n, is_share = (np.asarray(x).ravel() for x in sample)
+    mean, error, _, n, is_share, _ = (np.asarray(x).ravel() for x in sample)
     few = ~np.isnan(error) & ~is_share & (n < _FEWEST)
     if few.any():
         warn(
