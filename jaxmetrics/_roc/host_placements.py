@@ -24,14 +24,21 @@ _FEW_ITEMS = 1 << 12  # are sorted sooner than the head that counts is found
 _FEW = 32  # thresholds for which as many passes take less time than a sort
 _SIDES: tuple[Literal["right", "left"], ...] = ("right", "left")  # above, and not below
 _BLOCK = 1 << 17
+_MOST = 0.875
 _PART = 1 << 15  # positives whose arrays stay in the cache
 
 
 def compressed(values: HostArray, mask: HostArray) -> HostArray:
-    """`values.compress(mask)`, of many by blocks: NumPy makes an index of 8 bytes an entry kept."""
+    """`values.compress(mask)`, of many by blocks: NumPy makes an index of 8 bytes an entry kept.
+
+    Where nearly all are kept, a mask as an index takes less time, and makes no other index.
+    """
+    n_kept = np.count_nonzero(mask)
+    if n_kept > _MOST * len(mask):
+        return values[mask]
     if len(mask) <= 8 * _BLOCK:
         return values.compress(mask)
-    found, end = np.empty(np.count_nonzero(mask), values.dtype), 0
+    found, end = np.empty(n_kept, values.dtype), 0
     for begin in range(0, len(mask), _BLOCK):
         kept = values[begin : begin + _BLOCK].compress(mask[begin : begin + _BLOCK])
         found[end : end + len(kept)] = kept
