@@ -47,7 +47,8 @@ def mean_interval(
     The mean sum_i w_i v_i / sum_i w_i, with Hall's limits for the t statistic of a skewed sample.
     Values that are all from 0 to 1 are shares: their limits lie within Wilson's, and reach them
     where hardly a value is high, or low. With clusters, a cluster is one value, its mean, of the
-    weight of its items.
+    weight of its items, and Wilson's limits are of the draws of yes and no that the clusters amount
+    to, which their variance and that of their items tell.
 
     Args:
       values: `[..., items]`, a value for each item, with a row for each model.
@@ -155,7 +156,7 @@ def compare_means(
         what = "items" if ids is None else "clusters"
         _warn_of_few(float(n), what)
         if is_share:
-            _warn_of_few_apart(weighted(*units), estimate, float(n), what)
+            _warn_of_few_apart(weighted(*units), estimate, float(n), float(draws.min()), what)
     pairs = pairs_of_means(estimate, covariance, n, is_share, draws)
     return comparison_of(
         estimate,
@@ -244,14 +245,17 @@ def _warn_of_few(n: float, what: str) -> None:
         )
 
 
-def _warn_of_few_apart(given: Any, means: Any, n: float, what: str) -> None:
-    """Warn of two models whose values hardly differ, if not everywhere by nothing."""
+def _warn_of_few_apart(given: Any, means: Any, n: float, draws: float, what: str) -> None:
+    """Warn of two models whose values hardly differ, if not everywhere by nothing.
+
+    Clusters count as the draws of yes and no that they amount to.
+    """
     weights, values = given
     _, shares = kish(weights.ravel())
     least = np.inf
     for i, j in itertools.combinations(range(len(values)), 2):
-        if n * abs(means[i] - means[j]) < _FEWEST_APART:  # which the sum is at least
-            least = min(least, n * float(np.abs(values[i] - values[j]) @ shares) or np.inf)
+        if draws * abs(means[i] - means[j]) < _FEWEST_APART:  # which the sum is at least
+            least = min(least, draws * float(np.abs(values[i] - values[j]) @ shares) or np.inf)
     if least < _FEWEST_APART:
         warn(
             f"two models differ by {least:.2g} in sum over {n:.4g} {what}: below "
