@@ -25,7 +25,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.model_selection import StratifiedShuffleSplit
 
 import jaxmetrics as jm
-from benchmarks.__main__ import machine, show
+from benchmarks.tables import Row, Table, machine, show
 
 MODELS: dict[str, tuple[int, ...]] = {"linear": (), "16 units": (16,)}
 BETAS = (0.05, 0.01)
@@ -33,7 +33,6 @@ CHECKPOINTS = 10
 TEST, VALIDATION = 0.25, 0.2  # of all rows, and of the rest
 OURS = "partial-AUC loss"
 GATED = "gated"
-Row = dict[str, str]
 
 
 Data = tuple[jax.Array, jax.Array]  # features `[n, d]` and labels `[n]`
@@ -67,16 +66,16 @@ def _adbench(file: Path) -> tuple[Any, Any]:
         return arrays["X"], arrays["y"] == 1
 
 
-def split(x: Any, y: Any, seed: int) -> tuple[Data, Data, Data]:
+def split(x: Any, y: Any, seed: int, validation: float = VALIDATION) -> tuple[Data, Data, Data]:
     """Training, validation and test data; training data standardise the features."""
     outer = StratifiedShuffleSplit(1, test_size=TEST, random_state=seed)
-    inner = StratifiedShuffleSplit(1, test_size=VALIDATION, random_state=seed)
+    inner = StratifiedShuffleSplit(1, test_size=validation, random_state=seed)
     rest, test = next(outer.split(x, y))
-    train, validation = (rest[part] for part in next(inner.split(x[rest], y[rest])))
+    train, held = (rest[part] for part in next(inner.split(x[rest], y[rest])))
     mean, spread = x[train].mean(0), x[train].std(0)
     scaled = ((x - mean) / np.where(spread > 0, spread, 1)).astype(np.float32)
     first, second, third = (
-        (jnp.asarray(scaled[part]), jnp.asarray(y[part])) for part in (train, validation, test)
+        (jnp.asarray(scaled[part]), jnp.asarray(y[part])) for part in (train, held, test)
     )
     return first, second, third
 
@@ -216,7 +215,8 @@ def main() -> None:
     print()
     titles = ("Test partial AUC over max_fpr", "Test recall at max_fpr")
     for title, table in zip(titles, zip(*rows, strict=True), strict=True):
-        show(f"{title}: cross-entropy, and the difference of each loss from it.", table)
+        words = f"{title}: cross-entropy, and the difference of each loss from it."
+        show(Table(words, table))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Metrics of items that eight devices hold in parts, of one process or of one of two.
 
-    python tests/axis_worker.py PROCESS PROCESSES PORT
+    python tests/axis_worker.py PROCESS PROCESSES PORT [all]
 
 Prints as JSON the largest distance of each result from that of one device, on all items.
 """
@@ -18,7 +18,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
 
-process, processes, port = map(int, sys.argv[1:])
+process, processes, port = map(int, sys.argv[1:4])
+more = sys.argv[4:]
 if processes > 1:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
@@ -138,19 +139,33 @@ def slope(loss, parameters, *arrays, **axis):
     return value, jax.lax.pmean(gradient, axis["axis_name"]) if axis else gradient
 
 
+TWO_WAY = {"max_fpr": 0.3, "min_tpr": 0.2, "band": 0.0}
+KINDS = {
+    "all pairs": jm.losses.pairwise_auc_loss,
+    "soft window": functools.partial(jm.losses.partial_auc_loss, max_fpr=0.3),
+    "two-way window": functools.partial(jm.losses.partial_auc_loss, **TWO_WAY),
+}
+# Each kind and each surrogate; "gradient of partial_loss" has the window of the sigmoid.
+OF_SURROGATE = {
+    "hinge": ["all pairs", "two-way window"],
+    "square": ["soft window"],
+    "sigmoid": ["all pairs"],
+}
+if "all" in more:
+    OF_SURROGATE = {surrogate: list(KINDS) for surrogate in OF_SURROGATE}
+
+
 def losses_and_slopes(surrogate, scores, labels, where, weights, **axis):
-    """Of all pairs, of a window with a soft edge and of a two-way one; and the slopes of their sum
-    as the scores of each problem move, each item by its own amount."""
+    """The losses, and the slopes of a weighted sum as the scores of each problem move, each item
+    by its own amount."""
     given = {"where": where, "weights": weights, "surrogate": surrogate, **axis}
-    window = {"max_fpr": 0.3, "min_tpr": 0.2, "band": 0.0}
 
     def summed(amounts):
         moved = scores + amounts[:, None] * jnp.where(jnp.isfinite(scores), jnp.sin(scores), 0)
         losses = jnp.stack(
             [
-                jm.losses.pairwise_auc_loss(moved, labels, **given),
-                2 * jm.losses.partial_auc_loss(moved, labels, max_fpr=0.3, **given),
-                3 * jm.losses.partial_auc_loss(moved, labels, **window, **given),
+                i * KINDS[kind](moved, labels, **given)
+                for i, kind in enumerate(OF_SURROGATE[surrogate], 1)
             ]
         )
         return jnp.nansum(losses), losses
@@ -251,7 +266,7 @@ def check_more():
         gradient = functools.partial(slope, loss)
         compared(name, gradient, OF_TRAINED, *trained, check_vma=checked)
     near = np.where(abs(scores) > 9, scores / 100, scores).astype(np.float64)
-    for surrogate in ("hinge", "square", "sigmoid"):
+    for surrogate in OF_SURROGATE:
         losses = functools.partial(losses_and_slopes, surrogate)
         given = near, labels, where, weights
         compared(f"{surrogate} of parts", losses, (ROWS, ROWS, ROWS, ITEMS), *given)
@@ -314,8 +329,8 @@ def check_more():
     }
 
     three = jax.sharding.Mesh(np.array(jax.devices()[:3]), ("resamples",))
-    for mesh in (EXPLICIT, three):
-        same_resamples(f"resamples on {mesh.size} devices", of_resamples, mesh)
+    same_resamples("resamples on 8 devices", of_resamples, EXPLICIT)
+    same_resamples("resamples on 3 devices", of_resamples if "all" in more else areas, three)
     same_resamples("resampled means", means, MESH)
     sharded = [placed(x, ITEMS, EXPLICIT) for x in (scores[0], labels[0])]
     alone = areas(None)

@@ -16,15 +16,18 @@ def environment(devices, **variables):
     return {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, **variables}
 
 
-def printed(worker, processes):
-    """What each of these processes printed last, as JSON; they have eight devices in all."""
+def printed(worker, processes, *more):
+    """What each of these processes printed last, as JSON; they have eight devices in all.
+
+    A process gets its number, the number of processes, a port, and what more is given.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, Path(__file__).with_name(worker)]
     started = [
         subprocess.Popen(
-            [*command, str(i), str(processes), str(port)],
+            [*command, str(i), str(processes), str(port), *more],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -44,6 +44,15 @@ def test_losses_of_pairs_however_the_items_are_spread(alone, name):
     assert alone[name] <= 1e-12
 
 
+@pytest.mark.slow
+def test_losses_of_every_surrogate_and_every_resampled_statistic():
+    """The product, of whose pairs the others take each kind of loss and each surrogate."""
+    everything = found(1, "all")[0]
+    for surrogate in ("hinge", "square", "sigmoid"):
+        assert everything[f"{surrogate} of parts"] <= 1e-12
+    assert everything["resamples on 3 devices"] == 0
+
+
 def test_the_gradient_of_the_mapped_loss_is_that_of_one_device(alone):
     assert alone["gradient of shard_map"] <= 1e-12
 
