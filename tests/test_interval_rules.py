@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import interval_formulas as formulas
 import jax
@@ -51,9 +52,11 @@ def partial_auc(sample, level, max_fpr=MAX_FPR, tpr=None):
     return areas.partial_auc(sample, level, max_fpr, tpr)
 
 
-def average_precision(sample, level):
-    without_itself = sample.estimate * (1 - 0.5 / (sample.sizes[1] + 1))
-    return precision.average_precision(sample, level, without_itself)
+def average_precision(sample, level, odds=None):
+    n0, n1 = sample.sizes
+    odds = n0 / n1 if odds is None else odds
+    numbers = precision.Precisions(sample.estimate * (1 - 0.5 / (n1 + 1)), odds)
+    return precision.average_precision(sample, level, numbers)
 
 
 def recall_of(sample, level, max_fpr=MAX_FPR):
@@ -256,6 +259,12 @@ SAMPLES = [
     (0.97, (0.0, 0.02), (30, 60)),
     (0.975, (0.004, 0.006), (200, 50)),
     (0.99, (0.002, 0.003), (500, 30)),
+    (0.325, (1e-4, 2e-4), (20, 20)),  # hardly a positive above a negative
+    (0.35, (0.001, 0.002), (30, 30)),
+    (0.5, (1e-7, 1e-7), (40, 40)),  # nearly all tie
+    (0.5, (3e-4, 4e-4), (40, 20)),
+    (0.8, (1e-4, 1e-4), (5, 60)),
+    (0.9991, (2e-5, 3e-5), (80, 90)),
 ]
 
 
@@ -296,6 +305,9 @@ def test_samples_reach_every_branch():
     successes = np.array([a * n[1] for a, _, n in SAMPLES])
     assert (successes < 1).any()
     assert ((successes > 4) & (successes < 6)).any()
+    above = np.array([n[1] * formulas.share_above(a, n[0] / n[1]) for a, _, n in SAMPLES])
+    assert (above < 1).any()
+    assert ((above > 1) & (above < 2)).any()
     # The Beta limits are wider than those of the rule that they replace.
     estimate, variances, sizes = SAMPLES[3]
     narrow = formulas.logit_t(estimate, variances, sizes, 0.95)
@@ -452,6 +464,8 @@ def test_estimates_that_do_not_vary():
 
 @each_rule
 def test_a_class_of_one_has_no_variance_to_trust(rule):
+    if rule is average_precision:  # with few negatives it would not be as low
+        rule = partial(rule, odds=4.0)
     wide = doubled(rule, moments(0.8, (np.nan, 0.05), (1, 50)), 0.95)
     np.testing.assert_array_equal(doubled(rule, moments(0.8, (0.0, 0.05), (1, 50)), 0.95), wide)
     narrow = doubled(rule, moments(0.8, (0.05, 0.05), (200, 50)), 0.95)
