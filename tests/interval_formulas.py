@@ -77,12 +77,27 @@ def auc(estimate, variances, sizes, level):
         bent = abs(bend * y)
         return y * (1 + bent) if bend * y < 0 else y / (1 + bent)
 
-    low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in (t, -t))
+    near = t + abs(2 * a - 1) * (stats.norm.ppf((1 + level) / 2) - t)
+    quantiles = (t, -near) if a > 0.5 else (near, -t)
+    low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in quantiles)
     n0, n1 = sizes
     least, most = wilson(a, n0 * n1 / (n0 + n1), level)
     low, high = max(low, least), min(high, most)
-    low, high = of_rare_items((low, high), a, variances, sizes, level)
+    low, high = of_whole_failures((low, high), a, variances, sizes, level)
     return np.array([min(low, a), max(high, a)])
+
+
+def of_whole_failures(limits, share, variances, sizes, level):
+    """The furthest of the limits for each class."""
+    (low, high), lows, highs = limits, [], []
+    for s2, n in zip(variances, sizes, strict=True):
+        counts = [n * s2 / x**2 for x in (share, 1 - share)]
+        excess = [max(jeffreys(min(f, n), n, level)[1] - min(f, n) / n, 0) for f in counts]
+        weights = [np.clip(2 - f / 50, 0, 1) for f in counts]
+        lower, upper = share * (1 - excess[0]), 1 - (1 - share) * (1 - excess[1])
+        lows.append(low + weights[0] * (min(low, lower) - low))
+        highs.append(high + weights[1] * (max(high, upper) - high))
+    return np.array([min(*lows, low), max(*highs, high)])
 
 
 def of_rare_items(limits, share, variances, sizes, level):

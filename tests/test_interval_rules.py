@@ -244,7 +244,7 @@ def test_values():
     first = moments(0.9, (0.03, 0.02), (180, 20))
     second = moments(0.95, (0.012, 0.0096), (3000, 30))
     limits = [doubled(areas.auc, x, 0.95) for x in (first, second)]
-    expected = [(0.79999628, 0.95504976), (0.87762552, 0.97789672)]
+    expected = [(0.77114036, 0.95167539), (0.86154940, 0.97479073)]
     np.testing.assert_allclose(limits, expected, rtol=0, atol=1e-8)
 
 
@@ -432,7 +432,8 @@ def test_bias_of_few_negatives():
 def test_ends(rule, sizes):
     low, high = doubled(rule, moments(1.0, (0.0, 0.0), sizes), 0.95)
     assert high == 1
-    assert 0 < low < 1
+    # Two of 20 negatives, in a window that ends at a tenth, may leave nothing of it.
+    assert low == 0 if rule is partial_auc and sizes[0] <= 20 else 0 < low < 1
     assert low <= 0.025 ** (1 / min(sizes)) + 1e-12
     other_low, other_high = doubled(rule, moments(0.0, (0.0, 0.0), sizes), 0.95)
     assert other_low == 0
@@ -607,9 +608,9 @@ def test_coverage(rng):
         (n0, n1),
     )
     low, high = doubled(areas.auc, sample, 0.95)
-    assert 0.93 < np.mean((low <= area) & (area <= high)) < 0.96
-    below, above = np.mean(area < low), np.mean(area > high)
-    assert min(below, above) > 0.01
-    assert max(below, above) < 0.045
+    assert 0.95 < np.mean((low <= area) & (area <= high)) < 0.985
+    below, above = np.mean(area > high), np.mean(area < low)
+    assert 0.01 < below < 0.03
+    assert above < 0.02  # rare low positives that were not drawn are allowed for
     by_wald = np.abs(sample.estimate - area) <= 1.96 * doubled(rules.standard_error, sample)
     assert np.mean(by_wald) < 0.93  # what the rule is for

@@ -128,7 +128,7 @@ FEWEST = [(precision, "_FEWEST"), (precision, "_FEWEST_BELOW")]
 @pytest.mark.parametrize(
     ("metric", "population", "sizes", "constants"),
     [
-        ("roc_auc", "binormal 0.99", (20, 500), [UNSEEN]),
+        ("roc_auc", "binormal 0.99", (20, 500), [(rules, "_MANY")]),
         ("average_precision", "binormal 0.8", (10, 2000), [UNSEEN, *FEW]),
         ("average_precision", "logistic, shift 6", (200, 200), [UNSEEN, *FEWEST]),
         ("recall_at_fpr", "binormal 0.99", (20, 500), [(recall, "_FEWEST")]),

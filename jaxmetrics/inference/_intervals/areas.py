@@ -20,6 +20,7 @@ from jaxmetrics.inference._intervals.rules import (
     known,
     of_few_failures,
     of_rare_items,
+    of_whole_failures,
     on_logit,
     spread_of,
     towards,
@@ -47,7 +48,11 @@ def auc(moments: Moments, level: Any) -> Limits:
     pseudo-observation of rho = 1 keeps the variance from being far too small by chance. The degrees
     of freedom follow from the kurtosis. T removes the skewness, which balances the two tails. The
     interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1, but
-    wide enough for rare items that were not drawn where a class hardly varies.
+    wide enough for rare items, of which a sample has few or none.
+
+    A sample that lacks rare items has too small a variance and an estimate too near to an end, so
+    the limit that fails is the one towards 1/2. There the quantile is Student's. On the other side
+    it moves to the normal one with the distance |2 A - 1| of the estimate from 1/2.
 
     Found by simulation: see the coverage table in the documentation.
     """
@@ -78,12 +83,15 @@ def auc(moments: Moments, level: Any) -> Limits:
 
     logit, expit = special(library).logit, special(library).expit
     middle = logit(area)
-    limits = expit(middle - scale * transformed(t)), expit(middle - scale * transformed(-t))
+    z = distributions.normal_quantile((1 + level) / 2)
+    near = t + abs(2 * area - 1) * (z - t)
+    below, above = library.where(area > 0.5, t, near), library.where(area > 0.5, near, t)
+    limits = expit(middle - scale * transformed(below)), expit(middle - scale * transformed(-above))
     limits = ends(estimate, limits, sizes, level)
     n0, n1 = sizes
     limits = inside(limits, wilson(area, n0 * n1 / (n0 + n1), level))
     classes = [(known(s2, n, u), n) for s2, n in zip(variances, sizes, strict=True)]
-    return around(estimate, of_rare_items(limits, area, classes, level))
+    return around(estimate, of_whole_failures(limits, area, classes, level))
 
 
 def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Array) -> Limits:

@@ -29,6 +29,10 @@ ROUNDING = 1e-12
 # from which on it is.
 _UNSEEN = (1 / 50, 1 / 25)
 
+# The whole failures from which on their limits are those of the variance, to a few per cent of a
+# width. It saves their quantiles.
+_MANY = (50.0, 100.0)
+
 
 class Moments(NamedTuple):
     """The input of a closed-form interval: by class, the variance of the influence values.
@@ -198,6 +202,36 @@ def of_rare_items(limits: Limits, share: Array, classes: Classes, level: Any) ->
         upper = towards(limits[1], library.maximum(limits[1], upper), successes, _UNSEEN)
         low, high = library.minimum(low, lower), library.maximum(high, upper)
     return low, high
+
+
+def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any) -> Limits:
+    """Limits widened for rare items: those of the number of failures that a variance amounts to.
+
+    Also of classes without a rare item, and without a threshold below which a variance is not
+    believed. If f = n s^2 / A^2 of the n items of a class failed wholly, and all others had one
+    influence, s^2 would be the variance, and the share of such items would have Jeffreys's upper
+    limit p = BetaInv(1 - alpha / 2; f + 1/2, n - f + 1/2). The lower limit is at most
+    A (1 - (p - f / n)). The upper one likewise, by 1 - A. Many failures are left to the variance.
+    """
+    library = numerics.namespace(share, *limits)
+    low, high = limits
+    for s2, n in classes:
+        failures, successes = (n * s2 / x**2 for x in (share, 1 - share))
+        lower = share * (1 - _unseen(failures, n, level))
+        upper = 1 - (1 - share) * (1 - _unseen(successes, n, level))
+        lower = towards(limits[0], library.minimum(limits[0], lower), failures, _MANY)
+        upper = towards(limits[1], library.maximum(limits[1], upper), successes, _MANY)
+        low, high = library.minimum(low, lower), library.maximum(high, upper)
+    return low, high
+
+
+def _unseen(count: Array, n: Array, level: Any) -> Array:
+    """By how much the share of a class may exceed that of a count."""
+    library = numerics.namespace(count, n)
+    seen = library.minimum(count, n)
+    most = jeffreys_limit(1, seen, n, level, lacking(count, _MANY) > 0)
+    found: Array = library.maximum(most - seen / n, 0.0)
+    return found
 
 
 def all_of(n: Array, level: Any, needed: Any = True) -> Array:
