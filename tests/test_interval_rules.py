@@ -265,6 +265,10 @@ SAMPLES = [
     (0.5, (3e-4, 4e-4), (40, 20)),
     (0.8, (1e-4, 1e-4), (5, 60)),
     (0.9991, (2e-5, 3e-5), (80, 90)),
+    # Between the counts where a limit begins to move and where it has moved.
+    (0.99, (0.002, 0.001), (300, 200)),
+    (0.8, (1e-6, 0.14), (5000, 300)),
+    (0.975, (0.001, 0.0025), (300, 30)),
 ]
 
 
@@ -276,23 +280,58 @@ def written(name, sample, level):
         return formulas.average_precision(*sample, level, estimate * (1 - 0.5 / (n1 + 1)))
     if name == "of_few_failures":  # with Jeffreys' counts
         return formulas.of_few_failures((0.3, 0.7), estimate, n1, (1, 1.5), level)
+    if name == "of_whole_failures":
+        return formulas.of_whole_failures((estimate, estimate), *sample, level)
     return getattr(formulas, name)(*sample, level)
+
+
+def of_whole_failures(sample, level):
+    """Of an interval without width, which they widen whatever the number."""
+    classes = list(zip(sample.variances, sample.sizes, strict=True))
+    return rules.of_whole_failures((sample.estimate,) * 2, sample.estimate, classes, level)
 
 
 def of_few_failures(sample, level):
     return rules.of_few_failures((0.3, 0.7), sample.estimate, sample.sizes[1], (1.0, 1.5), level)
 
 
-@pytest.mark.parametrize(
-    "name", ["logit_t", "auc", "partial_auc", "average_precision", "of_few_failures"]
-)
+NAMES = ["logit_t", "auc", "partial_auc", "average_precision"]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "of_few_failures", "of_whole_failures"])
 def test_written_formulas(name):
     """Each rule is what its text says, by SciPy."""
     samples = jax.tree.map(lambda *x: np.array(x), *(moments(*x) for x in SAMPLES))
-    rule = {**RULES, "of_few_failures": of_few_failures}[name]
+    parts = {"of_few_failures": of_few_failures, "of_whole_failures": of_whole_failures}
+    rule = {**RULES, **parts}[name]
     for level in LEVELS:
         limits = np.transpose([written(name, sample, level) for sample in SAMPLES])
         np.testing.assert_allclose(doubled(rule, samples, level), limits, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(areas, x) for x in ("_PSEUDO_AUC", "_PSEUDO_PARTIAL", "_PRIOR")]
+    + [(areas, x) for x in ("_FEWEST", "_FEWEST_POSITIVES")]
+    + [(precision, x) for x in ("_FEW", "_FEW_ABOVE", "_FEWEST", "_FEWEST_BELOW", "_KURTOSIS")]
+    + [(rules, x) for x in ("_UNSEEN", "_MANY")],
+)
+def test_no_constant_may_change(module, name, monkeypatch):
+    """Each one by 3 % makes a rule differ from its text for one of the samples."""
+    samples = jax.tree.map(lambda *x: np.array(x, float), *(moments(*x) for x in SAMPLES))
+    of_rules = {name: RULES[name] for name in NAMES} | {"of_whole_failures": of_whole_failures}
+
+    def limits():
+        with np.errstate(all="ignore"):
+            return [np.array(rule(samples, np.float64(0.95))) for rule in of_rules.values()]
+
+    expected, value = limits(), np.array(getattr(module, name))
+    for place in range(value.size):
+        changed = value * np.where(np.arange(value.size) == place, 1.03, 1)
+        changed = tuple(changed) if value.ndim else float(changed[0])
+        monkeypatch.setattr(module, name, changed)
+        worst = max(np.max(abs(x - y)) for x, y in zip(limits(), expected, strict=True))
+        assert worst > 1e-8, place
 
 
 def test_samples_reach_every_branch():
