@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics.inference._intervals.precision import Precisions
 from jaxmetrics.inference._intervals.recall import Box, Heights, around_limit, likely_counts
 from jaxmetrics.inference._intervals.rules import Moments
 
@@ -78,14 +79,14 @@ def of_auc(data: Runs) -> tuple[Moments, Any]:
 
 
 def of_average_precision(data: Runs) -> tuple[Moments, Any]:
-    """And the average without each positive itself."""
+    """And the average without each positive itself, and the odds of a negative."""
     n0, n1 = (x[:, None] for x in data.sizes)
     caught, flagged = data.caught, np.maximum(data.caught + data.false, 1)
     precision = caught / flagged
     gains, losses = (data.from_here(x / flagged**2) for x in (data.false, caught))
     without = np.maximum(caught - 0.5, 0) / np.maximum(flagged - 0.5, 0.5)
     moments = data.moments(data.mean(precision), -losses * n0 / n1, precision + gains)
-    return moments, data.mean(without)
+    return moments, Precisions(data.mean(without), (n0 / n1)[:, 0])
 
 
 def of_partial_auc(data: Runs, limit: float) -> tuple[Moments, Any]:

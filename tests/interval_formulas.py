@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from scipy import special, stats
+from scipy import integrate, optimize, special, stats
 
 
 def welch(parts, sizes):
@@ -77,17 +77,40 @@ def auc(estimate, variances, sizes, level):
         bent = abs(bend * y)
         return y * (1 + bent) if bend * y < 0 else y / (1 + bent)
 
-    low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in (t, -t))
+    near = t + abs(2 * a - 1) * (stats.norm.ppf((1 + level) / 2) - t)
+    quantiles = (t, -near) if a > 0.5 else (near, -t)
+    low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in quantiles)
     n0, n1 = sizes
     least, most = wilson(a, n0 * n1 / (n0 + n1), level)
     low, high = max(low, least), min(high, most)
-    lows, highs = [], []
+    low, high = of_whole_failures((low, high), a, variances, sizes, level)
+    return np.array([min(low, a), max(high, a)])
+
+
+def of_whole_failures(limits, share, variances, sizes, level):
+    """The furthest of the limits for each class."""
+    (low, high), lows, highs = limits, [], []
+    for s2, n in zip(variances, sizes, strict=True):
+        counts = [n * s2 / x**2 for x in (share, 1 - share)]
+        excess = [max(jeffreys(min(f, n), n, level)[1] - min(f, n) / n, 0) for f in counts]
+        weights = [np.clip(2 - f / 50, 0, 1) for f in counts]
+        lower, upper = share * (1 - excess[0]), 1 - (1 - share) * (1 - excess[1])
+        lows.append(low + weights[0] * (min(low, lower) - low))
+        highs.append(high + weights[1] * (max(high, upper) - high))
+    return np.array([min(*lows, low), max(*highs, high)])
+
+
+def of_rare_items(limits, share, variances, sizes, level):
+    """The furthest of the limits for each class."""
+    (low, high), lows, highs = limits, [], []
     for s2, n in zip(variances, sizes, strict=True):
         least = jeffreys(n, n, level)[0]  # of n successes of n
-        of_failures, of_successes = (np.clip(2 - 50 * n * s2 / x**2, 0, 1) for x in (a, 1 - a))
-        lows.append(low + of_failures * (min(low, a * least) - low))
-        highs.append(high + of_successes * (max(high, 1 - (1 - a) * least) - high))
-    return np.array([min(*lows, a), max(*highs, a)])
+        of_failures, of_successes = (
+            np.clip(2 - 50 * n * s2 / x**2, 0, 1) for x in (share, 1 - share)
+        )
+        lows.append(low + of_failures * (min(low, share * least) - low))
+        highs.append(high + of_successes * (max(high, 1 - (1 - share) * least) - high))
+    return np.array([min(*lows, low), max(*highs, high)])
 
 
 def power(area, max_fpr):
@@ -120,21 +143,55 @@ def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     least, most = wilson(centre, n1 * m / (n1 + m), level)
     found = of_few_failures((max(low, least), min(high, most)), estimate, n1, (1, 1.5), level)
     found = of_few_failures(found, estimate, min(n1, m), (0.25, 0.375), level)
+    missed = min(n1, m) * (1 - estimate)
+    lowest = max(0, 1 - (1 - jeffreys(n0, n0, level)[0]) / max_fpr)
+    found[0] += np.clip(3 - 8 * missed, 0, 1) * min(lowest - found[0], 0)
+    found = of_rare_items(found, estimate, variances[1:], sizes[1:], level)
     return np.array([min(found[0], estimate), max(found[1], estimate)])
 
 
+def precision_of_odds(odds, start=0.0):
+    """The mean precision of the positives from the share `start` on, with the negatives above."""
+    return integrate.quad(lambda t: t / (t + odds), start, 1, epsabs=1e-14, epsrel=1e-13)[0]
+
+
+def share_above(area, odds):
+    """The share of the positives above all negatives, if the rest is below, that has the area."""
+    if area <= precision_of_odds(odds):
+        return 0.0
+    return optimize.brentq(
+        lambda p: p + precision_of_odds(odds, p) - area, 0, 1, xtol=1e-15, rtol=1e-14
+    )
+
+
 def average_precision(estimate, variances, sizes, level, without_itself):
-    low, high = logit_t(estimate, variances, sizes, level, kurtosis=21)
-    logit = special.logit
-    moved = special.expit(logit(without_itself) - (logit(estimate) - logit(low)))
-    n1 = sizes[1]
-    k = n1 * estimate
-    weight = np.clip((6 - k) / 2, 0, 1)
-    upper = max(high, jeffreys(k, n1, level)[1])
-    low = min(low, moved)
-    few = np.clip((1 - (n1 - k)) / 0.5, 0, 1)
-    lower = min(low, jeffreys(k, n1, level)[0])
-    return np.array([(1 - few) * low + few * lower, (1 - weight) * high + weight * upper])
+    """With the odds n0 / n1, as there are no weights, and an estimate between 0 and 1."""
+    (n0, n1), logit = sizes, special.logit
+    odds = n0 / n1
+    low = high = estimate
+    if max(variances) > 0:
+        low, high = logit_t(estimate, variances, sizes, level, kurtosis=21)
+    low = min(low, special.expit(logit(without_itself) - (logit(estimate) - logit(low))))
+    reverse = precision_of_odds(odds)
+    share = (estimate - reverse) / (1 - reverse)
+    if 0 < share < 1:
+        scaled = [(x - reverse) / (1 - reverse) for x in (low, high)]
+        scaled_variances = np.array(variances) / (1 - reverse) ** 2
+        scaled = of_rare_items(scaled, share, scaled_variances, sizes, level)
+        scaled[0] = of_rare_items(scaled, share, scaled_variances[1:], [n1 / 2], level)[0]
+        low, high = reverse + (1 - reverse) * scaled
+    all_of_negatives = jeffreys(n0, n0, level)[0]
+    k, above = n1 * estimate, n1 * share_above(estimate, odds)
+    p = jeffreys(above, n1, level)[1]
+    most = max(high, p + precision_of_odds(odds, p), precision_of_odds(odds * all_of_negatives))
+    few = max(np.clip((6 - k) / 2, 0, 1), np.clip(2 - above, 0, 1))
+    high += few * (most - high)
+    least = min(low, jeffreys(k, n1, level)[0])
+    lowest = min(low, precision_of_odds(odds * (1 - all_of_negatives)))
+    missed = n1 - k
+    moves = [np.clip((x - missed) / x * 2, 0, 1) for x in (1, 0.5)]
+    low += min(moves[0] * (least - low), moves[1] * (lowest - low))
+    return np.array([min(max(low, reverse), estimate), max(high, estimate)])
 
 
 def precision_without_itself(positives, negatives):

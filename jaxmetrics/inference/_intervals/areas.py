@@ -7,19 +7,20 @@ from typing import Any
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
-from jaxmetrics.inference._intervals.beta import beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.rules import (
     Limits,
     Moments,
+    all_of,
     around,
     degrees,
     ends,
     inside,
     interior,
     known,
-    lacking,
     of_few_failures,
+    of_rare_items,
+    of_whole_failures,
     on_logit,
     spread_of,
     towards,
@@ -28,13 +29,12 @@ from jaxmetrics.inference._intervals.rules import (
 
 # `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
 # largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
-# variance counts as. `_UNSEEN`: the whole failures that the variance of a class amounts to, from
-# which on it is believed, and up to which it is not. `_FEWEST...`: the soft failures likewise.
+# variance counts as. `_FEWEST...`: the soft failures up to which the variance is not believed, and
+# from which on it is.
 _PSEUDO_AUC = 1 / 8
 _PSEUDO_PARTIAL = 1 / 3
 _PRIOR = 2.0
 _FEWEST_DF = 4.0
-_UNSEEN = (1 / 50, 1 / 25)
 _FEWEST = (0.25, 0.375)
 _FEWEST_POSITIVES = (1.0, 1.5)
 
@@ -48,7 +48,11 @@ def auc(moments: Moments, level: Any) -> Limits:
     pseudo-observation of rho = 1 keeps the variance from being far too small by chance. The degrees
     of freedom follow from the kurtosis. T removes the skewness, which balances the two tails. The
     interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1, but
-    wide enough for rare items that were not drawn where a class hardly varies.
+    wide enough for rare items, of which a sample has few or none.
+
+    A sample that lacks rare items has too small a variance and an estimate too near to an end, so
+    the limit that fails is the one towards 1/2. There the quantile is Student's. On the other side
+    it moves to the normal one with the distance |2 A - 1| of the estimate from 1/2.
 
     Found by simulation: see the coverage table in the documentation.
     """
@@ -79,39 +83,15 @@ def auc(moments: Moments, level: Any) -> Limits:
 
     logit, expit = special(library).logit, special(library).expit
     middle = logit(area)
-    limits = expit(middle - scale * transformed(t)), expit(middle - scale * transformed(-t))
+    z = distributions.normal_quantile((1 + level) / 2)
+    near = t + abs(2 * area - 1) * (z - t)
+    below, above = library.where(area > 0.5, t, near), library.where(area > 0.5, near, t)
+    limits = expit(middle - scale * transformed(below)), expit(middle - scale * transformed(-above))
     limits = ends(estimate, limits, sizes, level)
     n0, n1 = sizes
     limits = inside(limits, wilson(area, n0 * n1 / (n0 + n1), level))
-    v0, v1 = (known(s2, n, u) for s2, n in zip(variances, sizes, strict=True))
-    return around(estimate, of_rare_items(limits, area, (v0, v1), sizes, level))
-
-
-def of_rare_items(
-    limits: Limits,
-    area: Array,
-    variances: tuple[Array, Array],
-    sizes: tuple[Array, Array],
-    level: Any,
-) -> Limits:
-    """Limits widened for rare items that a sample may lack, where a class hardly varies.
-
-    If a few of the n items of a class failed wholly, and all others had one influence, the variance
-    would amount to n s^2 / A^2 failures. As this number falls from 1/25 to 1/50, the lower limit
-    moves to A BetaInv(alpha / 2; n + 1/2, 1/2), if that is lower: Jeffreys's of n successes of n.
-    The upper one likewise, by 1 - A. Of both classes the further limit counts.
-    """
-    library = numerics.namespace(area, *variances, *sizes)
-    low, high = limits
-    for s2, n in zip(variances, sizes, strict=True):
-        failures, successes = (n * s2 / x**2 for x in (area, 1 - area))
-        rare = lacking(library.minimum(failures, successes), _UNSEEN) > 0
-        least = beta_quantile((1 - level) / 2, n + 0.5, 0 * n + 0.5, rare)
-        lower, upper = area * least, 1 - (1 - area) * least
-        lower = towards(limits[0], library.minimum(limits[0], lower), failures, _UNSEEN)
-        upper = towards(limits[1], library.maximum(limits[1], upper), successes, _UNSEEN)
-        low, high = library.minimum(low, lower), library.maximum(high, upper)
-    return low, high
+    classes = [(known(s2, n, u), n) for s2, n in zip(variances, sizes, strict=True)]
+    return around(estimate, of_whole_failures(limits, area, classes, level))
 
 
 def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Array) -> Limits:
@@ -123,7 +103,9 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     the pseudo-observation that rises with the area. V0 depends on the m negatives alone, so it is
     shrunk towards the variance of a power law, ROC(u) = r (u / max_fpr)^h, with h a function of e
     and `max_fpr`. Where hardly a positive is missed, or found, the interval is as wide as
-    Jeffreys's for the positives, and for the negatives in the window if they are fewer.
+    Jeffreys's for the positives, and for the negatives in the window if they are fewer; and wide
+    enough for negatives above all positives that were not drawn where hardly a positive is missed,
+    and for rare positives that were not drawn where they hardly vary.
 
     `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, and the
     middle of the step where `max_fpr` falls on one.
@@ -155,8 +137,12 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     limits = inside(limits, wilson(centre, n1 * m / (n1 + m), level))
     share = library.clip(estimate, 0.0, 1.0)
     limits = of_few_failures(limits, share, n1, _FEWEST_POSITIVES, level)
-    limits = of_few_failures(limits, share, library.minimum(n1, m), _FEWEST, level)
-    return around(estimate, limits)
+    fewest = library.minimum(n1, m)
+    low, high = of_few_failures(limits, share, fewest, _FEWEST, level)
+    lowest = library.minimum(low, library.maximum(1 - (1 - all_of(n0, level)) / max_fpr, 0.0))
+    limits = towards(low, lowest, fewest * (1 - share), _FEWEST), high
+    positives = known(s2_1, n1, area * (1 - area)), n1
+    return around(estimate, of_rare_items(limits, area, [positives], level))
 
 
 def centre_of_window(

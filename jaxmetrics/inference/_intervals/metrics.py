@@ -25,8 +25,9 @@ from jaxmetrics.inference._intervals.numbers import (
     height_at_limit,
     heights_and_box,
     no_numbers,
-    precision_without_itself,
+    precisions,
 )
+from jaxmetrics.inference._intervals.precision import Precisions
 from jaxmetrics.inference._intervals.recall import Box, Heights
 from jaxmetrics.inference._intervals.rules import Limits, Moments
 
@@ -325,9 +326,9 @@ def _limits_of_partial_auc(moments: Moments, level: Any, height: Array, options:
 
 
 def _limits_of_precision(
-    moments: Moments, level: Any, without_itself: Array, options: Options
+    moments: Moments, level: Any, numbers: Precisions, options: Options
 ) -> Limits:
-    return precision.average_precision(moments, level, without_itself)
+    return precision.average_precision(moments, level, numbers)
 
 
 def _limits_of_recall(
@@ -350,7 +351,7 @@ _ERROR_BARS: dict[Metric, ErrorBars] = {
     average_precision.record: ErrorBars(
         "logit",
         _limits_of_precision,
-        precision_without_itself,
+        precisions,
         finish=_finish_average_precision,
         of_prevalence=True,
     ),

@@ -18,6 +18,7 @@ from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Groups, Placements
 from jaxmetrics._roc.record import Options
 from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics.inference._intervals.precision import Precisions
 from jaxmetrics.inference._intervals.recall import (
     Box,
     Heights,
@@ -45,10 +46,8 @@ def height_at_limit(placed: Placements, sizes: Sizes, level: Any, options: Optio
     return (before + at) / 2
 
 
-def precision_without_itself(
-    placed: Placements, sizes: Sizes, level: Any, options: Options
-) -> Array:
-    """The average of (C - 1/2) / (C - 1/2 + F) over positives, with C true and F false positives.
+def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -> Precisions:
+    """The precision of positives without themselves, and the odds of a negative.
 
     Under weights, 1/2 is that of a positive with the mean weight.
     """
@@ -56,12 +55,13 @@ def precision_without_itself(
     placed = placed.near_one(together=True)
     half = placed.total_positives / sizes[1] / 2
 
-    def precisions(part: Groups) -> Any:
+    def without_itself(part: Groups) -> Any:
         caught = part.library.maximum(part.positives_not_below - half, 0.0)
         return part.total(divide(caught, caught + part.not_below, 0.0))
 
-    found: Array = placed.summed(precisions) / placed.total_positives
-    return found
+    average = placed.summed(without_itself) / placed.total_positives
+    odds = divide(placed.total_negatives, placed.total_positives, np.nan)
+    return Precisions(average, odds)
 
 
 class Decision(NamedTuple):

@@ -2,47 +2,167 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.distributions import special
-from jaxmetrics.inference._intervals.rules import Limits, Moments, jeffreys, logit_t, towards
+from jaxmetrics.inference._intervals.rules import (
+    ROUNDING,
+    Limits,
+    Moments,
+    all_of,
+    around,
+    interior,
+    jeffreys,
+    known,
+    of_rare_items,
+    on_logit_by_welch,
+    towards,
+)
 
-# The soft successes n1 A below which the upper limit is a Beta one, and above which it is not.
+# The soft successes n1 A below which the upper limit is a Beta one, and above which it is not; and
+# the positives above all negatives likewise.
 _FEW = (4.0, 6.0)
+_FEW_ABOVE = (1.0, 2.0)
 
 # The soft failures n1 (1 - A) below which the lower limit is a Beta one, and above which it is not.
 _FEWEST = (0.5, 1.0)
+_FEWEST_BELOW = (0.25, 0.5)
 
 # Of the influence of the negatives: a few high ones have most of it.
 _KURTOSIS = 21.0
 
+_MANY = 100.0  # odds from which on the logarithm's series is exact to 1e-13
+_TINY = 1e-300
 
-def average_precision(moments: Moments, level: Any, without_itself: Array) -> Limits:
-    """The limits of average precision: logit ones, moved for its bias and for few successes.
+
+class Precisions(NamedTuple):
+    """What the interval needs beside the moments.
+
+    Attributes:
+      without_itself: the average of (C - 1/2) / (C - 1/2 + F) over the positives, with C true and F
+        false positives.
+      odds: negatives for each positive.
+    """
+
+    without_itself: Array
+    odds: Array
+
+
+def average_precision(moments: Moments, level: Any, numbers: Precisions) -> Limits:
+    """The limits of average precision: logit ones, moved for its bias and for what was not drawn.
 
     A positive counts itself in its own precision, so the estimate A is biased upwards. In A', which
     is `without_itself`, each precision C / (C + F) is (C - 1/2) / (C - 1/2 + F). The lower limit is
     moved by logit A' - logit A, if that lowers it. The degrees of freedom of the negatives are
-    those of a variance with heavy tails. The upper limit misses the high positives that were not
-    drawn: of k = n1 A soft successes, it is at least BetaInv(1 - alpha / 2; k + 1/2,
-    n1 - k + 1/2) for k below 4, and between the two up to 6. The lower limit misses the high
-    negatives that were not drawn: it is at most BetaInv(alpha / 2; the same) for n1 - k below 1/2,
-    and between the two up to 1.
+    those of a variance with heavy tails. Where a class hardly varies, as it does where all scores
+    tie, the limits are those of rare items of `of_rare_items`.
+
+    The upper limit misses the high positives that were not drawn. Let a share p of the positives be
+    above all negatives and the rest below: p from A, k = n1 p. The upper limit is at least that of
+    BetaInv(1 - alpha / 2; k + 1/2, n1 - k + 1/2) for k below 4, and between the two up to 6; and at
+    least the average precision where, of the negatives, BetaInv(alpha / 2; n0 + 1/2, 1/2) are above
+    all positives. The lower limit misses what lies the other way round: for n1 (1 - A) below 1/2 it
+    is at most BetaInv(alpha / 2; n1 A + 1/2, n1 (1 - A) + 1/2), and at most the average precision
+    where all but that share of the negatives are above, and between the two up to 1. No limit is
+    below the average precision of reversed scores.
 
     Found by simulation: see the coverage table in the documentation.
     """
     library = moments.library
-    estimate, _, (_, n1) = moments
-    low, high = logit_t(moments, level, kurtosis=_KURTOSIS)
+    estimate, _, sizes = moments
+    n0, n1 = sizes
+    odds = numbers.odds
+    area = interior(estimate, sizes)
+    limits, variance = on_logit_by_welch(moments, level, _KURTOSIS)
+    low, high = (library.where(variance > 0, x, area) for x in limits)
+    low, high = _at_one(estimate, (low, high), sizes, odds, level)
+    low = _without_itself(low, estimate, numbers.without_itself)
+    low, high = _of_rare_items(moments, (low, high), odds, level)
+
+    seen = all_of(n0, level)
+    k = n1 * library.clip(_share_above(estimate, odds), 0.0, 1.0)
+    most = library.maximum(_of_share_above(jeffreys(k, n1, level)[1], odds), _of_odds(odds * seen))
+    widest = library.maximum(high, most)
+    high = library.maximum(
+        towards(high, widest, n1 * library.clip(estimate, 0.0, 1.0), _FEW),
+        towards(high, widest, k, _FEW_ABOVE),
+    )
+    successes = n1 * library.clip(estimate, 0.0, 1.0)
+    of_positives, of_negatives = jeffreys(successes, n1, level)[0], _of_odds(odds * (1 - seen))
+    low = library.minimum(
+        towards(low, library.minimum(low, of_positives), n1 - successes, _FEWEST),
+        towards(low, library.minimum(low, of_negatives), n1 - successes, _FEWEST_BELOW),
+    )
+    return around(estimate, (library.maximum(low, _of_odds(odds)), high))
+
+
+def _at_one(
+    estimate: Array, limits: Limits, sizes: tuple[Array, Array], odds: Array, level: Any
+) -> Limits:
+    """The limits, replaced where the estimate is 1.
+
+    The lower one is that of Clopper and Pearson for n1 successes of n1, or the average precision
+    where the negatives not below their limit for n0 of n0 are above all, unless it is lower.
+    """
+    library = numerics.namespace(estimate, *limits, *sizes)
+    perfect = estimate >= 1 - ROUNDING
+    of_negatives, of_positives = (((1 - level) / 2) ** (1 / n) for n in sizes)
+    least = library.minimum(of_positives, _of_odds(odds * (1 - of_negatives)))
+    low = library.where(perfect, library.minimum(limits[0], least), limits[0])
+    return low, library.where(perfect, 1.0, limits[1])
+
+
+def _of_rare_items(moments: Moments, limits: Limits, odds: Array, level: Any) -> Limits:
+    """As `of_rare_items`, in the range of average precision: from that of reversed scores."""
+    estimate, variances, sizes = moments
+    least = _of_odds(odds)
+    reach = moments.library.maximum(1 - least, _TINY)
+    share = interior((estimate - least) / reach, sizes)
+    u = share * (1 - share)
+    classes = [(known(s2 / reach**2, n, u), n) for s2, n in zip(variances, sizes, strict=True)]
+    low, high = ((x - least) / reach for x in limits)
+    low, high = of_rare_items((low, high), share, classes, level)
+    # Positives below all others are not found, and lower the precision of those that are.
+    twice = [(classes[1][0], sizes[1] / 2)]
+    low, _ = of_rare_items((low, high), share, twice, level)
+    return least + reach * low, least + reach * high
+
+
+def _without_itself(low: Array, estimate: Array, without_itself: Array) -> Array:
+    """The lower limit, moved on the logit scale as the estimate moves, if that lowers it."""
+    library = numerics.namespace(low, estimate, without_itself)
     logit, expit = special(library).logit, special(library).expit
     inner = [library.clip(x, 1e-300, 1 - 2.0**-53) for x in (without_itself, estimate, low)]
     moved = expit(logit(inner[0]) - (logit(inner[1]) - logit(inner[2])))
     edge = (without_itself <= 0) | (low <= 0) | (estimate <= 0)
     edge = edge | (without_itself >= 1) | (low >= 1) | (estimate >= 1)
-    low = library.where(edge, low, library.minimum(low, moved))
+    found: Array = library.where(edge, low, library.minimum(low, moved))
+    return found
 
-    k = n1 * library.clip(estimate, 0.0, 1.0)
-    lower, upper = jeffreys(k, n1, level)
-    low = towards(low, library.minimum(low, lower), n1 - k, _FEWEST)
-    return low, towards(high, library.maximum(high, upper), k, _FEW)
+
+def _of_odds(odds: Array) -> Array:
+    """The average precision if there are so many negatives above all, for each positive.
+
+    The mean of t / (t + odds) over t from 0 to 1: 1 - odds log(1 + 1 / odds).
+    """
+    library = numerics.namespace(odds)
+    odds = library.maximum(odds, _TINY)
+    y = 1 / library.maximum(odds, _MANY)
+    series = y * (1 / 2 - y * (1 / 3 - y * (1 / 4 - y * (1 / 5 - y * (1 / 6 - y / 7)))))
+    found: Array = library.where(odds < _MANY, 1 - odds * library.log1p(1 / odds), series)
+    return found
+
+
+def _of_share_above(share: Array, odds: Array) -> Array:
+    """The average precision if a share of the positives is above all negatives, the rest below."""
+    found: Array = 1 - odds * numerics.namespace(share).log1p((1 - share) / (share + odds))
+    return found
+
+
+def _share_above(area: Array, odds: Array) -> Array:
+    """The inverse of that; below 0 if the average precision is less than that of the reverse."""
+    library = numerics.namespace(area, odds)
+    found: Array = 1 + (1 + odds) * library.expm1((area - 1) / library.maximum(odds, _TINY))
+    return found

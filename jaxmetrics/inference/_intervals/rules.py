@@ -8,6 +8,7 @@ sizes are at least 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +20,18 @@ from jaxmetrics.inference._intervals.beta import beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
 
 Limits = tuple[Array, Array]
+Classes = Sequence[tuple[Array, Array]]
 
 # An estimate this near to 0 or 1 differs from it by rounding only.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
+
+# The whole failures that the variance of a class amounts to, up to which it is not believed, and
+# from which on it is.
+_UNSEEN = (1 / 50, 1 / 25)
+
+# The whole failures from which on their limits are those of the variance, to a few per cent of a
+# width. It saves their quantiles.
+_MANY = (50.0, 100.0)
 
 
 class Moments(NamedTuple):
@@ -67,6 +77,13 @@ def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
     influence. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
     from 0 to 1.
     """
+    limits, variance = on_logit_by_welch(moments, level, kurtosis)
+    estimate, _, sizes = moments
+    return around(estimate, ends(estimate, limits, sizes, level, variance <= 0))
+
+
+def on_logit_by_welch(moments: Moments, level: Any, kurtosis: float) -> tuple[Limits, Array]:
+    """The limits of `logit_t` but for those next to an end, and the variance."""
     estimate, variances, sizes = moments
     centre = interior(estimate, sizes)
     u = centre * (1 - centre)
@@ -74,8 +91,7 @@ def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
     variance = parts[0] + parts[1]
     spread = spread_of(parts[0], (kurtosis - 1) / 2, sizes[0])
     spread = spread + spread_of(parts[1], 1.0, sizes[1])
-    limits = on_logit(centre, variance, degrees(variance, spread, 1.0), level)
-    return around(estimate, ends(estimate, limits, sizes, level, variance <= 0))
+    return on_logit(centre, variance, degrees(variance, spread, 1.0), level), variance
 
 
 class OfClusters(NamedTuple):
@@ -167,6 +183,62 @@ def of_few_failures(
     return low, high
 
 
+def of_rare_items(limits: Limits, share: Array, classes: Classes, level: Any) -> Limits:
+    """Limits widened for rare items that a sample may lack, where a class hardly varies.
+
+    `classes` are pairs of a variance s^2 and a size n. If a few of the n items of a class failed
+    wholly, and all others had one influence, the variance would amount to n s^2 / A^2 failures. As
+    this number falls from 1/25 to 1/50, the lower limit moves to A BetaInv(alpha / 2; n + 1/2,
+    1/2), if that is lower: Jeffreys's of n successes of n. The upper one likewise, by 1 - A. Of
+    both classes the further limit counts.
+    """
+    library = numerics.namespace(share, *limits)
+    low, high = limits
+    for s2, n in classes:
+        failures, successes = (n * s2 / x**2 for x in (share, 1 - share))
+        least = all_of(n, level, lacking(library.minimum(failures, successes), _UNSEEN) > 0)
+        lower, upper = share * least, 1 - (1 - share) * least
+        lower = towards(limits[0], library.minimum(limits[0], lower), failures, _UNSEEN)
+        upper = towards(limits[1], library.maximum(limits[1], upper), successes, _UNSEEN)
+        low, high = library.minimum(low, lower), library.maximum(high, upper)
+    return low, high
+
+
+def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any) -> Limits:
+    """Limits widened for rare items: those of the number of failures that a variance amounts to.
+
+    Also of classes without a rare item, and without a threshold below which a variance is not
+    believed. If f = n s^2 / A^2 of the n items of a class failed wholly, and all others had one
+    influence, s^2 would be the variance, and the share of such items would have Jeffreys's upper
+    limit p = BetaInv(1 - alpha / 2; f + 1/2, n - f + 1/2). The lower limit is at most
+    A (1 - (p - f / n)). The upper one likewise, by 1 - A. Many failures are left to the variance.
+    """
+    library = numerics.namespace(share, *limits)
+    low, high = limits
+    for s2, n in classes:
+        failures, successes = (n * s2 / x**2 for x in (share, 1 - share))
+        lower = share * (1 - _unseen(failures, n, level))
+        upper = 1 - (1 - share) * (1 - _unseen(successes, n, level))
+        lower = towards(limits[0], library.minimum(limits[0], lower), failures, _MANY)
+        upper = towards(limits[1], library.maximum(limits[1], upper), successes, _MANY)
+        low, high = library.minimum(low, lower), library.maximum(high, upper)
+    return low, high
+
+
+def _unseen(count: Array, n: Array, level: Any) -> Array:
+    """By how much the share of a class may exceed that of a count."""
+    library = numerics.namespace(count, n)
+    seen = library.minimum(count, n)
+    most = jeffreys_limit(1, seen, n, level, lacking(count, _MANY) > 0)
+    found: Array = library.maximum(most - seen / n, 0.0)
+    return found
+
+
+def all_of(n: Array, level: Any, needed: Any = True) -> Array:
+    """The lower limit of a share that all of n items have: BetaInv(alpha / 2; n + 1/2, 1/2)."""
+    return jeffreys_limit(-1, n, n, level, needed)
+
+
 def towards(limit: Array, other: Array, count: Array, fewest: tuple[float, float]) -> Array:
     """From a limit to another one as a count falls from one number to a lower one."""
     share = lacking(count, fewest)
@@ -238,8 +310,8 @@ def ends(
     library = numerics.namespace(estimate, *limits, *sizes)
     low, high = limits
     lowest = ((1 - level) / 2) ** (1 / library.minimum(*sizes))
-    perfect = estimate >= library.where(constant, 0.5, 1 - _ROUNDING)
-    worst = estimate <= library.where(constant, 0.5, _ROUNDING)
+    perfect = estimate >= library.where(constant, 0.5, 1 - ROUNDING)
+    worst = estimate <= library.where(constant, 0.5, ROUNDING)
     least, most = library.minimum(low, lowest), library.maximum(high, 1 - lowest)
     low = library.where(worst, 0.0, library.where(perfect, least, low))
     high = library.where(perfect, 1.0, library.where(worst, most, high))
