@@ -1,11 +1,13 @@
 """Ways to the AUC and the recall of items that devices hold in parts: time, and bytes that travel.
 
     python -m benchmarks.meshes [N]
+    python -m benchmarks.meshes --plan N
 
 Devices are those of JAX, or eight of the host if XLA_FLAGS are not set. Each way is a program of
 `shard_map`. Bytes are for each item of a device's part: those that the collectives of the compiled
-program bring to the device, and those of its temporary arrays. The text that is printed is the
-table of `meshes.md`.
+program bring to the device, and those of its temporary arrays; operations are those that XLA counts
+in the program. A plan is of a program that is compiled and not run. The text that is printed is
+the tables of `meshes.md`.
 """
 
 from __future__ import annotations
@@ -76,6 +78,21 @@ def _auc(pairs: Any, labels: Any) -> Any:
     return lax.psum(pairs, AXIS) / positives / negatives
 
 
+def program_of(way: Callable[..., Any], scores: Any, labels: Any) -> Any:
+    """The compiled program of each device's part."""
+    mesh = scores.sharding.mesh
+    mapped = jax.shard_map(
+        way, mesh=mesh, in_specs=ITEMS, out_specs=PartitionSpec(), check_vma=False
+    )
+    return jax.jit(mapped).lower(scores, labels).compile()
+
+
+def counts_of(program: Any) -> tuple[int, int, float]:
+    """Bytes that a device receives, bytes of its temporary arrays, and its operations."""
+    memory = program.memory_analysis().temp_size_in_bytes
+    return bytes_moved(program.as_text()), memory, program.cost_analysis()["flops"]
+
+
 def bytes_moved(compiled: str) -> int:
     """What the collectives of a program bring to one device, in bytes."""
     total = 0
@@ -89,11 +106,11 @@ def bytes_moved(compiled: str) -> int:
 def rows(n: int, share: float, runs: int) -> None:
     """The rows of the table of one data set, printed."""
     n_devices = jax.device_count()
-    mesh = jax.make_mesh((n_devices,), (AXIS,), axis_types=(AxisType.Auto,))
+    sharding = on_all_devices()
     rng = np.random.default_rng(0)
     labels = rng.random(n) < share
     scores = (rng.normal(size=n) + labels).astype(np.float32)
-    parts = [jax.device_put(x, NamedSharding(mesh, ITEMS)) for x in (scores, labels)]
+    parts = [jax.device_put(x, sharding) for x in (scores, labels)]
     recall = partial(jm.recall_at_fpr, max_fpr=0.01)
     ways = {
         "AUC": {
@@ -109,29 +126,56 @@ def rows(n: int, share: float, runs: int) -> None:
     if share < 0.1:
         ways["AUC"]["the positives are gathered"] = partial(of_rarer, share=share)
     for metric, of_metric in ways.items():
-        calls, moved, memory, values = {}, {}, {}, {}
+        calls, counts, values = {}, {}, {}
         for name, way in of_metric.items():
-            mapped = jax.shard_map(
-                way, mesh=mesh, in_specs=ITEMS, out_specs=PartitionSpec(), check_vma=False
-            )
-            program = jax.jit(mapped).lower(*parts).compile()
+            program = program_of(way, *parts)
             calls[name] = partial(program, *parts)
-            moved[name] = bytes_moved(program.as_text())
-            memory[name] = program.memory_analysis().temp_size_in_bytes
+            counts[name] = [x / (n // n_devices) for x in counts_of(program)]
             values[name] = float(np.asarray(calls[name]()))
         times = time_in_turn(calls, runs)
-        part = n // n_devices
         for name in calls:
+            moved, memory, operations = counts[name]
             print(
                 f"| {metric} | {share:.0%} | {name} | {milliseconds(times[name])} | "
-                f"{moved[name] / part:.1f} | {memory[name] / part:.0f} | {values[name]:.6f} |",
+                f"{moved:.1f} | {memory:.0f} | {operations:.0f} | {values[name]:.6f} |",
                 flush=True,
             )
 
 
+def on_all_devices() -> NamedSharding:
+    """The sharding of arrays whose items all devices have in parts."""
+    return NamedSharding(
+        jax.make_mesh((jax.device_count(),), (AXIS,), axis_types=(AxisType.Auto,)), ITEMS
+    )
+
+
+def plan(n: int) -> None:
+    """What a device needs for its part of n items, printed; nothing is run."""
+    sharding = on_all_devices()
+    parts = [jax.ShapeDtypeStruct((n,), x, sharding=sharding) for x in (jnp.float32, jnp.bool_)]
+    ways = {
+        "AUC": jm.roc_auc,
+        "average precision": jm.average_precision,
+        "partial AUC": partial(jm.partial_auc, max_fpr=0.01),
+        "recall at an FPR": partial(jm.recall_at_fpr, max_fpr=0.01),
+        "standard error of the AUC": partial(jm.standard_error, jm.roc_auc),
+    }
+    print("| metric | GB of input | GB received | GB of temporaries | 10^9 operations |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, way in ways.items():
+        program = program_of(partial(way, axis_name=AXIS), *parts)
+        given = program.memory_analysis().argument_size_in_bytes
+        numbers = " | ".join(f"{x / 1e9:.2f}" for x in (given, *counts_of(program)))
+        print(f"| {name} | {numbers} |", flush=True)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--plan"]:
+        plan(int(sys.argv[2]))
+        sys.exit()
     n_items = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
-    print("| metric | positives | way | ms | bytes received | bytes of temporaries | value |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    head = ("metric", "positives", "way", "ms", "bytes received", "bytes of temporaries")
+    print(f"| {' | '.join((*head, 'operations', 'value'))} |")
+    print(f"|{' --- |' * (len(head) + 2)}")
     for share_of_positives in (0.01, 0.5):
         rows(n_items, share_of_positives, 3)

@@ -7,14 +7,14 @@ Prints as JSON the largest distance of each result from that of one device, on a
 
 import functools
 import json
-import re
 import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from devices import N, distance, placed, sizes_of_collectives, skewed
+from jax.sharding import AxisType, PartitionSpec
 
 import jaxmetrics as jm
 
@@ -29,16 +29,8 @@ WHOLE, ITEMS, ROWS = PartitionSpec(), PartitionSpec("items"), PartitionSpec(None
 MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
 EXPLICIT = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Explicit,))
 GRID = jax.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
-N = 8 * 40
 rng = np.random.default_rng(3)
 found = {}
-
-
-def placed(array, spec, mesh=MESH):
-    """Of which each process gives the part that its devices hold."""
-    array = np.asarray(array)
-    sharding = NamedSharding(mesh, spec)
-    return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
 
 
 def on_devices(function, specs, *arrays, mesh=MESH, **options):
@@ -48,45 +40,7 @@ def on_devices(function, specs, *arrays, mesh=MESH, **options):
     return jax.tree.map(lambda x: np.asarray(x.addressable_data(0)), result)
 
 
-def distance(got, want):
-    """The largest of a pytree of arrays; NaN and infinities must be the same."""
-    pairs = zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True)
-    distances = []
-    for a, b in pairs:
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        with np.errstate(invalid="ignore"):
-            away = np.abs(np.asarray(a) - np.asarray(b))
-        away = np.where(np.isnan(a) & np.isnan(b), 0, away)
-        distances.append(float(np.max(away)) if not np.isnan(away).any() else float("inf"))
-    return max(distances)
-
-
-def skewed():
-    """Scores, labels and a mask of one problem in each row."""
-    labels = rng.random(N) < 0.3
-    scores = np.round(rng.normal(size=N) + labels, 1).astype(np.float32)
-    every, order = np.ones(N, bool), np.argsort(scores, kind="stable")
-    by_class = np.argsort(labels, kind="stable")
-    first, one_part = np.arange(N) < 5, np.arange(N) // 40 == 2
-    huge = np.where(labels, np.inf, -np.inf).astype(np.float32)
-    rows = {
-        "mixed": (scores, labels, rng.random(N) < 0.8),
-        "ascending": (scores[order], labels[order], every),
-        "descending": (scores[order[::-1]], labels[order[::-1]], every),
-        "all tied": (np.zeros_like(scores), labels, every),
-        "no ties": (rng.permutation(N).astype(np.float32), labels, every),
-        "classes apart": (scores[by_class], labels[by_class], every),
-        "devices without items": (scores, labels, one_part | first),
-        "infinite": (huge, labels, every),
-        "one class": (scores, np.zeros(N, bool), every),
-        "none": (scores, labels, ~every),
-        "NaN": (np.where(first, np.nan, scores).astype(np.float32), labels, every),
-        "masked NaN": (np.where(first, np.nan, scores).astype(np.float32), labels, ~first),
-    }
-    return [np.stack(x) for x in zip(*rows.values(), strict=True)]
-
-
-scores, labels, where = skewed()
+scores, labels, where = skewed(rng)
 weights = rng.choice([0.0, 0.5, 1.0, 3.0], N) * rng.random(N)
 models = scores[0] + np.round(rng.normal(size=(2, N)), 1)
 
@@ -119,6 +73,7 @@ def compared(name, function, specs, *arrays, axis="items", **options):
 
 
 compared("counts", counted, (ROWS,) * 3, scores, labels, where)
+
 
 FEATURES = rng.normal(size=(N, 3))
 PARAMETERS = rng.normal(size=3)
@@ -234,18 +189,6 @@ def same_resamples(name, function, mesh):
 same_resamples("resamples", areas, MESH)
 
 
-def sizes_of_collectives(program):
-    """The number of entries that each kind of collective returns at most."""
-    sizes = {}
-    for line in program.as_text().splitlines():
-        made = re.search(r"= (.*?) (all-gather|all-to-all|all-reduce|collective-permute)", line)
-        if made:
-            shapes = re.findall(r"\[([\d,]*)\]", made[1])
-            size = sum(int(np.prod([int(x) for x in s.split(",") if x])) for s in shapes)
-            sizes[made[2]] = max(sizes.get(made[2], 0), size)
-    return sizes
-
-
 def check_more():
     """What one process is enough for."""
     of_weighted = (ROWS, ROWS, ROWS, ITEMS)
@@ -306,7 +249,7 @@ def check_more():
             functools.partial(metric, axis_name="items"),
             mesh=MESH, in_specs=ITEMS, out_specs=specs,
         )  # fmt: skip
-        arrays = [placed(x, ITEMS) for x in ordered]
+        arrays = [placed(x, ITEMS, MESH) for x in ordered]
         program = jax.jit(mapped).lower(*arrays).compile()
         away = distance(program(*arrays), metric(*ordered))
         kind = "ordered" if specs == WHOLE else "ordered loss"

@@ -28,7 +28,11 @@ from hypothesis import settings
 
 gc.set_threshold(200_000, 20, 100)  # JAX traces into many objects that live; a tenth of the time
 
-collect_ignore = ["axis_worker.py", "stream_worker.py"]  # which are started as processes
+collect_ignore = [
+    "axis_worker.py",
+    "sharded_worker.py",
+    "stream_worker.py",
+]  # which are started as processes
 
 settings.register_profile("jaxmetrics", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("jaxmetrics")

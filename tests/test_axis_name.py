@@ -60,7 +60,7 @@ def test_the_gradient_of_the_mapped_loss_is_that_of_one_device(alone):
 def test_no_device_receives_all_items(alone):
     """Of 4,096 items in parts of 512: samples are gathered, and about a part is exchanged."""
     sorts, selects = alone["collectives"]["roc_auc"], alone["collectives"]["recall"]
-    assert sorts["all-gather"] <= 8 * 32
+    assert sorts["all-gather"] <= 8 * 64  # a part gives 32 samples, and 64 without weights
     assert sorts["all-to-all"] <= 1.5 * 512
     loss = alone["collectives"]["loss"]
     assert loss["all-gather"] <= 8 * 32

@@ -70,6 +70,11 @@ def near(array: Any) -> Any:
     return array
 
 
+def is_divided(array: Any) -> bool:
+    """Whether an array with known values lies on several devices, perhaps of several processes."""
+    return isinstance(array, jax.Array) and is_concrete(array) and len(array.devices()) > 1
+
+
 def at_hand(*arrays: Any) -> tuple[Any, ...]:
     """The arrays, as NumPy views where they lie in the memory of the CPU that computes."""
     if is_compiling() or not on_cpu():

@@ -8,7 +8,9 @@ to do: each device has its own arrays.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,9 +27,10 @@ from jax.sharding import (
     use_abstract_mesh,
 )
 
+from jaxmetrics._base.divided import Divided, NotInPartsError, division_of, with_auto_axes
 from jaxmetrics._base.host import is_compiling
 from jaxmetrics._base.primitives import is_concrete
-from jaxmetrics._base.results import introduced, with_names_of
+from jaxmetrics._base.results import introduced, scores_among, with_names_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +40,8 @@ def on_any_mesh(function: F) -> F:
 
     Arrays on this process's own CPU devices are moved to one of them, where NumPy sorts. An array
     of the result that has the shape of an argument is sharded as that is. In the others only
-    leading axes of the arguments, such as models, keep their sharding.
+    leading axes of the arguments, such as models, keep their sharding. A function that takes
+    `axis_name` gets the parts of each device where the sharding of the items is known.
     """
 
     def on_mesh(*arguments: Any, **options: Any) -> Any:
@@ -45,30 +49,32 @@ def on_any_mesh(function: F) -> F:
         placed, context = [x for x in given if _on_mesh(x)], get_abstract_mesh()
         if not placed and not context.explicit_axes:
             return function(*arguments, **options)
-        mesh: Any
-        shardings: list[Any]
-        put: Any
         near = placed and all(map(_near, placed)) and all(map(is_concrete, given))
         if near and context.empty and not is_compiling():
-            shardings = [_sharding(x) if _on_mesh(x) else None for x in given]
-            mesh, put = _sharding(placed[0]).mesh, jax.device_put
+            mesh = _sharding(placed[0]).mesh
             # Moved to a device instead, an array keeps the mesh in its type.
             alone = SingleDeviceSharding(mesh.devices.flat[0])
+            put: Any = jax.device_put
+            shardings: list[Any] = [_sharding(x) if _on_mesh(x) else None for x in given]
             arguments, options = _mapped(lambda x: put(x, alone), (arguments, options))
             value = function(*arguments, **options)
         else:
             # The types of arrays have explicit axes alone.
             shardings = [jax.typeof(x).sharding for x in given]
-            meshes = (*(x.mesh for x in shardings), context)
-            mesh, put = next((x for x in meshes if x.explicit_axes), None), reshard
-            if mesh is None:
+            meshes: Any = (*(x.mesh for x in shardings), context)
+            mesh = next((x for x in meshes if x.explicit_axes), None)
+            put = functools.partial(_resharded, [x for x in placed if is_concrete(x)])
+            divided = None
+            if takes_axis() and options.get("axis_name") is None and not context.manual_axes:
+                divided = division_of(scores_among(arguments, options))
+            if divided is None and mesh is None:
                 return function(*arguments, **options)
-            auto = mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
+            auto = with_auto_axes(mesh) if divided is None else divided.mesh
             with use_abstract_mesh(auto):
-                arguments, options = _mapped(
-                    lambda x: put(x, PartitionSpec()), (arguments, options)
-                )
-                value = function(*arguments, **options)
+                arguments, options = _mapped(_in_auto_axes, (arguments, options))
+                value = _of_parts_or_whole(function, divided, arguments, options)
+            if mesh is None:
+                return value
 
         laid = [_Laid(x.shape, _axes_of(x.ndim, y)) for x, y in zip(given, shardings, strict=True)]
 
@@ -84,9 +90,39 @@ def on_any_mesh(function: F) -> F:
     def run(*arguments: Any, **options: Any) -> Any:
         return introduced(on_mesh(*arguments, **options), arguments, options)
 
+    @functools.cache
+    def takes_axis() -> bool:
+        return "axis_name" in inspect.signature(run).parameters
+
     public: Any = run
     found: F = public
     return found
+
+
+def _of_parts_or_whole(
+    function: Callable[..., Any], divided: Divided | None, arguments: Any, options: Any
+) -> Any:
+    if divided is not None:
+        with contextlib.suppress(NotInPartsError):
+            return function(*arguments, **(options | {"axis_name": divided}))
+    return function(*arguments, **options)
+
+
+def _resharded(concrete: list[jax.Array], array: jax.Array, sharding: Any) -> Any:
+    """`array`, which may have been computed on one device, with the sharding of a result."""
+    if concrete and is_concrete(array) and array.devices() != concrete[0].devices():
+        array = on_all(array, _sharding(concrete[0]).mesh)
+    return reshard(array, sharding)
+
+
+def _in_auto_axes(array: jax.Array) -> Any:
+    """The same with axes of type `Auto`. Nothing travels."""
+    if not is_concrete(array):
+        return reshard(array, PartitionSpec())
+    sharding = _sharding(array)
+    names = sharding.mesh.axis_names
+    auto = Mesh(sharding.mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))
+    return jax.device_put(array, NamedSharding(auto, sharding.spec))
 
 
 def check_mesh(mesh: Any) -> None:

@@ -98,15 +98,14 @@ def rows_of_range(rows: Rows, axis_name: AxisName) -> Rows:
     of_each = lax.all_gather(n_used, axis_name)
     lengths = (of_each - lax.axis_index(axis_name).astype(jnp.int32) + n_devices - 1) // n_devices
 
-    below = jax.vmap(lambda keys: jnp.searchsorted(keys, bounds, method="scan_unrolled"))(
-        dealt.keys
-    )
-    inner = jnp.minimum(below.astype(jnp.int32), lengths[:, None])
+    below = jax.vmap(lambda keys: so_many_below(keys, bounds, 0, len(keys)))(dealt.keys)
+    inner = jnp.minimum(below, lengths[:, None])
     starts = jnp.concatenate([jnp.zeros_like(inner[:, :1]), inner], axis=1)
     ends = jnp.concatenate([inner, lengths[:, None]], axis=1)
 
     capacity = _most(n, n_devices) // n_devices + n_devices
-    index, some = _packed(starts, ends, dealt.keys.shape[1], capacity)
+    offsets = np.arange(n_devices, dtype=np.int32) * dealt.keys.shape[1]
+    index, some = packed(starts, ends, offsets, capacity)
 
     def sent(x: Array, empty: Any) -> Array:
         found = x.reshape(-1).at[index].get(mode="promise_in_bounds")
@@ -145,6 +144,21 @@ def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
     return bounds
 
 
+def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: bool = False) -> Array:
+    """The place of the first key that is not below each bound, or is above it if `ties` are below.
+
+    Keys ascend from the place `first` to `end`. `jax.numpy.searchsorted` fails where `vmap` is over
+    models that a mesh with explicit axes divides.
+    """
+    place: Array = jnp.zeros(bounds.shape, jnp.int32) + first
+    for bit in reversed(range(len(keys).bit_length())):
+        more = place + (1 << bit)
+        key = keys.at[jnp.minimum(more, len(keys)) - 1].get(mode="promise_in_bounds")
+        below = key <= bounds if ties else key < bounds
+        place = jnp.where((more <= end) & below, more, place)
+    return place
+
+
 def _dealt(rows: Rows, n_devices: int, axis_name: AxisName) -> Rows:
     """`[parts, rows]`: of each part the rows at every `n_devices`-th place, from this device's."""
     fill = -len(rows.keys) % n_devices
@@ -158,21 +172,20 @@ def _dealt(rows: Rows, n_devices: int, axis_name: AxisName) -> Rows:
     return Rows(*map(deal, rows, _empty(rows)))
 
 
-def _packed(starts: Array, ends: Array, length: int, capacity: int) -> tuple[Array, Array]:
+def packed(starts: Array, ends: Array, offsets: Any, capacity: int) -> tuple[Array, Array]:
     """For each range its rows one after the other: indices `[ranges, capacity]`, and which are.
 
     Args:
       starts, ends: `[parts, ranges]`, the rows of each range within each part.
-      length: of the array of one part.
+      offsets: `[parts]`, where each part begins.
       capacity: of a range.
     """
-    n_parts = len(starts)
     upto = jnp.cumsum(ends - starts, axis=0)  # [parts, ranges]
     place = jnp.arange(capacity, dtype=jnp.int32)
     index = jnp.zeros((starts.shape[1], capacity), jnp.int32)
-    for part in range(n_parts):
+    for part, offset in enumerate(offsets):
         before = upto[part - 1] if part else jnp.zeros_like(upto[0])
-        here = part * length + (starts[part] - before)[:, None] + place
+        here = offset + (starts[part] - before)[:, None] + place
         index = jnp.where(place >= before[:, None], here, index)
     some = place < upto[-1][:, None]
     return jnp.where(some, index, 0), some

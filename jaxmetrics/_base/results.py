@@ -341,12 +341,17 @@ def introduced(value: R | Any, arguments: Sequence[Any], options: Mapping[str, A
         return value
     if arguments and isinstance(arguments[0], Result):
         return with_names_of(value, arguments[0])
-    given = [x for x in arguments[:2] if not callable(x)]
-    scores = options.get("scores", options.get("values", given[0] if given else None))
+    scores = scores_among(arguments, options)
     metric = options.get("metric", arguments[0] if arguments else None)
     words = metric_in_words(metric) if callable(metric) else None
     names = names_in(scores)
     return value._captioned_as(words, **({} if names is None else {"model": names}))
+
+
+def scores_among(arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """The scores or values that a function is given, after its metric if it has one."""
+    given = [x for x in arguments[:2] if not callable(x)]
+    return options.get("scores", options.get("values", given[0] if given else None))
 
 
 def with_names_of(value: Any, like: Any) -> Any:

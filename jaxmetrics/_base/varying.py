@@ -77,5 +77,6 @@ def _varied(function: Callable[[Any], Any], start: Any) -> Callable[[Any], Any]:
 
 
 def _axes_of(x: Any) -> frozenset[str]:
-    axes: frozenset[str] = jax.typeof(x).manual_axis_type.varying
-    return axes
+    # `typeof` refuses shapes within a `vmap` over models that explicit axes of a mesh divide.
+    kind: Any = x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x)
+    return frozenset(kind.manual_axis_type.varying if kind.manual_axis_type else ())

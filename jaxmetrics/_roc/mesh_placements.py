@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.counted_parts import rows_of_counted_range
+from jaxmetrics._base.divided import over_parts
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.parts import (
@@ -56,8 +58,8 @@ class OnMesh:
         return numerics.slack(self.table.negatives)
 
     def _sum(self, of_rows: Any) -> Any:
-        """Over the rows of all devices."""
-        return sum_over(jnp.sum(of_rows, axis=-1), self.axis_name)
+        """Over the rows of all devices; counts of one device fit in their own dtype."""
+        return sum_over(jnp.sum(of_rows, axis=-1, dtype=of_rows.dtype), self.axis_name)
 
     def total(self, of_each: Any) -> Any:
         return self._sum(self.table.positives * of_each)
@@ -80,9 +82,10 @@ class OnMesh:
 
     def _running(self, counts: Any) -> tuple[Any, Any]:
         """The sums before each row, and with it."""
-        upto = jnp.concatenate([jnp.zeros_like(counts[:1]), numerics.running_total(counts)])
-        sums = upto + total_before(upto[-1], self.axis_name)
-        return sums[:-1], sums[1:]
+        upto = numerics.running_total(counts)
+        before = jnp.concatenate([jnp.zeros_like(upto[:1]), upto[:-1]])
+        of_others = total_before(upto[-1], self.axis_name)
+        return before + of_others, upto + of_others
 
     @property
     def above(self) -> Any:
@@ -180,9 +183,11 @@ def placements_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: Ax
     valid = valid if items.where is None else valid & items.where
     keys = sorting.descending_keys(items.scores)
     keys = jnp.where(valid, keys, ~np.zeros((), keys.dtype))
-    counts = (jnp.where(valid, x, 0) for x in weights)
-    shape = jnp.broadcast_shapes(keys.shape, *(x.shape for x in weights))
-    rows = rows_of_range(Rows(*(jnp.broadcast_to(x, shape) for x in (keys, *counts))), axis_name)
+    given = jnp.broadcast_arrays(keys, *(jnp.where(valid, x, 0) for x in weights))
+    if keys.dtype == jnp.uint32 and not numerics.is_inexact(weights[0]):
+        rows = rows_of_counted_range(given[0], given[1] > 0, given[2] > 0, axis_name)
+    else:
+        rows = rows_of_range(Rows(*given), axis_name)
     thresholds = sorting.scores_of_keys(rows.keys, items.scores)
     return OnMesh(ScoreTable(thresholds, rows.positives, rows.negatives), axis_name)
 
@@ -211,7 +216,8 @@ def evaluate_on_mesh(
     dtype = numerics.default_float()
     with double_precision():
         items = jax.tree.map(jnp.asarray, at_least_one(items))
-        return _evaluate(items, arrays, function, static, selected, axis_name, dtype)
+        given = items, arrays
+        return over_parts(_evaluate, axis_name, given, function, static, selected, dtype)
 
 
 @functools.partial(
@@ -220,10 +226,10 @@ def evaluate_on_mesh(
 def _evaluate(
     items: Items,
     arrays: dict[str, Any],
+    axis_name: AxisName,
     function: Callable[..., Any],
     static: tuple[tuple[str, Any], ...],
     selected: bool,
-    axis_name: AxisName,
     dtype: Any,
 ) -> Any:
     def of_one(items: Items, options: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base import checks, numerics, varying
+from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.parts import AxisName, gathered
@@ -53,11 +54,26 @@ def loss_of_rows(
         if axis_name is None:
             value: Array = _loss_of_rows(items, checked, loss, constants)
             return value
-        parts = Parts(loss, constants, axis_name, with_slopes)
-        if with_slopes is None:
-            value = parts.gathered(jnp.asarray(items.scores), items, checked)
-        else:
-            value = parts.apart(items, checked)
+        if with_slopes is None and isinstance(axis_name, Divided):
+            raise NotInPartsError
+        given = items, checked
+        found: Array = over_parts(_loss_of_parts, axis_name, given, loss, constants, with_slopes)
+    return found
+
+
+def _loss_of_parts(
+    items: Items,
+    numbers: Numbers,
+    axis_name: AxisName,
+    loss: Callable[..., Array],
+    constants: tuple[Any, ...],
+    with_slopes: WithSlopes | None,
+) -> Array:
+    parts = Parts(loss, constants, axis_name, with_slopes)
+    if with_slopes is None:
+        value = parts.gathered(jnp.asarray(items.scores), items, numbers)
+    else:
+        value = parts.apart(items, numbers)
     # Each device computes the loss of all items. Were it not their mean, the gradient would be
     # that of the sum of all these losses.
     mean: Array = lax.pmean(value, axis_name)

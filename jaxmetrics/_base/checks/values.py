@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.checks.arrays import own
+from jaxmetrics._base.divided import Divided
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import HostOrDeviceArray
@@ -204,9 +205,9 @@ def _memory() -> float:
 
 
 def check_axis_name(axis_name: Any) -> Any:
-    """The names of axes of the mesh, hashable, within `shard_map`; None without one."""
-    if axis_name is None:
-        return None
+    """The names of axes of the mesh, hashable, within `shard_map`, or what stands for them."""
+    if axis_name is None or isinstance(axis_name, Divided):
+        return axis_name
     names = tuple(axis_name) if isinstance(axis_name, (list, tuple)) else axis_name
     try:
         jax.lax.axis_size(names)

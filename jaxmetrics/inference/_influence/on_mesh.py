@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base import checks, numerics, varying
+from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
+from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, Items
@@ -29,19 +30,29 @@ def moments_on_mesh(
     metric: MetricLike, items: Items, axis_name: AxisName, level: float = 0.95
 ) -> tuple[Moments, Any]:
     """The moments, and the numbers of the closed form, of the items of all devices."""
-    chosen, arrays = _chosen(metric)
-    return _moments(at_least_one(items), arrays, np.float64(level), chosen, axis_name)
+    chosen, arrays = _chosen(metric, axis_name)
+    given = at_least_one(items), arrays, np.float64(level)
+    with double_precision():
+        found: tuple[Moments, Any] = over_parts(_moments, axis_name, given, chosen)
+    return found
 
 
 def covariance_on_mesh(metric: MetricLike, items: Items, axis_name: AxisName) -> Array:
     """`[..., models, models]`, in float64 whatever the x64 mode."""
-    chosen, arrays = _chosen(metric)
-    return _covariance(at_least_one(items), arrays, chosen, axis_name)
+    chosen, arrays = _chosen(metric, axis_name)
+    if isinstance(axis_name, Divided) and axis_name.divides_models:
+        raise NotInPartsError
+    with double_precision():
+        given = at_least_one(items), arrays
+        found: Array = over_parts(_covariance, axis_name, given, chosen)
+    return found
 
 
 def axis_of_parts(axis_name: AxisName, *, clusters: Any, resamples: bool = False) -> AxisName:
     """The axis; refuses what needs more than the items of each device, and sums over all."""
     if axis_name is not None and (clusters is not None or resamples):
+        if isinstance(axis_name, Divided):
+            raise NotInPartsError
         what = "clusters" if clusters is not None else "metrics and methods that are resampled"
         raise TypeError(
             f"axis_name is not for {what}: gather the items first, by "
@@ -50,9 +61,11 @@ def axis_of_parts(axis_name: AxisName, *, clusters: Any, resamples: bool = False
     return checks.check_axis_name(axis_name)
 
 
-def _chosen(metric: MetricLike) -> tuple[Chosen, Options]:
+def _chosen(metric: MetricLike, axis_name: AxisName) -> tuple[Chosen, Options]:
     chosen, arrays = choose_known(metric)
     if not chosen.metric.on_mesh:
+        if isinstance(axis_name, Divided):
+            raise NotInPartsError
         raise TypeError(
             f"axis_name is for roc_auc, partial_auc, average_precision and recall_at_fpr, not for "
             f"{chosen.metric.name}: gather the items first, by jax.lax.all_gather(..., tiled=True)"
@@ -60,9 +73,9 @@ def _chosen(metric: MetricLike) -> tuple[Chosen, Options]:
     return chosen, arrays
 
 
-@double_program("chosen", "axis_name")
+@double_program("axis_name", "chosen")
 def _moments(
-    items: Items, arrays: Options, level: Array, chosen: Chosen, axis_name: AxisName
+    items: Items, arrays: Options, level: Array, axis_name: AxisName, chosen: Chosen
 ) -> tuple[Moments, Any]:
     def of_one(items: Items) -> tuple[Moments, Any]:
         one = _OfDevice(items, arrays, chosen, axis_name)
@@ -80,8 +93,8 @@ def _moments(
     return found
 
 
-@double_program("chosen", "axis_name")
-def _covariance(items: Items, arrays: Options, chosen: Chosen, axis_name: AxisName) -> Array:
+@double_program("axis_name", "chosen")
+def _covariance(items: Items, arrays: Options, axis_name: AxisName, chosen: Chosen) -> Array:
     def errors(items: Items) -> Array:
         one = _OfDevice(items, arrays, chosen, axis_name)
         chosen.refuse_shapes(one.estimate)
@@ -157,7 +170,7 @@ class _OfDevice:
             first = lax.axis_index(self._axis_name) == 0
             return jnp.where(first, found, 0), found
 
-        shares, pull_back, estimate = jax.vjp(value, *self._classes, has_aux=True)
+        shares, pull_back, estimate = varying.vjp(value, *self._classes, has_aux=True)
         chosen.refuse_shapes(estimate)
         return estimate, pull_back(jnp.ones_like(shares))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import all_concrete, at_hand
+from jaxmetrics._base.host import all_concrete, at_hand, is_divided
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics.inference._influence.clusters import Clusters
@@ -74,7 +74,8 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
     """The smallest size in the batch of each class, or of its clusters, by name; None if traced."""
     if not all_concrete(*(x for x in items[1:] if x is not None)):
         return None
-    if ids is None and items.weights is None and items.amounts is None:
+    counted = ids is None and items.weights is None and items.amounts is None
+    if counted and not any(map(is_divided, items)):
         # Counts, by NumPy: a program takes longer than the sort of a small sample.
         positive = np.asarray(items.labels) == 1
         valid = True if items.where is None else np.asarray(items.where)
@@ -82,7 +83,7 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
         return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
     negatives, positives, _ = (
-        float(np.min(np.asarray(x), initial=np.inf)) for x in sizes_of(items, ids, len(batch))
+        float(x.min(initial=np.inf)) for x in sizes_of(items, ids, len(batch))
     )
     of = "" if ids is None else "clusters with "
     return {f"{of}positives": positives, f"{of}negatives": negatives}

@@ -1,0 +1,118 @@
+"""Items of arrays that lie on a mesh: a `shard_map` that the library writes itself.
+
+Outside of `jax.shard_map` the sharding of an array tells which axes of the mesh divide its items.
+A function that takes `axis_name` gets a `Divided` in place of a name. Where it would use the name,
+`over_parts` opens the `shard_map`: all before and after it sees whole arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from jaxmetrics._base.primitives import is_concrete
+
+
+class NotInPartsError(TypeError):
+    """A call that needs whole items. It is made again with gathered ones."""
+
+
+@dataclass(frozen=True)
+class Divided:
+    """How the devices of a mesh divide the items of arrays `[..., n]`.
+
+    Attributes:
+      mesh: without devices, and with axes of type `Auto`.
+      shape: of the scores.
+      axes: for each axis of the scores, the axes of the mesh over which it is sharded, or None.
+    """
+
+    mesh: Any
+    shape: tuple[int, ...]
+    axes: tuple[Any, ...]
+
+    @property
+    def names(self) -> Any:
+        """The axes of the mesh that divide the items."""
+        return self.axes[-1]
+
+    @property
+    def divides_models(self) -> bool:
+        """Whether an axis of the batch is sharded."""
+        return any(x is not None for x in self.axes[:-1])
+
+    def axes_of(self, shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """For an array of the items; axes that the scores lack, or have otherwise, are whole."""
+        if shape[-1:] != self.shape[-1:]:
+            return ()
+        sizes, axes = (([None] * len(shape) + [*x])[-len(shape) :] for x in (self.shape, self.axes))
+        return tuple(
+            name if size == own else None
+            for own, size, name in zip(shape, sizes, axes, strict=True)
+        )
+
+    def spec_of(self, array: Any) -> PartitionSpec:
+        """The sharding of an array of the items; of any other, whole."""
+        return PartitionSpec(*self.axes_of(array.shape))
+
+
+def division_of(scores: Any) -> Divided | None:
+    """How the items of scores are divided; None if they are not, or are no array of JAX's."""
+    if not isinstance(scores, jax.Array) or not scores.size or not scores.ndim:
+        return None
+    sharding: Any = scores.sharding if is_concrete(scores) else jax.typeof(scores).sharding
+    if not isinstance(sharding, NamedSharding):
+        return None
+    axes = (*sharding.spec, *(None,) * (scores.ndim - len(sharding.spec)))
+    names = axes[-1] if isinstance(axes[-1], tuple) else (axes[-1],)
+    if axes[-1] is None or prod(sharding.mesh.shape[name] for name in names) == 1:
+        return None
+    return Divided(with_auto_axes(sharding.mesh.abstract_mesh), scores.shape, axes)
+
+
+def with_auto_axes(mesh: Any) -> Any:
+    """An abstract mesh whose explicit axes are of type `Auto`."""
+    return mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
+
+
+def over_parts(
+    function: Callable[..., Any], axis_name: Any, given: tuple[Any, ...], *constants: Any
+) -> Any:
+    """`function(*given, axis_name, *constants)`, of the part that each device has of the items.
+
+    These are the first of the pytrees `given`. Within `shard_map` it is called as it is. Of
+    `Divided` items, results have the axes of the batch first, sharded as theirs, and are the same
+    on all devices otherwise.
+    """
+    if not isinstance(axis_name, Divided):
+        return function(*given, axis_name, *constants)
+    return _over_parts(given, function, axis_name, constants)
+
+
+@functools.partial(jax.jit, static_argnames=("function", "divided", "constants"))
+def _over_parts(
+    given: tuple[Any, ...],
+    function: Callable[..., Any],
+    divided: Divided,
+    constants: tuple[Any, ...],
+) -> Any:
+    def of_part(*given: Any) -> Any:
+        return function(*given, divided.names, *constants)
+
+    items, *others = given
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in jax.tree.leaves(items)))
+    *of_batch, _ = divided.axes_of((*batch, divided.shape[-1]))
+    mapped = jax.shard_map(
+        of_part,
+        mesh=divided.mesh,
+        in_specs=(jax.tree.map(divided.spec_of, items), *(PartitionSpec() for _ in others)),
+        out_specs=PartitionSpec(*of_batch),
+    )
+    return mapped(*given)
