@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import varying
-from jaxmetrics._base.host import on_tpu
+from jaxmetrics._base.host import on_cpu, on_tpu
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
@@ -191,8 +191,11 @@ def running_minimum(x: Array) -> Array:
 
 
 def running_maximum(x: Array) -> Array:
-    """The largest entry so far along the last axis."""
-    if _in_blocks(x):
+    """The largest entry so far along the last axis.
+
+    XLA for GPUs joins its own scan of the rows of a batch with a sum, and then fails.
+    """
+    if _in_blocks(x) or (x.dtype == jnp.float64 and not on_cpu()):
         return _scanned(jnp.maximum, x, -jnp.inf)
     return lax.cummax(x, axis=x.ndim - 1)
 
