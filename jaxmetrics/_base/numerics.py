@@ -85,7 +85,7 @@ def running_count(x: Array) -> Array:
 
 
 def running_highest(x: Array) -> Array:
-    """The highest so far along the last axis, of whole numbers that are not negative."""
+    """The highest so far along the last axis, of numbers that are not negative."""
     found: Array = lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.maximum),
@@ -94,7 +94,17 @@ def running_highest(x: Array) -> Array:
     return found
 
 
-def _in_loop(operation: Callable[[Array, Array], Array], x: Array) -> Array:
+def running_lowest(x: Array) -> Array:
+    """The lowest so far along the last axis, of floats."""
+    found: Array = lax.platform_dependent(
+        x,
+        cpu=functools.partial(_in_loop, jnp.minimum, first=jnp.inf),
+        default=lambda x: lax.cummin(x, axis=x.ndim - 1),
+    )
+    return found
+
+
+def _in_loop(operation: Callable[[Array, Array], Array], x: Array, first: float = 0) -> Array:
     """The running result along the last axis, in an eighth of the time of XLA's on the CPU."""
 
     def step(so_far: Array, entry: Array) -> tuple[Array, Array]:
@@ -102,7 +112,8 @@ def _in_loop(operation: Callable[[Array, Array], Array], x: Array) -> Array:
         return result, result
 
     entries = jnp.moveaxis(x, -1, 0)
-    _, results = varying.scan(step, jnp.zeros(x.shape[:-1], x.dtype), entries, unroll=8)
+    start = jnp.full(x.shape[:-1], first, x.dtype)
+    _, results = varying.scan(step, start, entries, unroll=8)
     return jnp.moveaxis(results, 0, -1)
 
 
