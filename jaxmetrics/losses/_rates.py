@@ -10,9 +10,13 @@ from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._evaluated import loss_of_rows
+from jaxmetrics.losses._head import reach_of, shares_in_head
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
 from jaxmetrics.losses._rows import Row, ascending, of_negatives
-from jaxmetrics.losses._top_set import edge_set
+from jaxmetrics.losses._top_set import edge_of_shares
+
+# Of the items, what the head of a recall may be: with band 0, and with the default one.
+_PARTS = (1 / 8, 1 / 2)
 
 
 @on_any_mesh
@@ -32,7 +36,8 @@ def recall_at_fpr_loss(
     loss = sum_i w_i sigmoid((q - s_i) / (temperature c)) / sum_i w_i, over positives i. c is the
     standard deviation of the negatives' scores. The threshold q is a smooth quantile of them: their
     weighted mean. The weights are a logistic density of u, the share of the negatives above, with
-    centre max_fpr and scale band max_fpr (1 - max_fpr). Scores, q and c all carry gradient.
+    centre max_fpr and scale band max_fpr (1 - max_fpr); q leaves out low negatives whose weights
+    together are below the rounding. Scores, q and c all carry gradient.
 
     Args:
       scores: `[..., n]`, higher is more positive.
@@ -124,8 +129,8 @@ def average_precision_loss(
 
 
 def _recall_loss(row: Row, max_fpr: Array, temperature: Array, band: Array) -> Array:
-    row = ascending(row)
-    threshold = jnp.sum(edge_set(row.scores, row.negatives, max_fpr, band) * row.scores)
+    shares = shares_in_head(row, reach_of(max_fpr, band), _PARTS)
+    threshold = jnp.sum(edge_of_shares(*shares, row.negatives, max_fpr, band) * row.scores)
     missed = jax.nn.sigmoid((threshold - row.scores) / (temperature * of_negatives(row).std))
     return _mean_of_positives(jnp.where(max_fpr < 1, missed, 0), row)
 

@@ -101,17 +101,39 @@ def ascending(row: Row) -> Row:
     return Row(*(permuted(x, order) for x in row))
 
 
-def order_of(row: Row) -> Array:
-    """The indices of the items in the order of `ascending`."""
-    order: Array = _order_by_score(lax.stop_gradient(row.scores), row.positives > 0)
+def order_of(row: Row, index: Array | None = None, some: Array | None = None) -> Array:
+    """The indices of the items in the order of `ascending`.
+
+    With `index`, of these alone, where `some`; `[n]` in place of the others.
+    """
+    scores, later = lax.stop_gradient(row.scores), row.positives > 0
+    order: Array
+    if index is None or some is None:
+        order = _order_by_score(scores, later, jnp.arange(len(scores), dtype=jnp.uint32))
+        return order
+    scores, later = (x.at[index].get(mode="promise_in_bounds") for x in (scores, later))
+    payload = jnp.where(some, index, len(row.scores)).astype(jnp.uint32)
+    order = _order_by_score(scores, later, payload)
     return order
 
 
 @double_program()
-def _order_by_score(scores: Array, later: Array) -> Array:
-    index = jnp.arange(len(scores), dtype=jnp.uint32) | (later.astype(jnp.uint32) << 31)
+def _order_by_score(scores: Array, later: Array, index: Array) -> Array:
+    index = index | (later.astype(jnp.uint32) << 31)
     order: Array = sorting.sort_by_key_and_payload(~sorting.descending_keys(scores), index)[1]
     return order & (2**31 - 1)
+
+
+def row_at(row: Row, order: Array) -> Row:
+    """The items of the row at the indices of `order_of` some items; unused places have no weight.
+
+    An unused place is sorted as the last item of the row, and so has its score.
+    """
+    return Row(
+        row.scores.at[order].get(mode="clip"),
+        row.positives.at[order].get(mode="fill", fill_value=0),
+        row.negatives.at[order].get(mode="fill", fill_value=0),
+    )
 
 
 def permuted(values: Array, order: Array) -> Array:

@@ -16,11 +16,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.numerics import divide, running_highest, running_lowest
 from jaxmetrics._base.types import Array
 
 
-def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
+def top_set(
+    places: Array, weights: Array, share: Array, band: Array, total: Array | None = None
+) -> Array:
     """Weights `[n]` of the items in the highest `share` of a class.
 
     Args:
@@ -28,8 +30,9 @@ def top_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
       weights: `[n]` of items of the class, 0 for others.
       share: of the class, in (0, 1].
       band: the scale of the sigmoid, divided by share (1 - share); 0 for the exact set.
+      total: the weight of the class, if lower items are not among these.
     """
-    return set_of_shares(*_shares_above(places, weights), weights, share, band)
+    return set_of_shares(*shares_above(places, weights, total), weights, share, band)
 
 
 def set_of_shares(above: Array, upto: Array, weights: Array, share: Array, band: Array) -> Array:
@@ -46,12 +49,16 @@ def set_of_shares(above: Array, upto: Array, weights: Array, share: Array, band:
 
 
 def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
+    """`edge_of_shares` of items with these places `[n]` ascending."""
+    return edge_of_shares(*shares_above(places, weights, None), weights, share, band)
+
+
+def edge_of_shares(above: Array, upto: Array, weights: Array, share: Array, band: Array) -> Array:
     """Weights `[n]` of the items at the edge of the highest `share`, which add up to 1.
 
     With band 0 all weight is at the first item that is not wholly in the exact set, and at the last
-    item where the share is 1.
+    item where the share is 1. Shares are as of `set_of_shares`.
     """
-    above, upto = _shares_above(places, weights)
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     soft = jax.nn.sigmoid(high) * jax.nn.sigmoid(-low) * -jnp.expm1((above - upto) / safe)
@@ -68,16 +75,16 @@ def _width(share: Array, band: Array) -> tuple[Array, Array]:
     return some, jnp.where(some, width, 1)
 
 
-def _shares_above(places: Array, weights: Array) -> tuple[Array, Array]:
-    """Share of the class above each tie, and the same including the tie."""
+def shares_above(places: Array, weights: Array, total: Array | None) -> tuple[Array, Array]:
+    """Share of the class above each tie, and the same including the tie; as of `top_set`."""
     places, weights = lax.stop_gradient((places, weights))
     upto = lax.cumsum(weights, reverse=True)
-    total = upto[0]
+    total = upto[0] if total is None else total
     above = jnp.append(upto[1:], 0)
     differs = places[1:] != places[:-1]
     first, last = jnp.append(True, differs), jnp.append(differs, True)
-    upto = lax.cummin(jnp.where(first, upto, jnp.inf))
-    above = lax.cummax(jnp.where(last, above, -jnp.inf), reverse=True)
+    upto = running_lowest(jnp.where(first, upto, jnp.inf))
+    above = jnp.flip(running_highest(jnp.flip(jnp.where(last, above, 0))))
     above, upto = divide(above, total, 0.0), divide(upto, total, 0.0)
     return above, jnp.maximum(upto, above)
 

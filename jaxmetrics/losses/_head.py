@@ -1,0 +1,144 @@
+"""Losses of the highest negatives: of many items only those that count are sorted.
+
+A soft set has a weight for every negative, but beyond a reach all of them together are below the
+rounding of those within. A sample of the items has a threshold that is a little too low. Whether it
+was low enough, and the items above it few enough, is checked of all items; else all are sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_batching import custom_vmap
+
+from jaxmetrics._base.compaction import first_indices
+from jaxmetrics._base.host import one_by_one
+from jaxmetrics._base.types import Array
+from jaxmetrics.losses._rows import Row, ascending, order_of, permuted, row_at
+from jaxmetrics.losses._top_set import shares_above
+
+R = TypeVar("R")
+
+_LEAST, _MOST = 1 << 11, 1 << 14  # items of the sample, of which there are n / 16 otherwise
+_MARGIN = 3  # standard deviations of a share in the sample
+
+
+def reach_of(share: Array, band: Array) -> Array:
+    """The share of the negatives beyond which a soft set of the highest `share` is negligible.
+
+    The weights fall as exp(-u / width). Beyond, they add up to half the spacing of floats at 1 at
+    most, in units of the weight of the set.
+    """
+    beyond = float(np.log(2 / jnp.finfo(share.dtype).eps))
+    return lax.stop_gradient(share + beyond * band * share * (1 - share))
+
+
+def of_head(
+    function: Callable[[Row, Array | None], R],
+    row: Row,
+    reach: Array,
+    parts: tuple[float, ...],
+) -> R:
+    """`function(row, total)` of the positives and of the negatives that count.
+
+    Args:
+      function: of a row in ascending order, and of the weight of all negatives; None if the row has
+        all of them.
+      row: all items.
+      reach: the share of the negatives that count, the highest ones.
+      parts: of the items, ascending. The row has places for the first of these that suffices.
+    """
+
+    def of_kept(capacity: int | None, kept: Array, total: Array, row: Row) -> R:
+        if capacity is None:
+            return function(ascending(row), None)
+        return function(row_at(row, _in_order(row, kept, capacity)), total)
+
+    return _in_branches(of_kept, row, reach, parts, positives=True)
+
+
+def shares_in_head(row: Row, reach: Array, parts: tuple[float, ...]) -> tuple[Array, Array]:
+    """`shares_above` of each item, in the order of the row; both are 1 beyond the reach.
+
+    The arguments are as of `of_head`. Shares are of the weights of the negatives.
+    """
+    still = Row(*map(lax.stop_gradient, row))
+
+    def of_kept(capacity: int | None, kept: Array, total: Array, row: Row) -> tuple[Array, Array]:
+        order = _in_order(row, kept, capacity)
+        places, _, negatives = row_at(row, order)
+        found = shares_above(places, negatives, None if capacity is None else total)
+        above, upto = (jnp.ones_like(kept, x.dtype).at[order].set(x, mode="drop") for x in found)
+        return above, upto
+
+    return _in_branches(of_kept, still, reach, parts, positives=False)
+
+
+def _in_branches(
+    of_kept: Callable[..., R], row: Row, reach: Array, parts: tuple[float, ...], *, positives: bool
+) -> R:
+    """`of_kept(capacity, kept, total, row)` by the least capacity, or None for all items."""
+    n = len(row.scores)
+    still = Row(*map(lax.stop_gradient, row))
+    total = jnp.sum(still.negatives)
+    if not one_by_one(n):
+        return of_kept(None, still.negatives > 0, total, row)
+    head = (still.negatives > 0) & (still.scores >= _below(still, reach))
+    enough = jnp.sum(jnp.where(head, still.negatives, 0)) >= reach * total
+    enough &= jnp.isfinite(jnp.sum(still.scores))
+    kept = head | (still.positives > 0) if positives else head
+    capacities = [int(part * n) for part in parts]
+    too_few = jnp.sum(jnp.sum(kept, dtype=jnp.int32) > np.array(capacities), dtype=jnp.int32)
+    number = _if_alone(jnp.where(enough, too_few, len(parts)), np.int32(len(parts)))
+    branches = [partial(of_kept, capacity) for capacity in (*capacities, None)]
+    found: R = lax.switch(number, branches, kept, total, row)
+    return found
+
+
+@custom_vmap
+def _if_alone(number: Array, otherwise: Any) -> Array:
+    """The number of a branch; `otherwise` for a batch, which would take all of the branches."""
+    del otherwise
+    return number
+
+
+@_if_alone.def_vmap
+def _(size: int, batched: Any, number: Array, otherwise: Array) -> tuple[Array, bool]:
+    del size, number
+    return (otherwise[0] if batched[1] else otherwise), False
+
+
+def _below(row: Row, reach: Array) -> Array:
+    """A score that so large a share of the negatives reach, in all likelihood, and few more.
+
+    The sample has one of each `step` items, not always the same one, as data may have that period.
+    """
+    n = len(row.scores)
+    step = max(n // min(max(n // 16, _LEAST), _MOST), 1)
+    index = jnp.arange(n // step, dtype=jnp.uint32)
+    index = (index * step + (index * np.uint32(2654435761) >> 16) % step).astype(jnp.int32)
+    sample = Row(*(x.at[index].get(mode="promise_in_bounds") for x in row))
+    order = order_of(sample)
+    weights, scores = permuted(sample.negatives, order), permuted(sample.scores, order)
+    total = jnp.sum(weights)
+    effective = total**2 / jnp.maximum(jnp.sum(weights**2), jnp.finfo(total.dtype).tiny)
+    share = reach + _MARGIN * (jnp.sqrt(reach / effective) + 1 / effective)
+    upto = lax.cumsum(weights, reverse=True)
+    return jnp.max(jnp.where(upto >= share * total, scores, -jnp.inf))
+
+
+def _in_order(row: Row, kept: Array, capacity: int | None) -> Array:
+    """The indices of the kept items in ascending order, and n in unused places; or of all items.
+
+    XLA would fuse the compaction into all that uses its indices: only the sort does.
+    """
+    if capacity is None:
+        return order_of(row)
+    index, some = first_indices(kept, capacity)
+    # Unused places are sorted as the last item, as `row_at` takes them.
+    return order_of(row, jnp.where(some, index, len(kept) - 1), some)
