@@ -1,14 +1,22 @@
-"""Compaction: the indices of the entries of a mask, without a sort."""
+"""Compaction: the indices of the entries of a mask, or of a sample, without a sort."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxmetrics._base.numerics import running_count, running_highest
 from jaxmetrics._base.types import Array
 
 _BITS = 32  # of a word, which holds so many entries of the mask
+_SCATTERS = np.uint32(2654435761)  # 2^32 over the golden ratio: its multiples are even on [0, 2^32)
+
+
+def sample_indices(n: int, step: int) -> Array:
+    """One index of each `step` of n, not always at the same place, as data may have that period."""
+    index = jnp.arange(n // step, dtype=jnp.uint32)
+    return (index * step + (index * _SCATTERS >> 16) % step).astype(jnp.int32)
 
 
 def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:

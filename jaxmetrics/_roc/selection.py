@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting, varying
-from jaxmetrics._base.compaction import first_indices
+from jaxmetrics._base.compaction import first_indices, sample_indices
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
@@ -36,7 +36,6 @@ from jaxmetrics._roc.table_values import static_options
 _PART = 4  # the head is sorted alone if it is at most this part of the items
 _SAMPLE = 1 << 11
 _MARGIN = 3  # standard deviations of a count in the sample
-_SCATTERS = 2654435761  # 2^32 over the golden ratio: its multiples are even on [0, 2^32)
 
 
 @dataclass(frozen=True)
@@ -110,12 +109,10 @@ class Selection:
     def _below(self, needed: Array) -> Array:
         """A key that so many negatives reach, in all likelihood, and not many more; 0 if all do.
 
-        It is that of a sample: one of each `step` items, not always the same one, as data may have
-        that period.
+        It is that of a sample: one of each `step` items.
         """
         step = max(len(self._keys) // _SAMPLE, 1)
-        index = jnp.arange(len(self._keys) // step, dtype=jnp.uint32)
-        index = index * step + (index * _SCATTERS >> 16) % step
+        index = sample_indices(len(self._keys), step)
         sample = jnp.sort(_at(jnp.where(self._weights[1] > 0, self._keys, 0), index))
         mean = needed / step
         place = mean + _MARGIN * (jnp.sqrt(mean) + 1)

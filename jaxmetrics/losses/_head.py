@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 
-from jaxmetrics._base.compaction import first_indices
+from jaxmetrics._base.compaction import first_indices, sample_indices
 from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._rows import Row, ascending, order_of, permuted, row_at
@@ -116,12 +116,11 @@ def _(size: int, batched: Any, number: Array, otherwise: Array) -> tuple[Array, 
 def _below(row: Row, reach: Array) -> Array:
     """A score that so large a share of the negatives reach, in all likelihood, and few more.
 
-    The sample has one of each `step` items, not always the same one, as data may have that period.
+    It is that of a sample: one of each `step` items.
     """
     n = len(row.scores)
     step = max(n // min(max(n // 16, _LEAST), _MOST), 1)
-    index = jnp.arange(n // step, dtype=jnp.uint32)
-    index = (index * step + (index * np.uint32(2654435761) >> 16) % step).astype(jnp.int32)
+    index = sample_indices(n, step)
     sample = Row(*(x.at[index].get(mode="promise_in_bounds") for x in row))
     order = order_of(sample)
     weights, scores = permuted(sample.negatives, order), permuted(sample.scores, order)
