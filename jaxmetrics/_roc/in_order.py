@@ -65,7 +65,9 @@ class InOrder:
     def not_below(self) -> Array:
         if not self.negatives_first:
             return self._at_end(self._fps)
-        found: Array = lax.platform_dependent(self._fps, cpu=lambda x: x, default=self._at_end)
+        found: Array = lax.platform_dependent(
+            self._fps, cpu=lambda x: x.astype(jnp.float64), default=self._at_end
+        )
         return found
 
     @cached_property
@@ -74,13 +76,14 @@ class InOrder:
 
     def _at_start(self, counts: Array, of_item: Array) -> Array:
         """The count before the first item that ties with each."""
-        return running_highest(jnp.where(self.items.starts, counts - of_item, 0))
+        at = running_highest(jnp.where(self.items.starts, counts - of_item, 0))
+        return at.astype(jnp.float64)
 
     def _at_end(self, counts: Array) -> Array:
         """The count with the last item that ties with each."""
         ends = jnp.append(self.items.starts[1:], True)
         after = jnp.where(ends, counts[-1] - counts, 0)
-        return counts[-1] - running_highest(after, reverse=True)
+        return (counts[-1] - running_highest(after, reverse=True)).astype(jnp.float64)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,7 +85,7 @@ def interval(
       >>> state = jm.streaming.update(state, scores, scores > 0.3, bins=bins)
       >>> found = jm.streaming.interval(jm.roc_auc, state, bins=bins)
       >>> print(f"{found.estimate:.3f} ({found.low:.3f} to {found.high:.3f})")
-      0.920 (0.879 to 0.952)
+      0.920 (0.879 to 0.951)
 
     Reference: that of `jaxmetrics.confidence_interval`.
     """

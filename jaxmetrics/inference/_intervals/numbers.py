@@ -59,9 +59,14 @@ def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -
         caught = part.library.maximum(part.positives_not_below - half, 0.0)
         return part.total(divide(caught, caught + part.not_below, 0.0))
 
-    average = placed.summed(without_itself) / placed.total_positives
+    def of_odds(part: Groups) -> Any:
+        return part.total(odds + 0.0 * part.not_below)
+
     odds = divide(placed.total_negatives, placed.total_positives, np.nan)
-    return Precisions(average, odds)
+    # Both are means over positives, as the numbers of a slice are sums over its groups.
+    return Precisions(
+        *(placed.summed(x) / placed.total_positives for x in (without_itself, of_odds))
+    )
 
 
 class Decision(NamedTuple):
