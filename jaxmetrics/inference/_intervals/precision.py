@@ -14,8 +14,9 @@ from jaxmetrics.inference._intervals.rules import (
     all_of,
     around,
     interior,
-    jeffreys,
+    jeffreys_limit,
     known,
+    lacking,
     of_rare_items,
     on_logit_by_welch,
     towards,
@@ -83,17 +84,19 @@ def average_precision(moments: Moments, level: Any, numbers: Precisions) -> Limi
 
     seen = all_of(n0, level)
     k = n1 * library.clip(_share_above(estimate, odds), 0.0, 1.0)
-    most = library.maximum(_of_share_above(jeffreys(k, n1, level)[1], odds), _of_odds(odds * seen))
-    widest = library.maximum(high, most)
-    high = library.maximum(
-        towards(high, widest, n1 * library.clip(estimate, 0.0, 1.0), _FEW),
-        towards(high, widest, k, _FEW_ABOVE),
-    )
     successes = n1 * library.clip(estimate, 0.0, 1.0)
-    of_positives, of_negatives = jeffreys(successes, n1, level)[0], _of_odds(odds * (1 - seen))
+    few = (lacking(successes, _FEW) > 0) | (lacking(k, _FEW_ABOVE) > 0)
+    drawn = _of_share_above(jeffreys_limit(1, k, n1, level, few), odds)
+    widest = library.maximum(high, library.maximum(drawn, _of_odds(odds * seen)))
+    high = library.maximum(
+        towards(high, widest, successes, _FEW), towards(high, widest, k, _FEW_ABOVE)
+    )
+    failures = n1 - successes
+    of_positives = jeffreys_limit(-1, successes, n1, level, lacking(failures, _FEWEST) > 0)
+    of_negatives = _of_odds(odds * (1 - seen))
     low = library.minimum(
-        towards(low, library.minimum(low, of_positives), n1 - successes, _FEWEST),
-        towards(low, library.minimum(low, of_negatives), n1 - successes, _FEWEST_BELOW),
+        towards(low, library.minimum(low, of_positives), failures, _FEWEST),
+        towards(low, library.minimum(low, of_negatives), failures, _FEWEST_BELOW),
     )
     return around(estimate, (library.maximum(low, _of_odds(odds)), high))
 

@@ -177,7 +177,10 @@ def of_few_failures(
     low, high = limits
     if library is np and not np.any(np.minimum(successes, failures) < fewest[1]):
         return limits  # Beta quantiles of many slices take longer than all else
-    lower, upper = jeffreys(successes, n, level)
+    lower, upper = (
+        jeffreys_limit(side, successes, n, level, lacking(count, fewest) > 0)
+        for side, count in ((-1, failures), (1, successes))
+    )
     low = towards(low, library.minimum(low, lower), failures, fewest)
     high = towards(high, library.maximum(high, upper), successes, fewest)
     return low, high
