@@ -26,7 +26,7 @@ from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.parts import AxisName, smallest_over, sum_over
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.in_order import in_order
+from jaxmetrics._roc.in_order import placements_in_order
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import Part
 from jaxmetrics._roc.quantile import quantile
@@ -102,7 +102,7 @@ class Selection:
             return of(items, (self.total_positives, total))
 
         def of(items: Items, whole: Any = None) -> Any:
-            return in_order(items, whole).summed(function)
+            return placements_in_order(items, whole).summed(function)
 
         return lax.cond(enough & few, of_few, lambda: of(self.items))
 
