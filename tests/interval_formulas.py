@@ -92,7 +92,10 @@ def of_whole_failures(limits, share, variances, sizes, level):
     (low, high), lows, highs = limits, [], []
     for s2, n in zip(variances, sizes, strict=True):
         counts = [n * s2 / x**2 for x in (share, 1 - share)]
-        excess = [max(jeffreys(min(f, n), n, level)[1] - min(f, n) / n, 0) for f in counts]
+        added = [1 / 3 if f > 1e-12 else 1 / 2 for f in counts]
+        shapes = [(min(f, n) + x, n - min(f, n) + x) for f, x in zip(counts, added, strict=True)]
+        most = [stats.beta.ppf((1 + level) / 2, *x) for x in shapes]
+        excess = [max(x - min(f, n) / n, 0) for x, f in zip(most, counts, strict=True)]
         weights = [np.clip(2 - f / 50, 0, 1) for f in counts]
         lower, upper = share * (1 - excess[0]), 1 - (1 - share) * (1 - excess[1])
         lows.append(low + weights[0] * (min(low, lower) - low))

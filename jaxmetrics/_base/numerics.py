@@ -209,6 +209,10 @@ def running_maximum(x: Array) -> Array:
 
     XLA for GPUs joins its own scan of the rows of a batch with a sum, and then fails.
     """
+    library = namespace(x)
+    if library is np:
+        highest: Array = library.maximum.accumulate(x, axis=-1)
+        return highest
     if _in_blocks(x) or (x.dtype == jnp.float64 and not on_cpu()):
         return _scanned(jnp.maximum, x, -jnp.inf)
     return lax.cummax(x, axis=x.ndim - 1)
@@ -325,3 +329,16 @@ def over_rows(function: Callable[[T], R], rows: T, axes: int) -> R:
         return one
     in_axes = [None if alone else 0 for alone in shared]
     return jax.vmap(of_rest, in_axes=in_axes)(*arrays)
+
+
+def at_each(function: Callable[[T], Array], limits: T) -> Any:
+    """`function` of limits `[]` or `[k]`, a pytree; programs take one at a time.
+
+    So memory does not grow with k. What a function keeps for later, as a cached property does, it
+    must have before.
+    """
+    arrays = jax.tree.leaves(limits)
+    if namespace(*arrays) is np or not any(np.ndim(x) for x in arrays):
+        return function(limits)
+    k = np.broadcast_shapes(*map(np.shape, arrays))
+    return lax.map(function, jax.tree.map(lambda x: jnp.broadcast_to(x, k), limits))

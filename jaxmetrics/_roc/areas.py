@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.numerics import as_constant, divide, namespace
+from jaxmetrics._base.numerics import as_constant, at_each, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import Groups, Part, Placements, order_of_head
@@ -115,21 +115,31 @@ def partial_auc(
     n_negative, n_positive = placed.total_negatives, placed.total_positives
     from_left, from_floor = not _is_zero(min_fpr), not _is_zero(min_tpr)
     max_fpr, min_fpr, min_tpr = map(library.asarray, (max_fpr, min_fpr, min_tpr))
-    high = in_counts(max_fpr, n_negative)[..., None]
-    low = in_counts(min_fpr, n_negative)[..., None] if from_left else None
-    floor = in_counts(min_tpr, n_positive)[..., None] if from_floor else None
+    limits = {"high": in_counts(max_fpr, n_negative)}
+    if from_left:
+        limits["low"] = in_counts(min_fpr, n_negative)
+    if from_floor:
+        limits["floor"] = in_counts(min_tpr, n_positive)
 
     def in_pairs(part: Groups) -> Any:
         above, not_below = part.above, part.not_below
-        share: Any = 1.0
-        if floor is not None:  # a tie counts from where it rises above the floor
-            rise, top = part.positives_not_below - part.positives_above, part.positives_not_below
-            share = divide(library.clip(top - floor, 0, rise), rise, top > floor)
-            above = not_below - (not_below - above) * share
-        widths = _area_left_of(high, above, not_below)
-        if low is not None:
-            widths = widths - _area_left_of(low, above, not_below)
-        return part.total(share * widths)
+        first: Any = part.positives_above if from_floor else None
+        top: Any = part.positives_not_below if from_floor else None
+
+        def of_window(limits: dict[str, Any]) -> Any:
+            limits = {name: x[..., None] for name, x in limits.items()}
+            share: Any = 1.0
+            begin = above
+            if from_floor:  # a tie counts from where it rises above the floor
+                rise, over = top - first, top - limits["floor"]
+                share = divide(library.clip(over, 0, rise), rise, over > 0)
+                begin = not_below - (not_below - above) * share
+            widths = _area_left_of(limits["high"], begin, not_below)
+            if from_left:
+                widths = widths - _area_left_of(limits["low"], begin, not_below)
+            return part.total(share * widths)
+
+        return at_each(of_window, limits)
 
     raw = placed.summed(in_pairs, max_fpr) / (n_negative * n_positive)
     return scaled(raw, max_fpr, min_fpr, min_tpr, scale)

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from jaxmetrics._base.numerics import divide, rates
+from jaxmetrics._base.numerics import at_each, divide, rates
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, slackened
 from jaxmetrics._roc.metric import placement_metric
@@ -97,10 +97,15 @@ def recall_at_fpr(
 def _caught_between(part: Groups, max_fpr: Array) -> Array:
     """The weight of the positives left of `max_fpr`, where the curve has straight lines."""
     fpr, before = (rates(x, part.total_negatives) for x in (part.not_below, part.above))
-    limit = max_fpr[..., None]
-    within = fpr.astype(limit.dtype) <= slackened(limit, part.slack)
-    share = part.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
-    caught: Array = part.total(part.library.where(within, 1, share))
+
+    def at(max_fpr: Array) -> Array:
+        limit = max_fpr[..., None]
+        within = fpr.astype(limit.dtype) <= slackened(limit, part.slack)
+        share = part.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
+        total: Array = part.total(part.library.where(within, 1, share))
+        return total
+
+    caught: Array = at_each(at, max_fpr)
     return caught
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
@@ -19,7 +19,7 @@ from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.host_rows import evaluate_on_host
-from jaxmetrics._roc.placements import OfPlacements
+from jaxmetrics._roc.placements import OfPlacements, Placements
 from jaxmetrics._roc.record import Options
 from jaxmetrics._roc.table_values import evaluate
 from jaxmetrics._roc.thresholds import recall_at_fpr
@@ -28,9 +28,23 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import boxes, rules
-from jaxmetrics.inference._intervals.boxes import Band
+from jaxmetrics.inference._intervals.numbers import heights_and_box
+from jaxmetrics.inference._intervals.recall import recall
+from jaxmetrics.inference._intervals.rules import Limits
 
 METHODS = ("auto", "exact", "bootstrap")
+
+_LOWEST = float(np.finfo(np.float64).tiny)  # an FPR in place of 0: the limit of a rate is above 0
+
+
+class Band(NamedTuple):
+    """The curve and its limits at each FPR, `[points]`."""
+
+    tpr: Array
+    low: Array
+    high: Array
+    simultaneous_low: Array
+    simultaneous_high: Array
 
 
 @functools.partial(
@@ -98,7 +112,9 @@ def roc_band(
     - boxes: the share of a class at or above a threshold, k of n items, is from
       BetaInv(l / 2; k, n - k + 1) to BetaInv(1 - l / 2; k + 1, n - k). Limits of both classes make
       a box of FPR x TPR at each threshold, and a curve that rises lies between the lines through
-      the corners of the boxes.
+      the corners of the boxes. The simultaneous bands of "exact" and "auto" are of boxes, and their
+      pointwise limits are those of `confidence_interval` for `recall_at_fpr` with method="linear",
+      within the band.
     - exact: boxes with the local level l at which all limits of a class hold at once with chance
       sqrt(confidence_level). The whole curve lies within the simultaneous band with a chance of
       `confidence_level` or more, whatever the distributions of the scores are.
@@ -193,13 +209,42 @@ def roc_band(
 
 def _by_boxes(items: Items, options: Options) -> Band:
     """By NumPy where it can now, because programs of this take seconds to compile."""
-    found: Band | None = evaluate_on_host(boxes.band, items, options, short=0)
-    return found or evaluate(OfPlacements(boxes.band), items, options)
+    found: Band | None = evaluate_on_host(band, items, options, short=0)
+    return found or evaluate(OfPlacements(band), items, options)
+
+
+def band(placed: Placements, *, fpr: Array, level: float, exact: bool) -> Band:
+    """NaN if a class is absent. What holds for all points holds for each."""
+    library = placed.library
+    fpr = library.asarray(fpr, np.float64)
+    tpr, (low, high) = _pointwise(placed, fpr, level)
+    joint_low, joint_high = boxes.simultaneous(placed, fpr, level, exact=exact)
+    low, high = library.maximum(low, joint_low), library.minimum(high, joint_high)
+    limits = low, high, joint_low, joint_high
+    undefined = library.isnan(tpr)
+    return Band(tpr, *(library.where(undefined, library.nan, x) for x in limits))
+
+
+def _pointwise(placed: Placements, fpr: Array, level: float) -> tuple[Array, Limits]:
+    """The height of the curve at each FPR, and the limits of each alone: those of a recall."""
+    library, sizes = placed.library, (placed.total_negatives, placed.total_positives)
+    limit, at = library.maximum(fpr, _LOWEST), library.asarray(level, np.float64)
+    options = {"max_fpr": limit, "method": "linear", "quantile_method": "linear"}
+    heights, likely = heights_and_box(placed, sizes, at, options)
+    return heights.at, _rising(recall(heights.at, sizes, heights, likely, limit, at), fpr)
+
+
+def _rising(limits: Limits, fpr: Array) -> Limits:
+    """Limits that never fall, as no curve does; the lower one is 0 at an FPR of 0, and 1 at 1."""
+    library = numerics.namespace(*limits, fpr)
+    low = library.where(fpr == 0, 0.0, library.where(fpr == 1, 1.0, limits[0]))
+    high = numerics.running_minimum(limits[1][..., ::-1])[..., ::-1]
+    return numerics.running_maximum(low), high
 
 
 def _by_bootstrap(items: Items, request: Request, grid: HostArray, level: float) -> Band:
-    # The limit of a rate is above 0; the lowest such limit has the height of the curve at 0.
-    limit = np.maximum(grid, np.finfo(np.float64).tiny)
+    # The lowest limit has the height of the curve at 0.
+    limit = np.maximum(grid, _LOWEST)
     metric = functools.partial(recall_at_fpr, max_fpr=limit, method="linear")
     found = resampled(metric, items, request)
     positives = sizes_of(items, request.clusters, found.estimate.ndim).positives
@@ -210,7 +255,7 @@ def _by_bootstrap(items: Items, request: Request, grid: HostArray, level: float)
 @double_program()
 def _limits(
     tpr: Array, replicates: Array, positives: Array, fpr: Array, level: Array
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, ...]:
     tpr, replicates = tpr.astype(jnp.float64), replicates.astype(jnp.float64)
     variance = jnp.nanvar(replicates, axis=0, ddof=1)
     n = rules.effective_size(tpr, variance, positives)
@@ -219,11 +264,5 @@ def _limits(
     z = jnp.where(fpr > 0, z, 0 * z)
     critical = jnp.nanquantile(jnp.max(z, axis=-1), level, axis=0)
     joint = jnp.maximum(2 * ndtr(critical) - 1, level)[..., None]
-    axis = tpr.ndim - 1
-
-    def rising(low: Array, high: Array) -> tuple[Array, Array]:
-        low = jnp.where(fpr == 0, 0.0, jnp.where(fpr == 1, 1.0, low))
-        low, high = lax.cummax(low, axis=axis), lax.cummin(high, axis=axis, reverse=True)
-        return jnp.where(jnp.isnan(tpr), jnp.nan, low), jnp.where(jnp.isnan(tpr), jnp.nan, high)
-
-    return *rising(*rules.wilson(tpr, n, level)), *rising(*rules.wilson(tpr, n, joint))
+    found = (*_rising(rules.wilson(tpr, n, level), fpr), *_rising(rules.wilson(tpr, n, joint), fpr))
+    return tuple(jnp.where(jnp.isnan(tpr), jnp.nan, x) for x in found)

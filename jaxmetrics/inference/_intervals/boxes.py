@@ -9,7 +9,7 @@ Where positives and negatives tie, these lines are oblique, as the curve itself 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.special
@@ -27,32 +27,6 @@ Limits: TypeAlias = tuple[Array, Array]
 _STEPS = 32  # of bisections for a count
 
 
-class Band(NamedTuple):
-    """The curve and its limits at each FPR, `[points]`."""
-
-    tpr: Array
-    low: Array
-    high: Array
-    simultaneous_low: Array
-    simultaneous_high: Array
-
-
-def band(placed: Placements, *, fpr: Array, level: float, exact: bool) -> Band:
-    """The ROC curve at each FPR, with pointwise and simultaneous limits; NaN if a class is absent.
-
-    The simultaneous limits contain the pointwise ones.
-    """
-    library, sizes = placed.library, (placed.total_negatives, placed.total_positives)
-    fpr = library.asarray(fpr, np.float64)
-    before, after, caught, caught_after = placed.corners(limit_of_fpr(fpr))
-    caught = _on_line(fpr * sizes[0], (before, after), (caught, caught_after))
-    tpr = library.where(sizes[0] > 0, numerics.rates(caught, sizes[1]), library.nan)
-    low, high = pointwise(placed, fpr, level)
-    joint_low, joint_high = simultaneous(placed, fpr, level, exact=exact)
-    limits = low, high, library.minimum(joint_low, low), library.maximum(joint_high, high)
-    return Band(tpr, *(library.where(library.isnan(tpr), library.nan, x) for x in limits))
-
-
 def simultaneous(placed: Placements, fpr: Array, level: float, *, exact: bool) -> Limits:
     """The limits of the whole curve.
 
@@ -64,13 +38,6 @@ def simultaneous(placed: Placements, fpr: Array, level: float, *, exact: bool) -
     chance = level**0.5 if exact else level
     negatives, positives = (_tail(local_level(n, chance), factor) for n in sizes)
     return between_boxes(placed, fpr, (negatives, positives))
-
-
-def pointwise(placed: Placements, fpr: Array, level: float) -> Limits:
-    """The limits of the height of the curve at each FPR alone."""
-    sizes = placed.total_negatives, placed.total_positives
-    tail = _tail(np.float64(1 - level), shrinkage(*sizes))
-    return between_boxes(placed, fpr, (tail, tail))
 
 
 def shrinkage(n0: Array, n1: Array) -> Array:

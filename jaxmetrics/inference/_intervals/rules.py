@@ -212,9 +212,10 @@ def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any
 
     Also of classes without a rare item, and without a threshold below which a variance is not
     believed. If f = n s^2 / A^2 of the n items of a class failed wholly, and all others had one
-    influence, s^2 would be the variance, and the share of such items would have Jeffreys's upper
-    limit p = BetaInv(1 - alpha / 2; f + 1/2, n - f + 1/2). The lower limit is at most
-    A (1 - (p - f / n)). The upper one likewise, by 1 - A. Many failures are left to the variance.
+    influence, s^2 would be the variance, and the share of such items would have the upper limit
+    p = BetaInv(1 - alpha / 2; f + 1/3, n - f + 1/3), or Jeffreys's with 1/2 where nothing varies.
+    The lower limit is at most A (1 - (p - f / n)). The upper one likewise, by 1 - A. Many failures
+    are left to the variance.
     """
     library = numerics.namespace(share, *limits)
     low, high = limits
@@ -232,7 +233,9 @@ def _unseen(count: Array, n: Array, level: Any) -> Array:
     """By how much the share of a class may exceed that of a count."""
     library = numerics.namespace(count, n)
     seen = library.minimum(count, n)
-    most = jeffreys_limit(1, seen, n, level, lacking(count, _MANY) > 0)
+    added = library.where(count > ROUNDING, 1 / 3, 1 / 2)
+    a, b = seen + added, n - seen + added
+    most = beta_quantile((1 + level) / 2, a, b, lacking(count, _MANY) > 0)
     found: Array = library.maximum(most - seen / n, 0.0)
     return found
 
