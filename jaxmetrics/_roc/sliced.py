@@ -112,6 +112,10 @@ class Sliced:
         found = np.where(np.diff(self.bounds) > 0, found, 0.0)
         return found.reshape(*values.shape[:-1], -1, 2)
 
+    def weighted(self, values: HostArray) -> HostArray:
+        """`[..., n]`, times the weights."""
+        return values if self.weights is None else values * self.weights
+
     def spread(self, by_class: HostArray) -> HostArray:
         """`[n]`, for each item the entry `[slices, 2]` of its class and slice."""
         return by_class.ravel().repeat(self.counts.ravel())
@@ -187,10 +191,13 @@ class Groups(NamedTuple):
 
 def groups_of(sliced: Sliced, order: Order) -> Groups:
     """Those of each slice, and an empty one at the end of each slice without positives."""
-    firsts = np.append(np.flatnonzero(order.starts), len(order.item))
-    own = (order.starts.cumsum() - 1).compress(order.positive)
-    own = own[np.append(True, own[1:] != own[:-1])] if len(own) else own
-    begins, ends = firsts.take(own), firsts.take(own + 1)
+    begins = np.flatnonzero(order.positive)
+    ends = begins + 1
+    if not order.starts.all():  # ties are few in most of the data, and take longer
+        firsts = np.append(np.flatnonzero(order.starts), len(order.item))
+        own = firsts.searchsorted(begins, side="right") - 1
+        own = own[np.append(True, own[1:] != own[:-1])] if len(own) else own
+        begins, ends = firsts.take(own), firsts.take(own + 1)
     without = np.flatnonzero(sliced.counts[:, 1] == 0)
     last = sliced.begins[1:].take(without)
     return Groups(
@@ -202,16 +209,20 @@ def groups_of(sliced: Sliced, order: Order) -> Groups:
 
 def columns_of(sliced: Sliced, order: Order, groups: Groups) -> HostArray:
     """`[5, groups]`: the weight, the negatives above and not below, and so the positives."""
-    weights = 1 if sliced.weights is None else sliced.weights.take(order.item)
-    end = sliced.begins[1:].take(groups.slice)
-    columns = np.empty((5, len(end)))
-    for of_class, at in ((order.positive, (3, 4)), (~order.positive, (1, 2))):
-        sums = np.zeros(len(of_class) + 1, np.int64 if sliced.weights is None else np.float64)
-        np.cumsum(of_class * weights, out=sums[1:])
-        last, first, after = (sums.take(x) for x in (end, groups.begins, groups.ends))
-        columns[at[0]], columns[at[1]] = last - after, last - first
-        if of_class is order.positive:
-            columns[0] = after - first
+    places = np.stack([sliced.begins[1:].take(groups.slice), groups.begins, groups.ends])
+    if sliced.weights is None:
+        sums = np.zeros(len(order.item) + 1, np.int32)
+        np.cumsum(order.positive, out=sums[1:])
+        of_positives = sums.take(places)
+        of_negatives = places - of_positives
+    else:
+        weights = sliced.weights.take(order.item)
+        upto = (np.append(0.0, (weights * x).cumsum()) for x in (order.positive, ~order.positive))
+        of_positives, of_negatives = (x.take(places) for x in upto)
+    columns = np.empty((5, places.shape[1]))
+    columns[0] = of_positives[2] - of_positives[1]
+    for at, (last, first, after) in ((1, of_negatives), (3, of_positives)):
+        columns[at], columns[at + 1] = last - after, last - first
     return columns
 
 

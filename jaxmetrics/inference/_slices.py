@@ -230,8 +230,10 @@ def slices_of_items(
     tested = counts.min(axis=1) >= min_items
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
-    found = _found(given, form, levels)
-    estimate, low, high, error = _limits(found, form, levels)
+    each, at = np.unique(levels, return_inverse=True)
+    found = _found(given, form, each)
+    estimate, low, high, error = _limits(found, form, each)
+    low, high = low[..., at], high[..., at]
     one, none = _values_of(form, np.array([1.0, 0.0]))
     share_error = error / (one - none)
     shares = tuple((x[..., :-1] - none) / (one - none) for x in (low, high))
@@ -311,11 +313,11 @@ def _found(given: _Given, form: Form, levels: HostArray) -> _Found:
     arrays = {name: np.asarray(x) for name, x in arrays.items()}
     sizes = sliced.sizes[:, 0], sliced.sizes[:, 1]
     if one_threshold:
-        both = [decided_by_all(chosen, arrays, sliced, x, levels) for x in scores]
+        both = in_threads(lambda x: decided_by_all(chosen, arrays, sliced, x, levels), scores)
         found = [x[0] for x in both]
     else:
         way = decided_in_slices if decides else smooth_in_slices
-        found = [way(chosen, arrays, sliced, x, levels) for x in scores]
+        found = in_threads(lambda x: way(chosen, arrays, sliced, x, levels), scores)
     of_classes = covariance_in_slices(sliced, [x.influence for x in found])
     if one_threshold:
         negative = ~sliced.positive

@@ -90,18 +90,20 @@ def _influence(sliced: Sliced, order: Order, groups: Groups, slopes: HostArray) 
     real = groups.ends > groups.begins
     begins, ends, of_slice = (x.compress(real) for x in groups)
     by_weight, by_above, by_not_below, by_higher, by_not_lower = slopes.compress(real, axis=1)
-    inner = ends < sliced.begins[1:].take(of_slice)  # there is something above in the slice
     scale = sliced.totals.take(of_slice, axis=0)
+
+    # Between the begins and ends of groups and of slices all items have the same sums.
+    n_slices = len(sliced.counts)
+    cuts = 2 * of_slice.searchsorted(np.arange(n_slices + 1))  # those before each slice
+    places = np.insert(np.stack([begins, ends], axis=1).ravel(), cuts, sliced.begins)
+    lengths, start = np.diff(places), cuts[:-1] + np.arange(n_slices)
 
     def spread(above: HostArray, not_below: HostArray, unit: HostArray) -> HostArray:
         """What is above a group counts in both placements, and what ties with it in one."""
-        steps = np.zeros(len(order.item))
-        steps[begins] = not_below * unit
-        steps[ends.compress(inner)] += (above * unit).compress(inner)
-        sums = steps.cumsum()
-        before = np.append(0.0, sums).take(sliced.begins[:-1])
-        sums -= before.repeat(np.diff(sliced.begins))
-        return sums
+        steps = (np.stack([not_below, above], axis=1) * unit[:, None]).ravel()
+        sums = np.insert(steps, cuts[:-1], 0).cumsum()
+        sums -= sums.take(start).repeat(np.diff(cuts) + 1)
+        return sums.repeat(lengths)
 
     found = spread(by_above, by_not_below, scale[:, 0])
     positive = order.positive

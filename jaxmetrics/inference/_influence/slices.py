@@ -27,19 +27,18 @@ def covariance_in_slices(sliced: Sliced, influence: list[HostArray]) -> HostArra
 
 
 def _covariance(sliced: Sliced, influence: list[HostArray]) -> HostArray:
-    weights = 1.0 if sliced.weights is None else sliced.weights
     with np.errstate(all="ignore"):
         n = sliced.counts
-        scale = np.sqrt(n / (n - 1)) / sliced.totals
         units = []
         for own in influence:
-            mean = sliced.sums(own * weights) / sliced.totals
-            units.append((own - sliced.spread(mean)) * weights * sliced.spread(scale))
+            mean = sliced.sums(sliced.weighted(own)) / sliced.totals
+            units.append(sliced.weighted(own - sliced.spread(mean)))
         models = range(len(units))
         found = np.zeros((len(n), 2, len(units), len(units)))
         for a in models:
             for b in models[: a + 1]:
                 found[..., a, b] = found[..., b, a] = sliced.sums(units[a] * units[b])
+        found *= (n / (n - 1) / sliced.totals**2)[..., None, None]
     alone = (n <= 1)[..., None, None]  # the variance of one item is unknown
     return np.where(alone, np.nan, found)
 

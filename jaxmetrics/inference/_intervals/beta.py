@@ -16,7 +16,7 @@ import scipy.special
 from jax.scipy.special import digamma, gammaln
 
 from jaxmetrics._base import numerics, varying
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.types import Array, HostArray
 
 # Gauss and Legendre's nodes and weights on [0, 1].
 _NODES, _WEIGHTS = (
@@ -24,6 +24,7 @@ _NODES, _WEIGHTS = (
 )
 _REACH = 40.0  # of the integral: the logarithm of the density's fall from one end to the other
 _STEPS = 12
+_LARGE = 100.0  # the shapes from which on SciPy's inverse may have eight digits
 
 
 def beta_quantile(probability: Any, a: Any, b: Any, needed: Any = True) -> Array:
@@ -34,15 +35,24 @@ def beta_quantile(probability: Any, a: Any, b: Any, needed: Any = True) -> Array
     """
     if numerics.namespace(probability, a, b) is np:
         a = np.where(needed, a, np.nan)
-        near = scipy.special.betaincinv(a, b, probability)
-        # SciPy's inverse has eight digits where both shapes are large, and its function more.
-        far = near + np.where(near < 0.5, near, near - 1) * 1e-6
-        error, step = (scipy.special.betainc(a, b, x) - probability for x in (near, far))
-        quantile = near - numerics.divide(error * (near - far), error - step, 0.0)
-        inside: Array = np.clip(quantile, 0.0, 1.0)
+        found: Any = np.asarray(scipy.special.betaincinv(a, b, probability))
+        large = np.broadcast_to(np.minimum(a, b) > _LARGE, found.shape)
+        if large.any():
+            given = (np.broadcast_to(x, found.shape)[large] for x in (a, b, probability))
+            found[large] = _refined(found[large], *given)
+        inside: Array = found
         return inside
     given = (jnp.asarray(x, jnp.float64) for x in (probability, a, b))
     return _quantile(*jnp.broadcast_arrays(*given))
+
+
+def _refined(near: HostArray, a: HostArray, b: HostArray, probability: HostArray) -> HostArray:
+    """By a secant of SciPy's function, which has more digits than its inverse."""
+    far = near + np.where(near < 0.5, near, near - 1) * 1e-6
+    error, step = (scipy.special.betainc(a, b, x) - probability for x in (near, far))
+    quantile = near - numerics.divide(error * (near - far), error - step, 0.0)
+    inside: HostArray = np.clip(quantile, 0.0, 1.0)
+    return inside
 
 
 def beta_cdf(x: Any, a: Any, b: Any) -> Array:
