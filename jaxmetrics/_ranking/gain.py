@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import jax.numpy as jnp
+import numpy as np
 
-from jaxmetrics._base.numerics import divide, largest_weight
+from jaxmetrics._base.numerics import divide, largest_weight, namespace
 from jaxmetrics._base.sorting import scores_of_keys, take
 from jaxmetrics._base.types import Array
-from jaxmetrics._ranking.lists import Lists, Places, Ranking, falling_keys, running
+from jaxmetrics._ranking.lists import Lists, Places, Ranking, falling_keys
 from jaxmetrics._ranking.metric import list_metric
 
 Gain = str | Callable[[Array], Array]
@@ -19,8 +19,10 @@ Discount = Callable[[Array], Array] | None
 GAINS: dict[str, Callable[[Array], Array]] = {
     "linear": lambda label: label,
     # 2^label - 1 is exact for whole grades, but loses the digits of low ones.
-    "exponential": lambda label: jnp.where(
-        label < 1, jnp.expm1(label * math.log(2)), jnp.exp2(label) - 1
+    "exponential": lambda label: namespace(label).where(
+        label < 1,
+        namespace(label).expm1(label * math.log(2)),
+        namespace(label).exp2(label) - 1,
     ),
 }
 
@@ -77,11 +79,11 @@ def dcg(
     """
     gains = _gains(lists.labels, gain)
     ranking = lists.ranking(k)
-    refused = jnp.zeros_like(lists.valid)
+    refused = gains != gains
     if gain == "exponential":
-        refused = (gains < 0) | (gains == jnp.inf)
+        refused = (gains < 0) | (gains == np.inf)
     return _dcg(lists, ranking, at_places(lists, ranking, gains, ties), discount, k), (
-        lists.total(refused.astype(jnp.int32)) > 0
+        lists.total(refused.astype(np.int32)) > 0
     )
 
 
@@ -150,7 +152,7 @@ def ndcg(
     found = _dcg(lists, ranking, at_places(lists, ranking, gains, ties), discount, k)
     best = _dcg(lists, ranking, falling, discount, k)
     refused = (gains < 0) | (gains > largest_weight(gains.dtype))
-    return divide(found, best, empty), lists.total(refused.astype(jnp.int32)) > 0
+    return divide(found, best, empty), lists.total(refused.astype(np.int32)) > 0
 
 
 @list_metric(graded=True)
@@ -193,16 +195,15 @@ def expected_reciprocal_rank(
     Reference: O. Chapelle, D. Metzler, Y. Zhang and P. Grinspan, "Expected reciprocal rank for
     graded relevance", CIKM 2009.
     """
-    ranking = lists.ranking(k)
-    grade = lists.labels.astype(jnp.float64)
+    ranking, library = lists.ranking(k), lists.library
+    grade = lists.labels.astype(np.float64)
     refused = (grade < 0) | (grade > max_grade)
-    stops = (jnp.exp2(grade) - 1) / 2**max_grade
-    stops = jnp.where(ranking.valid, take(stops, ranking.item), 0)
-    top = ranking.rank == 0
-    goes_on = jnp.where(top, 1, jnp.roll(1 - stops, 1))
-    reached = running(goes_on, top, jnp.multiply)
+    stops = (library.exp2(grade) - 1) / 2**max_grade
+    stops = library.where(ranking.valid, take(stops, ranking.item), 0)
+    goes_on = library.where(ranking.rank == 0, 1, library.roll(1 - stops, 1))
+    reached = lists.running_product(ranking, goes_on)
     value = lists.total_at(ranking, reached * stops / (ranking.rank + 1), k)
-    return value, lists.total(refused.astype(jnp.int32)) > 0
+    return value, lists.total(refused.astype(np.int32)) > 0
 
 
 @list_metric()
@@ -246,13 +247,13 @@ def rank_biased_precision(
     """
     ranking = lists.ranking(k)
     worth = at_places(lists, ranking, relevant(lists), ties)
-    chances = (1 - persistence) * persistence ** ranking.rank.astype(jnp.float64)
+    chances = lists.of_rank(ranking, lambda rank: (1 - persistence) * persistence ** (rank - 1))
     return lists.total_at(ranking, worth * chances, k), False
 
 
 def relevant(lists: Lists) -> Array:
     """`[n]`, 1 for relevant documents and 0 for others."""
-    return (lists.labels > 0).astype(jnp.float64)
+    return (lists.labels > 0).astype(np.float64)
 
 
 def at_places(lists: Lists, ranking: Ranking, values: Array, ties: str) -> Array:
@@ -264,11 +265,15 @@ def at_places(lists: Lists, ranking: Ranking, values: Array, ties: str) -> Array
 
 def _gains(labels: Array, gain: Gain) -> Array:
     function = gain if callable(gain) else GAINS[gain]
-    return function(labels.astype(jnp.float64)).astype(jnp.float64)
+    return function(labels.astype(np.float64)).astype(np.float64)
 
 
 def _dcg(lists: Lists, ranking: Ranking, gains: Array, discount: Discount, k: Places) -> Array:
     """DCG of gains `[places]`, which are in the order of the ranking."""
-    rank = (ranking.rank + 1).astype(jnp.float64)
-    worth = 1 / jnp.log2(rank + 1) if discount is None else discount(rank)
+    worth = lists.of_rank(ranking, _by_logarithm if discount is None else discount)
     return lists.total_at(ranking, gains * worth, k)
+
+
+def _by_logarithm(rank: Array) -> Array:
+    worth: Array = 1 / namespace(rank).log2(rank + 1)
+    return worth

@@ -64,6 +64,15 @@ class Lists(NamedTuple):
     falling: Any
     num_segments: int | None = None
 
+    @property
+    def library(self) -> Any:
+        return jnp
+
+    @property
+    def several(self) -> bool:
+        """Whether values are `[num_segments]`, and not of one list."""
+        return self.segment is not None
+
     def ranking(self, k: Places = None) -> Ranking:
         """The ranking by score; of a single list only the first max(k) places."""
         item = self.by_score
@@ -78,6 +87,18 @@ class Lists(NamedTuple):
         opens = (segment != _before(segment)) | (place == 0)
         first = lax.cummax(jnp.where(opens, place, 0))
         return Ranking(item, place - first, valid, tied & ~opens, segment)
+
+    def of_rank(self, ranking: Ranking, function: Callable[[Array], Array]) -> Array:
+        """A function of the rank from 1, at each place."""
+        return function((ranking.rank + 1).astype(jnp.float64))
+
+    def running_count(self, ranking: Ranking, counts: Array) -> Array:
+        """The sum up to each place of its list, of whole numbers."""
+        return running(counts, ranking.rank == 0)
+
+    def running_product(self, ranking: Ranking, factors: Array) -> Array:
+        """The product up to each place of its list."""
+        return running(factors, ranking.rank == 0, jnp.multiply)
 
     def rank_of_first(self, chosen: Array) -> Array:
         """The rank from 0 of the best of the chosen items in each list, without a sort.

@@ -16,8 +16,17 @@ from jaxmetrics._base.host import on_host, threads
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array, ArrayLike, Items, P
+from jaxmetrics._base.primitives import to_default_device
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, P
+from jaxmetrics._ranking.host_lists import (
+    Given,
+    HostLists,
+    values_of_rows,
+    values_of_segments,
+)
 from jaxmetrics._ranking.lists import Lists, Places, falling_keys, in_a_segment, order_of_items
+
+_LONG = 1 << 16  # items of a list of which only the first k places are sorted
 
 
 class ListMetric(Protocol[P]):
@@ -90,6 +99,7 @@ def list_metric(
     ideal: bool = False,
     graded: bool = False,
     denominators: tuple[str, ...] = (),
+    hosted: bool = True,
 ) -> Callable[[Callable[Concatenate[Lists, P], tuple[Array, Any]]], ListMetric[P]]:
     """Make a function of Lists a metric of scores and labels.
 
@@ -104,6 +114,7 @@ def list_metric(
       ideal: whether the function needs the labels in falling order.
       graded: whether the metric refuses negative labels.
       denominators: the values that its option `denominator` may have.
+      hosted: whether the function takes `HostLists`, too.
     """
 
     def decorate(
@@ -138,6 +149,9 @@ def list_metric(
             constants = tuple(sorted(chosen.items()))
             asked = Asked(function, constants, count, ordered, sorts_labels)
             documents = Documents(at_least_one(items), one_id_at_least(segment))
+            by_numpy = _values_on_host(documents, asked) if hosted else None
+            if by_numpy is not None:
+                return to_default_device(by_numpy.astype(numerics.default_float()))
             with double_precision():
                 documents = documents._replace(orders=_orders_on_host(documents, asked))
             value: Array = _values_of_lists(documents, asked, np.dtype(numerics.default_float()))
@@ -149,6 +163,35 @@ def list_metric(
         return found
 
     return decorate
+
+
+def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
+    """By NumPy, which compiles nothing; None where it has not the data, or a program is faster.
+
+    A program finds the first places of a long list, or the best item of each list, without a sort.
+    """
+    items, ids, _ = documents
+    options, long = dict(asked.options), items.scores.shape[-1] > _LONG
+    without_sort = asked.k is not None if ids is None else not asked.ordered
+    views = on_host(items.scores, items.labels, items.where, ids)
+    if views is None or (long and without_sort) or any(map(callable, options.values())):
+        return None
+    if not all(x is None or x.size for x in views):
+        return None
+    scores, labels, where, ids = views
+    given = Given(scores, sorting.in_32_bits(labels), where)
+
+    def of_lists(lists: HostLists) -> HostArray:
+        with np.errstate(all="ignore"):
+            value, undefined = asked.function(lists, **options)
+            nan = numerics.is_nan(lists.scores) | numerics.is_nan(lists.labels)
+            undefined = undefined | (lists.total(nan) > 0) if nan.any() else undefined
+            value = np.where(undefined, np.nan, value)
+        return np.moveaxis(value, 0, -1) if isinstance(asked.k, tuple) else value
+
+    if ids is None:
+        return values_of_rows(of_lists, given)
+    return values_of_segments(of_lists, given, ids, asked.num_segments or 0)
 
 
 def _orders_on_host(documents: Documents, asked: Asked) -> tuple[Any, Any] | None:

@@ -18,7 +18,7 @@ from jaxmetrics._ranking.metric import list_metric
 _SHORT = 256  # documents of a list up to which comparing all pairs is faster than sorting
 
 
-@list_metric()
+@list_metric(hosted=False)
 def ordered_pair_accuracy(lists: Lists) -> tuple[Array, bool]:
     """The share of pairs of documents of different grade that the scores put in the right order.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import take
 from jaxmetrics._base.types import Array
 from jaxmetrics._ranking.gain import at_places, relevant
-from jaxmetrics._ranking.lists import Lists, Places, Ranking, running
+from jaxmetrics._ranking.lists import Lists, Places, Ranking
 from jaxmetrics._ranking.metric import list_metric
 
 
@@ -55,8 +55,8 @@ def precision_at_k(
     found = lists.total_at(ranking, at_places(lists, ranking, relevant(lists), ties), k)
     below = _each(k, lists)
     if denominator == "retrieved":
-        below = jnp.minimum(below, lists.total(lists.valid.astype(jnp.float64)))
-    return divide(found, below, jnp.nan), False
+        below = lists.library.minimum(below, lists.total(lists.valid.astype(np.float64)))
+    return divide(found, below, np.nan), False
 
 
 @list_metric(denominators=("relevant", "capped"))
@@ -66,7 +66,7 @@ def recall_at_k(
     k: Places,
     denominator: str = "relevant",
     ties: str = "average",
-    empty: float = jnp.nan,
+    empty: float = np.nan,
 ) -> tuple[Array, bool]:
     """Recall at k: the share of the relevant documents that are among the first k.
 
@@ -108,7 +108,7 @@ def recall_at_k(
     found = lists.total_at(ranking, at_places(lists, ranking, relevant(lists), ties), k)
     below = lists.total(relevant(lists))
     if denominator == "capped":
-        below = jnp.minimum(below, _each(k, lists))
+        below = lists.library.minimum(below, _each(k, lists))
     return divide(found, below, empty), False
 
 
@@ -152,15 +152,15 @@ def average_precision_at_k(
     Reference: C. Buckley and E. M. Voorhees, "Evaluating evaluation measure stability", SIGIR 2000.
     """
     ranking, relevance = _relevance(lists, k)
-    hits = running(relevance, ranking.rank == 0)
+    hits = lists.running_count(ranking, relevance)
     found = lists.total_at(ranking, relevance * hits / (ranking.rank + 1), k)
     n_relevant = lists.total(relevant(lists))
     below = n_relevant
     if denominator == "hits":
         below = lists.total_at(ranking, relevance, k)
     elif denominator == "capped" and k is not None:
-        below = jnp.minimum(below, _each(k, lists))
-    return jnp.where(n_relevant > 0, divide(found, below, 0.0), empty), False
+        below = lists.library.minimum(below, _each(k, lists))
+    return lists.library.where(n_relevant > 0, divide(found, below, 0.0), empty), False
 
 
 @list_metric(ordered=False)
@@ -197,7 +197,7 @@ def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
     Reference: E. M. Voorhees, "The TREC-8 question answering track report", TREC 1999.
     """
     rank, found = _first_relevant(lists, k)
-    return jnp.where(found, 1 / (rank + 1), 0.0), False
+    return lists.library.where(found, 1 / (rank + 1), 0.0), False
 
 
 @list_metric(ordered=False)
@@ -234,13 +234,13 @@ def hit_rate_at_k(lists: Lists, *, k: Places) -> tuple[Array, bool]:
     Reference: M. Deshpande and G. Karypis, "Item-based top-N recommendation algorithms", ACM TOIS
     22, 2004.
     """
-    return _first_relevant(lists, k)[1].astype(jnp.float64), False
+    return _first_relevant(lists, k)[1].astype(np.float64), False
 
 
 def _first_relevant(lists: Lists, k: Places) -> tuple[Array, Array]:
     """The rank from 0 of the first relevant document, and whether there is one up to k."""
     relevance = relevant(lists)
-    rank = lists.rank_of_first(relevance > 0).astype(jnp.float64)
+    rank = lists.rank_of_first(relevance > 0).astype(np.float64)
     found = lists.total(relevance) > 0
     return rank, found if k is None else found & (rank < _each(k, lists))
 
@@ -248,10 +248,11 @@ def _first_relevant(lists: Lists, k: Places) -> tuple[Array, Array]:
 def _relevance(lists: Lists, k: Places) -> tuple[Ranking, Array]:
     """The ranking, and `[places]`: 1 for a relevant document, else 0."""
     ranking = lists.ranking(k)
-    return ranking, jnp.where(ranking.valid, take(relevant(lists), ranking.item), 0)
+    taken = take(relevant(lists), ranking.item)
+    return ranking, lists.library.where(ranking.valid, taken, 0)
 
 
 def _each(k: Places, lists: Lists) -> Array:
     """`k`, one or several, in a shape that broadcasts with a value of each list."""
-    each = jnp.asarray(k, jnp.float64)
-    return each[:, None] if each.ndim and lists.segment is not None else each
+    each: Array = lists.library.asarray(k, np.float64)
+    return each[:, None] if each.ndim and lists.several else each

@@ -1,0 +1,261 @@
+"""Lists in order of score by NumPy: concrete data in the CPU's memory, which compile nothing.
+
+The lists of a part lie one after the other, without masked items. A part stays in the cache, and
+threads take the parts in turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from jaxmetrics._base import sorting
+from jaxmetrics._base.host import in_threads
+from jaxmetrics._base.items import rows_of
+from jaxmetrics._base.types import HostArray
+from jaxmetrics._ranking.lists import Places, in_a_segment
+
+_PART = 1 << 16  # items
+_ALL = np.ones((), bool)
+
+OfLists: TypeAlias = Callable[["HostLists"], HostArray]
+
+
+class HostRanking(NamedTuple):
+    """The first places of each list, one list after the other, as `Ranking`.
+
+    Attributes:
+      item, rank, tied: `[places]`.
+      valid: True.
+      begins: `[lists + 1]`, where the places of each list begin and end.
+      at: `[places]`, the index of each among all places; None if all places are asked for.
+    """
+
+    item: HostArray
+    rank: HostArray
+    valid: HostArray
+    tied: HostArray
+    begins: HostArray
+    at: HostArray | None
+
+
+@dataclass(frozen=True)
+class HostLists:
+    """Some lists with the methods of `Lists`; all items are valid.
+
+    Attributes:
+      scores: `[n]`, of one list after the other.
+      labels: `[n]`, as given.
+      begins: `[lists + 1]`, where each list begins and ends.
+    """
+
+    scores: HostArray
+    labels: HostArray
+    begins: HostArray
+    library = np
+    several = True
+
+    @property
+    def valid(self) -> HostArray:
+        return np.ones(len(self.labels), bool)
+
+    @cached_property
+    def sizes(self) -> HostArray:
+        """`[lists]`, their numbers of items."""
+        return np.diff(self.begins)
+
+    @cached_property
+    def _some(self) -> HostArray:
+        """Which lists have an item."""
+        return self.sizes > 0
+
+    @cached_property
+    def _keys(self) -> HostArray:
+        keys: HostArray = sorting.descending_keys(self.scores)
+        return keys
+
+    @cached_property
+    def _order(self) -> tuple[HostArray, HostArray]:
+        """The items by list and score, and which of them tie with the one before."""
+        keys, item = sorting.sort_segments(self._keys, self.begins, stable=True)
+        tied = np.zeros(len(keys), bool)
+        np.equal(keys[1:], keys[:-1], out=tied[1:])
+        tied[self.begins[:-1][self._some]] = False
+        return item, tied
+
+    def ranking(self, k: Places = None) -> HostRanking:
+        """The ranking by score; of each list only the first max(k) places."""
+        item, tied = self._order
+        most = self.sizes if k is None else np.minimum(self.sizes, np.max(k))
+        begins = _from_zero(most)
+        rank = np.arange(begins[-1]) - begins[:-1].repeat(most)
+        if k is None:
+            return HostRanking(item, rank, _ALL, tied, begins, None)
+        at = rank + self.begins[:-1].repeat(most)
+        return HostRanking(item.take(at), rank, _ALL, tied.take(at), begins, at)
+
+    def of_rank(self, ranking: HostRanking, function: Callable[[Any], Any]) -> HostArray:
+        """A function of the rank from 1, at each place."""
+        values: HostArray = function(np.arange(1.0, self.sizes.max(initial=0) + 1))
+        found: HostArray = values.take(ranking.rank)
+        return found
+
+    def rank_of_first(self, chosen: HostArray) -> HostArray:
+        """The rank from 0 of the best of the chosen items in each list, without a sort."""
+        last, n = ~self._keys.dtype.type(0), len(self.labels)
+        index = np.arange(n)
+        best = self._least(np.where(chosen, self._keys, last)).repeat(self.sizes)
+        equal = self._keys == best
+        first = self._least(np.where(chosen & equal, index, n)).repeat(self.sizes)
+        return self.total((self._keys < best) | (equal & (index < first)))
+
+    def _least(self, values: HostArray) -> HostArray:
+        found = np.zeros(len(self.sizes), values.dtype)
+        if self._some.any():
+            found[self._some] = np.minimum.reduceat(values, self.begins[:-1][self._some])
+        return found
+
+    def falling_labels(self, ranking: HostRanking) -> HostArray:
+        """At the places of a ranking, the labels of each list in falling order."""
+        keys = sorting.sort_in_segments(sorting.descending_keys(self.labels), self.begins)
+        taken: Any = keys if ranking.at is None else keys.take(ranking.at)
+        labels: Any = sorting.scores_of_keys(taken, self.labels)
+        found: HostArray = labels
+        return found
+
+    def total(self, values: HostArray) -> HostArray:
+        """The sum of values `[..., n]` over each list, `[..., lists]`."""
+        return _sums(values, self.begins)
+
+    def total_at(self, ranking: HostRanking, values: HostArray, k: Places = None) -> HostArray:
+        """The sum over the first k places of each list; several k add a first axis."""
+        if isinstance(k, tuple):
+            values = np.where(ranking.rank < np.asarray(k)[:, None], values, 0.0)
+        return _sums(values, ranking.begins)
+
+    def mean_of_ties(self, ranking: HostRanking, values: HostArray) -> HostArray:
+        """At each place, the mean of `values` `[n]` over the items that tie there."""
+        if not ranking.tied.any() and not self._order[1].any():
+            taken: HostArray = values.take(ranking.item)
+            return taken
+        item, tied = self._order
+        starts = np.flatnonzero(~tied)
+        counts = np.diff(starts, append=len(tied))
+        means: HostArray = (np.add.reduceat(values.take(item), starts) / counts).repeat(counts)
+        return means if ranking.at is None else means.take(ranking.at)
+
+    def running_count(self, ranking: HostRanking, counts: HostArray) -> HostArray:
+        """The sum up to each place of its list, of whole numbers."""
+        sums = _from_zero(counts)
+        found: HostArray = sums[1:] - sums.take(ranking.begins[:-1]).repeat(np.diff(ranking.begins))
+        return found
+
+    def running_product(self, ranking: HostRanking, factors: HostArray) -> HostArray:
+        """The product up to each place of its list, by doubling the number of factors."""
+        found, step = factors.astype(np.float64), 1
+        while step < ranking.rank.max(initial=0) + 1:
+            far = np.flatnonzero(ranking.rank >= step)
+            found[far] *= found[far - step]
+            step *= 2
+        return found
+
+
+def _sums(values: HostArray, begins: HostArray) -> HostArray:
+    """The sums of `[..., n]` from each of `begins` to the next, `[..., lists]`."""
+    some = np.diff(begins) > 0
+    found = np.zeros((*values.shape[:-1], len(some)))
+    if some.any():
+        at = begins[:-1][some]
+        found[..., some] = np.add.reduceat(values, at, axis=-1, dtype=np.float64)
+    return found
+
+
+class Given(NamedTuple):
+    """Arrays that broadcast: scores, labels and, or None, the mask of the items that count."""
+
+    scores: Any
+    labels: Any
+    where: Any
+
+
+def values_of_rows(of_lists: OfLists, given: Given) -> HostArray:
+    """`of_lists` `[lists, ...]` of each row `[..., n_docs]`, with the axes of the batch."""
+    arrays = [x for x in given if x is not None]
+    *batch, length = np.broadcast_shapes(*(x.shape for x in arrays))
+    n = math.prod(batch)
+    rows = [x.reshape(-1, x.shape[-1]) for x in arrays]
+    places = [
+        np.broadcast_to(np.arange(len(x)).reshape(y.shape[:-1]), batch).ravel()
+        for x, y in zip(rows, arrays, strict=True)
+    ]
+
+    def of_part(first: int) -> HostArray:
+        some = slice(first, first + step)
+        taken = (x.take(at[some], axis=0) for x, at in zip(rows, places, strict=True))
+        scores, labels, *mask = (np.broadcast_to(x, (len(x), length)) for x in taken)
+        if not mask:
+            sizes = np.full(len(scores), length)
+            return of_lists(HostLists(scores.ravel(), labels.ravel(), _from_zero(sizes)))
+        sizes = mask[0].sum(axis=1)
+        return of_lists(HostLists(scores[mask[0]], labels[mask[0]], _from_zero(sizes)))
+
+    step = max(_PART // length, 1)
+    found = np.concatenate(in_threads(of_part, range(0, n, step)))
+    return found.reshape((*batch, *found.shape[1:]))
+
+
+def values_of_segments(of_lists: OfLists, given: Given, ids: Any, n_lists: int) -> HostArray:
+    """`of_lists` `[lists, ...]` of the segments of each row, with the axes of the batch."""
+    rows = _Row(*given, ids)
+    *batch, n = np.broadcast_shapes(*(x.shape for x in rows if x is not None))
+    shared = ids.ndim == 1 and (given.where is None or given.where.ndim == 1)
+    order: Any = None
+    found = []
+    for row in rows_of(rows, tuple(batch), len(batch) + 1):
+        whole = _Row(*(x if x is None else np.broadcast_to(x, n) for x in row))
+        if order is None or not shared:
+            order = _by_list(whole.ids, whole.where, n_lists)
+        found.append(_of_row(of_lists, whole, *order))
+    return np.stack(found).reshape((*batch, *found[0].shape))
+
+
+class _Row(NamedTuple):
+    """Items, each with the index of its list."""
+
+    scores: Any
+    labels: Any
+    where: Any
+    ids: Any
+
+
+def _by_list(ids: HostArray, where: Any, n_lists: int) -> tuple[HostArray, HostArray]:
+    """The items that count, in order of their lists, and where each list begins and ends."""
+    ids = in_a_segment(ids, where, n_lists)
+    begins = _from_zero(np.bincount(ids, minlength=n_lists)[:n_lists])
+    if n_lists < 1 << 16:  # which NumPy sorts by radix
+        item = ids.astype(np.uint16).argsort(kind="stable")
+    else:
+        item = sorting.payload_by_key(ids.astype(np.uint32), np.arange(len(ids), dtype=np.uint32))
+    return item[: begins[-1]], begins
+
+
+def _of_row(of_lists: OfLists, row: _Row, item: HostArray, begins: HostArray) -> HostArray:
+    cuts = begins[:-1].searchsorted(np.arange(0, max(len(item), 1), _PART))
+    cuts = np.unique(np.append(cuts, len(begins) - 1)).tolist()
+
+    def of_part(first: int, last: int) -> HostArray:
+        some = item[begins[first] : begins[last]]
+        own = begins[first : last + 1] - begins[first]
+        return of_lists(HostLists(row.scores.take(some), row.labels.take(some), own))
+
+    return np.concatenate(in_threads(of_part, cuts[:-1], cuts[1:]))
+
+
+def _from_zero(sizes: HostArray) -> HostArray:
+    found: HostArray = np.append(0, sizes.cumsum())
+    return found

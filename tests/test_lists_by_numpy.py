@@ -1,0 +1,137 @@
+"""Metrics of ranked lists by NumPy are those of the programs: rows, segments, ties, masks, NaN."""
+
+from functools import partial
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics._base import sorting
+from jaxmetrics._ranking import host_lists
+
+METRICS = {
+    "dcg": jm.dcg,
+    "dcg of the first, exponential": partial(jm.dcg, k=3, gain="exponential"),
+    "ndcg": jm.ndcg,
+    "ndcg of the first": partial(jm.ndcg, k=(1, 4, 50), empty=1.0),
+    "ndcg by index": partial(jm.ndcg, k=2, ties="index", gain="exponential"),
+    "err": partial(jm.expected_reciprocal_rank, max_grade=4),
+    "err of the first": partial(jm.expected_reciprocal_rank, max_grade=4, k=(2, 5)),
+    "rbp": jm.rank_biased_precision,
+    "precision": partial(jm.precision_at_k, k=3),
+    "precision of those there are": partial(jm.precision_at_k, k=(1, 6), denominator="retrieved"),
+    "recall": partial(jm.recall_at_k, k=(1, 3)),
+    "recall, capped": partial(jm.recall_at_k, k=4, denominator="capped", empty=0.5),
+    "average precision": jm.average_precision_at_k,
+    "average precision of hits": partial(jm.average_precision_at_k, k=(2, 5), denominator="hits"),
+    "reciprocal rank": jm.reciprocal_rank,
+    "reciprocal rank of the first": partial(jm.reciprocal_rank, k=(1, 3)),
+    "hit rate": partial(jm.hit_rate_at_k, k=2),
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
+    """So that lists lie in several parts, and are sorted in every way."""
+    monkeypatch.setattr(host_lists, "_PART", 16)
+    monkeypatch.setattr(sorting, "_SHORT", 5)
+
+
+def drawn(rng, shape, dtype="float32"):
+    """Scores with ties, of any dtype, and grades."""
+    scores = rng.integers(0, 6, shape).astype(dtype)
+    return scores, rng.integers(-1, 5, shape).clip(0)
+
+
+def agree(metric, scores, labels, **others):
+    given = {name: x for name, x in others.items() if x is not None}
+    arrays = {name: x for name, x in given.items() if name != "num_segments"}
+    static = {name: x for name, x in given.items() if name == "num_segments"}
+    with jax.enable_x64(True):
+        compiled = jax.jit(partial(metric, **static))(scores, labels, **arrays)
+        found = metric(scores, labels, **given)
+        assert found.dtype == compiled.dtype
+        np.testing.assert_allclose(found, compiled, rtol=1e-13, atol=1e-300)
+    return found
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_rows(name, monkeypatch):
+    """Arrays that broadcast; a NaN counts where it is not masked."""
+    rng = np.random.default_rng(0)
+    scores, labels = drawn(rng, (2, 6, 7))[0], drawn(rng, (6, 7))[1]
+    where = rng.random((6, 7)) < 0.6
+    where[3], where[5] = [False] + [True] * 6, False
+    scores[0, 1, where[1]] = scores[:, 3, 0] = np.nan
+    found = agree(METRICS[name], scores, labels, where=where)
+    assert np.isnan(np.asarray(found)[0, 1]).all()
+    assert not np.isnan(np.asarray(found)[:, 3]).any()
+    monkeypatch.setattr(host_lists, "_PART", 1 << 16)
+    np.testing.assert_allclose(METRICS[name](scores, labels, where=where), found, rtol=1e-6)
+    ids = np.arange(6).repeat(7)
+    flat = (x.ravel() for x in (scores[1], labels))
+    of_segments = METRICS[name](*flat, where=where.ravel(), segments=ids, num_segments=6)
+    np.testing.assert_allclose(of_segments, found[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_segments(name):
+    """Of any length and in any order, some without items."""
+    rng = np.random.default_rng(1)
+    scores, labels = drawn(rng, (2, 60), "float64")
+    ids = rng.integers(0, 8, (2, 60))
+    where = rng.random(60) < 0.7
+    agree(METRICS[name], scores, labels[0] / 3, segments=ids, where=where, num_segments=9)
+    found = agree(METRICS[name], scores.astype("int8"), labels[0], segments=ids[0], num_segments=40)
+    alone = METRICS[name](scores[1], labels[0], segments=ids[0], num_segments=40)
+    np.testing.assert_allclose(alone, found[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ndcg", "precision of those there are", "hit rate"])
+def test_nothing(name):
+    for shape in ((0,), (3, 0), (0, 4)):
+        agree(METRICS[name], np.zeros(shape, "float32"), np.zeros(shape, int))
+    none = np.zeros(0, "float32"), np.zeros(0, int)
+    agree(METRICS[name], *none, segments=np.zeros(0, int), num_segments=2)
+    many = np.zeros((0, 5), "float32"), np.zeros(5, int)
+    agree(METRICS[name], *many, segments=np.arange(5), num_segments=5)
+
+
+def test_nothing_is_compiled(monkeypatch):
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("jaxmetrics._ranking.metric._values_of_lists", refuse)
+    scores, labels = drawn(np.random.default_rng(3), (4, 9))
+    for metric in METRICS.values():
+        metric(scores, labels)
+        metric(jnp.asarray(scores.ravel()), labels.ravel(), segments=np.arange(36) // 9)
+    with pytest.raises(AssertionError):
+        jm.ndcg(scores, labels, gain=lambda label: label)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+def test_sorts_of_segments(dtype):
+    rng = np.random.default_rng(4)
+    for sizes in ([3] * 6, [0, 2, 0, 9, 1], [30], [2, 40]):
+        begins = np.append(0, np.cumsum(sizes))
+        keys = rng.integers(0, 5, begins[-1]).astype(dtype)
+        found, index = sorting.sort_segments(keys, begins, stable=True)
+        alone = sorting.sort_in_segments(keys, begins)
+        for begin, end in pairwise(begins):
+            order = np.argsort(keys[begin:end], kind="stable")
+            np.testing.assert_array_equal(index[begin:end], begin + order)
+            np.testing.assert_array_equal(found[begin:end], keys[begin:end][order])
+            np.testing.assert_array_equal(alone[begin:end], np.sort(keys[begin:end]))
+
+
+def test_numbers_in_32_bits():
+    for values in ([1, 2], [2**40], [0.5, 3.0], [0.1], [np.nan]):
+        given = np.array(values)
+        found = sorting.in_32_bits(given)
+        np.testing.assert_array_equal(found, given)
+        exact = values not in ([2**40], [0.1]) and not np.isnan(values[0])
+        assert found.dtype.itemsize == (4 if exact else 8)
