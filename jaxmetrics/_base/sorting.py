@@ -213,7 +213,7 @@ def _sort_apart(begins: HostArray) -> bool:
 def _are_rows(begins: HostArray) -> bool:
     """Whether all segments have the same length."""
     n, length = len(begins) - 1, int(begins[1])
-    return n * length == begins[-1] and bool((np.diff(begins) == length).all())
+    return n * length == begins[-1] and bool((begins[1:] - begins[:-1] == length).all())
 
 
 def _segments_in_upper_bits(begins: HostArray, shift: int) -> HostArray:

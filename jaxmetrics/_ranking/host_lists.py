@@ -67,7 +67,8 @@ class HostLists:
     @cached_property
     def sizes(self) -> HostArray:
         """`[lists]`, their numbers of items."""
-        return np.diff(self.begins)
+        sizes: HostArray = self.begins[1:] - self.begins[:-1]
+        return sizes
 
     @cached_property
     def _some(self) -> HostArray:
@@ -92,7 +93,7 @@ class HostLists:
         """The ranking by score; of each list only the first max(k) places."""
         item, tied = self._order
         most = self.sizes if k is None else np.minimum(self.sizes, np.max(k))
-        begins = _from_zero(most)
+        begins = self.begins if k is None else _from_zero(most)
         rank = np.arange(begins[-1]) - begins[:-1].repeat(most)
         if k is None:
             return HostRanking(item, rank, _ALL, tied, begins, None)
@@ -167,12 +168,15 @@ class HostLists:
 
 def _sums(values: HostArray, begins: HostArray) -> HostArray:
     """The sums of `[..., n]` from each of `begins` to the next, `[..., lists]`."""
-    some = np.diff(begins) > 0
-    found = np.zeros((*values.shape[:-1], len(some)))
+    some = begins[1:] > begins[:-1]
+    sums: HostArray
+    if some.all():
+        sums = np.add.reduceat(values, begins[:-1], axis=-1, dtype=np.float64)
+        return sums
+    sums = np.zeros((*values.shape[:-1], len(some)))
     if some.any():
-        at = begins[:-1][some]
-        found[..., some] = np.add.reduceat(values, at, axis=-1, dtype=np.float64)
-    return found
+        sums[..., some] = np.add.reduceat(values, begins[:-1][some], axis=-1, dtype=np.float64)
+    return sums
 
 
 class Given(NamedTuple):
