@@ -174,6 +174,10 @@ def average_precision(estimate, variances, sizes, level, without_itself):
     low = high = estimate
     if max(variances) > 0:
         low, high = logit_t(estimate, variances, sizes, level, kurtosis=21)
+        if estimate > 0.5:  # the t quantile of the upper limit moves to the normal one
+            t, z = (special.logit(high) - logit(estimate)), stats.norm.ppf((1 + level) / 2)
+            z *= np.sqrt(sum(np.array(variances) / sizes)) / (estimate * (1 - estimate))
+            high = special.expit(logit(estimate) + t + (2 * estimate - 1) * (z - t))
     low = min(low, special.expit(logit(without_itself) - (logit(estimate) - logit(low))))
     reverse = precision_of_odds(odds)
     share = (estimate - reverse) / (1 - reverse)

@@ -24,6 +24,7 @@ from jaxmetrics.inference._intervals.rules import (
     on_logit,
     spread_of,
     towards,
+    towards_the_end,
     wilson,
 )
 
@@ -50,9 +51,8 @@ def auc(moments: Moments, level: Any) -> Limits:
     interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1, but
     wide enough for rare items, of which a sample has few or none.
 
-    A sample that lacks rare items has too small a variance and an estimate too near to an end, so
-    the limit that fails is the one towards 1/2. There the quantile is Student's. On the other side
-    it moves to the normal one with the distance |2 A - 1| of the estimate from 1/2.
+    Towards 1/2 the quantile is Student's. On the other side it moves to the normal one with the
+    distance |2 A - 1| of the estimate from 1/2.
 
     Found by simulation: see the coverage table in the documentation.
     """
@@ -83,8 +83,7 @@ def auc(moments: Moments, level: Any) -> Limits:
 
     logit, expit = special(library).logit, special(library).expit
     middle = logit(area)
-    z = distributions.normal_quantile((1 + level) / 2)
-    near = t + abs(2 * area - 1) * (z - t)
+    near = towards_the_end(t, area, level)
     below, above = library.where(area > 0.5, t, near), library.where(area > 0.5, near, t)
     limits = expit(middle - scale * transformed(below)), expit(middle - scale * transformed(-above))
     limits = ends(estimate, limits, sizes, level)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
+from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.rules import (
     ROUNDING,
@@ -13,13 +14,15 @@ from jaxmetrics.inference._intervals.rules import (
     Moments,
     all_of,
     around,
+    around_logit,
     interior,
     jeffreys_limit,
     known,
     lacking,
     of_rare_items,
-    on_logit_by_welch,
     towards,
+    towards_the_end,
+    variance_by_welch,
 )
 
 # The soft successes n1 A below which the upper limit is a Beta one, and above which it is not; and
@@ -57,7 +60,8 @@ def average_precision(moments: Moments, level: Any, numbers: Precisions) -> Limi
     A positive counts itself in its own precision, so the estimate A is biased upwards. In A', which
     is `without_itself`, each precision C / (C + F) is (C - 1/2) / (C - 1/2 + F). The lower limit is
     moved by logit A' - logit A, if that lowers it. The degrees of freedom of the negatives are
-    those of a variance with heavy tails. Where a class hardly varies, as it does where all scores
+    those of a variance with heavy tails. The quantile of the upper limit moves from Student's to
+    the normal one as A goes from 1/2 to 1. Where a class hardly varies, as it does where all scores
     tie, the limits are those of rare items of `of_rare_items`.
 
     The upper limit misses the high positives that were not drawn. Let a share p of the positives be
@@ -76,7 +80,10 @@ def average_precision(moments: Moments, level: Any, numbers: Precisions) -> Limi
     n0, n1 = sizes
     odds = numbers.odds
     area = interior(estimate, sizes)
-    limits, variance = on_logit_by_welch(moments, level, _KURTOSIS)
+    variance, df = variance_by_welch(moments, _KURTOSIS)
+    t = distributions.t_quantile((1 + level) / 2, df)
+    above = library.where(area > 0.5, towards_the_end(t, area, level), t)
+    limits = around_logit(area, variance, (t, above))
     low, high = (library.where(variance > 0, x, area) for x in limits)
     low, high = _at_one(estimate, (low, high), sizes, odds, level)
     low = _without_itself(low, estimate, numbers.without_itself)

@@ -77,13 +77,14 @@ def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
     influence. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
     from 0 to 1.
     """
-    limits, variance = on_logit_by_welch(moments, level, kurtosis)
+    variance, df = variance_by_welch(moments, kurtosis)
     estimate, _, sizes = moments
+    limits = on_logit(interior(estimate, sizes), variance, df, level)
     return around(estimate, ends(estimate, limits, sizes, level, variance <= 0))
 
 
-def on_logit_by_welch(moments: Moments, level: Any, kurtosis: float) -> tuple[Limits, Array]:
-    """The limits of `logit_t` but for those next to an end, and the variance."""
+def variance_by_welch(moments: Moments, kurtosis: float) -> tuple[Array, Array]:
+    """The variance of `logit_t`, and its degrees of freedom."""
     estimate, variances, sizes = moments
     centre = interior(estimate, sizes)
     u = centre * (1 - centre)
@@ -91,7 +92,7 @@ def on_logit_by_welch(moments: Moments, level: Any, kurtosis: float) -> tuple[Li
     variance = parts[0] + parts[1]
     spread = spread_of(parts[0], (kurtosis - 1) / 2, sizes[0])
     spread = spread + spread_of(parts[1], 1.0, sizes[1])
-    return on_logit(centre, variance, degrees(variance, spread, 1.0), level), variance
+    return variance, degrees(variance, spread, 1.0)
 
 
 class OfClusters(NamedTuple):
@@ -132,12 +133,28 @@ def logit_t_of_clusters(estimate: Array, found: OfClusters, level: Any) -> Limit
 
 def on_logit(centre: Array, variance: Array, df: Array, level: Any) -> Limits:
     """expit(logit(centre) -+ t sqrt(variance) / (centre (1 - centre)))."""
-    library = numerics.namespace(centre, variance, df)
     t = distributions.t_quantile((1 + level) / 2, df)
-    margin = t * library.sqrt(variance) / (centre * (1 - centre))
+    return around_logit(centre, variance, (t, t))
+
+
+def around_logit(centre: Array, variance: Array, quantiles: tuple[Array, Array]) -> Limits:
+    """The same with a quantile for each side."""
+    library = numerics.namespace(centre, variance, *quantiles)
+    scale = library.sqrt(variance) / (centre * (1 - centre))
     middle = special(library).logit(centre)
-    low, high = (special(library).expit(x) for x in (middle - margin, middle + margin))
+    below, above = quantiles
+    low, high = (special(library).expit(middle + x * scale) for x in (-below, above))
     return low, high
+
+
+def towards_the_end(t: Array, estimate: Array, level: Any) -> Array:
+    """The quantile on the side of the nearer end of the scale: t + |2 A - 1| (z - t).
+
+    A sample that lacks rare items has too small a variance and an estimate too near to an end, so
+    that the limit towards 1/2 fails, and the other one does not.
+    """
+    z = distributions.normal_quantile((1 + level) / 2)
+    return t + abs(2 * estimate - 1) * (z - t)
 
 
 def effective_size(share: Array, variance: Array, most: Array) -> Array:
