@@ -57,8 +57,13 @@ def covariance_of(
 @library_program()
 def _products_of_items(errors: Array, positive: Array) -> tuple[Array, Array]:
     library = numerics.namespace(errors, positive)
-    apart = [library.where(of_class, errors, 0) for of_class in (~positive, positive)]
-    of_classes = library.stack([_products(x) for x in apart], axis=-3)
+
+    def of_class(mask: Any) -> Any:
+        if library is np and mask.ndim == 1:
+            return errors.compress(mask, axis=-1)
+        return library.where(mask, errors, 0)
+
+    of_classes = library.stack([_products(of_class(x)) for x in (~positive, positive)], axis=-3)
     return library.sum(of_classes, axis=-3), of_classes
 
 
