@@ -132,8 +132,8 @@ def positives_among(
     if len(distinct) == 2 and positive is None and set(distinct) != {0, 1}:
         raise InputError(
             f"label {quoted(name)} has the values {_quoted(distinct[0])} and "
-            f"{_quoted(distinct[1])}: say which is positive, as in --positive "
-            f"{shlex.quote(shortened(distinct[1]))}"
+            f"{_quoted(distinct[1])}: say which is positive, --positive "
+            + " or --positive ".join(shlex.quote(shortened(x)) for x in distinct)
         )
     if len(distinct) == 2 and not chosen:
         raise InputError(

@@ -138,7 +138,8 @@ def _sections_of(evaluation: Evaluation) -> Iterator[_Section]:
     if pairs := [_table_of_pairs(x, names) for x in evaluation.measures if x.comparison]:
         about = (
             "Intervals and p-values are simultaneous for all pairs of a table. Models marked + are "
-            f"not significantly worse than the best, at the {level} confidence level."
+            f"not significantly worse than the best at the {level} confidence level, by one-sided "
+            "tests (Hsu's): these may leave out a model whose two-sided interval still holds 0."
         )
         yield _Section("pairs", "Models compared in pairs", about, tables=pairs)
     if evaluation.points:

@@ -46,7 +46,7 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
     if compared := [x for x in measures if x.comparison is not None]:
         about = (
             f"{level} confidence intervals and p-values are simultaneous for all pairs in a column"
-            "; models marked + are not significantly worse than the best"
+            "; models marked + are not significantly worse than the best, by one-sided tests"
         )
         if unknown := about_differences(compared):
             about += f"; {unknown}"

@@ -83,8 +83,9 @@ class Comparison(Result):
       simultaneous_low: pairwise, the lower limit, simultaneous for all comparisons.
       simultaneous_high: pairwise, the upper limit, simultaneous for all comparisons.
       simultaneous_p_value: pairwise, two-sided, adjusted for all comparisons.
-      best_set: `[models]` bool, the models that are not significantly worse than the best. The set
-        contains the truly best model with probability `confidence_level` or more.
+      best_set: `[models]` bool, the models that are not significantly worse than the best, by
+        one-sided tests. The set contains the truly best model with probability `confidence_level`
+        or more.
       chi2: `[]`, the statistic of the hypothesis that all models are equal.
       chi2_df: `[]`, its degrees of freedom.
       chi2_p_value: `[]`, its p-value.

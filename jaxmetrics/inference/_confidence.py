@@ -208,8 +208,9 @@ def warn_of_few(
     inside = float(np.min(np.asarray(limit))) * sizes["negatives"]
     if 0 < inside < _FEWEST_INSIDE:
         warn(
-            f"only {inside:.2g} negatives are within max_fpr: in simulations with fewer than "
-            f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and are wide",
+            f"only {inside:.2g} negatives are within max_fpr={np.min(np.asarray(limit)):g}: in "
+            f"simulations with fewer than {_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and "
+            "are wide",
         )
 
 

@@ -123,8 +123,9 @@ def sample_size(
 
     The variances are those of the pilot, and as uncertain as a pilot is small: with m items of a
     class their error is about sqrt(2 / m). NaN where the metric is NaN or a class has one item.
-    Infinite where the difference, or the difference plus the margin, is 0 or less. Time O(n log n)
-    and a bisection, memory O(n).
+    Infinite at a difference of 0 and, with a margin, where the difference plus the margin is 0 or
+    less. A difference is that of the first model minus the second. Time O(n log n) and a bisection,
+    memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -157,7 +158,7 @@ def sample_size(
     given = near_tree((pilot, sizes, per_positive, goal, wanted, np.float64(level)))
     found = SampleSize(*map(as_default, _needed(*given, kind)))
     return found._captioned_as(
-        aim=_aim(level, power, width=width, difference=difference, margin=margin)
+        aim=_aim(level, power, paired, width=width, difference=difference, margin=margin)
     )
 
 
@@ -229,7 +230,7 @@ def power(
     return as_default(found)
 
 
-def _aim(level: float, power: Any, **asked: Any) -> tuple[str, ...]:
+def _aim(level: float, power: Any, paired: bool, **asked: Any) -> tuple[str, ...]:
     """What the study is for, in words; nothing if it is for several, or not known."""
     told = {name: x for name, x in asked.items() if x is not None}
     if not all_concrete(power, *told.values()) or any(
@@ -239,7 +240,8 @@ def _aim(level: float, power: Any, **asked: Any) -> tuple[str, ...]:
     goal = " and ".join(f"a {name} of {float(x):g}" for name, x in told.items())
     if "width" in told:
         return (f"for {percent_text(level)} intervals with {goal}",)
-    return (f"for a power of {float(power):g} at {goal}",)
+    samples = "" if paired else ", in each of two samples"
+    return (f"for a power of {float(power):g} at {goal}{samples}",)
 
 
 def _effect(difference: Any, margin: Any) -> Effect:
