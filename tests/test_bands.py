@@ -426,3 +426,10 @@ def test_points_take_no_memory_in_programs():
     for metric in (recall, area, partial(jm.roc_band, fpr=fpr)):
         used = jax.jit(metric).lower(scores, labels).compile().memory_analysis()
         assert used.temp_size_in_bytes < 400 * n
+
+
+def test_programs_give_the_same_where_scores_tie():
+    rng = np.random.default_rng(1)
+    scores, labels = rng.integers(0, 6, 300), rng.random(300) < 0.1
+    found = jm.roc_band(scores, labels)
+    same(jax.jit(jm.roc_band)(scores, labels), found)

@@ -1,5 +1,6 @@
 """Metrics of ranked lists by NumPy are those of the programs: rows, segments, ties, masks, NaN."""
 
+import warnings
 from functools import partial
 from itertools import pairwise
 
@@ -37,7 +38,7 @@ METRICS = {
 def _small_parts(monkeypatch):
     """So that lists lie in several parts, and are sorted in every way."""
     monkeypatch.setattr(host_lists, "_PART", 16)
-    monkeypatch.setattr(sorting, "_SHORT", 5)
+    monkeypatch.setattr(sorting, "_ITEMS_APART", 5)
 
 
 def drawn(rng, shape, dtype="float32"):
@@ -113,10 +114,35 @@ def test_nothing_is_compiled(monkeypatch):
         jm.ndcg(scores, labels, gain=lambda label: label)
 
 
+def test_many_lists_without_items():
+    """More than 16 bits can number."""
+    ids = np.array([5, 5, 5, 65541, 65541, 70000, 3])
+    scores = np.array([0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7], "float32")
+    labels = np.array([1, 0, 2, 1, 0, 1, 1])
+    for metric in (jm.ndcg, jm.dcg, partial(jm.precision_at_k, k=2)):
+        found = agree(metric, scores, labels, segments=ids, num_segments=100_000)
+        few = metric(scores[:3], labels[:3], segments=ids[:3] - 5, num_segments=1)
+        np.testing.assert_allclose(found[5], few[0], rtol=1e-6)
+
+
+def test_values_beyond_single_precision():
+    with warnings.catch_warnings(action="error"):
+        assert jm.dcg(np.array([1.0, 0.5], "f4"), np.array([3e38, 3e38], "f4")) == np.inf
+        assert jm.precision_at_k(np.array([1.0, 0.5]), np.array([1e300, 0.0]), k=1) == 1
+
+
+def test_committed_data_keep_their_device():
+    scores, labels = drawn(np.random.default_rng(5), (3, 8))
+    device = jax.devices()[1]
+    found = jm.ndcg(*(jax.device_put(x, device) for x in (scores, labels)))
+    assert found.devices() == {device}
+    assert found.committed
+
+
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
 def test_sorts_of_segments(dtype):
     rng = np.random.default_rng(4)
-    for sizes in ([3] * 6, [0, 2, 0, 9, 1], [30], [2, 40]):
+    for sizes in ([3] * 6, [0, 2, 0, 9, 1], [30], [2, 40], [0] * 70_000 + [3, 0, 2]):
         begins = np.append(0, np.cumsum(sizes))
         keys = rng.integers(0, 5, begins[-1]).astype(dtype)
         found, index = sorting.sort_segments(keys, begins, stable=True)

@@ -22,7 +22,7 @@ from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array, HostArray
 
 MANY = 1 << 17  # fewer words are sorted before threads have started
-_SHORT = 160  # items of a segment, on average
+_ITEMS_APART = 160  # of a segment, on average, from which on it is sorted by itself
 
 
 def descending_keys(scores: Any) -> Any:
@@ -75,7 +75,8 @@ def in_32_bits(values: HostArray) -> HostArray:
     """The same numbers in half of the bits, if that changes none."""
     if values.dtype.itemsize < 8:
         return values
-    narrow = values.astype(np.float32 if values.dtype.kind == "f" else np.int32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = values.astype(np.float32 if values.dtype.kind == "f" else np.int32)
     return narrow if np.array_equal(narrow, values) else values
 
 
@@ -175,14 +176,11 @@ def sort_segments(
     sort of words with the segment in the upper bits, unless they are short: they stay in the cache.
     """
     if keys.dtype == np.uint64:
-        index = np.empty(len(keys), np.int64)
-        for begin, end in pairwise(begins.tolist()):
-            order = keys[begin:end].argsort(kind="stable" if stable else None)
-            index[begin:end] = order + begin
+        index = _order_of_each(keys, begins, "stable" if stable else None)
         return keys.take(index), index
     words = keys.astype(np.uint64)
     index = np.arange(len(keys), dtype=np.uint32)
-    if len(keys) <= 1 << 16 and not _sort_apart(begins):
+    if max(len(keys), len(begins)) <= 1 << 16 and not _sort_apart(begins):
         words <<= 16
         words |= index
         words |= _segments_in_upper_bits(begins, 48)
@@ -192,6 +190,21 @@ def sort_segments(
     words |= index
     _sort_each(words, begins)
     return (words >> 32).astype(np.uint32), words.astype(np.uint32)
+
+
+def _order_of_each(keys: HostArray, begins: HostArray, kind: Any) -> HostArray:
+    """The index of each key in ascending order of its segment."""
+    order: HostArray
+    if len(begins) > 2 and _are_rows(begins):
+        order = keys.reshape(len(begins) - 1, -1).argsort(axis=-1, kind=kind) + begins[:-1, None]
+        return order.ravel()
+    if not _sort_apart(begins):
+        order = np.lexsort((keys, _segments_in_upper_bits(begins, 0)))
+        return order
+    order = np.empty(len(keys), np.int64)
+    for begin, end in pairwise(begins.tolist()):
+        order[begin:end] = keys[begin:end].argsort(kind=kind) + begin
+    return order
 
 
 def sort_in_segments(keys: HostArray, begins: HostArray) -> HostArray:
@@ -207,7 +220,7 @@ def sort_in_segments(keys: HostArray, begins: HostArray) -> HostArray:
 
 def _sort_apart(begins: HostArray) -> bool:
     """Whether segments are sorted one by one, or as rows, faster than all together."""
-    return bool(begins[-1] >= _SHORT * (len(begins) - 1)) or _are_rows(begins)
+    return bool(begins[-1] >= _ITEMS_APART * (len(begins) - 1)) or _are_rows(begins)
 
 
 def _are_rows(begins: HostArray) -> bool:

@@ -79,7 +79,7 @@ def dcg(
     """
     gains = _gains(lists.labels, gain)
     ranking = lists.ranking(k)
-    refused = gains != gains
+    refused = lists.library.zeros(gains.shape, bool)
     if gain == "exponential":
         refused = (gains < 0) | (gains == np.inf)
     return _dcg(lists, ranking, at_places(lists, ranking, gains, ties), discount, k), (

@@ -12,11 +12,10 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.host import on_host, threads
+from jaxmetrics._base.host import on_host, threads, to_jax
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.primitives import to_default_device
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, P
 from jaxmetrics._ranking.host_lists import (
     Given,
@@ -26,7 +25,7 @@ from jaxmetrics._ranking.host_lists import (
 )
 from jaxmetrics._ranking.lists import Lists, Places, falling_keys, in_a_segment, order_of_items
 
-_LONG = 1 << 16  # items of a list of which only the first k places are sorted
+_MANY = 1 << 14  # items of a list, or of a row
 
 
 class ListMetric(Protocol[P]):
@@ -105,9 +104,9 @@ def list_metric(
 
     `function(lists, *, option=default, ...)` returns the value of each list and whether it is
     undefined, both `[num_segments]`, or `[]` for one list. Several k are the first axis of the
-    value. The metric evaluates the function for each row of a batch, compiled, in double precision.
-    It returns NaN where the value is undefined or a valid score or label is NaN. Options are
-    constants.
+    value. The metric evaluates the function for each row of a batch, compiled, in double precision;
+    or, if it is `hosted` and the CPU's memory has the data, by NumPy, of `HostLists`. It returns
+    NaN where the value is undefined or a valid score or label is NaN. Options are constants.
 
     Args:
       ordered: whether the function needs the order by score.
@@ -151,7 +150,7 @@ def list_metric(
             documents = Documents(at_least_one(items), one_id_at_least(segment))
             by_numpy = _values_on_host(documents, asked) if hosted else None
             if by_numpy is not None:
-                return to_default_device(by_numpy.astype(numerics.default_float()))
+                return to_jax(by_numpy, items.scores)
             with double_precision():
                 documents = documents._replace(orders=_orders_on_host(documents, asked))
             value: Array = _values_of_lists(documents, asked, np.dtype(numerics.default_float()))
@@ -168,16 +167,21 @@ def list_metric(
 def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
     """By NumPy, which compiles nothing; None where it has not the data, or a program is faster.
 
-    A program finds the first places of a long list, or the best item of each list, without a sort.
+    That is with long lists, with segments of many short rows, which NumPy takes in turn, and where
+    the best items of many segments are found without a sort.
     """
     items, ids, _ = documents
-    options, long = dict(asked.options), items.scores.shape[-1] > _LONG
-    without_sort = asked.k is not None if ids is None else not asked.ordered
+    n, options = items.scores.shape[-1], dict(asked.options)
+    slow = n > _MANY * (asked.num_segments or 1)
+    if ids is not None:
+        rows = max(x.ndim for x in (items.scores, items.labels, ids)) > 1
+        slow |= (rows and n < _MANY) or (n > _MANY and not asked.ordered)
+    if slow or any(map(callable, options.values())):
+        return None
     views = on_host(items.scores, items.labels, items.where, ids)
-    if views is None or (long and without_sort) or any(map(callable, options.values())):
+    if views is None or not all(x is None or x.size for x in views):
         return None
-    if not all(x is None or x.size for x in views):
-        return None
+    dtype = numerics.default_float()
     scores, labels, where, ids = views
     given = Given(scores, sorting.in_32_bits(labels), where)
 
@@ -186,7 +190,7 @@ def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
             value, undefined = asked.function(lists, **options)
             nan = numerics.is_nan(lists.scores) | numerics.is_nan(lists.labels)
             undefined = undefined | (lists.total(nan) > 0) if nan.any() else undefined
-            value = np.where(undefined, np.nan, value)
+            value = np.where(undefined, np.nan, value).astype(dtype)
         return np.moveaxis(value, 0, -1) if isinstance(asked.k, tuple) else value
 
     if ids is None:

@@ -7,15 +7,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import as_constant, at_each, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.host_placements import SortedPart
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import Groups, Part, Placements, order_of_head
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.table_values import evaluate
+
+_MANY = 8  # limits
 
 
 @partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True)
@@ -123,6 +127,9 @@ def partial_auc(
 
     def in_pairs(part: Groups) -> Any:
         above, not_below = part.above, part.not_below
+        plain = isinstance(part, SortedPart) and not (from_left or from_floor)
+        if plain and max_fpr.size > _MANY and len(above):
+            return _by_running_sums(limits["high"], above, not_below, part.weights)
         first: Any = part.positives_above if from_floor else None
         top: Any = part.positives_not_below if from_floor else None
 
@@ -161,6 +168,24 @@ def _area_left_of(limit: Array, above: Array, not_below: Array) -> Array:
     cut = divide(library.maximum(limit - above, 0) ** 2, 2 * (not_below - above), 0.0)
     area: Array = library.where(not_below <= limit, whole, cut)
     return area
+
+
+def _by_running_sums(limits: Any, above: Any, not_below: Any, weights: Any) -> Any:
+    """The sums of the areas left of many limits, of rises in descending order, by running sums.
+
+    A limit falls within one of the oblique lines at most, on which all rises are alike.
+    """
+    weights = np.ones(len(above)) if weights is None else weights
+    middle = (above + not_below) / 2
+    upto, areas = (np.append(0.0, x.cumsum()) for x in (weights, weights * middle))
+    whole, begun = (
+        len(above) - x[::-1].searchsorted(limits, side)
+        for x, side in ((not_below, "right"), (above, "left"))
+    )
+    at = np.minimum(begun, len(above) - 1)
+    cut = divide((limits - above[at]) ** 2, 2 * (not_below[at] - above[at]), 0.0)
+    of_whole = limits * (upto[-1] - upto[whole]) - (areas[-1] - areas[whole])
+    return of_whole + (upto[whole] - upto[begun]) * cut
 
 
 def scaled(raw: Array, max_fpr: Array, min_fpr: Array, min_tpr: Array, scale: str) -> Array:

@@ -201,9 +201,9 @@ class OnHost:
         n, n_limits = len(head.positive.scores), 1 if max_fpr is None else max_fpr.size
         step = max(_PART // max(n_limits, 1), 1)
         if n <= step:
-            return function(_Part(head, slice(0, n)))
+            return function(SortedPart(head, slice(0, n)))
         spans = (slice(i, min(i + step, n)) for i in range(0, n, step))
-        return sum(function(_Part(head, span)) for span in spans)
+        return sum(function(SortedPart(head, span)) for span in spans)
 
     def head(self, max_fpr: Any) -> OnHost:
         """The items that `max_fpr` leaves in; the totals are those of all."""
@@ -301,12 +301,14 @@ class OnHost:
         places = np.where(places >= 0, places, 0).astype(int)
         scores = self.negative.scores
         at = len(scores) - 1 - places
-        scores.partition(at.ravel())
+        # Sorted in place, they are in order for good: a partition may change that where some tie.
+        if self._by_key or "negatives_ascending" not in vars(self):
+            scores.partition(at.ravel())
         return scores[at]
 
 
 @dataclass(frozen=True)
-class _Part:
+class SortedPart:
     """Some positives in ascending order, each a group: no array is as long as all of them."""
 
     whole: OnHost
@@ -321,9 +323,15 @@ class _Part:
     def total_negatives(self) -> Any:
         return self.whole.total_negatives
 
-    def total(self, of_each: Any) -> Any:
+    @property
+    def weights(self) -> Any:
+        """Of each positive, or None."""
         weights = self.whole.positives_ascending.weights
-        return np.add.reduce(of_each, -1) if weights is None else of_each @ weights[self.span]
+        return None if weights is None else weights[self.span]
+
+    def total(self, of_each: Any) -> Any:
+        weights = self.weights
+        return np.add.reduce(of_each, -1) if weights is None else of_each @ weights
 
     @cached_property
     def not_below(self) -> HostArray:

@@ -193,7 +193,7 @@ def groups_of(sliced: Sliced, order: Order) -> Groups:
     """Those of each slice, and an empty one at the end of each slice without positives."""
     begins = np.flatnonzero(order.positive)
     ends = begins + 1
-    if not order.starts.all():  # ties are few in most of the data, and take longer
+    if not order.starts.all():  # some tie
         firsts = np.append(np.flatnonzero(order.starts), len(order.item))
         own = firsts.searchsorted(begins, side="right") - 1
         own = own[np.append(True, own[1:] != own[:-1])] if len(own) else own

@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxmetrics._base.numerics import at_each, divide, rates
 from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.host_placements import OnHost
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, slackened
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import (
@@ -19,6 +20,8 @@ from jaxmetrics._roc.placements import (
     order_of_head,
 )
 from jaxmetrics._roc.reported import ABOVE, AT_LEAST
+
+_MANY = 8  # limits
 
 
 def _orders(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> Part:
@@ -86,12 +89,25 @@ def recall_at_fpr(
             library.isnan(threshold), library.nan, placed.caught_above(threshold)
         )
     elif method == "linear":
-        caught = placed.summed(partial(_caught_between, max_fpr=max_fpr), max_fpr)
+        # NumPy differentiates nothing, and a search takes no longer for more limits.
+        if isinstance(placed, OnHost) and max_fpr.size > _MANY:
+            caught = _on_line(placed, max_fpr)
+        else:
+            caught = placed.summed(partial(_caught_between, max_fpr=max_fpr), max_fpr)
     else:
         caught = placed.caught(limit_of_fpr(max_fpr))
     defined = (placed.total_negatives > 0) & ~library.isnan(max_fpr)
     recall: Array = library.where(defined, rates(caught, placed.total_positives), library.nan)
     return recall
+
+
+def _on_line(placed: Placements, max_fpr: Array) -> Array:
+    """The height of the curve at each limit, between the points beside it."""
+    fps, beyond, tps, tps_beyond = placed.corners(limit_of_fpr(max_fpr))
+    here, after = (rates(x, placed.total_negatives) for x in (fps, beyond))
+    share = placed.library.clip(divide(max_fpr - here, after - here, 0.0), 0, 1)
+    height: Array = tps + (tps_beyond - tps) * share
+    return height
 
 
 def _caught_between(part: Groups, max_fpr: Array) -> Array:

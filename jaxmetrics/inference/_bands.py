@@ -160,7 +160,7 @@ def roc_band(
       TypeError, ValueError: as the conventions list under Errors; the bootstrap has no key,
         method="exact" comes with weights or clusters, or `fpr` does not increase or leaves [0, 1].
 
-    NaN where a class is absent or a valid score is NaN. Time O(n log n + points log n) and memory
+    NaN where a class is absent or a valid score is NaN. Time O(n log n + points n) and memory
     O(n + points) by boxes. By the bootstrap, time as `bootstrap` of a metric of the ROC curve, and
     O(n_resamples points log n); memory O(n + memory_budget + n_resamples points).
 
