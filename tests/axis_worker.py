@@ -220,7 +220,7 @@ def check_more():
         mesh=MESH, in_specs=OF_TRAINED, out_specs=WHOLE,
     )  # fmt: skip
     found["gradient of shard_map"] = distance(
-        jax.grad(whole)(*trained), jax.grad(mean_loss)(*trained)
+        jax.jit(jax.grad(whole))(*trained), jax.grad(mean_loss)(*trained)
     )
 
     recall = functools.partial(jm.recall_at_fpr, max_fpr=0.1)

@@ -284,9 +284,15 @@ def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
         assert stats.ks_2samp(np.ravel(runs[1:]), np.ravel(items[1:])).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("clusters", [None, 15])
-@pytest.mark.parametrize("rule", ["min_precision", "youden", "cost"])
+@pytest.mark.parametrize(
+    ("rule", "clusters", "weighted"),
+    [
+        pytest.param(rule, clusters, weighted, marks=() if (i + j + k) % 2 else pytest.mark.slow)
+        for i, rule in enumerate(["min_precision", "youden", "cost"])
+        for j, clusters in enumerate([None, 15])
+        for k, weighted in enumerate([True, False])
+    ],
+)
 def test_one_scan_finds_the_points_of_score_tables(rule, clusters, weighted, rng, monkeypatch):
     """Of tied items with amounts, in the same resamples."""
     rules = {"min_precision": {"min_precision": 0.6}, "youden": {"criterion": "youden"}}
