@@ -11,6 +11,7 @@ from scipy import stats
 import jaxmetrics as jm
 from benchmarks import local_levels
 from jaxmetrics._roc.host_placements import OneClass, placements_of
+from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics.inference._intervals import boxes
 from jaxmetrics.inference._intervals.local_level import local_level
 
@@ -428,8 +429,17 @@ def test_points_take_no_memory_in_programs():
         assert used.temp_size_in_bytes < 400 * n
 
 
-def test_programs_give_the_same_where_scores_tie():
+def test_what_is_sorted_stays_in_order():
+    """Questions one after another, of negatives that tie, have the answers that each has alone."""
     rng = np.random.default_rng(1)
-    scores, labels = rng.integers(0, 6, 300), rng.random(300) < 0.1
-    found = jm.roc_band(scores, labels)
-    same(jax.jit(jm.roc_band)(scores, labels), found)
+    scores, labels = rng.integers(0, 6, 300).astype("float32"), rng.random(300) < 0.1
+
+    def placed():
+        return placements_of(OneClass(scores[labels]), OneClass(scores[~labels]))
+
+    one = placed()
+    for fpr in np.append(rng.random(30), 110 / 266):
+        limit = limit_of_fpr(np.array([fpr]))
+        np.testing.assert_array_equal(one.corners(limit), placed().corners(limit))
+    band, expected = (f(scores, labels) for f in (jm.roc_band, jax.jit(jm.roc_band)))
+    same(band, expected)

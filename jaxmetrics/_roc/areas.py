@@ -127,8 +127,8 @@ def partial_auc(
 
     def in_pairs(part: Groups) -> Any:
         above, not_below = part.above, part.not_below
-        plain = isinstance(part, SortedPart) and not (from_left or from_floor)
-        if plain and max_fpr.size > _MANY and len(above):
+        many = max_fpr.size > _MANY and not (from_left or from_floor)
+        if many and isinstance(part, SortedPart) and len(above):
             return _by_running_sums(limits["high"], above, not_below, part.weights)
         first: Any = part.positives_above if from_floor else None
         top: Any = part.positives_not_below if from_floor else None
