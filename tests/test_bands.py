@@ -438,8 +438,8 @@ def test_what_is_sorted_stays_in_order():
         return placements_of(OneClass(scores[labels]), OneClass(scores[~labels]))
 
     one = placed()
-    for fpr in np.append(rng.random(30), 110 / 266):
-        limit = limit_of_fpr(np.array([fpr]))
+    for fpr in [np.array([155, 110]) / 266, *rng.random((30, 2))]:
+        limit = limit_of_fpr(fpr)
         np.testing.assert_array_equal(one.corners(limit), placed().corners(limit))
     band, expected = (f(scores, labels) for f in (jm.roc_band, jax.jit(jm.roc_band)))
     same(band, expected)
