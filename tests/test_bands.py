@@ -136,6 +136,8 @@ def test_pointwise_limits_are_those_of_a_recall(data, row, level):
     high = np.minimum.accumulate(each.high[::-1])[::-1]
     np.testing.assert_allclose(found.low, np.maximum(low, found.simultaneous_low), atol=1e-6)
     np.testing.assert_allclose(found.high, np.minimum(high, found.simultaneous_high), atol=1e-6)
+    if row == 0:
+        assert np.mean(found.simultaneous_low[:-1] < found.low[:-1]) > 0.9
     ties = row == 1  # a box has oblique sides where scores tie, and a recall a step
     assert np.mean((found.low > low + 1e-6) | (found.high < high - 1e-6)) < (0.6 if ties else 0.1)
 

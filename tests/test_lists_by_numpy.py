@@ -125,6 +125,12 @@ def test_many_lists_without_items():
         np.testing.assert_allclose(found[5], few[0], rtol=1e-6)
 
 
+def test_a_mask_for_each_of_several_rows():
+    scores, labels = drawn(np.random.default_rng(6), 9)
+    where = np.random.default_rng(7).random((2, 9)) < 0.7
+    agree(jm.ndcg, scores, labels, where=where, segments=np.arange(9) // 4, num_segments=3)
+
+
 def test_values_beyond_single_precision():
     with warnings.catch_warnings(action="error"):
         assert jm.dcg(np.array([1.0, 0.5], "f4"), np.array([3e38, 3e38], "f4")) == np.inf

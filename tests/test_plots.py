@@ -116,6 +116,8 @@ def test_bands_and_intervals_must_be_of_the_same_models(problem, band, ax):
     interval = jm.Interval(*np.zeros((4, 3)), "auto", 0.95)
     with pytest.raises(ValueError, match=r"interval must be of 2 models.* got \[3\]"):
         plots.roc(scores, labels, interval=interval, ax=ax)
+    with pytest.raises(TypeError, match=r"got True: pass band=jm.roc_band\(scores, labels\)"):
+        plots.roc(scores, labels, band=True, ax=ax)
 
 
 def test_roc_with_window_passes_bands_and_intervals_on(problem, band):

@@ -130,7 +130,7 @@ def confidence_interval(
       >>> scores, labels = [.1, .4, .35, .8, .7, .2], [0, 0, 1, 1, 1, 0]
       >>> interval = jm.confidence_interval(jm.roc_auc, scores, labels)
       >>> print(f"{interval.estimate:.3f} ({interval.low:.3f} to {interval.high:.3f})")
-      0.889 (0.404 to 0.996)
+      0.889 (0.413 to 0.996)
 
     References: M. S. Pepe, "The Statistical Evaluation of Medical Tests for Classification and
     Prediction", 2003, section 5.2, for logit; B. Efron, "Better bootstrap confidence intervals",

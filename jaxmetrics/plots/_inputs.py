@@ -72,14 +72,25 @@ def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
     return short_names(names)
 
 
+_MAKER = {
+    "band": "jm.roc_band(scores, labels)",
+    "interval": "jm.confidence_interval(metric, scores, labels)",
+}
+
+
 def rows(
-    name: str, arrays: Sequence[ArrayLike], names: Sequence[str], ndim: int
+    name: str, result: Any, fields: Sequence[str], names: Sequence[str], ndim: int
 ) -> list[tuple[Any, ...]]:
-    """The rows of the arrays `[models, ...]` by model; one model needs no such axis.
+    """The rows of the fields `[models, ...]` by model; one model needs no such axis.
 
     `ndim` is the number of axes that follow it.
     """
-    found = [np.asarray(array) for array in arrays]
+    if not all(hasattr(result, field) for field in fields):
+        raise TypeError(
+            f"{name} must be a result with limits, got {checks.brief(result)}: pass "
+            f"{name}={_MAKER[name]}"
+        )
+    found = [np.asarray(getattr(result, field)) for field in fields]
     found = [row[None] if row.ndim == ndim else row for row in found]
     for row in found:
         if row.ndim != ndim + 1 or len(row) != len(names):
@@ -92,7 +103,7 @@ def rows(
 
 def estimates_in_words(interval: jm.Interval, names: Sequence[str]) -> list[str]:
     """The estimate and the limits of each model, as reports and results write them."""
-    found = rows("interval", (interval.estimate, interval.low, interval.high), names, 0)
+    found = rows("interval", interval, ("estimate", "low", "high"), names, 0)
     digits = decimals_of_metric(np.array([high - low for _, low, high in found]))
     return [with_limits(*of_model, digits=digits) for of_model in found]
 

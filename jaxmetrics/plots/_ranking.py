@@ -89,7 +89,7 @@ def ndcg_at_k(
     means = np.nanmean(np.asarray(values), axis=1)
     texts = [fixed(line[-1]) for line in means]
     if interval is not None:
-        limits = rows("interval", (interval.low, interval.high), names, 1)
+        limits = rows("interval", interval, ("low", "high"), names, 1)
         if len(limits[0][0]) != max_k:
             raise ValueError(
                 f"interval must have a value for each k from 1 to {max_k}, got "

@@ -101,7 +101,7 @@ def roc(
         for curve, line in zip(curves, shown, strict=True)
     ]
     if band is not None:
-        limits = rows("band", (band.low, band.high), names, 1)[: n_distinct(len(names))]
+        limits = rows("band", band, ("low", "high"), names, 1)[: n_distinct(len(names))]
         for i, (low, high) in enumerate(limits):
             area = shade(ax, band.fpr, low, high, looks.colour(i), edge=looks.edge(i))
             tie(drawn[i], area)

@@ -92,7 +92,10 @@ def _check_segments(
             )
         return segment, int(num_segments)
     ids = np.asarray(segment)
-    valid = ids if mask is None else ids[np.broadcast_to(np.asarray(mask), ids.shape)]
+    valid = ids
+    if mask is not None:  # which may have more rows
+        whole, kept = np.broadcast_arrays(ids, np.asarray(mask))
+        valid = whole[kept]
     low, high = (int(valid.min()), int(valid.max())) if valid.size else (0, 0)
     if low < 0 or (num_segments is not None and high >= num_segments):
         wanted = "0 up" if num_segments is None else f"0 to num_segments - 1 = {num_segments - 1}"
