@@ -1,5 +1,7 @@
 """Integer keys order as the scores do, and sort with their payload, in every branch."""
 
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import jaxmetrics as jm
 from jaxmetrics._base import sorting
+from jaxmetrics._base.host import in_threads, processors
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -122,3 +125,11 @@ def test_a_batch_that_shares_its_scores():
         *np.broadcast_arrays(sorting.descending_keys(shared), np.uint32(1))
     )
     assert (np.diff(keys.astype(np.int64), axis=-1) >= 0).all()
+
+
+def test_threads_of_all_processors_start_no_others():
+    def threads_of(_):
+        return set(in_threads(lambda _: threading.get_ident(), range(4 * processors())))
+
+    assert all(len(x) == 1 for x in in_threads(threads_of, range(2 * processors())))
+    assert in_threads(lambda x: in_threads(abs, [x, -x]), [-1, 2]) == [[1, 1], [2, 2]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -16,6 +17,8 @@ from jaxmetrics._base.primitives import is_top_level, to_default_device
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
+
+_here = threading.local()
 
 LONG = 1 << 13  # items of a row, whose programs take longer than the calls of their parts
 
@@ -113,9 +116,16 @@ def threads(at_most: int | None = None) -> ThreadPoolExecutor:
 
 
 def in_threads(work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
-    """`work` of each argument, in order, with one thread per processor; for NumPy's work."""
-    listed = [list(x) for x in arguments]
-    if len(listed[0]) < 2:
+    """`work` of each argument, in order, with one thread per processor; for NumPy's work.
+
+    Threads that work for all processors do not start others, which would wait for each other.
+    """
+    listed, n_threads = [list(x) for x in arguments], processors()
+    if len(listed[0]) < 2 or getattr(_here, "is_one_of_all", False):
         return list(map(work, *listed))
-    with ThreadPoolExecutor(processors()) as workers:
+
+    def begin() -> None:
+        _here.is_one_of_all = len(listed[0]) >= n_threads
+
+    with ThreadPoolExecutor(n_threads, initializer=begin) as workers:
         return list(workers.map(work, *listed))
