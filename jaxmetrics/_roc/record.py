@@ -201,10 +201,10 @@ def _refuse_other_arguments(name: str, function: Callable[..., Any], options: Op
     others = [x for x in code.co_varnames[1:n_needed] if x not in options]
     if others:
         raise TypeError(
-            f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}: of a "
-            "metric with options, write functools.partial(jm.partial_auc, max_fpr=0.1); if it has "
-            "a value for each list or item, mean_interval(values), with values [..., lists], or "
-            "compare_means(values), with values [models, lists]"
+            f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}: if it "
+            "has a value for each list or item, write mean_interval(values), with values [..., "
+            "lists], or compare_means(values), with values [models, lists]; if it is a metric with "
+            "options, write functools.partial(jm.partial_auc, max_fpr=0.1)"
         )
 
 
