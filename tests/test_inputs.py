@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics import sklearn
+from jaxmetrics import plots, sklearn
 
 SCORES = [0.1, 0.4, 0.35, 0.8, 0.6]
 LABELS = [0, 0, 1, 1, 0]
@@ -264,7 +264,7 @@ LONG = "x" * 500
         lambda: jm.streaming.init(LONG),
         lambda: jm.streaming.n_items(LONG),
         lambda: jm.streaming.means.result(LONG),
-        lambda: jm.plots.roc(np.ones((2, 5)), LABELS, names=LONG),
+        lambda: plots.roc(np.ones((2, 5)), LABELS, names=LONG),
         lambda: jm.table_metric(LONG),
         lambda: jm.one_vs_rest(LONG),
     ],
