@@ -74,7 +74,7 @@ def test_zero_weight_equals_deletion(entry, rng):
 
 @EVERY_METRIC
 def test_scale_of_weights(entry, rng):
-    if "quantile" in entry.name:
+    if "quantile" in entry.name or "order-statistic" in entry.name:
         pytest.skip("a quantile counts copies, so the scale of the weights is part of its meaning")
     scores, labels, weights = sample(rng)
     expected = entry.metric(scores, labels, weights=weights)
