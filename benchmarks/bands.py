@@ -216,6 +216,15 @@ def table_of_constants(draws: int) -> str:
     return "\n".join(lines)
 
 
+def extremes(rows: list[list[float]]) -> list[str]:
+    """The worst and the median of each column."""
+    lines = []
+    for what, of in (("least", np.min), ("median", np.median)):
+        cells = [f"{x:.3f}" for x in of(rows, axis=0)]
+        lines.append(f"| | {what} | {' | '.join(cells)} |")
+    return lines
+
+
 def table(families: tuple[Family, ...], draws: int, few: int) -> str:
     """A row for each family and size, and the worst and the median of each column."""
     names = ["bootstrap 0.95", "auto 0.95", "exact 0.95", "auto 0.9", "auto 0.99"]
@@ -231,10 +240,7 @@ def table(families: tuple[Family, ...], draws: int, few: int) -> str:
             rows.append([*(found[x][0] for x in names), *(found[x][1] for x in shown)])
             cells = [f"{x:.3f}" for x in rows[-1]]
             lines.append(f"| {sizes[0]}, {sizes[1]} | {family.name} | {' | '.join(cells)} |")
-    for what, of in (("least", np.min), ("median", np.median)):
-        cells = [f"{x:.3f}" for x in of(rows, axis=0)]
-        lines.append(f"| | {what} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *extremes(rows)])
 
 
 POINTS = np.array([0.01, 0.05, 0.1, 0.2, 0.5, 0.8, 0.95])
@@ -270,10 +276,7 @@ def table_of_points(families: tuple[Family, ...], draws: int) -> str:
             rows.append([*held, np.mean(high - low), np.mean(wide[1] - wide[0])])
             cells = [f"{x:.3f}" for x in rows[-1]]
             lines.append(f"| {sizes[0]}, {sizes[1]} | {family.name} | {' | '.join(cells)} |")
-    for what, of in (("least", np.min), ("median", np.median)):
-        cells = [f"{x:.3f}" for x in of(rows, axis=0)]
-        lines.append(f"| | {what} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *extremes(rows)])
 
 
 def main() -> None:

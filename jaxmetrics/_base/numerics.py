@@ -13,7 +13,7 @@ from jax import lax
 
 from jaxmetrics._base import varying
 from jaxmetrics._base.host import on_cpu, on_tpu
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.types import Array, HostArray
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -227,6 +227,19 @@ def sums_at(index: Array, values: Array, n: int) -> Array:
         of_host: Array = found.reshape(*batch, n)
         return of_host
     return jnp.zeros((*batch, n), values.dtype).at[..., index].add(values)
+
+
+def sums_between(begins: HostArray, values: HostArray) -> HostArray:
+    """`[..., runs]`, the sums of values `[..., n]` from each of `begins` to the next."""
+    sums: HostArray
+    some = begins[1:] > begins[:-1]
+    if some.all():
+        sums = np.add.reduceat(values, begins[:-1], axis=-1, dtype=np.float64)
+        return sums
+    sums = np.zeros((*values.shape[:-1], len(some)))
+    if some.any():
+        sums[..., some] = np.add.reduceat(values, begins[:-1][some], axis=-1, dtype=np.float64)
+    return sums
 
 
 def cumulated(x: Array) -> Array:

@@ -90,7 +90,8 @@ def _trace_states() -> tuple[Callable[[], Any], Any]:
 
 def to_default_device(values: np.ndarray[Any, Any]) -> jax.Array:
     """`jax.numpy.asarray` of an array that nobody else has."""
-    plain = jax.config.jax_default_device is None and get_abstract_mesh().empty  # type: ignore[attr-defined]
+    config: Any = jax.config
+    plain = config.jax_default_device is None and get_abstract_mesh().empty
     if batched_device_put is None or not plain:
         return jnp.asarray(values)
     dtype = jax.dtypes.canonicalize_dtype(values.dtype)

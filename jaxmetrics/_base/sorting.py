@@ -166,6 +166,15 @@ def sort_row(values: HostArray) -> None:
     in_threads(lambda part: part.sort(), np.split(values, ends))  # views
 
 
+def order_of_ids(ids: HostArray, n: int) -> HostArray:
+    """The index of each item in order of its id, from 0 to `n` - 1, and then of index."""
+    if n <= 1 << 16:  # 16-bit numbers are sorted by radix
+        return ids.astype(np.uint16, copy=False).argsort(kind="stable")
+    order: Any = np.arange(len(ids), dtype=np.uint32)
+    found: HostArray = payload_by_key(ids.astype(np.uint32, copy=False), order)
+    return found
+
+
 def sort_segments(
     keys: HostArray, begins: HostArray, *, stable: bool = False
 ) -> tuple[HostArray, HostArray]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._base import sorting
+from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import HostArray
@@ -30,7 +30,7 @@ class HostRanking(NamedTuple):
     """The first places of each list, one list after the other, as `Ranking`.
 
     Attributes:
-      item, rank, tied: `[places]`.
+      item, rank: `[places]`.
       valid: True.
       begins: `[lists + 1]`, where the places of each list begin and end.
       at: `[places]`, the index of each among all places; None if all places are asked for.
@@ -39,7 +39,6 @@ class HostRanking(NamedTuple):
     item: HostArray
     rank: HostArray
     valid: HostArray
-    tied: HostArray
     begins: HostArray
     at: HostArray | None
 
@@ -91,14 +90,14 @@ class HostLists:
 
     def ranking(self, k: Places = None) -> HostRanking:
         """The ranking by score; of each list only the first max(k) places."""
-        item, tied = self._order
+        item = self._order[0]
         most = self.sizes if k is None else np.minimum(self.sizes, np.max(k))
         begins = self.begins if k is None else _from_zero(most)
         rank = np.arange(begins[-1]) - begins[:-1].repeat(most)
         if k is None:
-            return HostRanking(item, rank, _ALL, tied, begins, None)
+            return HostRanking(item, rank, _ALL, begins, None)
         at = rank + self.begins[:-1].repeat(most)
-        return HostRanking(item.take(at), rank, _ALL, tied.take(at), begins, at)
+        return HostRanking(item.take(at), rank, _ALL, begins, at)
 
     def of_rank(self, ranking: HostRanking, function: Callable[[Any], Any]) -> HostArray:
         """A function of the rank from 1, at each place."""
@@ -131,20 +130,20 @@ class HostLists:
 
     def total(self, values: HostArray) -> HostArray:
         """The sum of values `[..., n]` over each list, `[..., lists]`."""
-        return _sums(values, self.begins)
+        return numerics.sums_between(self.begins, values)
 
     def total_at(self, ranking: HostRanking, values: HostArray, k: Places = None) -> HostArray:
         """The sum over the first k places of each list; several k add a first axis."""
         if isinstance(k, tuple):
             values = np.where(ranking.rank < np.asarray(k)[:, None], values, 0.0)
-        return _sums(values, ranking.begins)
+        return numerics.sums_between(ranking.begins, values)
 
     def mean_of_ties(self, ranking: HostRanking, values: HostArray) -> HostArray:
         """At each place, the mean of `values` `[n]` over the items that tie there."""
-        if not ranking.tied.any() and not self._order[1].any():
+        item, tied = self._order
+        if not tied.any():
             taken: HostArray = values.take(ranking.item)
             return taken
-        item, tied = self._order
         starts = np.flatnonzero(~tied)
         counts = np.diff(starts, append=len(tied))
         means: HostArray = (np.add.reduceat(values.take(item), starts) / counts).repeat(counts)
@@ -164,19 +163,6 @@ class HostLists:
             found[far] *= found[far - step]
             step *= 2
         return found
-
-
-def _sums(values: HostArray, begins: HostArray) -> HostArray:
-    """The sums of `[..., n]` from each of `begins` to the next, `[..., lists]`."""
-    some = begins[1:] > begins[:-1]
-    sums: HostArray
-    if some.all():
-        sums = np.add.reduceat(values, begins[:-1], axis=-1, dtype=np.float64)
-        return sums
-    sums = np.zeros((*values.shape[:-1], len(some)))
-    if some.any():
-        sums[..., some] = np.add.reduceat(values, begins[:-1][some], axis=-1, dtype=np.float64)
-    return sums
 
 
 class Given(NamedTuple):
@@ -241,11 +227,7 @@ def _by_list(ids: HostArray, where: Any, n_lists: int) -> tuple[HostArray, HostA
     """The items that count, in order of their lists, and where each list begins and ends."""
     ids = in_a_segment(ids, where, n_lists)
     begins = _from_zero(np.bincount(ids, minlength=n_lists)[:n_lists])
-    if n_lists < 1 << 16:  # which NumPy sorts by radix
-        item = ids.astype(np.uint16).argsort(kind="stable")
-    else:
-        item = sorting.payload_by_key(ids.astype(np.uint32), np.arange(len(ids), dtype=np.uint32))
-    return item[: begins[-1]], begins
+    return sorting.order_of_ids(ids, n_lists + 1)[: begins[-1]], begins
 
 
 def _of_row(of_lists: OfLists, row: _Row, item: HostArray, begins: HostArray) -> HostArray:

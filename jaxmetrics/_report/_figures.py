@@ -96,8 +96,8 @@ def drawings_of(
     fp_cost, fn_cost = map(number, (settings.fp_cost, settings.fn_cost))
     costs = f"false positive costs {fp_cost}, a false negative {fn_cost}"
     compared = any(x.has_intervals.any() for x in measures)
-    in_set = "; filled marks: models not significantly worse than the best, by one-sided tests"
-    in_set = in_set if compared else ""
+    filled = "; filled marks: models not significantly worse than the best, by one-sided tests"
+    in_set = filled if compared else ""
     coloured = about_best(len(order), "AUC", "in colour, the others grey") + unknown
     chosen = about_best(len(order), "AUC", "shown") + unknown
     found = [

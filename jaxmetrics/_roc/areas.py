@@ -14,12 +14,11 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import as_constant, at_each, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.host_placements import SortedPart
+from jaxmetrics._roc.limits import MANY
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import Groups, Part, Placements, order_of_head
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.table_values import evaluate
-
-_MANY = 8  # limits
 
 
 @partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True)
@@ -127,7 +126,7 @@ def partial_auc(
 
     def in_pairs(part: Groups) -> Any:
         above, not_below = part.above, part.not_below
-        many = max_fpr.size > _MANY and not (from_left or from_floor)
+        many = max_fpr.size > MANY and not (from_left or from_floor)
         if many and isinstance(part, SortedPart) and len(above):
             return _by_running_sums(limits["high"], above, not_below, part.weights)
         first: Any = part.positives_above if from_floor else None

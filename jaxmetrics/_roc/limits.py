@@ -9,6 +9,8 @@ import numpy as np
 
 from jaxmetrics._base.numerics import as_constant, namespace, next_above, rates
 
+MANY = 8  # limits, from which on ways that do not depend on their number are faster
+
 _NEAR = np.array([-1.0, 0.0, 1.0])
 
 

@@ -60,7 +60,7 @@ class Sliced:
 
         Weights far from 1 are in units of their slices, or in one unit.
         """
-        small = np.uint16 if 2 * n < 1 << 16 else np.uint32  # NumPy sorts the former by radix
+        small = np.uint16 if 2 * n < 1 << 16 else np.uint32
         code: HostArray = 2 * ids.astype(small) + positive
         valid = where
         if weights is not None:
@@ -69,7 +69,7 @@ class Sliced:
             code[~valid] = 2 * n
         bounds = np.zeros(2 * n + 1, np.int64)
         np.cumsum(np.bincount(code, minlength=2 * n)[: 2 * n], out=bounds[1:])
-        item = code.argsort(kind="stable")[: bounds[-1]]
+        item = sorting.order_of_ids(code, 2 * n + 1)[: bounds[-1]]
         found = cls(item, bounds, None)
         if weights is None:
             return found
@@ -107,9 +107,7 @@ class Sliced:
 
     def sums(self, values: HostArray) -> HostArray:
         """`[..., slices, 2]`, the sums of `[..., n]` over the classes of each slice."""
-        ended = np.concatenate([values, np.zeros((*values.shape[:-1], 1))], axis=-1)
-        found = np.add.reduceat(ended, self.bounds[:-1], axis=-1)
-        found = np.where(np.diff(self.bounds) > 0, found, 0.0)
+        found: HostArray = numerics.sums_between(self.bounds, values)
         return found.reshape(*values.shape[:-1], -1, 2)
 
     def weighted(self, values: HostArray) -> HostArray:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._base.numerics import at_each, divide, rates
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.host_placements import OnHost
-from jaxmetrics._roc.limits import Limit, limit_of_fpr, slackened
+from jaxmetrics._roc.limits import MANY, Limit, limit_of_fpr, slackened
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import (
     Beside,
@@ -20,8 +20,6 @@ from jaxmetrics._roc.placements import (
     order_of_head,
 )
 from jaxmetrics._roc.reported import ABOVE, AT_LEAST
-
-_MANY = 8  # limits
 
 
 def _orders(*, max_fpr: ArrayLike, method: str, **_: ArrayLike) -> Part:
@@ -90,7 +88,7 @@ def recall_at_fpr(
         )
     elif method == "linear":
         # NumPy differentiates nothing, and a search takes no longer for more limits.
-        if isinstance(placed, OnHost) and max_fpr.size > _MANY:
+        if isinstance(placed, OnHost) and max_fpr.size > MANY:
             caught = _on_line(placed, max_fpr)
         else:
             caught = placed.summed(partial(_caught_between, max_fpr=max_fpr), max_fpr)
@@ -104,10 +102,15 @@ def recall_at_fpr(
 def _on_line(placed: Placements, max_fpr: Array) -> Array:
     """The height of the curve at each limit, between the points beside it."""
     fps, beyond, tps, tps_beyond = placed.corners(limit_of_fpr(max_fpr))
-    here, after = (rates(x, placed.total_negatives) for x in (fps, beyond))
-    share = placed.library.clip(divide(max_fpr - here, after - here, 0.0), 0, 1)
-    height: Array = tps + (tps_beyond - tps) * share
+    height: Array = tps + (tps_beyond - tps) * _way(placed, max_fpr, fps, beyond)
     return height
+
+
+def _way(placed: Placements, at: Array, fps: Array, fps_beyond: Array) -> Array:
+    """The share of the way from one number of false positives to another at which a rate is."""
+    here, after = (rates(x, placed.total_negatives) for x in (fps, fps_beyond))
+    share: Array = placed.library.clip(divide(at - here, after - here, 0.0), 0, 1)
+    return share
 
 
 def _caught_between(part: Groups, max_fpr: Array) -> Array:
@@ -194,8 +197,7 @@ def threshold_at_fpr(
 def _between(points: Beside, placed: Placements, limit: Limit) -> Array:
     """The threshold at the limit, on the straight line between the thresholds of two points."""
     library = placed.library
-    here, after = (rates(x, placed.total_negatives) for x in points[2:])
-    weight = library.clip(divide(limit.bound - here, after - here, 0.0), 0, 1)
+    weight = _way(placed, limit.bound, points.fps_within, points.fps_beyond)
     # The first threshold is +inf, and the last may be -inf: their interpolation would be NaN.
     on_the_way = (weight > 0) & (points.within < library.inf)
     inner = points.within + weight * (points.beyond - points.within)

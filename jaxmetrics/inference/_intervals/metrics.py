@@ -13,6 +13,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
+from jaxmetrics._roc.limits import MANY
 from jaxmetrics._roc.operating import chosen_point, objective
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
@@ -32,8 +33,6 @@ from jaxmetrics.inference._intervals.recall import Box, Heights
 from jaxmetrics.inference._intervals.rules import Limits, Moments
 
 Rule: TypeAlias = Callable[[Moments, Any, Any, Options], Limits]
-
-_MANY = 8
 
 
 class Curves(NamedTuple):
@@ -293,7 +292,7 @@ def _finish_recall(finish: Finish, options: Options) -> Finish:
     if options["method"] == "quantile":
         return finish
     # The scan pays for each limit, so score tables are faster for many limits.
-    if options["method"] == "step" and np.size(options["max_fpr"]) <= _MANY:
+    if options["method"] == "step" and np.size(options["max_fpr"]) <= MANY:
         finish = finish._replace(of_curves=_recall_at_fpr, limits=("max_fpr",))
     return finish._replace(merges=(True, True))
 
