@@ -445,3 +445,20 @@ def test_what_is_sorted_stays_in_order():
         np.testing.assert_array_equal(one.corners(limit), placed().corners(limit))
     band, expected = (f(scores, labels) for f in (jm.roc_band, jax.jit(jm.roc_band)))
     same(band, expected)
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_many_limits_are_those_one_by_one(turn, x64):
+    """On steps and within them, where scores tie, without weights and with some."""
+    rng = np.random.default_rng(turn)
+    for _ in range(25):
+        n = int(rng.integers(4, 60))
+        scores = rng.integers(0, rng.integers(2, 40), n).astype(float)
+        labels = np.append([True, False], rng.random(n - 2) < 0.4)
+        weights = [None, 3 * rng.random(n) + 0.1, rng.integers(0, 3, n) + 0.0][turn]
+        steps = np.arange(1, 5) / (~labels).sum()
+        limits = np.sort(np.concatenate([rng.random(8), [0.01, 1.0], steps])).clip(0.01, 1)
+        for metric in (jm.partial_auc, partial(jm.recall_at_fpr, method="linear")):
+            found = metric(scores, labels, weights=weights, max_fpr=limits)
+            each = [metric(scores, labels, weights=weights, max_fpr=x) for x in limits.tolist()]
+            np.testing.assert_allclose(found, each, rtol=1e-12, atol=1e-12)

@@ -181,6 +181,7 @@ def _by_running_sums(limits: Any, above: Any, not_below: Any, weights: Any) -> A
         len(above) - x[::-1].searchsorted(limits, side)
         for x, side in ((not_below, "right"), (above, "left"))
     )
+    begun = np.minimum(begun, whole)  # an upright rise at the limit has no area left of it
     at = np.minimum(begun, len(above) - 1)
     cut = divide((limits - above[at]) ** 2, 2 * (not_below[at] - above[at]), 0.0)
     of_whole = limits * (upto[-1] - upto[whole]) - (areas[-1] - areas[whole])
