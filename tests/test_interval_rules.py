@@ -199,6 +199,17 @@ def test_beta_cdf():
         np.testing.assert_array_equal(found, [0, 1])
 
 
+def test_a_quantile_is_left_out_only_where_it_is_within_the_limit(rng):
+    a, b = 10 ** rng.uniform(-0.3, 3, (2, 10_000))
+    p = 1 - 10 ** rng.uniform(-10, -0.3, 10_000)
+    quantile = beta.beta_quantile(p, a, b)
+    limit = quantile + (1 - quantile) * rng.uniform(-0.1, 0.5, 10_000)
+    may = beta.may_exceed(np.clip(limit, 0, 1), p, a, b)
+    assert may[quantile > limit].all()
+    assert not beta.may_exceed(np.float64(0.4), np.float64(0.975), np.float64(5), np.float64(50))
+    assert np.mean(~may[quantile < limit]) > 0.25
+
+
 def test_derivatives_of_the_beta_quantile():
     """In the probability 1 / density, and in the shapes differences of quantiles."""
     p, a, b = map(

@@ -321,7 +321,7 @@ def _found(given: _Given, form: Form, levels: HostArray) -> _Found:
     of_classes = covariance_in_slices(sliced, [x.influence for x in found])
     if one_threshold:
         negative = ~sliced.positive
-        weight = np.ones(negative.sum()) if sliced.weights is None else sliced.weights[negative]
+        weight = None if sliced.weights is None else sliced.weights[negative]
         flagged = np.stack([x[1].flagged[negative] for x in both])
         slopes = np.stack([x[1].slopes for x in both], axis=1)
         size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)

@@ -44,17 +44,26 @@ def _covariance(sliced: Sliced, influence: list[HostArray]) -> HostArray:
 
 
 def covariance_of_threshold(
-    weights: HostArray, flagged: HostArray, slopes: HostArray
+    weights: Any, flagged: HostArray, slopes: HostArray
 ) -> tuple[Any, Array]:
     """The effective size of all negatives, and `[slices, models, models]`, their part.
 
-    Of `weights` `[negatives]`, of which negatives are `flagged` `[models, negatives]`, and of the
-    `slopes` `[slices, models]` of the curves at the threshold that all slices share.
+    Of `weights` `[negatives]` or None, of which negatives are `flagged` `[models, negatives]`, and
+    of the `slopes` `[slices, models]` of the curves at the threshold that all slices share.
     """
-    n, total = len(weights), weights.sum()
+    n = flagged.shape[1]
+
+    def mass(power: int, which: HostArray) -> Any:
+        return np.count_nonzero(which) if weights is None else which @ weights**power
+
+    everything = np.ones(n, bool)
+    total, squares = (mass(power, everything) for power in (1, 2))
+    # sum w^2 (f_a - s_a) (f_b - s_b) / (sum w)^2, with f = 1 of what is flagged and s its share.
+    both = np.array([[mass(2, a & b) for b in flagged] for a in flagged])
     with np.errstate(all="ignore"):
-        share = (flagged * weights).sum(axis=1, keepdims=True) / total
-        units = (flagged - share) * weights / total
-        of_flags = (n / (n - 1) if n != 1 else np.nan) * np.einsum("ai,bi->ab", units, units)
-        size = total**2 / (weights**2).sum()
+        share = np.array([mass(1, x) for x in flagged]) / total
+        mixed = np.outer(np.diagonal(both), share)
+        parts = both - mixed - mixed.T + squares * np.outer(share, share)
+        of_flags = (n / (n - 1) if n != 1 else np.nan) * parts / np.square(total)
+        size = np.square(total) / squares
     return size, slopes[:, :, None] * slopes[:, None, :] * of_flags

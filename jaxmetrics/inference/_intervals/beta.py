@@ -46,6 +46,20 @@ def beta_quantile(probability: Any, a: Any, b: Any, needed: Any = True) -> Array
     return _quantile(*jnp.broadcast_arrays(*given))
 
 
+def may_exceed(limit: Any, probability: Any, a: Any, b: Any) -> Any:
+    """False where the quantile is surely within `limit`; NumPy, as programs compute all quantiles.
+
+    By Chernoff's bound, the tail above x is at most (x / m)^a ((1 - x) / (1 - m))^b, for x above
+    the mean m. It takes a small part of the time of the quantile.
+    """
+    if numerics.namespace(limit, probability, a, b) is not np:
+        return True
+    mean = a / (a + b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = a * np.log(limit / mean) + b * np.log((1 - limit) / (1 - mean))
+    return ~((limit > mean) & (bound < np.log(1 - probability)))
+
+
 def _refined(near: HostArray, a: HostArray, b: HostArray, probability: HostArray) -> HostArray:
     """By a secant of SciPy's function, which has more digits than its inverse."""
     far = near + np.where(near < 0.5, near, near - 1) * 1e-6

@@ -16,7 +16,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
-from jaxmetrics.inference._intervals.beta import beta_quantile
+from jaxmetrics.inference._intervals.beta import beta_quantile, may_exceed
 from jaxmetrics.inference._intervals.distributions import special
 
 Limits = tuple[Array, Array]
@@ -238,22 +238,25 @@ def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any
     low, high = limits
     for s2, n in classes:
         failures, successes = (n * s2 / x**2 for x in (share, 1 - share))
-        lower = share * (1 - _unseen(failures, n, level))
-        upper = 1 - (1 - share) * (1 - _unseen(successes, n, level))
+        room = 1 - limits[0] / share, 1 - (1 - limits[1]) / (1 - share)
+        lower = share * (1 - _unseen(failures, n, level, room[0]))
+        upper = 1 - (1 - share) * (1 - _unseen(successes, n, level, room[1]))
         lower = towards(limits[0], library.minimum(limits[0], lower), failures, _MANY)
         upper = towards(limits[1], library.maximum(limits[1], upper), successes, _MANY)
         low, high = library.minimum(low, lower), library.maximum(high, upper)
     return low, high
 
 
-def _unseen(count: Array, n: Array, level: Any) -> Array:
-    """By how much the share of a class may exceed that of a count."""
-    library = numerics.namespace(count, n)
+def _unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
+    """By how much the share of a class may exceed that of a count; 0 if surely within `room`."""
+    library = numerics.namespace(count, n, room)
     seen = library.minimum(count, n)
     added = library.where(count > ROUNDING, 1 / 3, 1 / 2)
-    a, b = seen + added, n - seen + added
-    most = beta_quantile((1 + level) / 2, a, b, lacking(count, _MANY) > 0)
-    found: Array = library.maximum(most - seen / n, 0.0)
+    a, b, tail = seen + added, n - seen + added, (1 + level) / 2
+    needed = lacking(count, _MANY) > 0
+    needed = needed & may_exceed(library.clip(seen / n + room, 0.0, 1.0), tail, a, b)
+    most = beta_quantile(tail, a, b, needed)
+    found: Array = library.where(needed, library.maximum(most - seen / n, 0.0), 0.0)
     return found
 
 
