@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics.inference._intervals.precision import Precisions
-from jaxmetrics.inference._intervals.recall import Box, Heights, around_limit, likely_counts
+from jaxmetrics.inference._intervals.recall import Heights, around_limit, box_of
 from jaxmetrics.inference._intervals.rules import Moments
 
 Columns = Any  # NumPy's, `[data_sets, ...]`
@@ -117,8 +117,11 @@ def of_recall(data: Runs, limit: float, level: float) -> tuple[Moments, Any]:
     heights = Heights(
         data.height(limit), before, *(data.height(x[:, None]) for x in (low, high)), area
     )
-    fewest, most = likely_counts(np.float64(limit), n0, np.float64(level))
-    least = np.where(fewest < 0, 0.0, data.height(fewest[:, None]))
+
+    def height(*limits: Columns) -> list[Columns]:
+        return [data.height(x[:, None]) for x in limits]
+
+    box = box_of(height, np.float64(limit), n0, np.float64(level))
     none = np.full(len(n0), np.nan)
     moments = Moments(heights.at, (none, none), (n0, n1))
-    return moments, (heights, Box(least, data.height(most[:, None])))
+    return moments, (heights, box)

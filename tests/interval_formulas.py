@@ -71,20 +71,21 @@ def auc(estimate, variances, sizes, level):
     t = stats.t.ppf((1 + level) / 2, max(variance**2 / spread, 4))
     skewness, scale = third / variance**1.5, np.sqrt(variance) / u
     bend = skewness / 3 + scale * (2 * a - 1) / 2
-
-    def transformed(x):
-        y = x - skewness / 6
-        bent = abs(bend * y)
-        return y * (1 + bent) if bend * y < 0 else y / (1 + bent)
-
     near = t + abs(2 * a - 1) * (stats.norm.ppf((1 + level) / 2) - t)
     quantiles = (t, -near) if a > 0.5 else (near, -t)
-    low, high = (special.expit(special.logit(a) - scale * transformed(x)) for x in quantiles)
+    quantiles = (of_skewed(x, skewness, bend) for x in quantiles)
+    low, high = (special.expit(special.logit(a) - scale * x) for x in quantiles)
     n0, n1 = sizes
     least, most = wilson(a, n0 * n1 / (n0 + n1), level)
     low, high = max(low, least), min(high, most)
     low, high = of_whole_failures((low, high), a, variances, sizes, level)
     return np.array([min(low, a), max(high, a)])
+
+
+def of_skewed(x, skewness, bend):
+    y = x - skewness / 6
+    bent = abs(bend * y)
+    return y * (1 + bent) if bend * y < 0 else y / (1 + bent)
 
 
 def of_whole_failures(limits, share, variances, sizes, level):
@@ -142,7 +143,13 @@ def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     variance = of_negatives + of_positives
     spread = of_positives**2 * (kurtosis - 1 - skewness**2) / 2 / (n1 - 1)
     spread += of_negatives**2 / (m + 4)
-    low, high = on_logit(centre, variance, max(variance**2 / spread, 4), level)
+    skewness = power_law_skewness(h, max_fpr) / np.sqrt(n0) / 2 * (of_negatives / variance) ** 1.5
+    t = stats.t.ppf((1 + level) / 2, max(variance**2 / spread, 4))
+    scale = np.sqrt(variance) / (centre * (1 - centre))
+    low, high = (
+        special.expit(special.logit(centre) - scale * of_skewed(x, skewness, skewness / 3))
+        for x in (t, -t)
+    )
     least, most = wilson(centre, n1 * m / (n1 + m), level)
     found = of_few_failures((max(low, least), min(high, most)), estimate, n1, (1, 1.5), level)
     found = of_few_failures(found, estimate, min(n1, m), (0.25, 0.375), level)
@@ -151,6 +158,19 @@ def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     found[0] += np.clip(3 - 8 * missed, 0, 1) * min(lowest - found[0], 0)
     found = of_rare_items(found, estimate, variances[1:], sizes[1:], level)
     return np.array([min(found[0], estimate), max(found[1], estimate)])
+
+
+def power_law_skewness(h, max_fpr):
+    """Of ((u / max_fpr)^h - 1) / h for a negative with the FPR u = max_fpr e^-x, and 0 outside."""
+
+    def moment(k):
+        def weighed(x):
+            return (np.expm1(-h * x) / h) ** k * np.exp(-x)
+
+        return max_fpr * integrate.quad(weighed, 0, np.inf, epsabs=0, epsrel=1e-11)[0]
+
+    first, second, third = map(moment, (1, 2, 3))
+    return (third - 3 * first * second + 2 * first**3) / (second - first**2) ** 1.5
 
 
 def precision_of_odds(odds, start=0.0):
@@ -268,7 +288,8 @@ def recall_box(positives, negatives, max_fpr, level):
     low, high = 0.0, 1.0
     if fewest > 0 and (least := (positives > order[fewest - 1]).sum()):
         low = stats.beta.ppf(q, least + 0.5, n1 - least + 0.5)
-    if most < n0 and (greatest := (positives > order[most]).sum()) < n1:
+    last = (positives > order[most - 1]).sum() if most > 0 else 0
+    if most < n0 and (greatest := (last + (positives > order[most]).sum()) / 2) < n1:
         high = stats.beta.ppf(1 - q, greatest + 0.5, n1 - greatest + 0.5)
     return np.array([low, high])
 

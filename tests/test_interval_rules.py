@@ -69,7 +69,7 @@ def recall_of(sample, level, max_fpr=MAX_FPR):
 
     lower, upper = map(height, recall.around_limit(max_fpr, sizes[0]))
     heights = recall.Heights(a, a, lower, upper, a / 1.3)
-    box = recall.Box(*map(height, recall.likely_counts(max_fpr, sizes[0], level)))
+    box = recall.box_of(lambda *fpr: [*map(height, fpr)], max_fpr, sizes[0], level)
     return recall.recall(a, sizes, heights, box, max_fpr, level)
 
 
@@ -393,8 +393,9 @@ def test_written_formula_of_recall(seed, n1, n0, max_fpr, level):
         height(high),
         formulas.divided_area(positives, negatives, max_fpr),
     )
-    fewest, most = doubled(recall.likely_counts, max_fpr, n0, level)
-    box = recall.Box(height(fewest) if fewest >= 0 else 0.0, height(most))
+    fewest, last, most = doubled(recall.likely_counts, max_fpr, n0, level)
+    heights_of_box = [height(x) if x >= 0 else 0.0 for x in (fewest, last, most)]
+    box = recall.Box(heights_of_box[0], np.mean(heights_of_box[1:]))
     found = doubled(recall.recall, heights.at, (n0, n1), heights, box, max_fpr, level)
     expected = formulas.recall(positives, negatives, max_fpr, level)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -414,12 +415,13 @@ def test_the_box_widens_where_the_slope_is_wrong():
 
 def test_counts_of_the_box():
     level, n0, max_fpr = 0.95, np.array([40.0, 300.0, 5000.0]), np.float64(0.05)
-    fewest, most = doubled(recall.likely_counts, max_fpr, n0, level)
+    fewest, last, most = doubled(recall.likely_counts, max_fpr, n0, level)
     np.testing.assert_allclose(fewest * n0, stats.binom.ppf(0.1, n0, max_fpr) - 1, atol=1e-9)
+    np.testing.assert_allclose(last * n0, stats.binom.ppf(0.9, n0, max_fpr) - 1, atol=1e-9)
     np.testing.assert_allclose(most * n0, stats.binom.ppf(0.9, n0, max_fpr), atol=1e-9)
-    fewest, most = doubled(recall.likely_counts, 0.01, 30.0, level)
+    fewest, *_ = doubled(recall.likely_counts, 0.01, 30.0, level)
     assert fewest < 0  # none may be above, so the recall may be 0
-    assert doubled(recall.likely_counts, 1.0, 30.0, level)[1] == 1
+    assert doubled(recall.likely_counts, 1.0, 30.0, level)[-1] == 1
 
 
 def test_logit_t_is_welchs_on_the_logit_scale():

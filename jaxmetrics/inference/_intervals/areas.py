@@ -7,12 +7,12 @@ from typing import Any
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
-from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.rules import (
     Limits,
     Moments,
     all_of,
     around,
+    around_logit,
     degrees,
     ends,
     inside,
@@ -21,7 +21,6 @@ from jaxmetrics.inference._intervals.rules import (
     of_few_failures,
     of_rare_items,
     of_whole_failures,
-    on_logit,
     spread_of,
     towards,
     towards_the_end,
@@ -30,11 +29,12 @@ from jaxmetrics.inference._intervals.rules import (
 
 # `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
 # largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
-# variance counts as. `_FEWEST...`: the soft failures up to which the variance is not believed, and
-# from which on it is.
+# variance counts as. `_SKEWNESS`: the part of the power law's skewness that is removed.
+# `_FEWEST...`: the soft failures up to which the variance is not believed, and from which on it is.
 _PSEUDO_AUC = 1 / 8
 _PSEUDO_PARTIAL = 1 / 3
 _PRIOR = 2.0
+_SKEWNESS = 1 / 2
 _FEWEST_DF = 4.0
 _FEWEST = (0.25, 0.375)
 _FEWEST_POSITIVES = (1.0, 1.5)
@@ -71,21 +71,11 @@ def auc(moments: Moments, level: Any) -> Limits:
     t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
 
     skewness = third / variance**1.5
-    scale = library.sqrt(variance) / u
-    shift = skewness / 6
-    bend = skewness / 3 + scale * (2 * area - 1) / 2  # the second term: the logit is curved
-
-    def transformed(x: Array) -> Array:
-        y = x - shift
-        bent = abs(bend * y)
-        found: Array = library.where(bend * y < 0, y * (1 + bent), y / (1 + bent))
-        return found
-
-    logit, expit = special(library).logit, special(library).expit
-    middle = logit(area)
+    curvature = library.sqrt(variance) / u * (2 * area - 1) / 2  # of the logit
     near = towards_the_end(t, area, level)
     below, above = library.where(area > 0.5, t, near), library.where(area > 0.5, near, t)
-    limits = expit(middle - scale * transformed(below)), expit(middle - scale * transformed(-above))
+    quantiles = _of_skewed((below, above), skewness, skewness / 3 + curvature)
+    limits = around_logit(area, variance, quantiles)
     limits = ends(estimate, limits, sizes, level)
     n0, n1 = sizes
     limits = inside(limits, wilson(area, n0 * n1 / (n0 + n1), level))
@@ -96,15 +86,17 @@ def auc(moments: Moments, level: Any) -> Limits:
 def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Array) -> Limits:
     """The limits of the area under the ROC curve up to `max_fpr`, divided by `max_fpr`.
 
-    expit(logit e -+ t sqrt(V0 + V1) / (e (1 - e))). With only m negatives in the window the
+    expit(logit e - sqrt(V0 + V1) / (e (1 - e)) T(+-t)). With only m negatives in the window the
     estimate is biased upwards by about (height - area) (1 - max_fpr) / (2 m), with the height of
     the curve at `max_fpr`; e is the estimate without this bias. V1 is as in `auc`, with a weight of
     the pseudo-observation that rises with the area. V0 depends on the m negatives alone, so it is
     shrunk towards the variance of a power law, ROC(u) = r (u / max_fpr)^h, with h a function of e
-    and `max_fpr`. Where hardly a positive is missed, or found, the interval is as wide as
-    Jeffreys's for the positives, and for the negatives in the window if they are fewer; and wide
-    enough for negatives above all positives that were not drawn where hardly a positive is missed,
-    and for rare positives that were not drawn where they hardly vary.
+    and `max_fpr`. A sample that lacks high negatives has too large an estimate and too small a V0:
+    T removes half of the skewness that the power law gives their part. Where hardly a positive is
+    missed, or found, the interval is as wide as Jeffreys's for the positives, and for the negatives
+    in the window if they are fewer; and wide enough for negatives above all positives that were not
+    drawn where hardly a positive is missed, and for rare positives that were not drawn where they
+    hardly vary.
 
     `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, and the
     middle of the step where `max_fpr` falls on one.
@@ -131,7 +123,10 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
 
     variance = v0 + v1
     spread = spread_of(v1, excess / 2, n1) + v0**2 / (m + _PRIOR + 2)
-    limits = on_logit(centre, variance, degrees(variance, spread, _FEWEST_DF), level)
+    t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
+    skewness = _SKEWNESS * power_law_skewness(centre, max_fpr) / library.sqrt(n0)
+    skewness = skewness * (v0 / variance) ** 1.5
+    limits = around_logit(centre, variance, _of_skewed((t, t), skewness, skewness / 3))
     limits = ends(estimate, limits, sizes, level)
     limits = inside(limits, wilson(centre, n1 * m / (n1 + m), level))
     share = library.clip(estimate, 0.0, 1.0)
@@ -173,6 +168,39 @@ def power_law_variance(area: Array, max_fpr: Array) -> Array:
     h = power(area, max_fpr)
     variance: Array = (area * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
     return variance
+
+
+def power_law_skewness(area: Array, max_fpr: Array) -> Array:
+    """The skewness of a negative's influence on the partial area, if the curve is the power law.
+
+    The influence is (u / max_fpr)^h - 1 within the window, and 0 outside.
+    """
+    h = power(area, max_fpr)
+    first = 1 / (1 + h)  # the moments of 1 - v^h for v in [0, 1], over powers of h
+    second = 2 * first / (1 + 2 * h)
+    third = 3 * second / (1 + 3 * h)
+    variance = second - max_fpr * first**2
+    centred = third - 3 * max_fpr * first * second + 2 * max_fpr**2 * first**3
+    skewness: Array = -centred / numerics.namespace(max_fpr).sqrt(max_fpr) / variance**1.5
+    return skewness
+
+
+def _of_skewed(quantiles: Limits, skewness: Array, bend: Array) -> Limits:
+    """T(x) = y (1 + |b y|) where b y < 0, else y / (1 + |b y|), with y = x - skewness / 6.
+
+    Quantiles of an estimate whose distribution is skewed, below and above it, from those of one
+    whose is not; b is skewness / 3, and half of the relative curvature of the scale more.
+    """
+    library = numerics.namespace(skewness, *quantiles)
+
+    def transformed(x: Array) -> Array:
+        y = x - skewness / 6
+        bent = abs(bend * y)
+        found: Array = library.where(bend * y < 0, y * (1 + bent), y / (1 + bent))
+        return found
+
+    below, above = quantiles
+    return transformed(below), -transformed(-above)
 
 
 def beta_shape(mean: Array, rho: Array) -> tuple[Array, Array]:

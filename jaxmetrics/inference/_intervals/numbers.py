@@ -23,7 +23,7 @@ from jaxmetrics.inference._intervals.recall import (
     Box,
     Heights,
     around_limit,
-    likely_counts,
+    box_of,
     squared_slope,
 )
 
@@ -103,10 +103,11 @@ def heights_and_box(
 ) -> tuple[Heights, Box]:
     """The heights of the ROC curve in and around the window, and those of likely thresholds."""
     limit = placed.library.asarray(options["max_fpr"]).astype(np.float64)
-    fewest, most = likely_counts(limit, sizes[0], level)
-    least, greatest = _recalls(placed, np.float64(1), [fewest, most], {"method": "step"})
-    box = Box(placed.library.where(fewest < 0, 0.0, least), greatest)
-    return _heights(placed, sizes, options), box
+
+    def height(*limits: Array) -> list[Array]:
+        return _recalls(placed, np.float64(1), list(limits), {"method": "step"})
+
+    return _heights(placed, sizes, options), box_of(height, limit, sizes[0], level)
 
 
 def _heights(placed: Placements, sizes: Sizes, options: Options) -> Heights:

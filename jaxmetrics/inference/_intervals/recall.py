@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jaxmetrics._base import numerics
@@ -41,7 +42,11 @@ class Heights(NamedTuple):
 
 
 class Box(NamedTuple):
-    """The heights at the fewest and at the most negatives that are likely above the threshold."""
+    """The heights at the fewest and at the most negatives that are likely above the threshold.
+
+    The curve rises between the last of these negatives and the next one. So the height at the
+    fewest is that just below the last of them, and at the most the middle of the two.
+    """
 
     fewest: Array
     most: Array
@@ -76,15 +81,27 @@ def middle(heights: Heights) -> Array:
     return (heights.at + heights.before) / 2
 
 
-def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, Array]:
+def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, Array, Array]:
     """Shares of the negatives between which that above the true threshold is likely to be.
 
-    Their number is binomial; these are its quantiles at q and 1 - q, the lower less 1.
+    Their number is binomial; these are its quantiles at q and 1 - q, both also without the last
+    negative: fewest - 1, most - 1 and most.
     """
     library = numerics.namespace(max_fpr, n0)
     q = _liberal(level)
     fewest, most = (distributions.binomial_quantile(x, n0, max_fpr) for x in (q, 1 - q))
-    return library.maximum(fewest - 1, -1.0) / n0, library.minimum(most / n0, 1.0)
+    before, last = (library.maximum(x - 1, -1.0) / n0 for x in (fewest, most))
+    return before, last, library.minimum(most / n0, 1.0)
+
+
+def box_of(height: Callable[..., Sequence[Array]], max_fpr: Array, n0: Array, level: Any) -> Box:
+    """The box of the heights at three FPRs; that below 0 is 0."""
+    counts = likely_counts(max_fpr, n0, level)
+    library = numerics.namespace(*counts)
+    fewest, last, most = (
+        library.where(count < 0, 0.0, x) for count, x in zip(counts, height(*counts), strict=True)
+    )
+    return Box(fewest, (last + most) / 2)
 
 
 def recall(
