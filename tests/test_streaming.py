@@ -66,7 +66,14 @@ def sample(rng, n=300, batch=()):
 # Bins.
 
 
-@EVERY_BINS
+MANY = {
+    "many": S.uniform_bins(1 << 20, -0.37, 1.7),
+    "narrow": S.uniform_bins(65_536, 0.99, 2.01),
+    "more": S.uniform_bins((1 << 20) + 77, -0.1, 3.3),
+}
+
+
+@pytest.mark.parametrize("bins", [*BINS.values(), *MANY.values()], ids=[*BINS, *MANY])
 def test_a_bin_begins_at_its_lowest_score(bins, rng):
     """Also next to its ends, beyond all of them, and for either zero."""
     lower = bins.lower

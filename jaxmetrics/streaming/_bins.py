@@ -252,18 +252,18 @@ def bin_of(bins: Bins, scores: Array) -> Array:
         return found.astype(jnp.int32)
     if bins.n == 1:
         return jnp.zeros(scores.shape, jnp.int32)
-    # Rounding may put the guess a few bins off, which single steps correct.
+    # Rounding may put the guess a few bins off, and of not too many only one: steps correct it.
     first, last = float(bins.lower[1]), float(bins.lower[-1])
     width = (last - first) / max(bins.n - 2, 1)
     guess = jnp.floor((scores - first) / width)
     index = jnp.clip(jnp.nan_to_num(guess), -1, bins.n - 2).astype(jnp.int32) + 1
-    for _ in range(_STEPS):
+    for _ in range(1 if bins.n <= _MANY else 2):
         above = jnp.append(lower, jnp.nan)[index + 1]  # no score is >= NaN: the last bin has no end
         index = index + (scores >= above) - (scores < lower[index])
     return index
 
 
-_STEPS = 2
+_MANY = 1 << 20
 
 
 def _float16_key(scores: Array) -> Array:
