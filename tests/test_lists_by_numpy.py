@@ -167,3 +167,34 @@ def test_numbers_in_32_bits():
         np.testing.assert_array_equal(found, given)
         exact = values not in ([2**40], [0.1]) and not np.isnan(values[0])
         assert found.dtype.itemsize == (4 if exact else 8)
+
+
+@pytest.mark.parametrize("n_lists", [5, 3000])
+@pytest.mark.parametrize(
+    ("labels", "counted"),
+    [
+        (np.arange(30) % 4, True),
+        (np.arange(30) % 32 + 2.0, True),
+        (np.arange(30) % 2 == 0, True),
+        (jnp.asarray(np.arange(30) % 5, jnp.bfloat16), True),
+        (np.uint8(np.arange(30) % 3), True),
+        (np.arange(30) % 4 + 29, False),  # too many grades
+        (np.arange(30) % 4 - 1.0, False),
+        (np.arange(30) / 4, False),
+        (np.append(np.arange(29) % 3.0, np.nan), False),
+    ],
+)
+def test_few_grades_are_counted_and_others_sorted(labels, counted, n_lists):
+    rng = np.random.default_rng(3)
+    labels = np.asarray(labels)
+    sizes = np.bincount(rng.integers(0, n_lists, 30), minlength=n_lists)
+    begins = np.append(0, sizes.cumsum())
+    lists = host_lists.HostLists(rng.normal(size=30), labels, begins)
+    assert (lists._falling_grades() is not None) == (counted and n_lists == 5)
+    ends = pairwise(begins.tolist())
+    expected = np.concatenate([np.sort(labels[a:b].astype(float))[::-1] for a, b in ends])
+    some = lists.ranking(2)
+    for ranking, at in ((lists.ranking(), slice(None)), (some, some.at)):
+        found = lists.falling_labels(ranking)
+        if not np.isnan(expected).any():
+            np.testing.assert_array_equal(found.astype(float), expected[at])

@@ -21,6 +21,7 @@ from jaxmetrics._base.types import HostArray
 from jaxmetrics._ranking.lists import Places, in_a_segment
 
 _PART = 1 << 16  # items
+_GRADES = 32  # up to so many grades are counted and not sorted
 _ALL = np.ones((), bool)
 
 OfLists: TypeAlias = Callable[["HostLists"], HostArray]
@@ -122,11 +123,30 @@ class HostLists:
 
     def falling_labels(self, ranking: HostRanking) -> HostArray:
         """At the places of a ranking, the labels of each list in falling order."""
+        falling = self._falling_grades()
+        if falling is not None:
+            return falling if ranking.at is None else falling.take(ranking.at)
         keys = sorting.sort_in_segments(sorting.descending_keys(self.labels), self.begins)
         taken: Any = keys if ranking.at is None else keys.take(ranking.at)
         labels: Any = sorting.scores_of_keys(taken, self.labels)
         found: HostArray = labels
         return found
+
+    def _falling_grades(self) -> HostArray | None:
+        """The labels of each list in falling order if they are few whole numbers, by counting."""
+        lowest, highest = self.labels.min(initial=0), self.labels.max(initial=0)
+        if not (lowest >= 0 and highest < _GRADES):
+            return None
+        grades = self.labels.astype(np.intp)
+        n_grades = int(highest) + 1
+        many = n_grades * len(self.sizes) > _GRADES * len(grades)  # nearly all lists are empty
+        if many or not np.array_equal(grades, self.labels):
+            return None
+        of_list = np.arange(1, len(self.sizes) + 1).repeat(self.sizes) * n_grades
+        counts = np.bincount(of_list - 1 - grades, minlength=n_grades * len(self.sizes))
+        every = np.arange(n_grades)[::-1].astype(self.labels.dtype)
+        falling: HostArray = np.tile(every, len(self.sizes)).repeat(counts)
+        return falling
 
     def total(self, values: HostArray) -> HostArray:
         """The sum of values `[..., n]` over each list, `[..., lists]`."""
