@@ -24,7 +24,7 @@ from benchmarks.populations import Continuous, Mixture
 
 Values = np.ndarray[Any, Any]
 
-NAMES = ("recall", "fpr", "precision", "flagged", "cost", "recall_by_amount", "threshold")
+NAMES = ("recall", "fpr", "precision", "npv", "flagged", "cost", "recall_by_amount", "threshold")
 RESAMPLES = 300
 ROUNDING = 1e-6  # of results in single precision
 
@@ -77,8 +77,9 @@ def truths(law: Law, t: Values, share: float) -> dict[str, Values]:
     flagged = share * recall + (1 - share) * fpr
     with np.errstate(invalid="ignore"):
         precision = share * recall / flagged
+        npv = (1 - share) * (1 - fpr) / (1 - flagged)
     cost = COSTS["fp_cost"] * (1 - share) * fpr + COSTS["fn_cost"] * share * (1 - recall)
-    found = recall, fpr, precision, flagged, cost, recall
+    found = recall, fpr, precision, npv, flagged, cost, recall
     return dict(zip(NAMES, found, strict=False))
 
 
@@ -88,7 +89,7 @@ def best_threshold(law: Law, rule: dict[str, Any], share: float) -> float:
         return float(rule["threshold"])
     grid = np.linspace(-8, 12, 400_001)
     found = truths(law, grid, share)
-    recall, fpr, precision, _, cost, _ = found.values()
+    recall, fpr, precision, _, _, cost, _ = found.values()
     if "max_fpr" in rule:
         return float(grid[np.argmax(fpr <= rule["max_fpr"])])
     if "min_recall" in rule:

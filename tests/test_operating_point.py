@@ -19,7 +19,7 @@ N, N_POSITIVE = 120, 40
 LABELS = np.arange(N) < N_POSITIVE
 KEY = jax.random.key(0)
 FEW = {"key": KEY, "n_resamples": 60}
-NAMES = ("recall", "fpr", "precision", "flagged", "cost", "recall_by_amount")
+NAMES = ("recall", "fpr", "precision", "npv", "flagged", "cost", "recall_by_amount")
 COSTS = {"fp_cost": 1.0, "fn_cost": 5.0}
 RULES = {
     "max_fpr": {"max_fpr": 0.1},
@@ -42,7 +42,9 @@ def by_hand(scores, labels, threshold, prevalence=None, amounts=None, weights=No
     recall, fpr = (np.average(flagged[x], weights=weights[x]) for x in (labels, ~labels))
     share = np.average(labels, weights=weights) if prevalence is None else prevalence
     caught, alarms = share * recall, (1 - share) * fpr
-    values = [recall, fpr, caught / (caught + alarms), caught + alarms]
+    cleared, missed = (1 - share) * (1 - fpr), share * (1 - recall)
+    values = [recall, fpr, caught / (caught + alarms), cleared / (cleared + missed)]
+    values.append(caught + alarms)
     values.append(alarms * COSTS["fp_cost"] + share * (1 - recall) * COSTS["fn_cost"])
     if amounts is not None:
         values.append(np.average(flagged[labels], weights=(weights * amounts)[labels]))
@@ -142,12 +144,28 @@ def test_limits_of_a_given_threshold_are_jeffreys():
     labels = np.arange(40) >= 20
     point = jm.operating_point(scores, labels, threshold=0.9)
     counts = {"recall": (12, 20), "fpr": (2, 20), "precision": (12, 14), "flagged": (14, 40)}
+    counts |= {"npv": (18, 26), "specificity": (18, 20)}
     for name, (k, n) in counts.items():
         limits = stats.beta.ppf([0.025, 0.975], k + 0.5, n - k + 0.5)
         found = getattr(point, name)
         np.testing.assert_allclose([found.low, found.high], limits, rtol=1e-5)
         assert found.method == "closed form"
     assert point.threshold.low == point.threshold.high == np.float32(0.9)
+
+
+def test_negative_predictive_value_is_the_precision_of_the_other_class(rng):
+    """Of reversed scores, whose threshold flags what is not flagged here."""
+    scores = drawn(rng)
+    for options in ({"prevalence": 0.02}, {}):
+        point = jm.operating_point(scores, LABELS, threshold=0.8, **options)
+        reversed_options = {name: 1 - x for name, x in options.items()}
+        other = jm.operating_point(-scores, ~LABELS, threshold=-0.8, **reversed_options)
+        for name in ("estimate", "low", "high", "standard_error"):
+            expected = getattr(other.precision, name)
+            np.testing.assert_allclose(getattr(point.npv, name), expected, rtol=1e-5)
+    everything = jm.operating_point(scores, LABELS, threshold=-9)
+    assert np.isnan(everything.npv.estimate)
+    assert everything.specificity.estimate == 0
 
 
 def test_limits_of_a_quantile_are_order_statistics():

@@ -31,7 +31,8 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     (tp, total), (fp, every) = (_part(flagged, x) for x in (positives, negatives))
     none = library.zeros_like(tp)
     either = positives + negatives
-    columns = positives, negatives, either, library.where(flagged, either, 0)
+    of_decision = (library.where(x, either, 0) for x in (flagged, ~flagged))
+    columns = positives, negatives, either, *of_decision
     sizes = Sizes(*(effective_size(x) + none for x in columns))
     if amounts is None:
         return Point(threshold, tp, fp, total, every, none, none), sizes

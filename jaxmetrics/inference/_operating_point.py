@@ -57,7 +57,7 @@ QUANTILES = ("max_fpr", "min_recall")
 # Rules of which the threshold is the best point of the sample.
 BEST = ("min_precision", "criterion", "cost")
 
-_HEADINGS = {"fpr": "FPR", "recall_by_amount": "recall by amount"}
+_HEADINGS = {"fpr": "FPR", "npv": "NPV", "recall_by_amount": "recall by amount"}
 
 
 @functools.partial(
@@ -67,6 +67,7 @@ _HEADINGS = {"fpr": "FPR", "recall_by_amount": "recall by amount"}
         "recall",
         "fpr",
         "precision",
+        "npv",
         "flagged",
         "cost",
         "recall_by_amount",
@@ -85,7 +86,8 @@ class OperatingPoint(Result):
         the population, and may be infinite.
       recall: the share of the positives that is flagged.
       fpr: the share of the negatives that is flagged.
-      precision: the share of the flagged items that is positive.
+      precision: the share of the flagged items that is positive; also known as PPV.
+      npv: the share of the other items that is negative.
       flagged: the share of all items that is flagged.
       cost: the mean cost of an item, `fp_cost` for a false positive and `fn_cost` for a missed
         positive; None without costs.
@@ -98,10 +100,18 @@ class OperatingPoint(Result):
     recall: Interval
     fpr: Interval
     precision: Interval
+    npv: Interval
     flagged: Interval
     cost: Interval | None
     recall_by_amount: Interval | None
     confidence_level: float
+
+    @property
+    def specificity(self) -> Interval:
+        """1 - fpr: the share of the negatives that is not flagged."""
+        fpr = self.fpr
+        estimate, low, high = (1 - x for x in (fpr.estimate, fpr.high, fpr.low))
+        return dataclasses.replace(fpr, estimate=estimate, low=low, high=high)
 
     def _table(self) -> Table:
         columns = []
@@ -185,7 +195,7 @@ def operating_point(
       fn_cost: cost of one false negative.
       prevalence: the share of positives where the threshold will be used, in (0, 1), if it is not
         that of the sample, as in case-control data. Recall and FPR do not depend on it; precision,
-        share flagged and cost are those at this share, which is taken to be known.
+        NPV, share flagged and cost are those at this share, which is taken to be known.
       confidence_level: in (0, 1), the nominal coverage of each interval.
       key: a JAX random key, for what is resampled.
       n_resamples: the number of resamples, for what is resampled.
@@ -206,9 +216,9 @@ def operating_point(
       TypeError, ValueError: as the conventions list under Errors; no rule or more than one is
         given, one cost comes without the other, or what is resampled has no key.
 
-    NaN where a class is absent or a valid score is NaN; precision where nothing is flagged. The
-    threshold is +inf where it is best to flag nothing. Time O(n log n), or as `bootstrap` of a
-    function of a table; memory O(n).
+    NaN where a class is absent or a valid score is NaN; precision where nothing is flagged, and npv
+    where all is. The threshold is +inf where it is best to flag nothing. Time O(n log n), or as
+    `bootstrap` of a function of a table; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm

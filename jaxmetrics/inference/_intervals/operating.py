@@ -1,4 +1,4 @@
-"""What is reported of a threshold, and its limits: recall, FPR, precision, share flagged, cost.
+"""What is reported of a threshold, and its limits: recall, FPR, precision, NPV, flagged, cost.
 
 All are shares; a cost is one of the cost of the dearer error. Written over the array library:
 NumPy's, or JAX's within `double_precision()`.
@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
     """Effective sizes (sum w)^2 / sum w^2, and the variance of the recall by amount.
 
     Attributes:
-      positives, negatives, all, flagged: of these items.
+      positives, negatives, all, flagged, others: of these items; others are not flagged.
       amounts: of the positives, each with its weight times its amount; None without amounts.
       spread: the variance of the recall by amount at a fixed threshold.
     """
@@ -44,6 +44,7 @@ class Sizes(NamedTuple):
     negatives: Array
     all: Array
     flagged: Array
+    others: Array
     amounts: Array | None = None
     spread: Array | None = None
 
@@ -74,6 +75,10 @@ class Share(NamedTuple):
         value, low, high, variance = self
         return Share(value * factor, low * factor, high * factor, variance * factor**2)
 
+    @property
+    def rest(self) -> Share:
+        return Share(1 - self.value, 1 - self.high, 1 - self.low, self.variance)
+
 
 def shares_of(point: Point, terms: Terms, *, amounts: bool) -> dict[str, Array]:
     """The shares by name; NaN where they are 0 / 0."""
@@ -85,13 +90,16 @@ def shares_of(point: Point, terms: Terms, *, amounts: bool) -> dict[str, Array]:
     if prevalence is None:
         precision = numerics.divide(point.tp, point.tp + point.fp, nan)
         flagged = numerics.divide(point.tp + point.fp, total, nan)
+        cleared, missed = point.negatives - point.fp, point.positives - point.tp
         errors = _errors(point)
     else:
         caught, alarms = prevalence * recall, (1 - prevalence) * fpr
         precision = numerics.divide(caught, caught + alarms, nan)
         flagged = caught + alarms
-        errors = alarms, prevalence * (1 - recall)
-    found = {"recall": recall, "fpr": fpr, "precision": precision, "flagged": flagged}
+        cleared, missed = (1 - prevalence) * (1 - fpr), prevalence * (1 - recall)
+        errors = alarms, missed
+    npv = numerics.divide(cleared, cleared + missed, nan)
+    found = {"recall": recall, "fpr": fpr, "precision": precision, "npv": npv, "flagged": flagged}
     if terms.fp_cost is not None:
         cost = terms.fp_cost * errors[0] + terms.fn_cost * errors[1]
         found["cost"] = numerics.divide(cost, terms.dearer + 0 * cost, 0.0)
@@ -156,17 +164,21 @@ def limits_at_threshold(
     prevalence, correlation = terms.prevalence, library.zeros_like(recall.value)
     if prevalence is None:
         precision = proportion(values["precision"], sizes.flagged, level)
+        npv = proportion(values["npv"], sizes.others, level)
         flagged = proportion(values["flagged"], sizes.all, level)
         errors = [proportion(x, sizes.all, level) for x in _errors(point)]
         odds = [numerics.divide(x.value, 1 - x.value, 0.0) for x in errors]
         correlation = -library.sqrt(odds[0] * odds[1])
     else:
         caught, alarms = recall.times(prevalence), fpr.times(1 - prevalence)
-        precision = _precision(recall, fpr, sizes, values["precision"], prevalence)
+        of_positives, of_negatives = (recall, sizes.positives), (fpr, sizes.negatives)
+        precision = _precision(of_positives, of_negatives, values["precision"], prevalence)
+        # The precision of what is not flagged, with the classes exchanged.
+        of_positives, of_negatives = ((x.rest, n) for x, n in (of_positives, of_negatives))
+        npv = _precision(of_negatives, of_positives, values["npv"], 1 - prevalence)
         flagged = total_of(caught, alarms, correlation)
-        missed = Share(1 - recall.value, 1 - recall.high, 1 - recall.low, recall.variance)
-        errors = [alarms, missed.times(prevalence)]
-    found = {"recall": recall, "fpr": fpr, "precision": precision, "flagged": flagged}
+        errors = [alarms, recall.rest.times(prevalence)]
+    found = {"recall": recall, "fpr": fpr, "precision": precision, "npv": npv, "flagged": flagged}
     if terms.fp_cost is not None:
         of_dearer = (numerics.divide(x, terms.dearer, 0.0) for x in (terms.fp_cost, terms.fn_cost))
         parts = [error.times(x) for error, x in zip(errors, of_dearer, strict=True)]
@@ -182,14 +194,16 @@ def limits_at_threshold(
     }
 
 
-def _precision(recall: Share, fpr: Share, sizes: Sizes, value: Array, prevalence: Any) -> Share:
-    """At a given prevalence: by the limits of log recall - log FPR.
+def _precision(
+    recall: tuple[Share, Array], fpr: tuple[Share, Array], value: Array, prevalence: Any
+) -> Share:
+    """At a given prevalence: by the limits of log recall - log FPR, each with its number of items.
 
     Half an item is added to each count of the middle, which else might have no logarithm.
     """
-    library = numerics.namespace(*recall, *fpr)
+    library = numerics.namespace(*recall[0], *fpr[0])
     logs = []
-    for share, n in ((recall, sizes.positives), (fpr, sizes.negatives)):
+    for share, n in (recall, fpr):
         middle = (n * share.value + 0.5) / (n + 1)
         low, high = around(middle, (share.low, share.high))
         of = [library.log(library.maximum(x, _TINY)) for x in (middle, low, high)]
@@ -216,6 +230,7 @@ def limits_of_choice(
         "recall": sizes.positives,
         "fpr": sizes.negatives,
         "precision": sizes.flagged,
+        "npv": sizes.others,
         "recall_by_amount": sizes.amounts,
     }
     found = {}
