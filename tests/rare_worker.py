@@ -19,18 +19,19 @@ from jax.sharding import AxisType, PartitionSpec
 import jaxmetrics as jm
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Items
-from jaxmetrics._roc.mesh_placements import positives_on_mesh
+from jaxmetrics._roc.mesh_values import by_rarer_class
 from jaxmetrics._roc.rare_positives import RarePositives
 
 jax.config.update("jax_enable_x64", True)
 
 MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
 GRID = jax.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
-PLACES = 64  # for the positives of a device, of
-PART = PLACES * 12 * 7 + 15  # items
+PLACES = 64  # for the positives of a device
+PART = (PLACES + 1) * 12 * 7 - 1  # items, the most for which there are so many places
 N = 8 * PART
 rng = np.random.default_rng(5)
 found = {}
+PARTIAL = functools.partial(jm.partial_auc, max_fpr=0.3)
 
 
 def problems():
@@ -78,13 +79,34 @@ def with_slopes(scores, labels, where, weights, **axis):
     return {"counts": counts, "values": (*unweighted, *values), "slopes": slopes}
 
 
+def errors(scores, labels, weights, **axis):
+    given = {"weights": weights, **axis}
+    interval = jm.confidence_interval(jm.average_precision, scores, labels, **given)
+    return (
+        (interval.estimate, interval.low, interval.high),
+        jm.covariance(PARTIAL, scores, labels, **axis),
+    )
+
+
+def check_errors(scores, labels, weights):
+    """Of models."""
+    arrays = np.stack([scores, np.roll(scores, 1), np.sort(scores)]), labels, weights
+    of_parts = functools.partial(errors, axis_name="items")
+    got = on_devices(of_parts, (ROWS, ITEMS, ITEMS), *arrays, mesh=MESH)
+    found["errors"] = distance(*(jax.tree.map(np.asarray, x) for x in (got, errors(*arrays))))
+
+
 def gathers(scores, labels, where):
     """`[rows]`: whether all devices receive the positives."""
 
     def of_one(scores, labels, where):
         items = Items(scores, labels, where=where)
-        placed = positives_on_mesh(items, class_weights(items), "items")
-        return placed.summed(lambda part: jnp.asarray(isinstance(part, RarePositives)))
+
+        def of_way(place):
+            placed = place(items, class_weights(items), "items")
+            return jnp.asarray(isinstance(placed, RarePositives))
+
+        return by_rarer_class(of_way, items, "items")
 
     return jax.vmap(of_one)(scores, labels, where)
 
@@ -141,6 +163,7 @@ check("few", *few, weights)
 more = few[1].copy()
 more[0, 5 * PART + PLACES] = True
 check("more", few[0], more, few[2], weights)
+check_errors(few[0][2], few[1][2], weights[2])
 check_whole_numbers()
 check_bytes(few[0][2], few[1][2])
 print(json.dumps(found))

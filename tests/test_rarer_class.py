@@ -22,6 +22,10 @@ def test_values_and_slopes_are_those_of_one_device(found, how_many):
     assert found[f"slopes, {how_many}"] <= 1e-12
 
 
+def test_errors_are_those_of_one_device(found):
+    assert found["errors"] <= 1e-12
+
+
 def test_whole_numbers_and_the_lowest_of_them(found):
     assert found["whole numbers"] == 0
 

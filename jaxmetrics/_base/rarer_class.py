@@ -23,9 +23,9 @@ _LEAST = 64  # places, for which a second way through a program is worth its com
 
 
 def room_for(n: int, n_devices: int) -> int:
-    """Places for the items of a class, of n that a device has.
+    """Places for the items of a class, on each device with n items; 0 if they would be too few.
 
-    From the others it receives a byte for each of its own items at most. 0 if places are too few.
+    Keys and counts from the others add up to at most one byte for each item of a device.
     """
     others = n_devices - 1
     room = n // (_BYTES * others) if others else 0
