@@ -30,12 +30,16 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
 from benchmarks.timing import milliseconds, time_in_turn
+from jaxmetrics._base.rarer_class import room_for
 
 AXIS, ITEMS = "items", PartitionSpec("items")
 SIZES = {"pred": 1, "s8": 1, "u8": 1, "s32": 4, "u32": 4, "f32": 4, "s64": 8, "u64": 8, "f64": 8}
 _MOST_BY_RING = 2_000_000  # which takes minutes for more
 _MOST_GATHERED = 20_000_000  # which every device sorts, in 300 bytes each
-_COLLECTIVE = r"= (.*?) (all-gather|all-to-all|all-reduce|collective-permute)(?:-start)?\("
+_COLLECTIVE = (
+    r"= (.*?) (all-gather|all-to-all|all-reduce|reduce-scatter|collective-permute)(?:-start)?\("
+)
+_BRANCHES = {True: "cond/branch_0_fun", False: "cond/branch_1_fun"}  # the one that is not taken
 
 
 def gathered(metric: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,18 +64,6 @@ def by_ring(scores: Any, labels: Any) -> Any:
     return _auc(jnp.sum(jnp.where(labels, below, 0).astype(jnp.float32)), labels)
 
 
-def of_rarer(scores: Any, labels: Any, share: float) -> Any:
-    """The positives are gathered, of which there must be few. No ties."""
-    capacity = int(1.2 * share * len(scores)) + 100
-    place = jnp.where(labels, jnp.cumsum(labels) - 1, capacity)
-    own = jnp.full(capacity, jnp.inf).at[place].set(scores, mode="drop")
-    positives = jnp.sort(lax.all_gather(own, AXIS, tiled=True))
-    gaps = jnp.searchsorted(positives, scores, method="scan")
-    of_gaps = jnp.zeros(len(positives) + 1, jnp.int32).at[gaps].add(~labels)
-    below = jnp.cumsum(of_gaps)[:-1]
-    return _auc(jnp.sum(jnp.where(positives < jnp.inf, below, 0).astype(jnp.float32)), labels)
-
-
 def _auc(pairs: Any, labels: Any) -> Any:
     positives = lax.psum(jnp.sum(labels), AXIS).astype(jnp.float32)
     negatives = lax.psum(jnp.sum(~labels), AXIS).astype(jnp.float32)
@@ -87,19 +79,25 @@ def program_of(way: Callable[..., Any], scores: Any, labels: Any) -> Any:
     return jax.jit(mapped).lower(scores, labels).compile()
 
 
-def counts_of(program: Any) -> tuple[int, int, float]:
-    """Bytes that a device receives, bytes of its temporary arrays, and its operations."""
+def counts_of(program: Any, *, few: bool) -> tuple[int, int, float]:
+    """Bytes that a device receives, bytes of its temporary arrays, and its operations.
+
+    Bytes are those of the way that is gone if there are few positives, or if there are not.
+    """
     memory = program.memory_analysis().temp_size_in_bytes
-    return bytes_moved(program.as_text()), memory, program.cost_analysis()["flops"]
+    return bytes_moved(program.as_text(), few=few), memory, program.cost_analysis()["flops"]
 
 
-def bytes_moved(compiled: str) -> int:
+def bytes_moved(compiled: str, *, few: bool) -> int:
     """What the collectives of a program bring to one device, in bytes."""
     total = 0
     for line in compiled.splitlines():
         made = re.search(_COLLECTIVE, line)
-        for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", made[1]) if made else ():
-            total += SIZES[kind] * prod(int(x) for x in shape.split(",") if x)
+        if made is None or _BRANCHES[few] in line:
+            continue
+        parts = jax.device_count() if made[2] == "reduce-scatter" else 1
+        for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", made[1]):
+            total += parts * SIZES[kind] * prod(int(x) for x in shape.split(",") if x)
     return total
 
 
@@ -111,11 +109,14 @@ def rows(n: int, share: float, runs: int) -> None:
     labels = rng.random(n) < share
     scores = (rng.normal(size=n) + labels).astype(np.float32)
     parts = [jax.device_put(x, sharding) for x in (scores, labels)]
+    most = max(x.sum() for x in np.split(labels, n_devices))
+    few = bool(most <= room_for(n // n_devices, n_devices))
+    way = "the positives are gathered" if few else "each device receives a range"
     recall = partial(jm.recall_at_fpr, max_fpr=0.01)
     ways = {
         "AUC": {
             **({"all items are gathered": gathered(jm.roc_auc)} if n <= _MOST_GATHERED else {}),
-            "`axis_name`: each device receives a range": partial(jm.roc_auc, axis_name=AXIS),
+            f"`axis_name`: {way}": partial(jm.roc_auc, axis_name=AXIS),
             **({"the negatives travel in a ring": by_ring} if n <= _MOST_BY_RING else {}),
         },
         "recall at an FPR": {
@@ -123,14 +124,12 @@ def rows(n: int, share: float, runs: int) -> None:
             "`axis_name`: counts are added up": partial(recall, axis_name=AXIS),
         },
     }
-    if share < 0.1:
-        ways["AUC"]["the positives are gathered"] = partial(of_rarer, share=share)
     for metric, of_metric in ways.items():
         calls, counts, values = {}, {}, {}
         for name, way in of_metric.items():
             program = program_of(way, *parts)
             calls[name] = partial(program, *parts)
-            counts[name] = [x / (n // n_devices) for x in counts_of(program)]
+            counts[name] = [x / (n // n_devices) for x in counts_of(program, few=few)]
             values[name] = float(np.asarray(calls[name]()))
         times = time_in_turn(calls, runs)
         for name in calls:
@@ -160,12 +159,15 @@ def plan(n: int) -> None:
         "recall at an FPR": partial(jm.recall_at_fpr, max_fpr=0.01),
         "standard error of the AUC": partial(jm.standard_error, jm.roc_auc),
     }
-    print("| metric | GB of input | GB received | GB of temporaries | 10^9 operations |")
-    print("| --- | --- | --- | --- | --- |")
+    head = ("metric", "GB of input", "GB received", "if positives are few", "GB of temporaries")
+    print(f"| {' | '.join((*head, '10^9 operations'))} |")
+    print(f"|{' --- |' * (len(head) + 1)}")
     for name, way in ways.items():
         program = program_of(partial(way, axis_name=AXIS), *parts)
         given = program.memory_analysis().argument_size_in_bytes
-        numbers = " | ".join(f"{x / 1e9:.2f}" for x in (given, *counts_of(program)))
+        moved, *others = counts_of(program, few=False)
+        of_few = bytes_moved(program.as_text(), few=True)
+        numbers = " | ".join(f"{x / 1e9:.2f}" for x in (given, moved, of_few, *others))
         print(f"| {name} | {numbers} |", flush=True)
 
 

@@ -13,7 +13,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from devices import N, distance, placed, sizes_of_collectives, skewed
+from devices import (
+    ITEMS,
+    ROWS,
+    WHOLE,
+    N,
+    distance,
+    on_devices,
+    placed,
+    sizes_of_collectives,
+    skewed,
+)
 from jax.sharding import AxisType, PartitionSpec
 
 import jaxmetrics as jm
@@ -25,19 +35,11 @@ if processes > 1:
     jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
 jax.config.update("jax_enable_x64", True)
 
-WHOLE, ITEMS, ROWS = PartitionSpec(), PartitionSpec("items"), PartitionSpec(None, "items")
 MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
 EXPLICIT = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Explicit,))
 GRID = jax.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
 rng = np.random.default_rng(3)
 found = {}
-
-
-def on_devices(function, specs, *arrays, mesh=MESH, **options):
-    program = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=WHOLE, **options)
-    sharded = (placed(x, spec, mesh) for x, spec in zip(arrays, specs, strict=True))
-    result = jax.jit(program)(*sharded)
-    return jax.tree.map(lambda x: np.asarray(x.addressable_data(0)), result)
 
 
 scores, labels, where = skewed(rng)
@@ -67,8 +69,10 @@ def weighted(scores, labels, where, weights, **axis):
     )
 
 
-def compared(name, function, specs, *arrays, axis="items", **options):
-    got = on_devices(functools.partial(function, axis_name=axis), specs, *arrays, **options)
+def compared(name, function, specs, *arrays, axis="items", mesh=MESH, **options):
+    of_parts = functools.partial(function, axis_name=axis)
+    got = on_devices(of_parts, specs, *arrays, mesh=mesh, **options)
+    got = jax.tree.map(lambda x: np.asarray(x.addressable_data(0)), got)
     found[name] = distance(got, jax.tree.map(np.asarray, function(*arrays)))
 
 

@@ -30,6 +30,7 @@ gc.set_threshold(200_000, 20, 100)  # JAX traces into many objects that live; a 
 
 collect_ignore = [
     "axis_worker.py",
+    "rare_worker.py",
     "sharded_worker.py",
     "stream_worker.py",
 ]  # which are started as processes

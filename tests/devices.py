@@ -4,9 +4,10 @@ import re
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 N = 8 * 40
+WHOLE, ITEMS, ROWS = PartitionSpec(), PartitionSpec("items"), PartitionSpec(None, "items")
 
 
 def placed(array, spec, mesh):
@@ -14,6 +15,13 @@ def placed(array, spec, mesh):
     array = np.asarray(array)
     sharding = NamedSharding(mesh, spec)
     return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+
+def on_devices(function, specs, *arrays, mesh, out_specs=WHOLE, **options):
+    """`function` within `shard_map`, of arrays that lie so on the mesh."""
+    program = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=out_specs, **options)
+    sharded = (placed(x, spec, mesh) for x, spec in zip(arrays, specs, strict=True))
+    return jax.jit(program)(*sharded)
 
 
 def distance(got, want):

@@ -12,7 +12,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-from devices import N, distance, placed, sizes_of_collectives, skewed
+from devices import ITEMS, ROWS, WHOLE, N, distance, placed, sizes_of_collectives, skewed
 from jax.sharding import AxisType, PartitionSpec
 
 import jaxmetrics as jm
@@ -23,7 +23,6 @@ if processes > 1:
     jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
 jax.config.update("jax_enable_x64", True)
 
-WHOLE, ITEMS, ROWS = PartitionSpec(), PartitionSpec("items"), PartitionSpec(None, "items")
 MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
 EXPLICIT = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Explicit,))
 rng = np.random.default_rng(3)

@@ -144,8 +144,8 @@ def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
     return bounds
 
 
-def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: bool = False) -> Array:
-    """The place of the first key that is not below each bound, or is above it if `ties` are below.
+def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: Any = False) -> Array:
+    """The place of the first key that is not below each bound, or is above it where `ties` are.
 
     Keys ascend from the place `first` to `end`. `jax.numpy.searchsorted` fails where `vmap` is over
     models that a mesh with explicit axes divides.
@@ -154,7 +154,7 @@ def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: boo
     for bit in reversed(range(len(keys).bit_length())):
         more = place + (1 << bit)
         key = keys.at[jnp.minimum(more, len(keys)) - 1].get(mode="promise_in_bounds")
-        below = key <= bounds if ties else key < bounds
+        below = (key < bounds) | (ties & (key == bounds))
         place = jnp.where((more <= end) & below, more, place)
     return place
 

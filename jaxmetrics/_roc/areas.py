@@ -16,12 +16,20 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.host_placements import SortedPart
 from jaxmetrics._roc.limits import MANY
 from jaxmetrics._roc.metric import placement_metric
-from jaxmetrics._roc.placements import Groups, Part, Placements, order_of_head
+from jaxmetrics._roc.placements import (
+    Groups,
+    Part,
+    Placements,
+    order_of_head,
+    order_of_positives,
+)
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.table_values import evaluate
 
+_of_positives = partial(placement_metric, smooth=True, on_mesh=True, orders=order_of_positives)
 
-@partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True)
+
+@partial(_of_positives, of_roc_curve=True)
 def roc_auc(placed: Placements) -> Array:
     """The area under the ROC curve: the probability that a positive outranks a negative.
 
@@ -214,7 +222,7 @@ def in_counts(limit: Array, total: Array) -> Array:
     return found
 
 
-@partial(placement_metric, smooth=True, on_mesh=True)
+@_of_positives
 def average_precision(placed: Placements) -> Array:
     """Average precision: the mean over the positives of the precision at each positive.
 

@@ -1,27 +1,22 @@
 """Placements of items that the devices of a mesh hold in parts, within `shard_map`.
 
-Where one threshold decides, it is selected, and only sums of counts travel. Otherwise each device
-receives the rows of the score table in one range of the scores, and adds to what is above each what
-the devices before it hold.
+Each device receives the rows of the score table in one range of the scores, and adds to what is
+above each what the devices before it hold.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.counted_parts import rows_of_counted_range
-from jaxmetrics._base.divided import over_parts
-from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
+from jaxmetrics._base.items import not_allowed
 from jaxmetrics._base.parts import (
     AxisName,
     Rows,
@@ -33,11 +28,9 @@ from jaxmetrics._base.parts import (
 )
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.limits import Limit, slackened
-from jaxmetrics._roc.placements import Beside, Corners, Part
+from jaxmetrics._roc.placements import Beside, Corners
 from jaxmetrics._roc.quantile import quantile
-from jaxmetrics._roc.selection import Selection, has_exact_thresholds
 from jaxmetrics._roc.table import ScoreTable
-from jaxmetrics._roc.table_values import static_options
 
 
 @dataclass(frozen=True)
@@ -104,16 +97,9 @@ class OnMesh:
         return self._tps[1]
 
     def near_one(self, *, together: bool = False) -> OnMesh:
-        thresholds, *counts = self.table
-        if not numerics.is_inexact(counts[0]):
-            return self
-        highest = [largest_over(jnp.max(x), self.axis_name) for x in counts]
-        if together:
-            highest = [jnp.maximum(*highest)] * 2
-        positives, negatives = (
-            x * (1 / numerics.power_near(most)) for x, most in zip(counts, highest, strict=True)
-        )
-        return OnMesh(ScoreTable(thresholds, positives, negatives), self.axis_name)
+        thresholds, *weights = self.table
+        scaled = near_one_on_mesh(weights, self.axis_name, together=together)
+        return OnMesh(ScoreTable(thresholds, *scaled), self.axis_name)
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         del max_fpr
@@ -177,17 +163,42 @@ class OnMesh:
         return smallest_over(jnp.min(thresholds, axis=-1), self.axis_name)
 
 
+def near_one_on_mesh(
+    weights: Iterable[Array], axis_name: AxisName, *, together: bool
+) -> tuple[Array, ...]:
+    """Divided by the power of two near the highest of all devices; numbers of items as they are."""
+    weights = tuple(weights)
+    if not numerics.is_inexact(weights[0]):
+        return weights
+    highest = [largest_over(jnp.max(x), axis_name) for x in weights]
+    if together:
+        highest = [jnp.maximum(*highest)] * 2
+    return tuple(
+        x * (1 / numerics.power_near(most)) for x, most in zip(weights, highest, strict=True)
+    )
+
+
+def valid_on_mesh(items: Items) -> Array:
+    """Which items count, whatever their weights."""
+    valid: Array = ~numerics.is_nan(items.scores)
+    return valid if items.where is None else valid & items.where
+
+
+def rows_on_mesh(items: Items, weights: tuple[Array, Array]) -> Rows:
+    """The items of this device as rows, with these weights of each class."""
+    keys, valid = sorting.descending_keys(items.scores), valid_on_mesh(items)
+    keys = jnp.where(valid, keys, ~np.zeros((), keys.dtype))
+    return Rows(*jnp.broadcast_arrays(keys, *(jnp.where(valid, x, 0) for x in weights)))
+
+
 def placements_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: AxisName) -> OnMesh:
     """The placements of the items `[n]` of all devices, with these weights of each class."""
-    valid = ~numerics.is_nan(items.scores)
-    valid = valid if items.where is None else valid & items.where
-    keys = sorting.descending_keys(items.scores)
-    keys = jnp.where(valid, keys, ~np.zeros((), keys.dtype))
-    given = jnp.broadcast_arrays(keys, *(jnp.where(valid, x, 0) for x in weights))
-    if keys.dtype == jnp.uint32 and not numerics.is_inexact(weights[0]):
-        rows = rows_of_counted_range(given[0], given[1] > 0, given[2] > 0, axis_name)
+    rows = rows_on_mesh(items, weights)
+    if rows.keys.dtype == jnp.uint32 and not numerics.is_inexact(weights[0]):
+        kinds = rows.positives > 0, rows.negatives > 0
+        rows = rows_of_counted_range(rows.keys, *kinds, axis_name)
     else:
-        rows = rows_of_range(Rows(*given), axis_name)
+        rows = rows_of_range(rows, axis_name)
     thresholds = sorting.scores_of_keys(rows.keys, items.scores)
     return OnMesh(ScoreTable(thresholds, rows.positives, rows.negatives), axis_name)
 
@@ -197,51 +208,3 @@ def undefined_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: Axi
     weighty = weights[0] + weights[1] > 0
     bad = jnp.any(numerics.is_nan(items.scores) & weighty) | not_allowed(items, axis_name)
     return (sum_over(bad, axis_name) > 0) | (sum_over(jnp.any(weighty), axis_name) == 0)
-
-
-def evaluate_on_mesh(
-    function: Callable[..., Any],
-    items: Items,
-    options: dict[str, Any],
-    order: Part,
-    axis_name: AxisName,
-) -> Any:
-    """`function(placements, **options)` of each row of a batch, of the items of all devices.
-
-    Compiled, in double precision. The result is the same on all devices, and NaN where a valid
-    score is NaN or no item is valid.
-    """
-    static, arrays = static_options(options)
-    selected = order is Part.NONE and has_exact_thresholds(items)
-    dtype = numerics.default_float()
-    with double_precision():
-        items = jax.tree.map(jnp.asarray, at_least_one(items))
-        given = items, arrays
-        return over_parts(_evaluate, axis_name, given, function, static, selected, dtype)
-
-
-@functools.partial(
-    jax.jit, static_argnames=("function", "static", "selected", "axis_name", "dtype")
-)
-def _evaluate(
-    items: Items,
-    arrays: dict[str, Any],
-    axis_name: AxisName,
-    function: Callable[..., Any],
-    static: tuple[tuple[str, Any], ...],
-    selected: bool,
-    dtype: Any,
-) -> Any:
-    def of_one(items: Items, options: dict[str, Any]) -> Any:
-        weights = class_weights(items)
-        if selected:
-            placed: Any = Selection(items, axis_name)
-        else:
-            placed = placements_on_mesh(items, weights, axis_name)
-        value = jnp.asarray(function(placed, **options, **dict(static)), jnp.float64)
-        undefined = undefined_on_mesh(items, weights, axis_name)
-        return jnp.where(undefined, jnp.nan, value).astype(dtype)
-
-    axes = max(x.ndim for x in jax.tree.leaves(items)) - 1
-    program = in_double(of_one)
-    return numerics.over_rows(lambda row: program(row, arrays), items, axes)

@@ -39,6 +39,7 @@ class Part(enum.Enum):
     """What of the order of the items a function of placements needs."""
 
     ALL = enum.auto()
+    POSITIVES = enum.auto()  # only what is above and below each positive: `summed`
     HEAD = enum.auto()  # only that of the items above the end of its window: `summed`
     NONE = enum.auto()  # one score decides: `caught`, `lowest_caught`, `quantile`
 
@@ -48,10 +49,15 @@ def order_of_all(**options: Any) -> Part:
     return Part.ALL
 
 
+def order_of_positives(**options: Any) -> Part:
+    """Of a function that is a sum over positives."""
+    return Part.POSITIVES
+
+
 def order_of_head(max_fpr: ArrayLike) -> Part:
     """Of a function of the head, of which is known whether it is short."""
     long = all_concrete(max_fpr) and not np.max(np.asarray(max_fpr), initial=0) < _SHORT_HEAD
-    return Part.ALL if long else Part.HEAD
+    return Part.POSITIVES if long else Part.HEAD
 
 
 def order_of_few(limits: ArrayLike) -> Part:

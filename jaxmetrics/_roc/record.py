@@ -18,7 +18,7 @@ from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_batches import evaluate_batch
 from jaxmetrics._roc.host_rows import evaluate_on_host
-from jaxmetrics._roc.mesh_placements import evaluate_on_mesh
+from jaxmetrics._roc.mesh_values import evaluate_on_mesh
 from jaxmetrics._roc.placements import Part, order_of_all
 from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.selection import evaluate_by_selection, selects

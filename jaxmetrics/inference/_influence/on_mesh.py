@@ -6,6 +6,7 @@ The gradient in the weights of a device's own items goes back the way that their
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -19,7 +20,8 @@ from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.mesh_placements import placements_on_mesh, undefined_on_mesh
+from jaxmetrics._roc.mesh_placements import OnMesh, placements_on_mesh, undefined_on_mesh
+from jaxmetrics._roc.mesh_values import Place, by_rarer_class
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import choose_known
 from jaxmetrics.inference._intervals.metrics import error_bars_of
@@ -83,8 +85,10 @@ def _moments(
             size * _unbiased(n) * one.sum_over(unit**2)
             for size, n, unit in zip(one.sizes, one.counts, one.units, strict=True)
         ]
-        numbers = error_bars_of(chosen.metric).numbers(
-            one.placed, one.sizes, level, chosen.options(arrays)
+        numbers = one.of_placements(
+            lambda placed: error_bars_of(chosen.metric).numbers(
+                placed, one.sizes, level, chosen.options(arrays)
+            )
         )
         negatives, positives = (x + 0 * one.estimate for x in variances)
         return Moments(one.estimate, (negatives, positives), one.sizes), numbers
@@ -119,7 +123,6 @@ class _OfDevice:
     """The items `[n]` of a device, and the influence of each on the metric of all.
 
     Attributes:
-      placed: the placements of the items of all devices.
       estimate: the metric of all.
       counts, sizes: of negatives and of positives, the number and the effective size of all.
       units: of negatives and of positives, the weight of each of the device's items times the
@@ -127,18 +130,17 @@ class _OfDevice:
     """
 
     def __init__(self, items: Items, arrays: Options, chosen: Chosen, axis_name: AxisName) -> None:
-        self._axis_name = axis_name
+        self._items, self._axis_name = items, axis_name
+        self._decided = error_bars_of(chosen.metric).decision is not None
         positives, negatives = weights = class_weights(items)
         self._classes = [x.astype(jnp.float64) for x in (negatives, positives)]
-        self.placed = placements_on_mesh(items, weights, axis_name)
+        self._weights = weights
         self.counts = tuple(self.sum_over(x > 0) for x in self._classes)
         negatives_size, positives_size = map(self._effective_size, self._classes)
         self.sizes = (negatives_size, positives_size)
         options = chosen.options(arrays)
-        if error_bars_of(chosen.metric).decision is None:
-            estimate, slopes = self._gradient(items, chosen, options)
-        else:
-            estimate, slopes = self._slopes_of_decision(items, chosen, options)
+        slopes_of = self._slopes_of_decision if self._decided else self._gradient
+        estimate, slopes = slopes_of(chosen, options)
         undefined = undefined_on_mesh(items, weights, axis_name)
         self.estimate = jnp.where(undefined, jnp.nan, estimate)
         self.units = tuple(map(self._centred, slopes, self._classes))
@@ -156,32 +158,51 @@ class _OfDevice:
     def _largest(self, weights: Array) -> Array:
         return largest_over(jnp.max(weights, axis=-1, initial=0), self._axis_name)
 
-    def _gradient(
-        self, items: Items, chosen: Chosen, options: Options
-    ) -> tuple[Array, tuple[Array, ...]]:
+    def of_placements(self, function: Callable[[Any], Any]) -> Any:
+        """`function` of the placements of the items of all devices."""
+        if self._decided:
+            return function(self._in_ranges)
+        return self._by_rarer_class(
+            lambda place: function(place(self._items, self._weights, self._axis_name))
+        )
+
+    def _by_rarer_class(self, function: Callable[[Place], Any]) -> Any:
+        return by_rarer_class(function, self._items, self._axis_name)
+
+    @cached_property
+    def _in_ranges(self) -> OnMesh:
+        return placements_on_mesh(self._items, self._weights, self._axis_name)
+
+    def _gradient(self, chosen: Chosen, options: Options) -> tuple[Array, tuple[Array, ...]]:
         """The metric, and the derivatives in the weights of the device's items."""
         of_placements: Any = chosen.metric.of_placements
 
-        def value(negatives: Array, positives: Array) -> tuple[Array, Array]:
-            placed = placements_on_mesh(items, (positives, negatives), self._axis_name)
+        def value(place: Place, negatives: Array, positives: Array) -> tuple[Array, Array]:
+            placed = place(self._items, (positives, negatives), self._axis_name)
             found = jnp.asarray(of_placements(placed, **options), jnp.float64)
             # All devices have this value. The gradient is that of the sum over devices, whether
             # JAX knows that they are equal or not: one of them counts.
             first = lax.axis_index(self._axis_name) == 0
             return jnp.where(first, found, 0), found
 
-        shares, pull_back, estimate = varying.vjp(value, *self._classes, has_aux=True)
-        chosen.refuse_shapes(estimate)
-        return estimate, pull_back(jnp.ones_like(shares))
+        # Within each way: what one keeps for the way back takes no memory in the other.
+        def of_way(place: Place) -> tuple[Array, tuple[Array, ...]]:
+            of_weights = partial(value, place)
+            shares, pull_back, estimate = varying.vjp(of_weights, *self._classes, has_aux=True)
+            chosen.refuse_shapes(estimate)
+            return estimate, pull_back(jnp.ones_like(shares))
+
+        found: tuple[Array, tuple[Array, ...]] = self._by_rarer_class(of_way)
+        return found
 
     def _slopes_of_decision(
-        self, items: Items, chosen: Chosen, options: Options
+        self, chosen: Chosen, options: Options
     ) -> tuple[Array, tuple[Array, ...]]:
         """`[..., n]`: a flagged positive adds to the recall; a flagged negative moves the threshold
         up, along the curve."""
         decide: Any = error_bars_of(chosen.metric).decision
-        decision = decide(self.placed, self.sizes, options)
-        scores = items.scores.astype(jnp.float64)
+        decision = decide(self._in_ranges, self.sizes, options)
+        scores = self._items.scores.astype(jnp.float64)
         flagged = (scores > decision.beyond[..., None]) | ~decision.some[..., None]
         negatives, positives = (
             numerics.divide(flagged, self.sum_over(x), 0.0) for x in self._classes

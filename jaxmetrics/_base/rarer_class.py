@@ -1,0 +1,87 @@
+"""Items of a class that is rare on every device of a mesh: only these are gathered.
+
+Within `shard_map`, each device compacts the items of the class into a room whose size is known when
+the program is compiled, and all devices receive all rooms. Each sums up its own items of the other
+class above and below what it received. The sums are added up over devices, for the device that has
+the item. Where an item does not fit in, the sort in `parts` is the way out.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_batching import custom_vmap
+
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.compaction import first_indices
+from jaxmetrics._base.parts import AxisName, Rows, largest_over, size_of, so_many_below
+from jaxmetrics._base.types import Array
+
+_BYTES = 12  # that a device receives for each place of another one's room: a key, and two counts
+_LEAST = 64  # places, for which a second way through a program is worth its compilation
+
+
+def room_for(n: int, n_devices: int) -> int:
+    """Places for the items of a class, on each device with n items; 0 if they would be too few.
+
+    Keys and counts from the others add up to at most one byte for each item of a device.
+    """
+    others = n_devices - 1
+    room = n // (_BYTES * others) if others else 0
+    return room if room >= _LEAST else 0
+
+
+def fit_in(which: Array, room: int, axis_name: AxisName) -> Array:
+    """Whether the items of a class fit in on every device, in every row of a batch.
+
+    Of a predicate for each row, `vmap` would make a program that goes both ways.
+    """
+    return largest_over(_largest_of_batch(jnp.sum(which, dtype=jnp.int32)), axis_name) <= room
+
+
+@custom_vmap
+def _largest_of_batch(count: Array) -> Array:
+    return count
+
+
+@_largest_of_batch.def_vmap
+def _(size: int, batched: list[bool], count: Array) -> tuple[Array, bool]:
+    del size, batched
+    return _largest_of_batch(jnp.max(count, axis=0)), False
+
+
+def compacted(items: Rows, which: Array, room: int) -> Rows:
+    """These of the items, of which there are at most so many; other places have no weight."""
+    index, some = first_indices(which, room)
+    keys, *weights = (x.at[index].get(mode="promise_in_bounds") for x in items)
+    return Rows(
+        jnp.where(some, keys, ~np.zeros((), keys.dtype)),
+        *(jnp.where(some, x, 0) for x in weights),
+    )
+
+
+def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
+    """`[2, m]`: the sums of the weights of keys that are below each of `at`, or not above it.
+
+    Whole weights are 0 or 1.
+    """
+    bounds, ties = jnp.stack([at, at]), np.array([[False], [True]])
+    if not numerics.is_inexact(weights):
+        keys = sorting.sort(jnp.where(weights > 0, keys, ~np.zeros((), keys.dtype)))
+        return so_many_below(keys, bounds, 0, jnp.sum(weights, dtype=jnp.int32), ties=ties)
+    order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
+    keys, order = sorting.sort_by_key(keys, order)
+    upto = numerics.running_total(sorting.take(weights, order))
+    sums = jnp.concatenate([jnp.zeros_like(upto[:1]), upto])
+    places = so_many_below(keys, bounds, 0, len(keys), ties=ties)
+    return sums.at[places].get(mode="promise_in_bounds")
+
+
+def added_for_owners(sums: Array, n: int, axis_name: AxisName) -> Array:
+    """Over all devices with n items each: the sums `[2, devices * room]` at each device's room."""
+    exact = numerics.is_inexact(sums) or n * size_of(axis_name) <= np.iinfo(np.int32).max
+    added: Array = lax.psum_scatter(
+        sums if exact else sums.astype(jnp.float64), axis_name, scatter_dimension=1, tiled=True
+    )
+    return added.astype(jnp.float64)

@@ -1,0 +1,105 @@
+"""Values of metrics of items that the devices of a mesh hold in parts, within `shard_map`.
+
+Where one threshold decides, it is selected, and only sums of counts travel. Where a metric is a sum
+over positives, which are few on every device, all devices receive these. Otherwise each receives
+the items in one range of the scores.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.divided import over_parts
+from jaxmetrics._base.double import double_precision, in_double
+from jaxmetrics._base.items import at_least_one, class_weights
+from jaxmetrics._base.parts import AxisName, size_of
+from jaxmetrics._base.rarer_class import fit_in, room_for
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.mesh_placements import placements_on_mesh, undefined_on_mesh, valid_on_mesh
+from jaxmetrics._roc.placements import Part
+from jaxmetrics._roc.rare_positives import rare_positives
+from jaxmetrics._roc.selection import Selection, has_exact_thresholds
+from jaxmetrics._roc.table_values import static_options
+
+R = TypeVar("R")
+# Returns placements of items with these weights of each class, of the devices along an axis.
+Place: TypeAlias = Callable[[Items, tuple[Array, Array], AxisName], Any]
+
+
+def by_rarer_class(function: Callable[[Place], R], items: Items, axis_name: AxisName) -> R:
+    """`function` of the way that moves less, where no more than `summed` and totals is asked for.
+
+    The program has both ways if there may be few positives on each device.
+    """
+    room = room_for(items.scores.shape[-1], size_of(axis_name))
+    if not room:
+        return function(placements_on_mesh)
+    few = fit_in(valid_on_mesh(items) & (items.labels == 1), room, axis_name)
+    of_few = functools.partial(rare_positives, room=room)
+    found: R = lax.cond(few, lambda: function(of_few), lambda: function(placements_on_mesh))
+    return found
+
+
+def evaluate_on_mesh(
+    function: Callable[..., Any],
+    items: Items,
+    options: dict[str, Any],
+    order: Part,
+    axis_name: AxisName,
+) -> Any:
+    """`function(placements, **options)` of each row of a batch, of the items of all devices.
+
+    Compiled, in double precision. The result is the same on all devices, and NaN where a valid
+    score is NaN or no item is valid.
+    """
+    static, arrays = static_options(options)
+    selected = order is Part.NONE and has_exact_thresholds(items)
+    summed = order in (Part.POSITIVES, Part.HEAD)
+    dtype = numerics.default_float()
+    with double_precision():
+        items = jax.tree.map(jnp.asarray, at_least_one(items))
+        given = items, arrays
+        return over_parts(_evaluate, axis_name, given, function, static, selected, summed, dtype)
+
+
+@functools.partial(
+    jax.jit, static_argnames=("function", "static", "selected", "summed", "axis_name", "dtype")
+)
+def _evaluate(
+    items: Items,
+    arrays: dict[str, Any],
+    axis_name: AxisName,
+    function: Callable[..., Any],
+    static: tuple[tuple[str, Any], ...],
+    selected: bool,
+    summed: bool,
+    dtype: Any,
+) -> Any:
+    def of_one(items: Items, options: dict[str, Any]) -> Any:
+        weights = class_weights(items)
+
+        def value_of(placed: Any) -> Array:
+            return jnp.asarray(function(placed, **options, **dict(static)), jnp.float64)
+
+        def of_way(place: Place) -> Array:
+            return value_of(place(items, weights, axis_name))
+
+        if selected:
+            value = value_of(Selection(items, axis_name))
+        elif summed:
+            value = by_rarer_class(of_way, items, axis_name)
+        else:
+            value = of_way(placements_on_mesh)
+        undefined = undefined_on_mesh(items, weights, axis_name)
+        return jnp.where(undefined, jnp.nan, value).astype(dtype)
+
+    axes = max(x.ndim for x in jax.tree.leaves(items)) - 1
+    program = in_double(of_one)
+    return numerics.over_rows(lambda row: program(row, arrays), items, axes)

@@ -1,0 +1,36 @@
+"""Items on a mesh of which few are positive: only these travel."""
+
+import pytest
+from processes import printed
+
+
+@pytest.fixture(scope="module")
+def found():
+    return printed("rare_worker.py", 1)[0]
+
+
+@pytest.mark.parametrize(("how_many", "gathered"), [("few", [True]), ("more", [False])])
+def test_all_rows_go_one_way(found, how_many, gathered):
+    """One positive too many, on one device, in one row, and all go the other."""
+    assert found[f"gathers, {how_many}"] == gathered
+
+
+@pytest.mark.parametrize("how_many", ["few", "more"])
+def test_values_and_slopes_are_those_of_one_device(found, how_many):
+    assert found[f"counts, {how_many}"] == 0
+    assert found[f"values, {how_many}"] <= 1e-12
+    assert found[f"slopes, {how_many}"] <= 1e-12
+
+
+def test_errors_are_those_of_one_device(found):
+    assert found["errors"] <= 1e-12
+
+
+def test_whole_numbers_and_the_lowest_of_them(found):
+    assert found["whole numbers"] == 0
+
+
+def test_a_fifth_of_the_part_travels(found):
+    """Which is 5 bytes an item; twice the part otherwise."""
+    assert found["bytes, few"] <= 0.2 * 5
+    assert 5 < found["bytes, more"] <= 2 * 5
