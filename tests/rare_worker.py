@@ -27,7 +27,7 @@ jax.config.update("jax_enable_x64", True)
 MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
 GRID = jax.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
 PLACES = 64  # for the positives of a device
-PART = (PLACES + 1) * 12 * 7 - 1  # items, the most for which there are so many places
+PART = (PLACES + 1) * 13 * 7 - 1  # items, the most for which there are so many places
 N = 8 * PART
 rng = np.random.default_rng(5)
 found = {}
@@ -140,21 +140,21 @@ def bytes_received(program, way):
     for line in program.as_text().splitlines():
         made = re.search(r"= (.*?) (all-gather|all-to-all|all-reduce|reduce-scatter)\(", line)
         if made and f"cond/{way}" in line:
-            shapes = re.findall(r"[a-z](\d+)\[([\d,]*)\]", made[1])
+            shapes = re.findall(r"(?:pred|[a-z](\d+))\[([\d,]*)\]", made[1])
             size = sum(
-                int(bits) // 8 * int(np.prod([int(x) for x in shape.split(",") if x]))
+                int(bits or 8) // 8 * int(np.prod([int(x) for x in shape.split(",") if x]))
                 for bits, shape in shapes
             )
             total += size * (7 if made[2] == "reduce-scatter" else 7 / 8)
     return total
 
 
-def check_bytes(scores, labels):
-    of_parts = functools.partial(jm.roc_auc, axis_name="items")
+def check_bytes(metric, scores, labels):
+    of_parts = functools.partial(metric, axis_name="items")
     mapped = jax.shard_map(of_parts, mesh=MESH, in_specs=ITEMS, out_specs=WHOLE, check_vma=False)
     program = jax.jit(mapped).lower(*(placed(x, ITEMS, MESH) for x in (scores, labels))).compile()
-    for name, way in {"few": "branch_1_fun", "more": "branch_0_fun"}.items():
-        found[f"bytes, {name}"] = bytes_received(program, way) / PART
+    ways = {"few": "branch_1_fun", "more": "branch_0_fun"}
+    return {name: bytes_received(program, way) / PART for name, way in ways.items()}
 
 
 few = problems()
@@ -165,5 +165,5 @@ more[0, 5 * PART + PLACES] = True
 check("more", few[0], more, few[2], weights)
 check_errors(few[0][2], few[1][2], weights[2])
 check_whole_numbers()
-check_bytes(few[0][2], few[1][2])
+found["bytes"] = [check_bytes(x, few[0][2], few[1][2]) for x in (jm.roc_auc, jm.average_precision)]
 print(json.dumps(found))

@@ -18,14 +18,14 @@ from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.parts import AxisName, Rows, largest_over, size_of, so_many_below
 from jaxmetrics._base.types import Array
 
-_BYTES = 12  # that a device receives for each place of another one's room: a key, and two counts
+_BYTES = 13  # that a device receives for a place of another one's room: key, flag, two counts
 _LEAST = 64  # places, for which a second way through a program is worth its compilation
 
 
 def room_for(n: int, n_devices: int) -> int:
     """Places for the items of a class, on each device with n items; 0 if they would be too few.
 
-    Keys and counts from the others add up to at most one byte for each item of a device.
+    What the others send adds up to at most one byte for each item of a device.
     """
     others = n_devices - 1
     room = n // (_BYTES * others) if others else 0
@@ -57,7 +57,7 @@ def compacted(items: Rows, which: Array, room: int) -> Rows:
     keys, *weights = (x.at[index].get(mode="promise_in_bounds") for x in items)
     return Rows(
         jnp.where(some, keys, ~np.zeros((), keys.dtype)),
-        *(jnp.where(some, x, 0) for x in weights),
+        *(jnp.where(some, x, jnp.zeros_like(x)) for x in weights),
     )
 
 

@@ -74,7 +74,10 @@ class RarePositives:
 
     @cached_property
     def _positives(self) -> Array:
-        weights = gathered(self._own.positives, self.axis_name)
+        weights = self._own.positives
+        if not numerics.is_inexact(weights):  # 0 or 1, and a byte each
+            weights = weights > 0
+        weights = gathered(weights, self.axis_name)
         return sums_beside(self._keys, weights, self._own.keys).astype(jnp.float64)
 
     @property
