@@ -14,7 +14,7 @@ from jaxmetrics import _report
 from jaxmetrics._report import _csv, _stream
 
 N = 3000
-ALL = ("--label", "y", "--score", "a", "--score", "b", "--n-resamples", "40", "--stream")
+ALL = ("--label", "y", "--score", "a", "--score", "b", "--n-resamples", "16", "--stream")
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,13 @@ def report(folder):
         patch.setattr(_csv, "_BLOCK", 30_000)
         patch.setattr(_stream, "_ROWS", 256)
         return evaluated(folder / "data.csv", *ALL)
+
+
+@pytest.fixture
+def area_alone(monkeypatch):
+    """What is of the file, not of the metrics, is seen by one of them."""
+    every = _stream.classification_metrics
+    monkeypatch.setattr(_stream, "classification_metrics", lambda limits: every(limits)[:1])
 
 
 def test_bounds_hold_the_exact_value_and_intervals_its_interval(data, report):
@@ -170,26 +177,23 @@ def test_an_error_says_how_many_rows_are_read(folder, monkeypatch, tmp_path):
     assert 2000 < int(words.partition(":")[0].replace(",", "")) <= N
 
 
-def test_scores_may_begin_with_whole_numbers(tmp_path, monkeypatch):
+def test_scores_may_begin_with_whole_numbers(tmp_path, monkeypatch, area_alone):
     """In the first block of a CSV file, from which types would be guessed."""
     monkeypatch.setattr(_csv, "_BLOCK", 200)
     n = 200
-    frame = pd.DataFrame({"y": np.arange(n) % 2, "a": np.where(np.arange(n) < 100, 1, 0.5)})
+    scores = np.where(np.arange(n) < 100, 1, 0.5)
+    frame = pd.DataFrame({"y": np.arange(n) % 2, "a": scores, "b": scores})
     frame.astype({"a": object}).to_csv(tmp_path / "sorted.csv", index=False)
-    report = evaluated(
-        tmp_path / "sorted.csv", "--label", "y", "--score", "a", "--stream", "--n-resamples", "100"
-    )
+    report = evaluated(tmp_path / "sorted.csv", *ALL)
     assert report["models"]["a"]["roc_auc"]["value"] == 0.5
 
 
 @pytest.mark.parametrize(("positive", "n"), [("True", 60), ("False", 140)])
-def test_labels_may_be_true_and_false(tmp_path, positive, n):
-    frame = pd.DataFrame({"y": np.arange(200) % 10 < 3, "a": np.arange(200) / 200})
+def test_labels_may_be_true_and_false(tmp_path, positive, n, area_alone):
+    scores = np.arange(200) / 200
+    frame = pd.DataFrame({"y": np.arange(200) % 10 < 3, "a": scores, "b": scores})
     frame.to_parquet(tmp_path / "flags.parquet")
-    report = evaluated(
-        *(tmp_path / "flags.parquet", "--label", "y", "--score", "a", "--positive", positive),
-        *("--stream", "--n-resamples", "100"),
-    )
+    report = evaluated(tmp_path / "flags.parquet", "--positive", positive, *ALL)
     assert report["n_positive"] == n
 
 

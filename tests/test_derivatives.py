@@ -84,12 +84,16 @@ def all_derivatives(function, at, along):
         return jax.jvp(function, (x,), (along,))[1]
 
     slope = jax.grad(function)
-    curvature = jax.jacrev(slope)(at)
+    curvature = jax.hessian(function)(at)
     return {
         "gradient": (slope(at), jax.jacfwd(function)(at)),
         "along": (slope(at) @ along, jax.linearize(function, at)[1](along)),
-        "hessian": (curvature, jax.hessian(function)(at)),
-        "hessian along": (curvature @ along, jax.grad(slope_along)(at)),
+        "hessian": (curvature,),
+        "hessian along": (
+            curvature @ along,
+            jax.grad(slope_along)(at),
+            jax.grad(lambda x: slope(x) @ along)(at),
+        ),
     }
 
 

@@ -1,9 +1,11 @@
 """The site: its code runs, it has all public names, and it builds without a warning."""
 
+import contextlib
 import importlib
+import io
 import pkgutil
-import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import documents
@@ -37,10 +39,20 @@ def site(tmp_path_factory):
     """The folder of the built site."""
     for name in ("sphinx", "furo", "myst_parser"):
         pytest.importorskip(name, reason="the extra docs is not installed")
+    from sphinx.cmd.build import build_main  # in this process, which has imported most of it
+
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", DOCS, folder]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert (result.returncode, result.stderr) == (0, "")
+    errors = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stderr(errors),
+        warnings.catch_warnings(action="error"),
+    ):
+        warnings.simplefilter("ignore", DeprecationWarning)  # as in a process of its own
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        patch.setattr(sys, "path", [*sys.path])  # to which the configuration adds
+        status = build_main(["-q", "-W", "--keep-going", str(DOCS), str(folder)])
+    assert (status, errors.getvalue()) == (0, "")
     return folder
 
 

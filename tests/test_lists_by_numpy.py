@@ -153,7 +153,7 @@ def test_sorts_of_segments(dtype):
         keys = rng.integers(0, 5, begins[-1]).astype(dtype)
         found, index = sorting.sort_segments(keys, begins, stable=True)
         alone = sorting.sort_in_segments(keys, begins)
-        for begin, end in pairwise(begins):
+        for begin, end in pairwise(np.unique(begins)):  # what is empty has nothing to be compared
             order = np.argsort(keys[begin:end], kind="stable")
             np.testing.assert_array_equal(index[begin:end], begin + order)
             np.testing.assert_array_equal(found[begin:end], keys[begin:end][order])

@@ -1,5 +1,6 @@
 """What a threshold does: the choice, the rates that it reports, and their intervals."""
 
+import itertools
 from functools import partial
 
 import jax
@@ -123,9 +124,12 @@ def test_of_several_best_points_the_highest_threshold():
 def test_costs_at_another_prevalence(rng):
     """The rarer positives are, the higher is the cheapest threshold; weights say the same."""
     scores = drawn(rng)
-    options = {"fp_cost": 1.0, "fn_cost": 5.0, **FEW}
+    options = {**COSTS, **FEW}
+    amounts = np.ones(N)  # in the program of another test
     often, seldom = (
-        jm.operating_point(scores, LABELS, prevalence=p, **options).threshold.estimate
+        jm.operating_point(
+            scores, LABELS, prevalence=p, amounts=amounts, **options
+        ).threshold.estimate
         for p in (0.5, 0.02)
     )
     assert often < seldom
@@ -133,10 +137,10 @@ def test_costs_at_another_prevalence(rng):
     weighted = jm.operating_point(scores, LABELS, weights=weights, **options)
     assert weighted.threshold.estimate == seldom
     precise = [
-        jm.operating_point(scores, LABELS, min_precision=0.2, **FEW, **x).threshold.estimate
-        for x in ({"prevalence": 0.02}, {"weights": weights})
+        jm.operating_point(scores, LABELS, min_precision=0.2, **COSTS, **FEW, **x)
+        for x in ({"prevalence": 0.02, "amounts": amounts}, {"weights": weights})
     ]
-    assert precise[0] == precise[1]
+    assert precise[0].threshold.estimate == precise[1].threshold.estimate
 
 
 def test_limits_of_a_given_threshold_are_jeffreys():
@@ -194,7 +198,8 @@ def test_threshold_does_not_depend_on_amounts(rng):
             if rule == "max_fpr":
                 assert (one.low, one.high) == (other.low, other.high)
     # Equal amounts are counts, also in each resample.
-    same = jm.operating_point(scores, LABELS, **RULES["youden"], amounts=np.full(N, 7.0))
+    equal = np.full(N, 7.0)
+    same = jm.operating_point(scores, LABELS, **RULES["youden"], **COSTS, amounts=equal)
     for end in ("estimate", "low", "high", "standard_error"):
         found = getattr(same.recall_by_amount, end), getattr(same.recall, end)
         np.testing.assert_allclose(*found, rtol=1e-5)
@@ -286,7 +291,12 @@ def test_refuses(options, error, words):
 
 
 @pytest.mark.parametrize(
-    "rule", [{"fp_cost": 1.0, "fn_cost": 3.0}, {"criterion": "youden"}, {"min_precision": 0.6}]
+    "rule",
+    [
+        {"fp_cost": 1.0, "fn_cost": 3.0},
+        pytest.param({"criterion": "youden"}, marks=pytest.mark.slow),  # costs that the data set
+        {"min_precision": 0.6},
+    ],
 )
 def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
     """All fields have one law, whether runs or, with weights of 1, items are drawn; ties too."""
@@ -302,13 +312,21 @@ def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
         assert stats.ks_2samp(np.ravel(runs[1:]), np.ravel(items[1:])).pvalue > 1e-4
 
 
+SCANNED = (  # each rule, and clusters with weights and without
+    ("min_precision", None, False),
+    ("min_precision", 15, True),
+    ("youden", None, True),
+    ("cost", 15, False),
+)
+
+
 @pytest.mark.parametrize(
     ("rule", "clusters", "weighted"),
     [
-        pytest.param(rule, clusters, weighted, marks=() if (i + j + k) % 2 else pytest.mark.slow)
-        for i, rule in enumerate(["min_precision", "youden", "cost"])
-        for j, clusters in enumerate([None, 15])
-        for k, weighted in enumerate([True, False])
+        pytest.param(*case, marks=() if case in SCANNED else pytest.mark.slow)
+        for case in itertools.product(
+            ["min_precision", "youden", "cost"], [None, 15], [True, False]
+        )
     ],
 )
 def test_one_scan_finds_the_points_of_score_tables(rule, clusters, weighted, rng, monkeypatch):
@@ -417,16 +435,18 @@ def test_limits_of_a_precision_that_all_or_nothing_has():
     assert limits(scores >= 40, min_precision=0.5)[1] < np.inf
 
 
+TEN, THREE_OF_FIVE = np.arange(9.0, -1, -1), np.isin(np.arange(10), [0, 1, 4])
+
+
+def _threshold(limit):
+    found = jm.operating_point(TEN, THREE_OF_FIVE, min_precision=limit, **FEW)
+    return found.threshold.estimate
+
+
 @pytest.mark.parametrize("limit", [0.6, np.float32(0.6), jnp.float32(0.6)])
 def test_a_precision_that_is_just_met(limit):
     """Three of five are 0.6, also to the digits of a 32-bit limit: eager, traced and resampled."""
-    scores, labels = np.arange(9.0, -1, -1), np.isin(np.arange(10), [0, 1, 4])
-
-    def threshold(limit):
-        return jm.operating_point(scores, labels, min_precision=limit, **FEW).threshold.estimate
-
-    assert threshold(limit) == jax.jit(threshold)(limit) == 5
-    found = replicates_of(
-        partial(chosen_point, min_precision=limit), Items(scores[None], labels), Request(KEY, 2)
-    )
+    assert _threshold(limit) == jax.jit(_threshold)(limit) == 5
+    items = Items(TEN[None], THREE_OF_FIVE)
+    found = replicates_of(partial(chosen_point, min_precision=limit), items, Request(KEY, 2))
     assert found.values.threshold[0] == 5

@@ -4,7 +4,7 @@ So do the moments that NumPy adds up from slopes in placements with those of a t
 """
 
 import itertools
-from functools import partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +67,11 @@ def _dtypes(given):
             yield pytest.param(entry, dtype, given, id=f"{entry.name}-{dtype}-{given}", marks=slow)
 
 
+@cache
+def _program(metric):
+    return jax.jit(lambda s, y, options: metric(s, y, **options))
+
+
 GIVEN = ((), ("where",), ("weights",), ("where", "weights", "amounts"))
 
 
@@ -82,11 +87,12 @@ def test_host_and_table_agree(entry, dtype, given, monkeypatch):
     """To the last bit of float32; ties, -0.0, infinities, NaN, one class; whole and in parts."""
     given = [x for x in given if x != "amounts" or record_of(entry.metric).amounts]
     rng = np.random.default_rng(0)
-    compiled = jax.jit(lambda s, y, options: entry.metric(s, y, **options))
+    compiled = _program(entry.metric)
     for _ in range(12):
         scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
         host = entry.metric(scores, labels, **options)
-        table = compiled(scores, labels, {k: jnp.asarray(v) for k, v in options.items()})
+        wide = scores.astype(np.float32)  # in one program for all dtypes
+        table = compiled(wide, labels, {k: jnp.asarray(v) for k, v in options.items()})
         with monkeypatch.context() as patch:
             cut(patch)
             found = [table, entry.metric(scores, labels, **options)]
@@ -132,6 +138,8 @@ def test_limits(turn, weighted):
         scores = np.round(rng.normal(size=n) + labels, 2)
         table = jm.score_table(scores, labels, **options)
         for i, limit in enumerate(limits):
+            if i > 1 and (i + turn) % 2:  # of the odd ones half, as each has a program
+                continue
             host = metric(scores, labels, **options, **{name: limit})
             known = partial(metric, **options, **{name: limit})
             other = (
@@ -238,9 +246,13 @@ def _with_head(rng, n, dtype):
     return scores.astype(jnp.dtype(dtype)), labels, rng.random(n) < rng.choice([0.2, 0.9])
 
 
+@pytest.mark.parametrize("turn", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))])
 @pytest.mark.parametrize("name", WITH_HEAD)
-def test_heads(name, n_of_heads):
-    """Only the items above the end of a window are sorted, or all where these are too many."""
+def test_heads(name, turn, n_of_heads):
+    """Only the items above the end of a window are sorted, or all where these are too many.
+
+    Each metric and each head meets three of the kinds, and all with -m slow.
+    """
     metric = WITH_HEAD[name]
     rng = np.random.default_rng(5)
     few, several = np.float32([0.1, 0.6]), np.float32([[0.05, 0.3]])
@@ -251,25 +263,32 @@ def test_heads(name, n_of_heads):
         ("float16", few, True),
         ("int8", few, False),
     )
-    turn = list(WITH_HEAD).index(name) + n_of_heads  # each metric and each head meets all kinds
-    for dtype, limits, masked in kinds[turn % 2 :: 2]:
-        for limit in [*limits] * 4:
-            scores, labels, where = _with_head(rng, n_of_heads, dtype)
-            given = scores, labels, where if masked else None, limit
-            on_host = metric(*given[:2], where=given[2], max_fpr=limit)
-            np.testing.assert_array_equal(on_host, compiled(*given), err_msg=f"{given}")
+    dtype, limits, masked = kinds[(list(WITH_HEAD).index(name) + n_of_heads + turn) % 4]
+    for limit in [*limits] * 4:
+        scores, labels, where = _with_head(rng, n_of_heads, dtype)
+        given = scores, labels, where if masked else None, limit
+        on_host = metric(*given[:2], where=given[2], max_fpr=limit)
+        np.testing.assert_array_equal(on_host, compiled(*given), err_msg=f"{given}")
 
 
-def test_heads_of_doubles(n_of_heads):
+@pytest.mark.parametrize(
+    ("name", "n_of_heads"),
+    [
+        pytest.param(name, head, marks=() if i == j else pytest.mark.slow)
+        for i, name in enumerate(WITH_HEAD)
+        for j, head in enumerate(HEADS)
+    ],
+    indirect=["n_of_heads"],
+)
+def test_heads_of_doubles(name, n_of_heads, x64):
+    metric = partial(WITH_HEAD[name], max_fpr=0.1)
     rng = np.random.default_rng(6)
-    with jax.enable_x64(True):
-        for metric in WITH_HEAD.values():
-            compiled = jax.jit(partial(metric, max_fpr=0.1))
-            for _ in range(5):
-                scores, labels, _ = _with_head(rng, n_of_heads, "float64")
-                scores = 1 + scores * 1e-12
-                host = metric(scores, labels, max_fpr=0.1)
-                np.testing.assert_allclose(host, compiled(scores, labels), rtol=1e-14, atol=1e-15)
+    compiled = jax.jit(metric)
+    for _ in range(5):
+        scores, labels, _ = _with_head(rng, n_of_heads, "float64")
+        scores = 1 + scores * 1e-12
+        host = metric(scores, labels)
+        np.testing.assert_allclose(host, compiled(scores, labels), rtol=1e-14, atol=1e-15)
 
 
 def test_heads_of_amounts(n_of_heads):
@@ -300,9 +319,9 @@ def test_heads_of_batches(name, n_of_heads):
     one = jax.jit(partial(metric, max_fpr=0.1))
     wanted = np.array([one(s, y, where=m) for s, y, m in zip(scores, labels, where, strict=True)])
     mapped = jax.jit(jax.vmap(lambda s, y, m: metric(s, y, where=m, max_fpr=0.1)))
-    for found in (mapped, lambda s, y, m: one(s, y, where=m)):
-        np.testing.assert_array_equal(found(scores, labels, where), wanted)
-    assert "stablehlo.case" in mapped.lower(scores, labels, where).as_text()
+    mapped = mapped.lower(scores, labels, where)
+    np.testing.assert_array_equal(mapped.compile()(scores, labels, where), wanted)
+    assert "stablehlo.case" in mapped.as_text()
     shaped = one(scores.reshape(2, 3, -1), labels[:3], where=where[:1])
     crossed = [
         [one(s, y, where=where[0]) for s, y in zip(x, labels, strict=False)]

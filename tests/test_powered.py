@@ -152,6 +152,7 @@ def test_batches_programs_and_nan(data):
     assert np.isnan(call(broken, labels, proxy, labelled=labelled).estimate)
 
 
+@pytest.mark.slow
 def test_coverage():
     rng = np.random.default_rng(4)
     n, rows = 1000, 200

@@ -206,9 +206,17 @@ def _by_limits(
     """The metric of the groups, its variance, and their pairs."""
     form = form_of(metric, chosen_method(metric, clustered=request.clusters is not None))
     levels = np.array([level, *({2 * level - 1} if level > 0.5 else ()), *(2 * ndtr(_GRID) - 1)])
-    found = [limits_of_items(form, x, request.clusters, levels) for x in groups]
-    stacked = [at_hand(*x) for x in zip(*found, strict=True)]
-    return _pairs_by_limits(*stacked, levels)
+
+    def limits(where: Any) -> tuple[Array, ...]:
+        return limits_of_items(form, groups[0]._replace(where=where), request.clusters, levels)
+
+    masks: Any = [x.where for x in groups]
+    found: Any
+    if all_concrete(*groups[0]):
+        found = zip(*map(limits, masks), strict=True)
+    else:
+        found = jax.vmap(limits)(jnp.stack(masks))  # a program of one group
+    return _pairs_by_limits(*(at_hand(*x) for x in found), levels)
 
 
 @library_program()

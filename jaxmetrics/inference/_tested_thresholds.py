@@ -45,7 +45,7 @@ def limits_of_precise(
     that is not significantly dearer, and the upper one the lowest that is significantly cheaper.
     `fixed`: the sizes of the classes, to which `precision` belongs, are no chance.
     """
-    library = numerics.namespace(*items, precision)
+    library = numerics.namespace(items.labels, precision)
     z = normal_quantile((1 + level) / 2) * (1 + _ROUNDING)
     nothing = library.full((), library.inf)
     dearer, ends = _dearer(items, ids, nothing, (precision, 1 - precision), fixed)

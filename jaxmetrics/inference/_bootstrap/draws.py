@@ -26,7 +26,7 @@ class Sampler(NamedTuple):
 
     Attributes:
       units: the units to draw.
-      words: `[2]`, the words of the random key.
+      keys: two words for each purpose.
       tables: alias tables of Poisson counts, flattened, by stratum and then by size of the unit;
         of Bayesian weights `gamma_tables` by size.
       starts: the first count of each alias table.
@@ -35,7 +35,7 @@ class Sampler(NamedTuple):
     """
 
     units: Units
-    words: Array
+    keys: tuple[Words, ...]
     tables: Array
     starts: Array
     rest: tuple[Distribution, Distribution] | None
@@ -132,7 +132,7 @@ def _of_tiles(
 ) -> tuple[Array, Array]:
     """The counts of all units, and their totals by stratum."""
     units = source.units
-    key = random.for_purpose(source.words, 0)
+    key = source.keys[0]
     half = (TILE, n // 2)
     pair = first.astype(jnp.uint32) // 2 + lax.broadcasted_iota(jnp.uint32, half, 1)
     as_is = numbers(first, n) == 0
@@ -186,7 +186,7 @@ def _rest(source: Sampler, resamples: Array) -> Array:
         return jnp.zeros((2, len(resamples)), jnp.int32)
     left = (source.units.total - source.units.drawn)[:, None]
     strata = jnp.broadcast_to(jnp.arange(2, dtype=jnp.uint32)[:, None], (2, len(resamples)))
-    words = random.threefry(random.for_purpose(source.words, 1), strata, resamples[None])
+    words = random.threefry(source.keys[1], strata, resamples[None])
     drawn = [
         random.invert(*source.rest[stratum], (words[0][stratum], words[1][stratum]))
         for stratum in (0, 1)
@@ -213,7 +213,7 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
     in a unit is geometric.
     """
     units = source.units
-    key = random.for_purpose(source.words, 2)
+    key = source.keys[2]
     down = lax.broadcasted_iota(jnp.int32, (BLOCK, len(resamples)), 0)
     across = lax.broadcasted_iota(jnp.int32, (BLOCK, len(resamples)), 1)
     draws = 1 if source.rest is None else 2

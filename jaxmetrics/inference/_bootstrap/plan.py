@@ -25,6 +25,7 @@ from jaxmetrics._roc.record import Options
 from jaxmetrics.inference._bootstrap.draws import Sampler, rates_of
 from jaxmetrics.inference._bootstrap.random import (
     Distribution,
+    Words,
     gamma_tables,
     poisson_distribution,
     poisson_tables,
@@ -259,7 +260,7 @@ def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribut
     return poisson_distribution(means[0], most), poisson_distribution(means[1], most)
 
 
-def sampler_of(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
+def sampler_of(units: Units, keys: tuple[Words, ...], plan: Plan, head: bool) -> Sampler:
     fill = plan.resampling == "multinomial"
     bayesian = plan.resampling == "bayesian"
     tables: Any
@@ -273,7 +274,7 @@ def sampler_of(units: Units, words: Array, plan: Plan, head: bool) -> Sampler:
         # A power of two, so that data of similar size share a compiled program.
         most = 1 << int(np.max(units.total)).bit_length()
         rest = _rest(units.total, units.drawn, fill, most)
-    return Sampler(units, words, tables, starts, rest)
+    return Sampler(units, keys, tables, starts, rest)
 
 
 @double_program()

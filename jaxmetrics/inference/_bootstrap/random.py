@@ -48,9 +48,12 @@ def words_of(key: Array) -> Array:
     return words
 
 
-def for_purpose(words: Array, purpose: int) -> Words:
-    """Two words that differ between purposes."""
-    return threefry((words[0], words[1]), jnp.uint32(purpose), jnp.uint32(0))
+@jax.jit
+def keys_of(key: Array) -> tuple[Words, ...]:
+    """Two words for each of three purposes: a small program, for those of all metrics."""
+    words = words_of(key)
+    first, second = threefry((words[0], words[1]), jnp.arange(3, dtype=jnp.uint32), jnp.uint32(0))
+    return tuple((first[i], second[i]) for i in range(3))
 
 
 def threefry(key: Words, first: Array, second: Array) -> Words:

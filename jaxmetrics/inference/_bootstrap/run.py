@@ -31,10 +31,7 @@ from jaxmetrics.inference._bootstrap.plan import (
     sampler_of,
     units_of_values,
 )
-from jaxmetrics.inference._bootstrap.random import (
-    MAX_SIZE,
-    words_of,
-)
+from jaxmetrics.inference._bootstrap.random import MAX_SIZE, keys_of
 from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.inference._bootstrap.units import (
     ALL,
@@ -94,8 +91,8 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     by_amount = items.amounts is not None
     plan = Plan(resampling, stratified, by_class, by_amount, MAX_SIZE if runs else 1, how)
     whole = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
-    words = words_of(request.key)
-    traced = is_traced(items, words, arrays)
+    keys = keys_of(request.key)
+    traced = is_traced(items, keys, arrays)
     has_head = by_class and bool(how.limits) and not traced
     depths = [ALL]
     if has_head:
@@ -108,7 +105,7 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     for depth in depths:
         prepare = whole if runs or depth == ALL else prepare_head
         units, cells, bad = prepare(items, plan, depth, clusters)
-        source = sampler_of(units, words, plan, depth < ALL)
+        source = sampler_of(units, keys, plan, depth < ALL)
         prepared = Prepared(source, cells, arrays, bad)
         found, sufficient = _collect(prepared, plan, request, traced)
         if sufficient:
@@ -122,21 +119,21 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
     A fair coin decides for each item. The first resample swaps nothing.
     """
     how, arrays = finish_of(metric)
-    words = words_of(request.key)
+    keys = keys_of(request.key)
     plan = Plan("swap", False, False, False, 1, how)
     units, twice = pairs_of(items)
     _, cells, bad = prepare_items(twice, plan, ALL, None)
-    prepared = Prepared(sampler_of(units, words, plan, False), cells, arrays, bad)
-    return _collect(prepared, plan, request, is_traced(items, words, arrays))[0]
+    prepared = Prepared(sampler_of(units, keys, plan, False), cells, arrays, bad)
+    return _collect(prepared, plan, request, is_traced(items, keys, arrays))[0]
 
 
 def resample_means(items: Items, request: Request) -> Replicates:
     """The mean of `items.scores` `[..., n]` in resamples of the items."""
-    items, words = _constant(at_least_one(items)), words_of(request.key)
-    traced = is_traced(items, words)
+    items, keys = _constant(at_least_one(items)), keys_of(request.key)
+    traced = is_traced(items, keys)
     plan = Plan(request.resampling, False, False, False, 1, None)
     units, values, weights = units_of_values(items)
-    source = sampler_of(units, words, plan, False)
+    source = sampler_of(units, keys, plan, False)
     prepared = Prepared(source, (values, weights), {}, jnp.zeros(1, bool))
     found, _ = _collect(prepared, plan, request, traced)
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
