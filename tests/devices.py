@@ -17,11 +17,18 @@ def placed(array, spec, mesh):
     return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
 
 
-def on_devices(function, specs, *arrays, mesh, out_specs=WHOLE, **options):
-    """`function` within `shard_map`, of arrays that lie so on the mesh."""
-    program = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=out_specs, **options)
-    sharded = (placed(x, spec, mesh) for x, spec in zip(arrays, specs, strict=True))
-    return jax.jit(program)(*sharded)
+def mapped(function, specs, *, mesh, out_specs=WHOLE, **options):
+    """`function` within `shard_map`, of arrays that are placed so on the mesh; one program."""
+    program = jax.jit(
+        jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=out_specs, **options)
+    )
+    return lambda *arrays: program(
+        *(placed(x, spec, mesh) for x, spec in zip(arrays, specs, strict=True))
+    )
+
+
+def on_devices(function, specs, *arrays, **options):
+    return mapped(function, specs, **options)(*arrays)
 
 
 def distance(got, want):

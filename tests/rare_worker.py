@@ -13,7 +13,7 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
-from devices import ITEMS, ROWS, WHOLE, distance, on_devices, placed
+from devices import ITEMS, ROWS, WHOLE, distance, mapped, on_devices, placed
 from jax.sharding import AxisType, PartitionSpec
 
 import jaxmetrics as jm
@@ -111,18 +111,22 @@ def gathers(scores, labels, where):
     return jax.vmap(of_one)(scores, labels, where)
 
 
+OF_PARTS = mapped(
+    functools.partial(with_slopes, axis_name="items"),
+    (ROWS,) * 4,
+    mesh=MESH,
+    out_specs={"counts": WHOLE, "values": WHOLE, "slopes": ROWS},
+)
+WAYS = mapped(gathers, (ROWS,) * 3, mesh=MESH)
+
+
 def check(name, *arrays):
-    specs = (ROWS,) * 4
-    out_specs = {"counts": WHOLE, "values": WHOLE, "slopes": ROWS}
-    of_parts = functools.partial(with_slopes, axis_name="items")
-    got = on_devices(of_parts, specs, *arrays, mesh=MESH, out_specs=out_specs)
-    want = with_slopes(*map(jnp.asarray, arrays))
+    got, want = OF_PARTS(*arrays), with_slopes(*map(jnp.asarray, arrays))
     for kind, values in want.items():
         found[f"{kind}, {name}"] = distance(
             *(jax.tree.map(np.asarray, x) for x in (got[kind], values))
         )
-    ways = on_devices(gathers, specs[:3], *arrays[:3], mesh=MESH)
-    found[f"gathers, {name}"] = np.unique(ways).tolist()
+    found[f"gathers, {name}"] = np.unique(WAYS(*arrays[:3])).tolist()
 
 
 def check_whole_numbers():

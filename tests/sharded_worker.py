@@ -59,19 +59,23 @@ for kind in (MESH, EXPLICIT):
     by_itself("by itself", counted, (ROWS,) * 3, scores, labels, where, mesh=kind, how=how)
 
 
+def covariances(models, labels, weights):
+    return jm.covariance(jm.average_precision, models, labels, weights=weights)
+
+
 def errors_of_all(models, labels, weights):
     interval = jm.confidence_interval(jm.roc_auc, models, labels, weights=weights)
     recall = functools.partial(jm.recall_at_fpr, max_fpr=jnp.asarray(0.1))
     return (
         (interval.estimate, interval.low, interval.high),
-        jm.covariance(jm.average_precision, models, labels, weights=weights),
+        covariances(models, labels, weights),
         jm.standard_error(recall, models, labels),
     )
 
 
 by_itself(
     "errors by themselves",
-    errors_of_all,
+    errors_of_all if processes == 1 else covariances,
     (ROWS, ITEMS, ITEMS),
     models,
     labels[0].astype(int),

@@ -26,10 +26,8 @@ from jaxmetrics._roc.placements import (
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.table_values import evaluate
 
-_of_positives = partial(placement_metric, smooth=True, on_mesh=True, orders=order_of_positives)
 
-
-@partial(_of_positives, of_roc_curve=True)
+@partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True, orders=order_of_positives)
 def roc_auc(placed: Placements) -> Array:
     """The area under the ROC curve: the probability that a positive outranks a negative.
 
@@ -222,7 +220,7 @@ def in_counts(limit: Array, total: Array) -> Array:
     return found
 
 
-@_of_positives
+@partial(placement_metric, smooth=True, on_mesh=True, orders=order_of_positives)
 def average_precision(placed: Placements) -> Array:
     """Average precision: the mean over the positives of the precision at each positive.
 
