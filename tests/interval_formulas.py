@@ -146,10 +146,9 @@ def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     skewness = power_law_skewness(h, max_fpr) / np.sqrt(n0) / 2 * (of_negatives / variance) ** 1.5
     t = stats.t.ppf((1 + level) / 2, max(variance**2 / spread, 4))
     scale = np.sqrt(variance) / (centre * (1 - centre))
-    low, high = (
-        special.expit(special.logit(centre) - scale * of_skewed(x, skewness, skewness / 3))
-        for x in (t, -t)
-    )
+    below, above = (of_skewed(x, skewness, skewness / 3) for x in (t, -t))
+    above = min(above, -stats.norm.ppf((1 + level) / 2))
+    low, high = (special.expit(special.logit(centre) - scale * x) for x in (below, above))
     least, most = wilson(centre, n1 * m / (n1 + m), level)
     found = of_few_failures((max(low, least), min(high, most)), estimate, n1, (1, 1.5), level)
     found = of_few_failures(found, estimate, min(n1, m), (0.25, 0.375), level)
@@ -289,7 +288,9 @@ def recall_box(positives, negatives, max_fpr, level):
     if fewest > 0 and (least := (positives > order[fewest - 1]).sum()):
         low = stats.beta.ppf(q, least + 0.5, n1 - least + 0.5)
     last = (positives > order[most - 1]).sum() if most > 0 else 0
-    if most < n0 and (greatest := (last + (positives > order[most]).sum()) / 2) < n1:
+    step = max(2 * n1 * np.sqrt(squared_slope(positives, negatives, max_fpr)) / n0, 1)
+    above = (positives > order[most]).sum() if most < n0 else n1
+    if most < n0 and (greatest := above - min(above - last, step) / 2) < n1:
         high = stats.beta.ppf(1 - q, greatest + 0.5, n1 - greatest + 0.5)
     return np.array([low, high])
 

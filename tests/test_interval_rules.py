@@ -394,8 +394,7 @@ def test_written_formula_of_recall(seed, n1, n0, max_fpr, level):
         formulas.divided_area(positives, negatives, max_fpr),
     )
     fewest, last, most = doubled(recall.likely_counts, max_fpr, n0, level)
-    heights_of_box = [height(x) if x >= 0 else 0.0 for x in (fewest, last, most)]
-    box = recall.Box(heights_of_box[0], np.mean(heights_of_box[1:]))
+    box = recall.Box(*(height(x) if x >= 0 else 0.0 for x in (fewest, last, most)))
     found = doubled(recall.recall, heights.at, (n0, n1), heights, box, max_fpr, level)
     expected = formulas.recall(positives, negatives, max_fpr, level)
     np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -92,11 +92,11 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     the pseudo-observation that rises with the area. V0 depends on the m negatives alone, so it is
     shrunk towards the variance of a power law, ROC(u) = r (u / max_fpr)^h, with h a function of e
     and `max_fpr`. A sample that lacks high negatives has too large an estimate and too small a V0:
-    T removes half of the skewness that the power law gives their part. Where hardly a positive is
-    missed, or found, the interval is as wide as Jeffreys's for the positives, and for the negatives
-    in the window if they are fewer; and wide enough for negatives above all positives that were not
-    drawn where hardly a positive is missed, and for rare positives that were not drawn where they
-    hardly vary.
+    T removes half of the skewness that the power law gives their part, down to the normal quantile
+    above. Where hardly a positive is missed, or found, the interval is as wide as Jeffreys's for
+    the positives, and for the negatives in the window if they are fewer; and wide enough for
+    negatives above all positives that were not drawn where hardly a positive is missed, and for
+    rare positives that were not drawn where they hardly vary.
 
     `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, and the
     middle of the step where `max_fpr` falls on one.
@@ -126,7 +126,9 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
     skewness = _SKEWNESS * power_law_skewness(centre, max_fpr) / library.sqrt(n0)
     skewness = skewness * (v0 / variance) ** 1.5
-    limits = around_logit(centre, variance, _of_skewed((t, t), skewness, skewness / 3))
+    below, above = _of_skewed((t, t), skewness, skewness / 3)
+    above = library.maximum(above, distributions.normal_quantile((1 + level) / 2))
+    limits = around_logit(centre, variance, (below, above))
     limits = ends(estimate, limits, sizes, level)
     limits = inside(limits, wilson(centre, n1 * m / (n1 + m), level))
     share = library.clip(estimate, 0.0, 1.0)

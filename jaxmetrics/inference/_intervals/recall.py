@@ -42,13 +42,15 @@ class Heights(NamedTuple):
 
 
 class Box(NamedTuple):
-    """The heights at the fewest and at the most negatives that are likely above the threshold.
+    """The heights at numbers of negatives that are likely above the threshold.
 
-    The curve rises between the last of these negatives and the next one. So the height at the
-    fewest is that just below the last of them, and at the most the middle of the two.
+    Attributes:
+      fewest: just below the last of the fewest.
+      last, most: just below the last of the most, and up to the next one.
     """
 
     fewest: Array
+    last: Array
     most: Array
 
 
@@ -98,10 +100,8 @@ def box_of(height: Callable[..., Sequence[Array]], max_fpr: Array, n0: Array, le
     """The box of the heights at three FPRs; that below 0 is 0."""
     counts = likely_counts(max_fpr, n0, level)
     library = numerics.namespace(*counts)
-    fewest, last, most = (
-        library.where(count < 0, 0.0, x) for count, x in zip(counts, height(*counts), strict=True)
-    )
-    return Box(fewest, (last + most) / 2)
+    heights = zip(counts, height(*counts), strict=True)
+    return Box(*(library.where(count < 0, 0.0, x) for count, x in heights))
 
 
 def recall(
@@ -118,7 +118,9 @@ def recall(
     p = (n1 R' + 1/2) / (n1 + 1) and V = p (1 - p) / n1 + slope^2 max_fpr (1 - max_fpr) / n0;
     widened to Jeffreys's next to an end of the scale. And a box that knows no slope: the negatives
     above the true threshold are binomial, and Jeffreys's limits, of the positives above the fewest
-    and the most likely number of them. Both of its levels are liberal, q = min(2 alpha, 0.45).
+    and the most likely number of them. The curve rises between the last of the most and the next
+    one: to the middle of this step, or of 2 slope / n0 if ties make it higher, but of one positive
+    at least. Both of its levels are liberal, q = min(2 alpha, 0.45).
 
     Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
     about three negatives in the window.
@@ -126,7 +128,8 @@ def recall(
     library = numerics.namespace(estimate, *sizes, *heights)
     n0, n1 = sizes
     p = (n1 * middle(heights) + 0.5) / (n1 + 1)
-    of_threshold = squared_slope(heights, max_fpr, sizes) * max_fpr * (1 - max_fpr) / n0
+    squared = squared_slope(heights, max_fpr, sizes)
+    of_threshold = squared * max_fpr * (1 - max_fpr) / n0
     n = effective_size(p, p * (1 - p) / n1 + of_threshold, n1)
     low, high = wilson(middle(heights), n, level)
     found = n1 * middle(heights)
@@ -138,9 +141,11 @@ def recall(
     high = towards(high, library.maximum(high, upper), n1 - found, _FEWEST)
     liberal = 1 - 2 * _liberal(level)
     least = jeffreys_limit(-1, n1 * box.fewest, n1, liberal, box.fewest > 0)
-    greatest = jeffreys_limit(1, n1 * box.most, n1, liberal, box.most < 1)
+    step = library.maximum(2 * library.sqrt(squared) / n0, 1 / n1)  # where none tie, at the most
+    most = box.most - library.minimum(box.most - box.last, step) / 2
+    greatest = jeffreys_limit(1, n1 * most, n1, liberal, most < 1)
     low = library.minimum(low, library.where(box.fewest > 0, least, 0.0))
-    high = library.maximum(high, library.where(box.most < 1, greatest, 1.0))
+    high = library.maximum(high, library.where(most < 1, greatest, 1.0))
     # All is flagged at an FPR of 1.
     low, high = (library.where(max_fpr < 1, x, estimate) for x in (low, high))
     return around(estimate, (low, high))
