@@ -421,6 +421,7 @@ def test_counts_of_the_box():
     fewest, *_ = doubled(recall.likely_counts, 0.01, 30.0, level)
     assert fewest < 0  # none may be above, so the recall may be 0
     assert doubled(recall.likely_counts, 1.0, 30.0, level)[-1] == 1
+    assert doubled(recall.likely_counts, 0.95, 10.0, level)[1:] == (1, 1)  # the limit may be 1
 
 
 def test_logit_t_is_welchs_on_the_logit_scale():

@@ -87,13 +87,13 @@ def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, Array, 
     """Shares of the negatives between which that above the true threshold is likely to be.
 
     Their number is binomial; these are its quantiles at q and 1 - q, both also without the last
-    negative: fewest - 1, most - 1 and most.
+    negative: fewest - 1, most - 1 and most. Where the most are all, nothing is left out.
     """
     library = numerics.namespace(max_fpr, n0)
     q = _liberal(level)
     fewest, most = (distributions.binomial_quantile(x, n0, max_fpr) for x in (q, 1 - q))
     before, last = (library.maximum(x - 1, -1.0) / n0 for x in (fewest, most))
-    return before, last, library.minimum(most / n0, 1.0)
+    return before, library.where(most < n0, last, 1.0), library.minimum(most / n0, 1.0)
 
 
 def box_of(height: Callable[..., Sequence[Array]], max_fpr: Array, n0: Array, level: Any) -> Box:
