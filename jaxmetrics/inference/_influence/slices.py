@@ -52,18 +52,20 @@ def covariance_of_threshold(
     of the `slopes` `[slices, models]` of the curves at the threshold that all slices share.
     """
     n = flagged.shape[1]
-
-    def mass(power: int, which: HostArray) -> Any:
-        return np.count_nonzero(which) if weights is None else which @ weights**power
-
-    everything = np.ones(n, bool)
-    total, squares = (mass(power, everything) for power in (1, 2))
+    if weights is None:
+        total = squares = n
+        both = np.array([[np.count_nonzero(a & b) for b in flagged] for a in flagged])
+        sums = np.diagonal(both)
+    else:
+        total, of_squares = weights.sum(), weights**2
+        squares = of_squares.sum()
+        sums = flagged @ weights
+        both = np.einsum("ai,bi->ab", flagged * of_squares, flagged)
     # sum w^2 (f_a - s_a) (f_b - s_b) / (sum w)^2, with f = 1 of what is flagged and s its share.
-    both = np.array([[mass(2, a & b) for b in flagged] for a in flagged])
     with np.errstate(all="ignore"):
-        share = np.array([mass(1, x) for x in flagged]) / total
+        share = sums / np.float64(total)
         mixed = np.outer(np.diagonal(both), share)
         parts = both - mixed - mixed.T + squares * np.outer(share, share)
-        of_flags = (n / (n - 1) if n != 1 else np.nan) * parts / np.square(total)
-        size = np.square(total) / squares
+        of_flags = (n / (n - 1) if n != 1 else np.nan) * parts / np.float64(total) ** 2
+        size = np.float64(total) ** 2 / squares
     return size, slopes[:, :, None] * slopes[:, None, :] * of_flags

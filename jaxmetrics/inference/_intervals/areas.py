@@ -74,7 +74,7 @@ def auc(moments: Moments, level: Any) -> Limits:
     curvature = library.sqrt(variance) / u * (2 * area - 1) / 2  # of the logit
     near = towards_the_end(t, area, level)
     below, above = library.where(area > 0.5, t, near), library.where(area > 0.5, near, t)
-    quantiles = _of_skewed((below, above), skewness, skewness / 3 + curvature)
+    quantiles = _of_skewed((below, above), skewness, curvature)
     limits = around_logit(area, variance, quantiles)
     limits = ends(estimate, limits, sizes, level)
     n0, n1 = sizes
@@ -126,7 +126,7 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
     skewness = _SKEWNESS * power_law_skewness(centre, max_fpr) / library.sqrt(n0)
     skewness = skewness * (v0 / variance) ** 1.5
-    below, above = _of_skewed((t, t), skewness, skewness / 3)
+    below, above = _of_skewed((t, t), skewness)
     above = library.maximum(above, distributions.normal_quantile((1 + level) / 2))
     limits = around_logit(centre, variance, (below, above))
     limits = ends(estimate, limits, sizes, level)
@@ -178,22 +178,24 @@ def power_law_skewness(area: Array, max_fpr: Array) -> Array:
     The influence is (u / max_fpr)^h - 1 within the window, and 0 outside.
     """
     h = power(area, max_fpr)
-    first = 1 / (1 + h)  # the moments of 1 - v^h for v in [0, 1], over powers of h
-    second = 2 * first / (1 + 2 * h)
-    third = 3 * second / (1 + 3 * h)
-    variance = second - max_fpr * first**2
-    centred = third - 3 * max_fpr * first * second + 2 * max_fpr**2 * first**3
-    skewness: Array = -centred / numerics.namespace(max_fpr).sqrt(max_fpr) / variance**1.5
+    second = (
+        2 * (1 + h) / (1 + 2 * h)
+    )  # moments of 1 - v^h for v in [0, 1], over powers of the mean
+    third = second * 3 * (1 + h) / (1 + 3 * h)
+    centred = third - 3 * max_fpr * second + 2 * max_fpr**2
+    root = numerics.namespace(area, max_fpr).sqrt(max_fpr)
+    skewness: Array = -centred / root / (second - max_fpr) ** 1.5
     return skewness
 
 
-def _of_skewed(quantiles: Limits, skewness: Array, bend: Array) -> Limits:
+def _of_skewed(quantiles: Limits, skewness: Array, curvature: Any = 0.0) -> Limits:
     """T(x) = y (1 + |b y|) where b y < 0, else y / (1 + |b y|), with y = x - skewness / 6.
 
     Quantiles of an estimate whose distribution is skewed, below and above it, from those of one
-    whose is not; b is skewness / 3, and half of the relative curvature of the scale more.
+    whose is not; b = skewness / 3 + curvature, which is half of the relative one of the scale.
     """
     library = numerics.namespace(skewness, *quantiles)
+    bend = skewness / 3 + curvature
 
     def transformed(x: Array) -> Array:
         y = x - skewness / 6
