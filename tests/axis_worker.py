@@ -103,7 +103,11 @@ KINDS = {
     "all pairs": jm.losses.pairwise_auc_loss,
     "soft window": functools.partial(jm.losses.partial_auc_loss, max_fpr=0.3),
     "two-way window": functools.partial(jm.losses.partial_auc_loss, **TWO_WAY),
+    "recall": functools.partial(jm.losses.recall_at_fpr_loss, max_fpr=0.3),
+    "recall at a step": functools.partial(jm.losses.recall_at_fpr_loss, max_fpr=0.3, band=0.0),
+    "average precision": jm.losses.average_precision_loss,
 }
+RATES = ["recall", "recall at a step", "average precision"]
 # Each kind and each surrogate; "gradient of partial_loss" has the window of the sigmoid.
 OF_SURROGATE = {
     "hinge": ["all pairs", "two-way window"],
@@ -111,26 +115,23 @@ OF_SURROGATE = {
     "sigmoid": ["all pairs"],
 }
 if "all" in more:
-    OF_SURROGATE = {surrogate: list(KINDS) for surrogate in OF_SURROGATE}
+    OF_SURROGATE = {surrogate: [x for x in KINDS if x not in RATES] for surrogate in OF_SURROGATE}
 
 
-def losses_and_slopes(surrogate, scores, labels, where, weights, **axis):
+def losses_and_slopes(kinds, scores, labels, where, weights, **options):
     """The losses, and the slopes of a weighted sum as the scores of each problem move, each item
     by its own amount."""
-    given = {"where": where, "weights": weights, "surrogate": surrogate, **axis}
+    given = {"where": where, "weights": weights, **options}
 
     def summed(amounts):
         moved = scores + amounts[:, None] * jnp.where(jnp.isfinite(scores), jnp.sin(scores), 0)
         losses = jnp.stack(
-            [
-                i * KINDS[kind](moved, labels, **given)
-                for i, kind in enumerate(OF_SURROGATE[surrogate], 1)
-            ]
+            [i * KINDS[kind](moved, labels, **given) for i, kind in enumerate(kinds, 1)]
         )
         return jnp.nansum(losses), losses
 
     slopes, losses = jax.grad(summed, has_aux=True)(jnp.zeros(len(scores)))
-    return losses, jax.lax.pmean(slopes, axis["axis_name"]) if axis else slopes
+    return losses, jax.lax.pmean(slopes, "items") if "axis_name" in options else slopes
 
 
 def other_derivatives(parameters, features, labels, weights, **axis):
@@ -213,10 +214,11 @@ def check_more():
         gradient = functools.partial(slope, loss)
         compared(name, gradient, OF_TRAINED, *trained, check_vma=checked)
     near = np.where(abs(scores) > 9, scores / 100, scores).astype(np.float64)
-    for surrogate in OF_SURROGATE:
-        losses = functools.partial(losses_and_slopes, surrogate)
-        given = near, labels, where, weights
-        compared(f"{surrogate} of parts", losses, (ROWS, ROWS, ROWS, ITEMS), *given)
+    given = (ROWS, ROWS, ROWS, ITEMS), near, labels, where, weights
+    for surrogate, kinds in OF_SURROGATE.items():
+        losses = functools.partial(losses_and_slopes, kinds, surrogate=surrogate)
+        compared(f"{surrogate} of parts", losses, *given)
+    compared("rates of parts", functools.partial(losses_and_slopes, RATES), *given)
     compared("other derivatives", other_derivatives, OF_TRAINED, *trained)
 
     whole = jax.shard_map(
@@ -265,11 +267,11 @@ def check_more():
 
     resampling = jax.jit(resampled).lower(*ordered).compile()
 
-    def trains(scores, labels, **axis):
-        return jax.value_and_grad(jm.losses.partial_auc_loss)(scores, labels, max_fpr=0.3, **axis)
+    partial_area = functools.partial(jm.losses.partial_auc_loss, max_fpr=0.3)
 
     found["collectives"] = {
-        "loss": collectives(trains, (WHOLE, ITEMS)),
+        "loss": collectives(jax.value_and_grad(partial_area), (WHOLE, ITEMS)),
+        "rates": collectives(jax.value_and_grad(jm.losses.average_precision_loss), (WHOLE, ITEMS)),
         "roc_auc": collectives(jm.roc_auc),
         "recall": collectives(recall),
         "bootstrap": sizes_of_collectives(resampling),

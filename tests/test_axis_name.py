@@ -38,9 +38,16 @@ def test_losses_and_gradients_are_those_of_one_device(alone, loss, checked):
 
 
 @pytest.mark.parametrize(
-    "name", ["hinge of parts", "square of parts", "sigmoid of parts", "other derivatives"]
+    "name",
+    [
+        "hinge of parts",
+        "square of parts",
+        "sigmoid of parts",
+        "rates of parts",
+        "other derivatives",
+    ],
 )
-def test_losses_of_pairs_however_the_items_are_spread(alone, name):
+def test_losses_however_the_items_are_spread(alone, name):
     assert alone[name] <= 1e-12
 
 
@@ -62,9 +69,10 @@ def test_no_device_receives_all_items(alone):
     sorts, selects = alone["collectives"]["roc_auc"], alone["collectives"]["recall"]
     assert sorts["all-gather"] <= 8 * 64  # a part gives 32 samples, and 64 without weights
     assert sorts["all-to-all"] <= 1.5 * 512
-    loss = alone["collectives"]["loss"]
-    assert loss["all-gather"] <= 8 * 32
-    assert loss["all-to-all"] <= 2.5 * 512  # weights of both classes go back together
+    for kind in ("loss", "rates"):
+        loss = alone["collectives"][kind]
+        assert loss["all-gather"] <= 8 * 32
+        assert loss["all-to-all"] <= 2.5 * 512  # weights of both classes go back together
     assert alone["ordered loss"] <= 1e-6  # of float32
     assert set(selects) == {"all-reduce"}
     assert selects["all-reduce"] <= 8

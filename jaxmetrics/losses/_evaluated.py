@@ -1,7 +1,7 @@
 """The value of a loss for each row of a batch, of one device's items or of those of a mesh.
 
-Within `shard_map`, devices hold the items in parts. A loss of pairs is computed of the parts, with
-its slopes in their scores. Whatever else is differentiated, weights, options or the slopes
+Within `shard_map`, devices hold the items in parts. A loss is computed of the parts, with its
+slopes in their scores. Whatever else is differentiated, weights, options or the slopes
 themselves, is that of the gathered items.
 """
 
@@ -17,7 +17,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base import checks, numerics, varying
-from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
+from jaxmetrics._base.divided import over_parts
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.parts import AxisName, gathered
@@ -44,8 +44,8 @@ def loss_of_rows(
 ) -> Array:
     """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program.
 
-    With an axis, items are the part of a device, and the loss is that of all, the same on each. It
-    is that of the gathered items, unless `with_slopes` computes it of the parts.
+    With an axis, items are the part of a device, and the loss is that of all, the same on each, as
+    `with_slopes` computes it of the parts.
     """
     items = at_least_one(checked_items(scores, labels, weights, where))
     checked = checks.check_loss_options(numbers)
@@ -54,8 +54,6 @@ def loss_of_rows(
         if axis_name is None:
             value: Array = _loss_of_rows(items, checked, loss, constants)
             return value
-        if with_slopes is None and isinstance(axis_name, Divided):
-            raise NotInPartsError
         given = items, checked
         found: Array = over_parts(_loss_of_parts, axis_name, given, loss, constants, with_slopes)
     return found
@@ -67,13 +65,9 @@ def _loss_of_parts(
     axis_name: AxisName,
     loss: Callable[..., Array],
     constants: tuple[Any, ...],
-    with_slopes: WithSlopes | None,
+    with_slopes: WithSlopes,
 ) -> Array:
-    parts = Parts(loss, constants, axis_name, with_slopes)
-    if with_slopes is None:
-        value = parts.gathered(jnp.asarray(items.scores), items, numbers)
-    else:
-        value = parts.apart(items, numbers)
+    value = Parts(loss, constants, axis_name, with_slopes).apart(items, numbers)
     # Each device computes the loss of all items. Were it not their mean, the gradient would be
     # that of the sum of all these losses.
     mean: Array = lax.pmean(value, axis_name)
@@ -102,7 +96,7 @@ class Parts(NamedTuple):
     loss: Callable[..., Array]
     constants: tuple[Any, ...]
     axis_name: AxisName
-    with_slopes: WithSlopes | None
+    with_slopes: WithSlopes
 
     def gathered(self, scores: Array, rest: Items, numbers: Numbers) -> Array:
         """The loss of all items, on each device."""
@@ -157,7 +151,6 @@ def _derivative(parts: Parts, primals: Any, tangents: Any) -> tuple[Array, Array
 def _slopes_of_parts(
     parts: Parts, scores: Array, rest: Items, numbers: Numbers
 ) -> tuple[Array, Array]:
-    assert parts.with_slopes is not None
     items = rest._replace(scores=scores)
     return parts.with_slopes(items, numbers, parts.axis_name, *parts.constants)
 

@@ -12,6 +12,7 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._evaluated import loss_of_rows
 from jaxmetrics.losses._head import reach_of, shares_in_head
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
+from jaxmetrics.losses._rates_of_parts import average_precision_of_parts, recall_of_parts
 from jaxmetrics.losses._rows import Row, ascending, of_negatives
 from jaxmetrics.losses._top_set import edge_of_shares
 
@@ -49,7 +50,7 @@ def recall_at_fpr_loss(
       band: at least 0, the width of the smooth quantile. With 0 the threshold is the score of the
         first negative that must not pass, and only this negative moves it.
       axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
-        items: each device passes its part, and all get the loss of the whole. It gathers the items.
+        items: each device passes its part, and all get the loss of the whole, without a gather.
 
     Returns:
       `[...]`, from 0 to 1. With band 0 it tends to 1 - `jaxmetrics.recall_at_fpr` as
@@ -72,7 +73,9 @@ def recall_at_fpr_loss(
     the objective.
     """
     numbers = {"max_fpr": max_fpr, "temperature": temperature, "band": band}
-    return loss_of_rows(_recall_loss, (), numbers, scores, labels, weights, where, axis_name)
+    return loss_of_rows(
+        _recall_loss, (), numbers, scores, labels, weights, where, axis_name, recall_of_parts
+    )
 
 
 @on_any_mesh
@@ -99,7 +102,7 @@ def average_precision_loss(
       where: `[..., n]` bool, False for items to leave out.
       temperature: above 0, the width of the sigmoid in standard deviations of the negatives.
       axis_name: the axis of the mesh, or a tuple of axes, over which `jax.shard_map` splits the
-        items: each device passes its part, and all get the loss of the whole. It gathers the items.
+        items: each device passes its part, and all get the loss of the whole, without a gather.
 
     Returns:
       `[...]`, from 0 to 1. It tends to 1 - `jaxmetrics.average_precision` as temperature goes to 0,
@@ -124,7 +127,15 @@ def average_precision_loss(
     """
     numbers = {"temperature": temperature}
     return loss_of_rows(
-        _average_precision_loss, (), numbers, scores, labels, weights, where, axis_name
+        _average_precision_loss,
+        (),
+        numbers,
+        scores,
+        labels,
+        weights,
+        where,
+        axis_name,
+        average_precision_of_parts,
     )
 
 

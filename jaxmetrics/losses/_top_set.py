@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base.numerics import divide, running_highest, running_lowest
+from jaxmetrics._base.parts import AxisName, sum_over
 from jaxmetrics._base.types import Array
 
 
@@ -53,7 +54,14 @@ def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
     return edge_of_shares(*shares_above(places, weights, None), weights, share, band)
 
 
-def edge_of_shares(above: Array, upto: Array, weights: Array, share: Array, band: Array) -> Array:
+def edge_of_shares(
+    above: Array,
+    upto: Array,
+    weights: Array,
+    share: Array,
+    band: Array,
+    axis_name: AxisName = None,
+) -> Array:
     """Weights `[n]` of the items at the edge of the highest `share`, which add up to 1.
 
     With band 0 all weight is at the first item that is not wholly in the exact set, and at the last
@@ -64,7 +72,7 @@ def edge_of_shares(above: Array, upto: Array, weights: Array, share: Array, band
     soft = jax.nn.sigmoid(high) * jax.nn.sigmoid(-low) * -jnp.expm1((above - upto) / safe)
     exact = ((above <= share) & ((share < upto) | (upto == 1))).astype(weights.dtype)
     edge = _parts(jnp.where(some, soft, exact), above, upto, weights)
-    return divide(edge, jnp.sum(edge), 0.0)
+    return divide(edge, sum_over(jnp.sum(edge), axis_name), 0.0)
 
 
 def _width(share: Array, band: Array) -> tuple[Array, Array]:

@@ -1,0 +1,99 @@
+"""Losses of rates at thresholds, of items that the devices of a mesh hold in parts, and slopes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.parts import AxisName, sum_over
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics.losses._pair_sums import sigmoid
+from jaxmetrics.losses._range import (
+    in_range,
+    loss_and_slopes,
+    nan_where_infinite,
+    sum_of_devices,
+)
+from jaxmetrics.losses._rows import Row, of_negatives
+from jaxmetrics.losses._surrogates import placed, slopes_in_scores
+from jaxmetrics.losses._top_set import edge_of_shares
+
+
+def recall_of_parts(
+    items: Items, numbers: dict[str, Any], axis_name: AxisName
+) -> tuple[Array, Array]:
+    """`loss_and_slopes` of `recall_at_fpr_loss`."""
+
+    def of_row(row: Row, *, max_fpr: Array, temperature: Array, band: Array) -> tuple[Array, Array]:
+        edge = _edge(row, max_fpr, band, axis_name)
+        threshold = sum_over(jnp.sum(edge * row.scores), axis_name)
+        shares, away, std, varies = of_negatives(row, axis_name)
+        above = threshold - row.scores
+        missed = jnp.where(max_fpr < 1, jax.nn.sigmoid(above / (temperature * std)), 0)
+        total = _weight_of_positives(row, axis_name)
+        value = divide(sum_of_devices(row.positives * missed, axis_name), total, 0.0)
+
+        slopes = divide(row.positives * missed * (1 - missed), total * temperature * std, 0.0)
+        of_std = jnp.where(varies, sum_over(jnp.sum(slopes * above), axis_name), 0) / std**2
+        of_threshold = sum_over(jnp.sum(slopes), axis_name)
+        return value, of_threshold * edge - slopes - of_std * shares * away
+
+    return loss_and_slopes(of_row, items, numbers, axis_name)
+
+
+def average_precision_of_parts(
+    items: Items, numbers: dict[str, Any], axis_name: AxisName
+) -> tuple[Array, Array]:
+    """`loss_and_slopes` of `average_precision_loss`."""
+
+    def of_row(row: Row, *, temperature: Array) -> tuple[Array, Array]:
+        places = placed(row, "sigmoid", axis_name, temperature=temperature)
+        value, slopes = _average_precision(places, axis_name)
+        slopes = slopes_in_scores(slopes, row, "sigmoid", axis_name, temperature=temperature)
+        return nan_where_infinite((value, slopes), places.scores, axis_name)
+
+    return loss_and_slopes(of_row, items, numbers, axis_name)
+
+
+def _edge(row: Row, max_fpr: Array, band: Array, axis_name: AxisName) -> Array:
+    """`edge_of_shares` of the items of this device."""
+    (_, negatives), back, here = in_range(row, (row.positives, row.negatives), axis_name)
+    shares = here.shares_above(negatives)
+    edge = edge_of_shares(*shares, negatives, max_fpr, band, axis_name)
+    of_weight = divide(edge, negatives, 0.0)
+    return row.negatives * back((jnp.zeros_like(of_weight), of_weight))[1]
+
+
+def _average_precision(items: Row, axis_name: AxisName) -> tuple[Array, Array]:
+    """The loss of items at their places, and its slopes in the places of those of this device."""
+    kernel = sigmoid(items.scores.dtype)
+    weights = items.positives, items.weights
+    of_rows, back, here = in_range(items, weights, axis_name)
+    # The sums count an item as half above itself, the definition as wholly above.
+    sums = back(tuple(here.pair_sums(kernel, x) for x in of_rows))
+    found, all_above = (x + weight / 2 for x, weight in zip(sums, weights, strict=True))
+    total = _weight_of_positives(items, axis_name)
+    precision = divide(found, jnp.where(items.positives > 0, all_above, 0), 0.0)
+    value = divide(sum_of_devices(items.positives * (1 - precision), axis_name), total, 0.0)
+
+    # The slopes of the loss in both sums of each item; then, through these, in all places.
+    in_found = -divide(items.positives, total * all_above, 0.0)
+    in_sums = in_found, -in_found * precision
+    slope = kernel.derivative()
+    own = back(tuple(here.pair_sums(slope, x) for x in of_rows))
+    in_sums_of_rows, _, _ = in_range(items, in_sums, axis_name)
+    others = back(tuple(here.sums_from(slope, x) for x in in_sums_of_rows))
+    of_found, of_all = (
+        weight * other - of_sum * sums
+        for weight, other, of_sum, sums in zip(weights, others, in_sums, own, strict=True)
+    )
+    return value, of_found + of_all
+
+
+def _weight_of_positives(row: Row, axis_name: AxisName) -> Array:
+    """The weight of the positives of all devices; 0 where a class is absent."""
+    negatives = sum_over(jnp.sum(row.negatives), axis_name)
+    return jnp.where(negatives > 0, sum_over(jnp.sum(row.positives), axis_name), 0)
