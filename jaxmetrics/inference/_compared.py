@@ -216,9 +216,9 @@ def _compared(
     difference = estimate[:, None] - estimate[None, :]
     z = pairs.quantile(difference, library.where(difference == 0, 0.0, library.nan))
     size = library.abs(z)
-    of_pair = t_quantile((1 + level) / 2, pairs.df)
+    levels = library.stack([(1 + level) / 2, level])[:, None, None]
+    of_pair, ahead = t_quantile(levels, pairs.df)
     p_value = t_survival(size, pairs.df)
-    ahead = t_quantile(level, pairs.df)
     if n_models == 2:
         of_all, adjusted, lead = of_pair, p_value, library.max(ahead, axis=1)
     else:

@@ -130,35 +130,44 @@ def log_of_tail(own: Array, other: Array, odds: Array) -> tuple[Array, Array, tu
     """The logarithms of P(log-odds < odds) and of the density there, and the means of log x and of
     log (1 - x) in this tail."""
 
-    def log_density(odds: Array) -> Array:
-        """But for a constant; 0 at the mode."""
-        below = jnp.log1p(other / own) + jax.nn.log_sigmoid(odds)
-        return own * below + other * (jnp.log1p(own / other) + jax.nn.log_sigmoid(-odds))
+    at_mode = jnp.log1p(other / own), jnp.log1p(own / other)
 
-    here = log_density(odds)
+    def logs(odds: Array) -> tuple[Array, Array]:
+        """log x and log (1 - x)."""
+        both = -jnp.log1p(jnp.exp(-jnp.abs(odds)))
+        return both + jnp.minimum(odds, 0), both - jnp.maximum(odds, 0)
+
+    def log_density(logs: tuple[Array, Array]) -> Array:
+        """But for a constant; 0 at the mode."""
+        log, log_other = logs
+        return own * (at_mode[0] + log) + other * (at_mode[1] + log_other)
+
+    here = log_density(logs(odds))
 
     def longer(_: Array, length: Array) -> Array:
-        fall = here - log_density(odds - length)
-        x = jax.nn.sigmoid(odds - length)
+        log, log_other = logs(odds - length)
+        fall = here - log_density((log, log_other))
+        x = jnp.exp(log)
         return length - (fall - _REACH) / (own - (own + other) * x)
 
     # From the right of where a convex function has the value, Newton's method stays there.
     furthest = (_REACH + (own + other) * jnp.log(2.0)) / own + jnp.maximum(odds, 0) * 2
     mode = jnp.maximum(odds - jnp.log(own / other), 0)
     length = varying.fori_loop(0, 2 * _STEPS, longer, furthest + mode)
-    at = odds[..., None] - length[..., None] * _NODES
-    own, other = own[..., None], other[..., None]
-    ratios = jnp.exp(log_density(at) - here[..., None]) * _WEIGHTS
-    mass = jnp.sum(ratios, axis=-1)
-    means = [jnp.sum(ratios * jax.nn.log_sigmoid(s * at), axis=-1) / mass for s in (1, -1)]
-    here = here - _log_norm(own[..., 0], other[..., 0])
-    return here + jnp.log(length * mass), here, (means[0], means[1])
+    of_nodes = logs(odds - length * _NODES.reshape(-1, *(1,) * odds.ndim))
+    ratios = jnp.exp(log_density(of_nodes) - here) * _WEIGHTS.reshape(-1, *(1,) * odds.ndim)
+    mass = jnp.sum(ratios, axis=0)
+    mean, mean_other = (jnp.sum(ratios * x, axis=0) / mass for x in of_nodes)
+    here = here - _log_norm(own, other)
+    return here + jnp.log(length * mass), here, (mean, mean_other)
 
 
 def _log_norm(a: Array, b: Array) -> Array:
     """log B(a, b) - a log(a / (a + b)) - b log(b / (a + b)), without large numbers."""
     half = (jnp.log(2 * jnp.pi) + jnp.log1p(b / a) - jnp.log(b)) / 2
-    return half + _stirling(a) + _stirling(b) - _stirling(a + b)
+    of_each = _stirling(jnp.stack([a, b, a + b]))  # at once, as compilers for TPUs take long
+    found: Array = half + of_each[0] + of_each[1] - of_each[2]
+    return found
 
 
 def _stirling(x: Array) -> Array:

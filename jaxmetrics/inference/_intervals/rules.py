@@ -236,15 +236,13 @@ def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any
     """
     library = numerics.namespace(share, *limits)
     low, high = limits
-    for s2, n in classes:
-        failures, successes = (n * s2 / x**2 for x in (share, 1 - share))
-        room = 1 - limits[0] / share, 1 - (1 - limits[1]) / (1 - share)
-        lower = share * (1 - _unseen(failures, n, level, room[0]))
-        upper = 1 - (1 - share) * (1 - _unseen(successes, n, level, room[1]))
-        lower = towards(limits[0], library.minimum(limits[0], lower), failures, _MANY)
-        upper = towards(limits[1], library.maximum(limits[1], upper), successes, _MANY)
-        low, high = library.minimum(low, lower), library.maximum(high, upper)
-    return low, high
+    near = library.stack([low, 1 - high])[:, None]  # [sides, classes, ...], as all that follows
+    parts = library.stack([share, 1 - share])[:, None]
+    s2, n = (library.stack(library.broadcast_arrays(*x)) for x in zip(*classes, strict=True))
+    failures = n * s2 / parts**2
+    limit = parts * (1 - _unseen(failures, n, level, 1 - near / parts))
+    lower, upper = towards(near, library.minimum(near, limit), failures, _MANY).min(axis=1)
+    return library.minimum(low, lower), library.maximum(high, 1 - upper)
 
 
 def _unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
