@@ -239,15 +239,15 @@ def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any
     for s2, n in classes:
         failures, successes = (n * s2 / x**2 for x in (share, 1 - share))
         room = 1 - limits[0] / share, 1 - (1 - limits[1]) / (1 - share)
-        lower = share * (1 - _unseen(failures, n, level, room[0]))
-        upper = 1 - (1 - share) * (1 - _unseen(successes, n, level, room[1]))
+        lower = share * (1 - unseen(failures, n, level, room[0]))
+        upper = 1 - (1 - share) * (1 - unseen(successes, n, level, room[1]))
         lower = towards(limits[0], library.minimum(limits[0], lower), failures, _MANY)
         upper = towards(limits[1], library.maximum(limits[1], upper), successes, _MANY)
         low, high = library.minimum(low, lower), library.maximum(high, upper)
     return low, high
 
 
-def _unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
+def unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
     """By how much the share of a class may exceed that of a count; 0 if surely within `room`."""
     library = numerics.namespace(count, n, room)
     seen = library.minimum(count, n)
