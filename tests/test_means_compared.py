@@ -117,6 +117,10 @@ def test_draws_of_clusters_by_hand(x64):
     found = jm.mean_interval(hits, clusters=ids)
     np.testing.assert_allclose(found.high, own + share * (outer - own), rtol=1e-6)
 
+    same = jm.compare_means(np.stack([hits, hits]), clusters=ids)
+    most = stats.t.ppf(0.975, 3) * np.sqrt(2 * spread) / (n + 2)  # by one of either sign
+    np.testing.assert_allclose(same.high[0, 1], most, rtol=1e-6)
+
     none = jm.mean_interval(np.zeros(16), clusters=ids)
     np.testing.assert_allclose(none.high, z**2 / (4 + z**2), rtol=1e-6)  # of 4, not of 16
 

@@ -102,9 +102,8 @@ def compare_means(
     E^2 is at least the variance of d with q differences more of either sign,
     ((n s^2 + 2 q v) / N - (n d / N)^2) / N, for N = n + 2 q and the mean square s^2 of the
     differences. v is that of those that are not 0, with one of 1 among them for values from 0 to 1:
-    (n s^2 + 1) / (n (1 - q) + 1). Simultaneous limits, the best set and
-    chi2 are those of `compare`. With clusters, a cluster is one value, its mean, of the weight of
-    its items.
+    (n s^2 + 1) / (n (1 - q) + 1). Simultaneous limits, the best set and chi2 are those of
+    `compare`. With clusters, a cluster is one value, its mean, of the weight of its items.
 
     Args:
       values: `[models, items]`, a value for each item and model; two models or more.

@@ -146,27 +146,29 @@ def pairs_of_means(
     unseen = library.maximum(largest - n * variance, 0) / n**2
     more = (1 + _MORE * _unseen(share, draws, np.True_)) * unseen
     raised = variance + library.where(is_share, more, 0.0)
-    raised = library.maximum(raised, _of_sparse(estimate, variance, n, is_share, apart))
+    raised = library.maximum(
+        raised, _of_sparse(estimate, variance, n, library.where(is_share, n / draws, 0.0), apart)
+    )
     others = ~library.eye(len(estimate), dtype=bool)
     df = library.full_like(variance, 1.0) * library.maximum(n - 1, 1.0)
     return Pairs(error, library.sqrt(others * raised), df, library.ones((1, *df.shape)), (n,))
 
 
-def _of_sparse(estimate: Array, variance: Array, n: Array, is_share: Array, apart: Array) -> Array:
+def _of_sparse(estimate: Array, variance: Array, n: Array, largest: Array, apart: Array) -> Array:
     """The variances with one difference more of either sign, where most differences are 0.
 
     A sample of few may have those of one sign alone, and then too small a variance. D. G. Bonett
     and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions
     based on paired data", JEBS 37, 2012: here of the mean square of the differences that are not 0,
-    and as far as others are.
+    one of the `largest` `[models]` among them, and as far as the others are 0.
     """
     library = numerics.namespace(estimate, variance)
     squared = (estimate[:, None] - estimate[None, :]) ** 2
     square = library.maximum(n - 1, 0.0) * variance + squared
+    more = library.maximum(largest[:, None], largest[None, :])
     added = _ONE_OF_EACH * (1 - apart)
     total = n + added
-    largest = library.where(is_share, 1.0, 0.0)
-    square = (n * square + added * (n * square + largest) / (n * apart + 1)) / total
+    square = (n * square + added * (n * square + more) / (n * apart + 1)) / total
     found: Array = numerics.divide(square - (n / total) ** 2 * squared, total, np.nan)
     return found
 
