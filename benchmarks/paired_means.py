@@ -1,7 +1,7 @@
 """`python -m benchmarks.paired_means`: coverage of paired means, and of means of few clusters.
 
 A pair of models has values from 0 to 1 for the same items, with an effect of the item, or of its
-cluster of 1 to 20 items. What clusters amount to was chosen on `TUNED`; no rule on `HELD_OUT`.
+cluster of 1 to 20 items. Rules were chosen on `TUNED`; none on `HELD_OUT`.
 """
 
 from __future__ import annotations
@@ -58,6 +58,18 @@ def gains(first: tuple[float, float], second: tuple[float, float], shared: float
     return Pair(values, (first[0] / sum(first), second[0] / sum(second)))
 
 
+def tied(pair: Pair, share: float) -> Pair:
+    """In a share of the items the second model has the value of the first."""
+
+    def values(rng: np.random.Generator, effect: Any) -> Any:
+        drawn = pair.values(rng, effect)
+        drawn[1] = np.where(rng.random(len(effect)) < share, drawn[0], drawn[1])
+        return drawn
+
+    first, second = pair.means
+    return Pair(values, (first, share * first + (1 - share) * second))
+
+
 TUNED = {
     "hits, 0.1 and 0.1, half in common": hits(0.1, 0.1, 0.5),
     "hits, 0.1 and 0.2, half in common": hits(0.1, 0.2, 0.5),
@@ -66,6 +78,8 @@ TUNED = {
     "gains, Beta(4, 2) and the same": gains((4, 2), (4, 2), 0.6),
     "gains, Beta(0.5, 2) and Beta(0.7, 2)": gains((0.5, 2), (0.7, 2), 0.6),
     "gains, Beta(5, 0.5) and Beta(4, 0.6)": gains((5, 0.5), (4, 0.6), 0.3),
+    "hits, 0.5 and 0.1, 0.8 tied": tied(hits(0.5, 0.1, 0.0), 0.8),
+    "gains, Beta(2, 2) and Beta(2, 4), 0.8 tied": tied(gains((2, 2), (2, 4), 0.0), 0.8),
 }
 HELD_OUT = {
     "hits, 0.15 and 0.15, 0.7 in common": hits(0.15, 0.15, 0.7),
@@ -75,6 +89,8 @@ HELD_OUT = {
     "gains, Beta(1, 4) and Beta(1, 3)": gains((1, 4), (1, 3), 0.8),
     "gains, Beta(8, 1) and Beta(6, 1)": gains((8, 1), (6, 1), 0.4),
     "gains, Beta(0.3, 0.3) and Beta(0.4, 0.3)": gains((0.3, 0.3), (0.4, 0.3), 0.7),
+    "hits, 0.4 and 0.1, 0.75 tied": tied(hits(0.4, 0.1, 0.0), 0.75),
+    "gains, Beta(4, 2) and Beta(1, 2), 0.85 tied": tied(gains((4, 2), (1, 2), 0.0), 0.85),
 }
 PAIRS = TUNED | HELD_OUT
 

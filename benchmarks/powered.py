@@ -10,10 +10,11 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from scipy import special
 
@@ -31,6 +32,7 @@ METRICS: dict[str, Callable[..., Any]] = {
 }
 SHIFT = 1.5  # of the positives' normal scores
 POPULATION = 2_000_000
+BATCH = 50
 # Items, share of positives, share labelled.
 SETTINGS = ((4_000, 0.3, 0.05), (20_000, 0.1, 0.05), (20_000, 0.3, 0.05))
 FEW = tuple((n, 0.1, 0.05) for n in (2_000, 4_000, 8_000, 12_000))
@@ -127,6 +129,24 @@ FEW_CASES: list[Case] = [
 ]
 
 
+@cache
+def program_of(metric: str, *, sampled: bool) -> Callable[..., Any]:
+    """Of many data sets: the intervals with a proxy, of the labels alone, and without a proxy."""
+    function = METRICS[metric]
+
+    def of_one(scores: Any, labels: Any, proxy: Any, known: Any, chances: Any) -> Any:
+        chances = chances if sampled else None
+        found = jm.prediction_powered_interval(
+            function, scores, labels, proxy, labelled=known, sampling_probability=chances
+        )
+        weights = None if chances is None else 1 / chances
+        alone = jm.confidence_interval(function, scores, labels, weights=weights, where=known)
+        return [(x.low, x.high) for x in (found, found.labelled, alone)]
+
+    program: Callable[..., Any] = jax.jit(jax.vmap(of_one))
+    return program
+
+
 def row_of(
     metric: str,
     proxy: str,
@@ -138,21 +158,20 @@ def row_of(
     function = METRICS[metric]
     rng = np.random.default_rng([n, int(100 * share), *f"{metric}{proxy}".encode()])
     truth = float(function(*draw(np.random.default_rng(0), POPULATION, share)))
-    inside, widths, positives = [], [], 0
-    for _ in range(simulations):
-        scores, labels = draw(rng, n, share)
-        known, chances = SAMPLINGS[sampling](rng, scores, labelled)
-        guess = PROXIES[proxy](rng, labels, share).astype(np.float32)
-        found = jm.prediction_powered_interval(
-            function, scores, labels, guess, labelled=known, sampling_probability=chances
-        )
-        weights = None if chances is None else 1 / chances[known]
-        alone = jm.confidence_interval(function, scores[known], labels[known], weights=weights)
-        positives += int(labels[known].sum())
-        ends = [(float(x.low), float(x.high)) for x in (found, found.labelled, alone)]
-        inside.append([low <= truth <= high for low, high in ends])
-        widths.append([high - low for low, high in ends])
-    covered, width = np.mean(inside, axis=0), np.nanmean(widths, axis=0)
+    found, positives = [], 0
+    for _ in range(simulations // BATCH):
+        data = []
+        for _ in range(BATCH):
+            scores, labels = draw(rng, n, share)
+            known, chances = SAMPLINGS[sampling](rng, scores, labelled)
+            guess = PROXIES[proxy](rng, labels, share).astype(np.float32)
+            data.append((scores, labels, guess, known, known if chances is None else chances))
+            positives += int(labels[known].sum())
+        program = program_of(metric, sampled=chances is not None)
+        found.append(np.array(program(*map(np.stack, zip(*data, strict=True))), float))
+    low, high = np.concatenate(found, axis=-1).swapaxes(0, 1)
+    covered = ((low <= truth) & (truth <= high)).mean(axis=-1)
+    width = np.nanmean(high - low, axis=-1)
     return [
         metric,
         proxy,

@@ -212,12 +212,25 @@ def average_precision(estimate, variances, sizes, level, without_itself):
     most = max(high, p + precision_of_odds(odds, p), precision_of_odds(odds * all_of_negatives))
     few = max(np.clip((6 - k) / 2, 0, 1), np.clip(2 - above, 0, 1))
     high += few * (most - high)
-    least = min(low, jeffreys(k, n1, level)[0])
-    lowest = min(low, precision_of_odds(odds * (1 - all_of_negatives)))
-    missed = n1 - k
-    moves = [np.clip((x - missed) / x * 2, 0, 1) for x in (1, 0.5)]
-    low += min(moves[0] * (least - low), moves[1] * (lowest - low))
+    low += np.clip(2 - 2 * (n1 - k), 0, 1) * (min(low, jeffreys(k, n1, level)[0]) - low)
+    low = of_high_negatives(low, estimate, variances, sizes, level)
     return np.array([min(max(low, reverse), estimate), max(high, estimate)])
+
+
+def of_high_negatives(low, estimate, variances, sizes, level):
+    if variances[0] == 0:
+        return low
+    n0, n1 = sizes
+    variance, of_positives = np.array(variances) / sizes
+
+    def lost(high):
+        return estimate * (1 - precision_of_odds(high / n1))
+
+    count = min(variance / lost(1) ** 2, n0)
+    most = n0 * stats.beta.ppf((1 + level) / 2, count + 1 / 3, n0 - count + 1 / 3)
+    squares = [(estimate - low) ** 2, (lost(most) - lost(count)) ** 2]
+    share = variance / (variance + of_positives)
+    return estimate - np.sqrt((1 - share) * squares[0] + share * max(squares))
 
 
 def precision_without_itself(positives, negatives):

@@ -40,6 +40,28 @@ def test_shares_have_disagreements_that_were_not_drawn(rng):
     np.testing.assert_allclose(close, stats.sem(values[0] - values[1]), rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [1.0, 0.3, 0.0])
+def test_sparse_differences_have_one_more_of_either_sign(size, x64):
+    """Of hits, the adjusted variance of Bonett and Price, but for the ties."""
+    n, wins = 20, 2 if size else 0
+    values = np.full((2, n), 0.4)
+    values[0, :wins] += size - 0.4 * (size == 1)
+    values[1, :wins] -= 0.4 * (size == 1)
+    d = np.array([size] * wins + [0] * (n - wins))
+    found = jm.compare_means(values)
+    more = np.sqrt((wins * size**2 + 1) / (wins + 1))  # one of 1 among them
+    weights = np.array([1] * n + [(n - wins) / n] * 2)
+    moments = [np.average(np.append(d, [more, -more]) ** k, weights=weights) for k in (1, 2)]
+    error = np.sqrt((moments[1] - moments[0] ** 2) / weights.sum())
+    margin = stats.t.ppf(0.975, n - 1) * error
+    np.testing.assert_allclose(found.high[0, 1], d.mean() + margin, rtol=1e-9)
+    np.testing.assert_allclose(found.low[0, 1], d.mean() - margin, rtol=1e-9)
+
+
+def test_equal_values_of_any_range_have_no_error():
+    assert jm.compare_means(np.stack([5 + np.arange(20)] * 2)).high[0, 1] == 0
+
+
 def test_clusters_are_their_means(values):
     """Clusters of like size: the means of the clusters are the values."""
     ids = np.repeat(np.arange(20), 3)
@@ -95,6 +117,10 @@ def test_draws_of_clusters_by_hand(x64):
     found = jm.mean_interval(hits, clusters=ids)
     np.testing.assert_allclose(found.high, own + share * (outer - own), rtol=1e-6)
 
+    same = jm.compare_means(np.stack([hits, hits]), clusters=ids)
+    most = stats.t.ppf(0.975, 3) * np.sqrt(2 * spread) / (n + 2)  # by one of either sign
+    np.testing.assert_allclose(same.high[0, 1], most, rtol=1e-6)
+
     none = jm.mean_interval(np.zeros(16), clusters=ids)
     np.testing.assert_allclose(none.high, z**2 / (4 + z**2), rtol=1e-6)  # of 4, not of 16
 
@@ -136,7 +162,3 @@ def test_errors(values):
         jm.compare_means(values[0])
     with pytest.warns(UserWarning, match="rests on 5 items"):
         jm.compare_means(values[:, 10:15])
-    same = np.zeros((2, 50))
-    same[0, 0] = 1
-    with pytest.warns(UserWarning, match="differ by 1 in sum over 50 items"):
-        jm.compare_means(same)

@@ -47,7 +47,7 @@ def test_auc_by_hand(x64):
     share, weight = labelled * 8 / 7, float(found.proxy_weight)
     positives = share * (labels - weight * proxy) + weight * proxy
     negatives = share * (1 - labels - weight * (1 - proxy)) + weight * (1 - proxy)
-    assert weight > 0
+    np.testing.assert_allclose(weight, _best_weight(share, labels, proxy), rtol=1e-6)
     positives, negatives = map(_monotone, (positives, negatives))
     below = np.cumsum(negatives) - negatives / 2
     expected = positives @ below / positives.sum() / negatives.sum()
@@ -58,26 +58,48 @@ def test_auc_by_hand(x64):
     np.testing.assert_allclose(found.standard_error, error, rtol=1e-5)
 
 
-def _error_of_auc(positives, negatives, share, labels, proxy, weight):
-    """With half an error of the proxy in each class beside those that were drawn."""
+def _influence_by_label(positives, negatives):
     below = np.cumsum(negatives) - negatives / 2
     not_below = np.cumsum(positives[::-1])[::-1] - positives / 2
     w0, w1 = negatives.sum(), positives.sum()
     auc = positives @ below / w0 / w1
-    of_negatives, of_positives = (not_below / w1 - auc) / w0, (below / w0 - auc) / w1
+    return (not_below / w1 - auc) / w0, (below / w0 - auc) / w1
+
+
+def _squares_of_errors(share, labels, of_negatives, of_positives):
+    errors = (share * (of_positives - of_negatives)) ** 2
+    return sum(np.average(errors, weights=share * (labels == x)) for x in (0, 1))
+
+
+def _best_weight(share, labels, proxy):
+    """By the least of the variance on a parabola, with two errors of the proxy in each class."""
+    phi = _influence_by_label(share * labels, share * (1 - labels))
+    expected = proxy * phi[1] + (1 - proxy) * phi[0]
+    own, correction = share * np.where(labels, *phi[::-1]), expected - expected.mean()
+    missed = 2 * _squares_of_errors(share, labels, *phi)
+
+    def variance(weight):
+        return np.sum((own + weight * (1 - share) * correction) ** 2) + weight**2 * missed
+
+    at_0, at_1, at_2 = map(variance, (0, 1, 2))
+    curvature = at_2 - 2 * at_1 + at_0
+    return (at_0 - at_1) / curvature + 1 / 2
+
+
+def _error_of_auc(positives, negatives, share, labels, proxy, weight):
+    """With half an error of the proxy in each class beside those that were drawn."""
+    of_negatives, of_positives = _influence_by_label(positives, negatives)
     expected = proxy * of_positives + (1 - proxy) * of_negatives
     units = share * np.where(labels, of_positives, of_negatives)
     units = units + weight * (1 - share) * (expected - expected.mean())
-    errors = weight * share * (of_positives - of_negatives)
     variance = np.sum(units[share == 0] ** 2)
     for label in (0, 1):
         mine = (share > 0) & (labels == label)
         w = share[mine]
         n = w.sum() ** 2 / np.sum(w**2)
-        variance += (
-            n / (n - 1) * np.sum(units[mine] ** 2) + np.average(errors[mine] ** 2, weights=w) / 2
-        )
-    return np.sqrt(variance)
+        variance += n / (n - 1) * np.sum(units[mine] ** 2)
+    missed = _squares_of_errors(share, labels, of_negatives, of_positives)
+    return np.sqrt(variance + weight**2 * missed / 2)
 
 
 def _monotone(parts):

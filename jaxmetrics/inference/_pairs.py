@@ -19,6 +19,7 @@ from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_cluster
 _MORE = 4.0
 _FEWEST = (0.25, 0.375)
 _ROUNDING = 1e-12
+_ONE_OF_EACH = 2.0  # signs of differences
 
 
 class Pairs(NamedTuple):
@@ -129,11 +130,12 @@ def pairs_of(
 
 @library_program()
 def pairs_of_means(
-    estimate: Array, covariance: Array, n: Array, is_share: Array, draws: Array
+    estimate: Array, covariance: Array, n: Array, is_share: Array, draws: Array, apart: Array
 ) -> Pairs:
     """The pairs of means of `n` units each; of values from 0 to 1 with disagreements not drawn.
 
-    Units are worth `draws` `[models]` of yes and no, more than n where they are clusters.
+    Units are worth `draws` `[models]` of yes and no, more than n where they are clusters. A pair
+    differs in a share `apart` of the units.
     """
     library = numerics.namespace(estimate, covariance, n)
     variance = of_differences(covariance)
@@ -144,9 +146,31 @@ def pairs_of_means(
     unseen = library.maximum(largest - n * variance, 0) / n**2
     more = (1 + _MORE * _unseen(share, draws, np.True_)) * unseen
     raised = variance + library.where(is_share, more, 0.0)
-    apart = ~library.eye(len(estimate), dtype=bool)
+    raised = library.maximum(
+        raised, _of_sparse(estimate, variance, n, library.where(is_share, n / draws, 0.0), apart)
+    )
+    others = ~library.eye(len(estimate), dtype=bool)
     df = library.full_like(variance, 1.0) * library.maximum(n - 1, 1.0)
-    return Pairs(error, library.sqrt(apart * raised), df, library.ones((1, *df.shape)), (n,))
+    return Pairs(error, library.sqrt(others * raised), df, library.ones((1, *df.shape)), (n,))
+
+
+def _of_sparse(estimate: Array, variance: Array, n: Array, largest: Array, apart: Array) -> Array:
+    """The variances with one difference more of either sign, where most differences are 0.
+
+    A sample of few may have those of one sign alone, and then too small a variance. D. G. Bonett
+    and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions
+    based on paired data", JEBS 37, 2012: here of the mean square of the differences that are not 0,
+    one of the `largest` `[models]` among them, and as far as the others are 0.
+    """
+    library = numerics.namespace(estimate, variance)
+    squared = (estimate[:, None] - estimate[None, :]) ** 2
+    square = library.maximum(n - 1, 0.0) * variance + squared
+    more = library.maximum(largest[:, None], largest[None, :])
+    added = _ONE_OF_EACH * (1 - apart)
+    total = n + added
+    square = (n * square + added * (n * square + more) / (n * apart + 1)) / total
+    found: Array = numerics.divide(square - (n / total) ** 2 * squared, total, np.nan)
+    return found
 
 
 class Sample(NamedTuple):

@@ -22,6 +22,7 @@ from jaxmetrics.inference._intervals.rules import (
     of_rare_items,
     towards,
     towards_the_end,
+    unseen,
     variance_by_welch,
 )
 
@@ -32,7 +33,6 @@ _FEW_ABOVE = (1.0, 2.0)
 
 # The soft failures n1 (1 - A) below which the lower limit is a Beta one, and above which it is not.
 _FEWEST = (0.5, 1.0)
-_FEWEST_BELOW = (0.25, 0.5)
 
 # Of the influence of the negatives: a few high ones have most of it.
 _KURTOSIS = 21.0
@@ -69,9 +69,9 @@ def average_precision(moments: Moments, level: Any, numbers: Precisions) -> Limi
     BetaInv(1 - alpha / 2; k + 1/2, n1 - k + 1/2) for k below 4, and between the two up to 6; and at
     least the average precision where, of the negatives, BetaInv(alpha / 2; n0 + 1/2, 1/2) are above
     all positives. The lower limit misses what lies the other way round: for n1 (1 - A) below 1/2 it
-    is at most BetaInv(alpha / 2; n1 A + 1/2, n1 (1 - A) + 1/2), and at most the average precision
-    where all but that share of the negatives are above, and between the two up to 1. No limit is
-    below the average precision of reversed scores.
+    is at most BetaInv(alpha / 2; n1 A + 1/2, n1 (1 - A) + 1/2), and between the two up to 1. It is
+    lowered for high negatives by `_of_high_negatives`. No limit is below the average precision of
+    reversed scores.
 
     Found by simulation: see the coverage table in the documentation.
     """
@@ -100,11 +100,8 @@ def average_precision(moments: Moments, level: Any, numbers: Precisions) -> Limi
     )
     failures = n1 - successes
     of_positives = jeffreys_limit(-1, successes, n1, level, lacking(failures, _FEWEST) > 0)
-    of_negatives = _of_odds(odds * (1 - seen))
-    low = library.minimum(
-        towards(low, library.minimum(low, of_positives), failures, _FEWEST),
-        towards(low, library.minimum(low, of_negatives), failures, _FEWEST_BELOW),
-    )
+    low = towards(low, library.minimum(low, of_positives), failures, _FEWEST)
+    low = _of_high_negatives(low, moments, odds, level)
     return around(estimate, (library.maximum(low, _of_odds(odds)), high))
 
 
@@ -149,6 +146,33 @@ def _without_itself(low: Array, estimate: Array, without_itself: Array) -> Array
     edge = (without_itself <= 0) | (low <= 0) | (estimate <= 0)
     edge = edge | (without_itself >= 1) | (low >= 1) | (estimate >= 1)
     found: Array = library.where(edge, low, library.minimum(low, moved))
+    return found
+
+
+def _of_high_negatives(low: Array, moments: Moments, odds: Array, level: Any) -> Array:
+    """The lower limit, lowered for high negatives that were not drawn.
+
+    A share x of the negatives above all positives takes L(x) = A (1 - g(odds x)) off, with g of
+    `_of_odds`. The part V0 of the negatives in the variance V amounts to f = V0 / L(1 / n0)^2 such
+    negatives, and their share may be p, the upper limit of f of n0 of `unseen`. So a part V0 / V of
+    the square of the margin is at least (L(p) - L(f / n0))^2.
+    """
+    library = moments.library
+    estimate, variances, sizes = moments
+    area, n0 = interior(estimate, sizes), sizes[0]
+    largest = area * (1 - area)
+    parts = [known(s2, n, largest) / n for s2, n in zip(variances, sizes, strict=True)]
+    share = numerics.divide(parts[0], parts[0] + parts[1], 0.0)
+
+    def lost(above: Array) -> Array:
+        return area * (1 - _of_odds(odds * above))
+
+    count = library.minimum(parts[0] / lost(1 / n0) ** 2, n0)
+    most = count / n0 + unseen(count, n0, level, library.zeros_like(count))
+    margin = lost(most) - lost(count / n0)
+    own = (area - low) ** 2
+    lowered = area - library.sqrt(own + share * library.maximum(margin**2 - own, 0.0))
+    found: Array = library.where(share > 0, library.minimum(low, lowered), low)
     return found
 
 

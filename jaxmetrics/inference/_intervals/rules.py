@@ -240,12 +240,12 @@ def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any
     parts = library.stack([share, 1 - share])[:, None]
     s2, n = (library.stack(library.broadcast_arrays(*x)) for x in zip(*classes, strict=True))
     failures = n * s2 / parts**2
-    limit = parts * (1 - _unseen(failures, n, level, 1 - near / parts))
+    limit = parts * (1 - unseen(failures, n, level, 1 - near / parts))
     lower, upper = towards(near, library.minimum(near, limit), failures, _MANY).min(axis=1)
     return library.minimum(low, lower), library.maximum(high, 1 - upper)
 
 
-def _unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
+def unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
     """By how much the share of a class may exceed that of a count; 0 if surely within `room`."""
     library = numerics.namespace(count, n, room)
     seen = library.minimum(count, n)
