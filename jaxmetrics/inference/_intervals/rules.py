@@ -235,10 +235,11 @@ def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any
     are left to the variance.
     """
     library = numerics.namespace(share, *limits)
-    low, high = limits
+    (v0, n0), (v1, n1) = classes
+    low, high, share, v0, n0, v1, n1 = library.broadcast_arrays(*limits, share, v0, n0, v1, n1)
     near = library.stack([low, 1 - high])[:, None]  # [sides, classes, ...], as all that follows
     parts = library.stack([share, 1 - share])[:, None]
-    s2, n = (library.stack(library.broadcast_arrays(*x)) for x in zip(*classes, strict=True))
+    s2, n = library.stack([v0, v1]), library.stack([n0, n1])
     failures = n * s2 / parts**2
     limit = parts * (1 - unseen(failures, n, level, 1 - near / parts))
     lower, upper = towards(near, library.minimum(near, limit), failures, _MANY).min(axis=1)
