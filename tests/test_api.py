@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from functools import partial
 from operator import attrgetter
 
 import pytest
@@ -277,6 +278,41 @@ def test_names_of_counts(name):
     by_ids = {f"num_{x}" for x in ids - {"classes"}}  # n_classes is the name that all know
     assert {p for p in parameters if p.startswith(("num", "count", "number"))} == by_ids
     assert not {f"n_{x}" for x in ids - {"classes"}} & parameters
+
+
+def _takes_metric(function):
+    parameter = inspect.signature(function).parameters.get("metric")
+    return parameter is not None and "Metric" in str(parameter.annotation)  # and not its name
+
+
+OF_METRICS = [name for name, value in PUBLIC.items() if _takes_metric(value)]
+
+
+@pytest.mark.parametrize("name", OF_METRICS)
+def test_options_of_the_metric_are_refused_with_what_to_write(name):
+    function, metric = PUBLIC[name], partial(jm.partial_auc, scale="mcclish")
+    with pytest.raises(TypeError) as caught:
+        function(metric=metric, max_fpr=0.05, min_tpr=0.5)
+    assert str(caught.value) == (
+        f"{function.__name__} does not take max_fpr, min_tpr, but partial_auc does: write "
+        "functools.partial(jm.partial_auc, scale='mcclish', max_fpr=0.05, min_tpr=0.5) in place "
+        "of jm.partial_auc"
+    )
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'max_frp'"):
+        function(metric=metric, max_frp=0.05)
+
+
+def test_what_is_no_option_of_the_metric_is_refused_as_usual():
+    """Weights are of items, a function of a table may be the user's, and may be anything."""
+
+    def share(table, *, least=0):
+        return table.positives.sum() > least
+
+    with pytest.raises(TypeError, match=r"write functools.partial\(share, least=3\) in place"):
+        jm.compare(share, [[0.1, 0.2]], [0, 1], least=3)
+    for metric in (jm.roc_auc, max, "roc_auc"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'axis_name'"):
+            jm.compare(metric, [[0.1, 0.2]], [0, 1], axis_name="x")
 
 
 def test_defaults_are_the_same_everywhere():

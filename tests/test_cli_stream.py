@@ -87,7 +87,7 @@ def test_parquet_agrees_and_labels_may_be_words(folder, report):
 def test_large_files_are_streamed_by_themselves(folder, monkeypatch):
     """And their table has the bounds."""
     assert not _report.is_too_large(folder / "data.csv")
-    monkeypatch.setattr(_stream.os, "sysconf", lambda name: 100)
+    monkeypatch.setattr(_stream, "memory_size", lambda: 10_000)
     assert _report.is_too_large(folder / "data.csv")
     assert not _report.is_too_large(folder / "data.npz")
     printed = run("evaluate", folder / "data.csv", *ALL[:-1]).stdout

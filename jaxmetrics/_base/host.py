@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -21,6 +23,14 @@ R = TypeVar("R")
 _here = threading.local()
 
 LONG = 1 << 13  # items of a row, whose programs take longer than the calls of their parts
+
+
+@functools.cache
+def memory_size() -> float:
+    """The bytes of this machine's memory."""
+    if not hasattr(os, "sysconf"):  # on Windows
+        return math.inf
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def all_concrete(*arrays: Any) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from jaxmetrics._base.quoting import cut
+from jaxmetrics._base.quoting import brief, cut
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 REQUIRED = inspect.Parameter.empty
+_OF_ITEMS = {"weights", "where", "amounts", "axis_name"}  # arguments, not options, of a metric
 
 
 class Keywords(NamedTuple):
@@ -66,3 +70,41 @@ def keywords(
         raise TypeError(f"an option of {name} may not be named {', '.join(sorted(taken))}")
     behind = [inspect.Parameter(x, by_name, default=None) for x in last]
     return Keywords(name, options, inspect.Signature([*arrays, *options, *behind]))
+
+
+def takes_metric(function: F) -> F:
+    """`function`, which has a `metric`, and says how to give options of the metric itself."""
+
+    @functools.cache
+    def signature() -> inspect.Signature:
+        return inspect.signature(function)
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        own = signature().parameters
+        others = {name: value for name, value in options.items() if name not in own}
+        if others:
+            known = {name: value for name, value in options.items() if name in own}
+            given = signature().bind_partial(*arguments, **known).arguments
+            _refuse_options_of(given.get("metric"), others, function.__name__)
+        return function(*arguments, **options)
+
+    public: Any = run
+    found: F = public
+    return found
+
+
+def _refuse_options_of(metric: Any, given: dict[str, Any], name: str) -> None:
+    """Refuse those of the keywords that are options of the metric."""
+    fixed: dict[str, Any] = {}
+    while isinstance(metric, functools.partial):
+        fixed, metric = {**metric.keywords, **fixed}, metric.func
+    taken = {*inspect.signature(metric).parameters} if inspect.isfunction(metric) else set()
+    options = {k: value for k, value in given.items() if k in taken - _OF_ITEMS}
+    if options:
+        of_metric = ("jm." if metric.__module__.startswith("jaxmetrics.") else "") + metric.__name__
+        written = ", ".join(f"{k}={brief(v)}" for k, v in {**fixed, **options}.items())
+        raise TypeError(
+            f"{name} does not take {', '.join(options)}, but {metric.__name__} does: "
+            f"write functools.partial({of_metric}, {written}) in place of {of_metric}"
+        )

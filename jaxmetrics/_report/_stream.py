@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import jaxmetrics as jm
+from jaxmetrics._base.host import memory_size
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._report._columns import notes_of_dropped
@@ -43,10 +43,8 @@ def is_too_large(given: Path | str | Source) -> bool:
     paths = [file.path for file in source_of(given).files]
     if not all(ending_of(path) in STREAMED for path in paths):
         return False
-    if hasattr(os, "sysconf"):  # not on Windows
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if sum(path.stat().st_size for path in paths) > memory / 4:
-            return True
+    if sum(path.stat().st_size for path in paths) > memory_size() / 4:
+        return True
     try:
         return sum(n_rows_of(path) for path in paths) > MOST_ROWS
     except Exception:  # parsers differ in what they raise; reading will say what is wrong

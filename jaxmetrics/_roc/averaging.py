@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, nan_as_value, ordinary_promotion
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import check_metric, evaluate_chosen
@@ -21,6 +22,7 @@ ClassMetric = Callable[..., Any]
 _PAIR_WEIGHTS = 2**26  # that one_vs_one holds at a time, 8 bytes each
 
 
+@takes_metric
 def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
     """A metric of several classes: each class against all others, then averaged.
 
@@ -71,6 +73,7 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
     return averaged
 
 
+@takes_metric
 def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
     """A metric of items with any number of labels: each label on its own, then averaged.
 
@@ -129,6 +132,7 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     return averaged
 
 
+@takes_metric
 def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetric:
     """A metric of several classes: each pair of classes against each other, then averaged.
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
@@ -18,6 +19,7 @@ from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._pairs import pairs_of
 
 
+@takes_metric
 @on_any_mesh
 def compare_to_value(
     metric: MetricLike,

@@ -10,6 +10,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.host import is_concrete, near
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
 from jaxmetrics._base.warned import warn
@@ -25,6 +26,7 @@ from jaxmetrics.inference._maxima import N_POINTS
 from jaxmetrics.inference._pairs import pairs_of
 
 
+@takes_metric
 @on_any_mesh
 def compare(
     metric: MetricLike,

@@ -9,6 +9,7 @@ import numpy as np
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, is_concrete, near_tree
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
@@ -54,6 +55,7 @@ RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
 
 
+@takes_metric
 @on_any_mesh
 def confidence_interval(
     metric: MetricLike,

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike
@@ -59,6 +60,7 @@ class FoldInterval(Result):
         return Table(name, self._captioned_as(fold=folds)._rows(shape, *kinds), columns)
 
 
+@takes_metric
 @on_any_mesh
 def fold_interval(
     metric: MetricLike,

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -58,6 +59,7 @@ class PermutationTest(Result):
         return Table(title, index, columns, ("permutation test",))
 
 
+@takes_metric
 @on_any_mesh
 def permutation_test(
     metric: MetricLike,

@@ -13,6 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete, near
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
@@ -60,6 +61,7 @@ class PoweredInterval(Interval):
         return table._replace(columns=[*table.columns, weight])
 
 
+@takes_metric
 @on_any_mesh
 def prediction_powered_interval(
     metric: MetricLike,

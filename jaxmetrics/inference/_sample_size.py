@@ -13,6 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, library_program
 from jaxmetrics._base.host import all_concrete, near_tree
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -69,6 +70,7 @@ class SampleSize(Result):
         return Table("Sample size", index, columns, self._caption.names.get("aim", ()))
 
 
+@takes_metric
 @on_any_mesh
 def sample_size(
     metric: MetricLike,
@@ -162,6 +164,7 @@ def sample_size(
     )
 
 
+@takes_metric
 @on_any_mesh
 def power(
     metric: MetricLike,

@@ -14,6 +14,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, at_hand, near
 from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
@@ -39,6 +40,7 @@ _ALIKE = 1.2
 _GRID = np.array([0.5, *np.arange(1, 3, 0.25), 3, 3.5, 4, 5, 6])
 
 
+@takes_metric
 @on_any_mesh
 def compare_samples(
     metric: MetricLike,

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.host import all_concrete, in_threads, is_compiling
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -21,10 +22,7 @@ from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
-from jaxmetrics.inference._influence.slices import (
-    covariance_in_slices,
-    covariance_of_threshold,
-)
+from jaxmetrics.inference._influence.slices import covariance_in_slices, covariance_of_threshold
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
 from jaxmetrics.inference._intervals.rules import Moments
@@ -124,6 +122,7 @@ class Slices(Result):
         return tuple(notes)
 
 
+@takes_metric
 @on_any_mesh
 def slices(
     metric: MetricLike,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
@@ -25,6 +26,7 @@ from jaxmetrics.inference._influence.variance import (
 from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
 
 
+@takes_metric
 @on_any_mesh
 def influence(
     metric: MetricLike,
@@ -74,6 +76,7 @@ def influence(
     return as_default(influence_values(metric, items))
 
 
+@takes_metric
 @on_any_mesh
 def standard_error(
     metric: MetricLike,
@@ -164,6 +167,7 @@ def standard_error(
     return found
 
 
+@takes_metric
 @on_any_mesh
 def covariance(
     metric: MetricLike,

@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.record import choose
 from jaxmetrics.streaming._bins import Bins, float16_bins
@@ -18,6 +19,7 @@ from jaxmetrics.streaming._tables import table
 _Metric = Callable[..., Any]
 
 
+@takes_metric
 def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = False) -> Any:
     """A metric of a stream as a `flax.nnx.Metric`.
 
@@ -83,6 +85,7 @@ def _nnx_class() -> Any:
     return StreamMetric
 
 
+@takes_metric
 def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = False) -> Any:
     """A metric of a stream as a class with the protocol of `clu.metrics` and metrax.
 

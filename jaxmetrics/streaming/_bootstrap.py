@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
@@ -30,6 +31,7 @@ _AT_ONCE = 1 << 20  # bins times resamples in one call, which bounds the memory
 OfBins: TypeAlias = Callable[[Chosen, Options, Counted], Any]
 
 
+@takes_metric
 @on_any_mesh
 def bootstrap(
     metric: MetricLike,

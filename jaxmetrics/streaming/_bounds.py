@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
@@ -25,6 +26,7 @@ class Bounds(NamedTuple):
     high: Array
 
 
+@takes_metric
 @on_any_mesh
 def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = False) -> Bounds:
     """Bounds that always contain the metric of the data themselves.

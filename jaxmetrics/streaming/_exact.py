@@ -14,12 +14,14 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics.streaming._cells import Batches, Cells, Keep, Limits, check_same, from_the_start
 from jaxmetrics.streaming._metrics import streamed
 
 
+@takes_metric
 def exact(
     metric: MetricLike,
     batches: Batches,

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.double import double_program
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.placements import OfTable
@@ -32,6 +33,7 @@ from jaxmetrics.streaming._question import Held, Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
 
 
+@takes_metric
 @on_any_mesh
 def interval(
     metric: MetricLike,

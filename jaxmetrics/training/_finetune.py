@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference import Comparison, compare
@@ -37,6 +38,7 @@ class Finetuned:
     cross_entropy: Fitted
 
 
+@takes_metric
 def finetune(
     apply: Apply,
     params: Any,

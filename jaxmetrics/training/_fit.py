@@ -13,6 +13,7 @@ import numpy as np
 import optax
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.losses import cvar_partial_auc, kl_partial_auc
@@ -94,6 +95,7 @@ def cross_entropy(
     return jnp.sum(jnp.where(share > 0, share * each, 0)) / jnp.sum(share)
 
 
+@takes_metric
 def fit(
     apply: Apply,
     params: Any,

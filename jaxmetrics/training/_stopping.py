@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference import compare
@@ -28,6 +29,7 @@ class Stopping(NamedTuple):
     stop: bool
 
 
+@takes_metric
 def early_stopping(
     state: Stopping | None,
     metric: MetricLike,

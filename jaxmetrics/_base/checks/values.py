@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base.checks.arrays import own
 from jaxmetrics._base.divided import Divided
-from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.host import is_concrete, memory_size
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import HostOrDeviceArray
 
@@ -189,19 +187,11 @@ def check_reference(reference: int | str | None, names: Sequence[Any] | None, n:
 def check_fits(name: str, value: int, n_numbers: int, instead: str) -> None:
     """Refuse a number of results that memory cannot hold: XLA would end the process."""
     n_bytes = 8 * n_numbers
-    if n_bytes > _memory():
+    if n_bytes > memory_size():
         raise ValueError(
             f"{name} = {value:,} needs {n_bytes / 1e9:,.0f} GB for the results, and this machine "
-            f"has {_memory() / 1e9:,.0f} GB: {instead}"
+            f"has {memory_size() / 1e9:,.0f} GB: {instead}"
         )
-
-
-@functools.cache
-def _memory() -> float:
-    """The bytes of this machine's memory."""
-    if not hasattr(os, "sysconf"):  # on Windows
-        return math.inf
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def check_axis_name(axis_name: Any) -> Any:

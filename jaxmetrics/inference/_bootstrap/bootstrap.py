@@ -14,6 +14,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, Mesh
 from jaxmetrics._base.warned import warn
@@ -25,6 +26,7 @@ from jaxmetrics.inference._intervals.interval import standard_deviation
 from jaxmetrics.inference._intervals.means import moments_of_sample
 
 
+@takes_metric
 @on_any_mesh
 def bootstrap(
     metric: MetricLike,
