@@ -697,7 +697,7 @@ def test_errors(options, error, message):
 @pytest.mark.parametrize("n", [10**14, 10**20, 2**31, np.int64(2**62)])
 def test_what_memory_cannot_hold_is_refused(n, monkeypatch):
     """With the figure, and before any work."""
-    monkeypatch.setattr(_values, "_memory", lambda: 2.0**34)
+    monkeypatch.setattr(_values, "memory_size", lambda: 2.0**34)
     data = np.zeros((2, 4)), [0, 1, 0, 1]
     state = jm.streaming.init(jm.streaming.uniform_bins(4))
     recall = partial(jm.recall_at_fpr, max_fpr=0.1)
