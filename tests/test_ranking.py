@@ -543,7 +543,7 @@ def test_ids_of_users_are_segments(rng):
 
 
 def test_more_lists_than_memory_holds(monkeypatch):
-    monkeypatch.setattr("jaxmetrics._base.checks.values._memory", lambda: 4e9)
+    monkeypatch.setattr("jaxmetrics._base.checks.values.memory_size", lambda: 4e9)
     with pytest.raises(ValueError, match=r"num_segments = 1,000,000,000 needs 8 GB .* has 4 GB"):
         jm.ndcg([0.1, 0.2], [0, 1], segments=[0, 1], num_segments=10**9)
 

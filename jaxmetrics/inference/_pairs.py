@@ -151,7 +151,8 @@ def pairs_of_means(
     )
     others = ~library.eye(len(estimate), dtype=bool)
     df = library.full_like(variance, 1.0) * library.maximum(n - 1, 1.0)
-    return Pairs(error, library.sqrt(others * raised), df, library.ones((1, *df.shape)), (n,))
+    raised = library.where(others, raised, 0.0)
+    return Pairs(error, library.sqrt(raised), df, library.ones((1, *df.shape)), (n,))
 
 
 def _of_sparse(estimate: Array, variance: Array, n: Array, largest: Array, apart: Array) -> Array:

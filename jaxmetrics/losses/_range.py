@@ -133,9 +133,14 @@ class Range(NamedTuple):
 
     def shares_above(self, weights: Array) -> tuple[Array, Array]:
         """The share of a class above each row, and the same including it."""
-        of_each = lax.all_gather(jnp.sum(weights), self.axis_name)
-        after, total = self._sum(of_each, self.after), jnp.sum(of_each)
-        upto = lax.cumsum(weights, reverse=True) + after
+        upto = lax.cumsum(weights, reverse=True)
+        of_each = lax.all_gather(upto[0], self.axis_name)
+        after = total = jnp.zeros_like(upto[0])
+        # One by one from the last: both sides of a border then have the same number.
+        for others, follows in zip(of_each[::-1], self.after[::-1], strict=True):
+            after = jnp.where(follows, others + after, after)
+            total = others + total
+        upto = upto + after
         above = jnp.append(upto[1:], after)
         above, upto = numerics.divide(above, total, 0.0), numerics.divide(upto, total, 0.0)
         return above, jnp.maximum(upto, above)
