@@ -107,6 +107,7 @@ KINDS = {
     "recall at a step": functools.partial(jm.losses.recall_at_fpr_loss, max_fpr=0.3, band=0.0),
     "average precision": jm.losses.average_precision_loss,
 }
+STEPS = N // 2  # of the false positive rate, where each second item is negative
 RATES = ["recall", "recall at a step", "average precision"]
 # Each kind and each surrogate; "gradient of partial_loss" has the window of the sigmoid.
 OF_SURROGATE = {
@@ -132,6 +133,15 @@ def losses_and_slopes(kinds, scores, labels, where, weights, **options):
 
     slopes, losses = jax.grad(summed, has_aux=True)(jnp.zeros(len(scores)))
     return losses, jax.lax.pmean(slopes, "items") if "axis_name" in options else slopes
+
+
+def losses_at_steps(scores, labels, **axis):
+    """Of equal weights, whose sums round in the order of the devices, at limits they just reach."""
+    given = {"weights": 0 * scores + 0.7, "band": 0.0, **axis}
+    limits = jnp.arange(1, 40) / STEPS
+    return jax.vmap(lambda x: jm.losses.recall_at_fpr_loss(scores, labels, max_fpr=x, **given))(
+        limits
+    )
 
 
 def other_derivatives(parameters, features, labels, weights, **axis):
@@ -219,6 +229,8 @@ def check_more():
         losses = functools.partial(losses_and_slopes, kinds, surrogate=surrogate)
         compared(f"{surrogate} of parts", losses, *given)
     compared("rates of parts", functools.partial(losses_and_slopes, RATES), *given)
+    apart = rng.permutation(N).astype(np.float64), np.arange(N) % 2 == 0
+    compared("rates at steps of parts", losses_at_steps, (ITEMS, ITEMS), *apart)
     compared("other derivatives", other_derivatives, OF_TRAINED, *trained)
 
     whole = jax.shard_map(

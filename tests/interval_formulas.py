@@ -230,7 +230,8 @@ def of_high_negatives(low, estimate, variances, sizes, level):
     most = n0 * stats.beta.ppf((1 + level) / 2, count + 1 / 3, n0 - count + 1 / 3)
     squares = [(estimate - low) ** 2, (lost(most) - lost(count)) ** 2]
     share = variance / (variance + of_positives)
-    return estimate - np.sqrt((1 - share) * squares[0] + share * max(squares))
+    lowered = estimate - np.sqrt((1 - share) * squares[0] + share * max(squares))
+    return low + np.clip(2 - count / 50, 0, 1) * (lowered - low)
 
 
 def precision_without_itself(positives, negatives):

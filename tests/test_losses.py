@@ -446,6 +446,19 @@ def test_rates_tend_to_the_metrics(max_fpr, rng, x64):
         assert_allclose(found, 1 - jm.average_precision(scores, labels, weights=w), atol=1e-9)
 
 
+def test_a_limit_that_weights_reach_is_reached(rng):
+    """Though their sums round: the threshold is the metric's, at each step of the FPR."""
+    scores, labels = rng.permutation(80).astype(np.float32), np.arange(80) % 2 == 0
+    given = {"weights": np.full(80, 0.7, np.float32), "max_fpr": np.arange(1, 40) / 40}
+    of_limits = jax.vmap(
+        lambda x: jm.losses.recall_at_fpr_loss(
+            scores, labels, weights=given["weights"], max_fpr=x, band=0.0, temperature=1e-6
+        )
+    )
+    recall = jm.recall_at_fpr(scores, labels, **given)
+    assert_allclose(of_limits(given["max_fpr"]), 1 - recall, atol=1e-6)
+
+
 def _approx_ndcg_loss(scores, grades, temperature):
     above = 1 / (1 + np.exp(-(scores - scores[:, None]) / temperature))
     ranks = 0.5 + above.sum(1)

@@ -126,7 +126,7 @@ def test_the_rules_hold_in_a_part_of_the_study(coverages):
 
 
 UNSEEN, FEW = (rules, "_UNSEEN"), [(precision, "_FEW"), (precision, "_FEW_ABOVE")]
-MANY = (rules, "_MANY")
+MANY = (rules, "MANY_FAILURES")
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,6 @@ def _moments(
     covariance, draws = unbiased * (errors @ errors.T), n + 0 * means
     if within is not None:
         draws = draws_of_clusters(means, library.diagonal(covariance), draws, within)
-
     apart = library.stack([library.sum(shares * (values != x), axis=-1) for x in values])
     return means, covariance, n, is_share, draws, apart
 

@@ -158,10 +158,11 @@ def pairs_of_means(
 def _of_sparse(estimate: Array, variance: Array, n: Array, largest: Array, apart: Array) -> Array:
     """The variances with one difference more of either sign, where most differences are 0.
 
-    A sample of few may have those of one sign alone, and then too small a variance. D. G. Bonett
-    and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions
-    based on paired data", JEBS 37, 2012: here of the mean square of the differences that are not 0,
-    one of the `largest` `[models]` among them, and as far as the others are 0.
+    A sample of few may have those of one sign alone, and then too small a variance. As many are
+    added of either sign as there is a share of zeros. Their square is the mean of those that are
+    not 0, with one more among them: the `largest` square `[models]`, or none if that is 0.
+    D. G. Bonett and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial
+    proportions based on paired data", JEBS 37, 2012, have 1 for it.
     """
     library = numerics.namespace(estimate, variance)
     squared = (estimate[:, None] - estimate[None, :]) ** 2
@@ -169,7 +170,8 @@ def _of_sparse(estimate: Array, variance: Array, n: Array, largest: Array, apart
     more = library.maximum(largest[:, None], largest[None, :])
     added = _ONE_OF_EACH * (1 - apart)
     total = n + added
-    square = (n * square + added * (n * square + more) / (n * apart + 1)) / total
+    mean = numerics.divide(n * square + more, n * apart + (more > 0), 0.0)
+    square = (n * square + added * mean) / total
     found: Array = numerics.divide(square - (n / total) ** 2 * squared, total, np.nan)
     return found
 

@@ -81,7 +81,7 @@ def pairwise_auc_loss(
     """
     numbers = surrogate_numbers(surrogate, margin, temperature)
     return loss_of_rows(
-        _all_pairs, (surrogate,), numbers, scores, labels, weights, where, axis_name, pairs_of_parts
+        _all_pairs, pairs_of_parts, (surrogate,), numbers, scores, labels, weights, where, axis_name
     )
 
 
@@ -164,6 +164,7 @@ def partial_auc_loss(
     two_way = not (isinstance(min_tpr, (int, float)) and min_tpr == 0)
     return loss_of_rows(
         _window,
+        pairs_of_parts,
         (surrogate, two_way),
         numbers,
         scores,
@@ -171,7 +172,6 @@ def partial_auc_loss(
         weights,
         where,
         axis_name,
-        pairs_of_parts,
     )
 
 

@@ -33,14 +33,14 @@ WithSlopes: TypeAlias = Callable[..., tuple[Array, Array]]
 
 def loss_of_rows(
     loss: Callable[..., Array],
+    with_slopes: WithSlopes,
     constants: tuple[Any, ...],
     numbers: Numbers,
     scores: ArrayLike,
     labels: ArrayLike,
     weights: ArrayLike | None,
     where: ArrayLike | None,
-    axis_name: AxisName = None,
-    with_slopes: WithSlopes | None = None,
+    axis_name: AxisName,
 ) -> Array:
     """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program.
 

@@ -13,7 +13,7 @@ from jaxmetrics.losses._evaluated import loss_of_rows
 from jaxmetrics.losses._head import reach_of, shares_in_head
 from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
 from jaxmetrics.losses._rates_of_parts import average_precision_of_parts, recall_of_parts
-from jaxmetrics.losses._rows import Row, ascending, of_negatives
+from jaxmetrics.losses._rows import Row, ascending, of_negatives, weight_of_positives
 from jaxmetrics.losses._top_set import edge_of_shares
 
 # Of the items, what the head of a recall may be: with band 0, and with the default one.
@@ -74,7 +74,7 @@ def recall_at_fpr_loss(
     """
     numbers = {"max_fpr": max_fpr, "temperature": temperature, "band": band}
     return loss_of_rows(
-        _recall_loss, (), numbers, scores, labels, weights, where, axis_name, recall_of_parts
+        _recall_loss, recall_of_parts, (), numbers, scores, labels, weights, where, axis_name
     )
 
 
@@ -128,6 +128,7 @@ def average_precision_loss(
     numbers = {"temperature": temperature}
     return loss_of_rows(
         _average_precision_loss,
+        average_precision_of_parts,
         (),
         numbers,
         scores,
@@ -135,7 +136,6 @@ def average_precision_loss(
         weights,
         where,
         axis_name,
-        average_precision_of_parts,
     )
 
 
@@ -157,5 +157,4 @@ def _average_precision_loss(row: Row, temperature: Array) -> Array:
 
 def _mean_of_positives(values: Array, row: Row) -> Array:
     """The weighted mean over the positives; 0 where a class is absent."""
-    total = jnp.where(jnp.any(row.negatives > 0), jnp.sum(row.positives), 0)
-    return divide(jnp.sum(row.positives * values), total, 0.0)
+    return divide(jnp.sum(row.positives * values), weight_of_positives(row), 0.0)

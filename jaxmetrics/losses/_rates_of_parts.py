@@ -17,7 +17,7 @@ from jaxmetrics.losses._range import (
     nan_where_infinite,
     sum_of_devices,
 )
-from jaxmetrics.losses._rows import Row, of_negatives
+from jaxmetrics.losses._rows import Row, of_negatives, weight_of_positives
 from jaxmetrics.losses._surrogates import placed, slopes_in_scores
 from jaxmetrics.losses._top_set import edge_of_shares
 
@@ -33,7 +33,7 @@ def recall_of_parts(
         shares, away, std, varies = of_negatives(row, axis_name)
         above = threshold - row.scores
         missed = jnp.where(max_fpr < 1, jax.nn.sigmoid(above / (temperature * std)), 0)
-        total = _weight_of_positives(row, axis_name)
+        total = weight_of_positives(row, axis_name)
         value = divide(sum_of_devices(row.positives * missed, axis_name), total, 0.0)
 
         slopes = divide(row.positives * missed * (1 - missed), total * temperature * std, 0.0)
@@ -75,7 +75,7 @@ def _average_precision(items: Row, axis_name: AxisName) -> tuple[Array, Array]:
     # The sums count an item as half above itself, the definition as wholly above.
     sums = back(tuple(here.pair_sums(kernel, x) for x in of_rows))
     found, all_above = (x + weight / 2 for x, weight in zip(sums, weights, strict=True))
-    total = _weight_of_positives(items, axis_name)
+    total = weight_of_positives(items, axis_name)
     precision = divide(found, jnp.where(items.positives > 0, all_above, 0), 0.0)
     value = divide(sum_of_devices(items.positives * (1 - precision), axis_name), total, 0.0)
 
@@ -91,9 +91,3 @@ def _average_precision(items: Row, axis_name: AxisName) -> tuple[Array, Array]:
         for weight, other, of_sum, sums in zip(weights, others, in_sums, own, strict=True)
     )
     return value, of_found + of_all
-
-
-def _weight_of_positives(row: Row, axis_name: AxisName) -> Array:
-    """The weight of the positives of all devices; 0 where a class is absent."""
-    negatives = sum_over(jnp.sum(row.negatives), axis_name)
-    return jnp.where(negatives > 0, sum_over(jnp.sum(row.positives), axis_name), 0)

@@ -165,3 +165,9 @@ def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     variance = sum_over(jnp.sum(shares * away**2), axis_name)
     varies = variance > 0
     return OfNegatives(shares, away, jnp.sqrt(jnp.where(varies, variance, 1)), varies)
+
+
+def weight_of_positives(row: Row, axis_name: AxisName = None) -> Array:
+    """Of all devices if there is an axis; 0 where a class is absent."""
+    positives, negatives = (sum_over(jnp.sum(x), axis_name) for x in (row.positives, row.negatives))
+    return jnp.where(negatives > 0, positives, 0)

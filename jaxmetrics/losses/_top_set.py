@@ -20,6 +20,9 @@ from jaxmetrics._base.numerics import divide, running_highest, running_lowest
 from jaxmetrics._base.parts import AxisName, sum_over
 from jaxmetrics._base.types import Array
 
+# Spacings of floats within which a share is reached: sums of weights reach it only up to rounding.
+_SLACK = 16
+
 
 def top_set(
     places: Array, weights: Array, share: Array, band: Array, total: Array | None = None
@@ -70,7 +73,8 @@ def edge_of_shares(
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     soft = jax.nn.sigmoid(high) * jax.nn.sigmoid(-low) * -jnp.expm1((above - upto) / safe)
-    exact = ((above <= share) & ((share < upto) | (upto == 1))).astype(weights.dtype)
+    reached = share * (1 + _SLACK * jnp.finfo(weights.dtype).eps)
+    exact = ((above <= reached) & ((reached < upto) | (upto == 1))).astype(weights.dtype)
     edge = _parts(jnp.where(some, soft, exact), above, upto, weights)
     return divide(edge, sum_over(jnp.sum(edge), axis_name), 0.0)
 

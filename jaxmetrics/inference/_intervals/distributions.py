@@ -126,7 +126,7 @@ def _t_size(probability: Array, df: Array) -> Array:
     inside = jnp.abs(2 * probability - 1)
     tail = outside < inside
     goal = jnp.log(jnp.minimum(outside, inside))
-    log_norm = _log_norm(df)
+    log_norm = _log_density_at_0(df)
 
     def step(_: Array, log_t: Array) -> Array:
         square = jnp.exp(2 * log_t)
@@ -156,13 +156,13 @@ def _(values: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array
     ratio = jnp.exp((df - 1)[..., None] * jnp.log(jnp.cos(x) / jnp.cos(angle)[..., None]))
     integral = angle * (((log_norm_in_df[..., None] + jnp.log(jnp.cos(x))) * ratio) @ _WEIGHTS)
     in_df = t / (2 * df) - jnp.sqrt(df) * integral / jnp.cos(angle) ** 2
-    log_norm = _log_norm(df)
+    log_norm = _log_density_at_0(df)
     density = jnp.exp(log_norm + (df + 1) * jnp.log(jnp.cos(angle)))
     in_probability = jnp.sign(probability - 0.5) / density
     return t, in_probability * tangents[0] + in_df * tangents[1]
 
 
-def _log_norm(df: Array) -> Array:
+def _log_density_at_0(df: Array) -> Array:
     """The logarithm of the density at 0."""
     half, more = gammaln(jnp.stack([df, df + 1]) / 2)
     found: Array = more - half - jnp.log(df * jnp.pi) / 2

@@ -9,6 +9,7 @@ from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.rules import (
+    MANY_FAILURES,
     ROUNDING,
     Limits,
     Moments,
@@ -155,7 +156,8 @@ def _of_high_negatives(low: Array, moments: Moments, odds: Array, level: Any) ->
     A share x of the negatives above all positives takes L(x) = A (1 - g(odds x)) off, with g of
     `_of_odds`. The part V0 of the negatives in the variance V amounts to f = V0 / L(1 / n0)^2 such
     negatives, and their share may be p, the upper limit of f of n0 of `unseen`. So a part V0 / V of
-    the square of the margin is at least (L(p) - L(f / n0))^2.
+    the square of the margin is at least (L(p) - L(f / n0))^2. As f rises from 50 to 100, this is
+    left to the variance.
     """
     library = moments.library
     estimate, variances, sizes = moments
@@ -172,8 +174,7 @@ def _of_high_negatives(low: Array, moments: Moments, odds: Array, level: Any) ->
     margin = lost(most) - lost(count / n0)
     own = (area - low) ** 2
     lowered = area - library.sqrt(own + share * library.maximum(margin**2 - own, 0.0))
-    found: Array = library.where(share > 0, library.minimum(low, lowered), low)
-    return found
+    return towards(low, library.minimum(low, lowered), count, MANY_FAILURES)
 
 
 def _of_odds(odds: Array) -> Array:

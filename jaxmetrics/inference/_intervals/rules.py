@@ -31,7 +31,7 @@ _UNSEEN = (1 / 50, 1 / 25)
 
 # The whole failures from which on their limits are those of the variance, to a few per cent of a
 # width. It saves their quantiles.
-_MANY = (50.0, 100.0)
+MANY_FAILURES = (50.0, 100.0)
 
 
 class Moments(NamedTuple):
@@ -242,7 +242,7 @@ def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any
     s2, n = library.stack([v0, v1]), library.stack([n0, n1])
     failures = n * s2 / parts**2
     limit = parts * (1 - unseen(failures, n, level, 1 - near / parts))
-    lower, upper = towards(near, library.minimum(near, limit), failures, _MANY).min(axis=1)
+    lower, upper = towards(near, library.minimum(near, limit), failures, MANY_FAILURES).min(axis=1)
     return library.minimum(low, lower), library.maximum(high, 1 - upper)
 
 
@@ -252,7 +252,7 @@ def unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
     seen = library.minimum(count, n)
     added = library.where(count > ROUNDING, 1 / 3, 1 / 2)
     a, b, tail = seen + added, n - seen + added, (1 + level) / 2
-    needed = lacking(count, _MANY) > 0
+    needed = lacking(count, MANY_FAILURES) > 0
     needed = needed & may_exceed(library.clip(seen / n + room, 0.0, 1.0), tail, a, b)
     most = beta_quantile(tail, a, b, needed)
     found: Array = library.where(needed, library.maximum(most - seen / n, 0.0), 0.0)
