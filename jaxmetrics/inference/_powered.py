@@ -380,5 +380,5 @@ def _warn_of_few(items: Items) -> None:
     for what, size in too_few(items, None, _FEW):
         warn(
             f"the labelled sample has {size:.3g} {what}: with fewer than {_FEW}, and a proxy that "
-            f"errs on few of them, 95 % limits covered 91 to 96 % in simulations: label more {what}"
+            f"errs on few of them, 95 % limits covered 91 to 93 % in simulations: label more {what}"
         )
