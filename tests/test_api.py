@@ -6,10 +6,13 @@ import sys
 from functools import partial
 from operator import attrgetter
 
+import jax
 import pytest
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+
+ITEMS = [0.1, 0.4, 0.3], [0, 1, 1]
 
 FUNCTIONS = [name for name in jm.__all__ if not name[0].isupper()]
 METRICS = [name for name in FUNCTIONS if hasattr(getattr(jm, name), "record")]
@@ -313,6 +316,61 @@ def test_what_is_no_option_of_the_metric_is_refused_as_usual():
     for metric in (jm.roc_auc, max, "roc_auc"):
         with pytest.raises(TypeError, match="unexpected keyword argument 'axis_name'"):
             jm.compare(metric, [[0.1, 0.2]], [0, 1], axis_name="x")
+
+
+@pytest.mark.parametrize("name", ["one_vs_rest", "one_vs_one", "multilabel"])
+def test_options_of_the_metric_are_refused_by_the_function_made_of_it(name):
+    averaged = getattr(jm, name)(partial(jm.recall_at_fpr, method="linear"), average=None)
+    given = [[0.1, 0.2], [0.3, 0.4]], [[0, 1], [1, 0]] if name == "multilabel" else [0, 1]
+    with pytest.raises(TypeError) as caught:
+        averaged(*given, max_fpr=0.1)
+    assert str(caught.value) == (
+        f"the function of {name} does not take max_fpr, but recall_at_fpr does: write "
+        f"jm.{name}(functools.partial(jm.recall_at_fpr, method='linear', max_fpr=0.1))"
+    )
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'max_frp'"):
+        averaged(*given, max_frp=0.1)
+
+
+def _share_at(table, *, least):
+    return table.positives.sum() > least
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        (jm.recall_at_fpr, "recall_at_fpr needs max_fpr: write {}(jm.recall_at_fpr, max_fpr=0.01)"),
+        (
+            partial(jm.threshold_at_fpr, method="linear"),
+            "threshold_at_fpr needs max_fpr: write "
+            "{}(jm.threshold_at_fpr, method='linear', max_fpr=0.01)",
+        ),
+        (_share_at, "_share_at needs least: write {}(_share_at, least=...)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: jm.confidence_interval(m, *ITEMS),
+        lambda m: jm.compare(m, [ITEMS[0], ITEMS[0]], ITEMS[1]),
+        lambda m: jm.bootstrap(m, *ITEMS, key=jax.random.key(0)),
+        lambda m: jm.standard_error(m, *ITEMS),
+        lambda m: jm.slices(m, *ITEMS, slices=[0, 0, 1]),
+        lambda m: jm.compare_samples(m, *ITEMS, groups=[0, 0, 1]),
+        lambda m: jm.one_vs_rest(m)([[0.1, 0.2], [0.3, 0.4]], [0, 1]),
+        lambda m: jm.streaming.nnx_metric(m),
+    ],
+)
+def test_a_metric_without_an_option_that_it_needs(call, metric, words):
+    with pytest.raises(TypeError) as caught:
+        call(metric)
+    assert str(caught.value) == words.format("functools.partial")
+
+
+def test_of_what_a_metric_has_no_option_the_error_says_that_first():
+    metric = partial(jm.recall_at_fpr, max_frp=0.1)
+    with pytest.raises(TypeError, match="recall_at_fpr has no option max_frp"):
+        jm.compare(metric, [ITEMS[0], ITEMS[0]], ITEMS[1])
 
 
 def test_defaults_are_the_same_everywhere():

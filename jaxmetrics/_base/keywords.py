@@ -13,6 +13,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 REQUIRED = inspect.Parameter.empty
 _OF_ITEMS = {"weights", "where", "amounts", "axis_name"}  # arguments, not options, of a metric
+_EXAMPLES = {
+    "max_fpr": "0.01",
+    "min_precision": "0.5",
+    "min_recall": "0.9",
+    "min_sensitivity": "0.9",
+    "min_specificity": "0.99",
+}
 
 
 class Keywords(NamedTuple):
@@ -75,6 +82,24 @@ def keywords(
 def takes_metric(function: F) -> F:
     """`function`, which has a `metric`, and says how to give options of the metric itself."""
 
+    def refuse(given: dict[str, Any], others: dict[str, Any]) -> None:
+        _refuse_options_of(given.get("metric"), others, function.__name__, "{0} in place of {1}")
+
+    return _refusing(function, refuse)
+
+
+def made_by(maker: str, metric: Any) -> Callable[[F], F]:
+    """The function that `maker(metric)` returns, which says how to give options of the metric."""
+
+    def refuse(_: dict[str, Any], others: dict[str, Any]) -> None:
+        _refuse_options_of(metric, others, f"the function of {maker}", f"jm.{maker}({{0}})")
+
+    return functools.partial(_refusing, refuse=refuse)
+
+
+def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], None]) -> F:
+    """`function`, which first calls `refuse(given, others)` if it has no keywords `others`."""
+
     @functools.cache
     def signature() -> inspect.Signature:
         return inspect.signature(function)
@@ -85,8 +110,7 @@ def takes_metric(function: F) -> F:
         others = {name: value for name, value in options.items() if name not in own}
         if others:
             known = {name: value for name, value in options.items() if name in own}
-            given = signature().bind_partial(*arguments, **known).arguments
-            _refuse_options_of(given.get("metric"), others, function.__name__)
+            refuse(signature().bind_partial(*arguments, **known).arguments, others)
         return function(*arguments, **options)
 
     public: Any = run
@@ -94,7 +118,7 @@ def takes_metric(function: F) -> F:
     return found
 
 
-def _refuse_options_of(metric: Any, given: dict[str, Any], name: str) -> None:
+def _refuse_options_of(metric: Any, given: dict[str, Any], name: str, advice: str) -> None:
     """Refuse those of the keywords that are options of the metric."""
     fixed: dict[str, Any] = {}
     while isinstance(metric, functools.partial):
@@ -102,9 +126,31 @@ def _refuse_options_of(metric: Any, given: dict[str, Any], name: str) -> None:
     taken = {*inspect.signature(metric).parameters} if inspect.isfunction(metric) else set()
     options = {k: value for k, value in given.items() if k in taken - _OF_ITEMS}
     if options:
-        of_metric = ("jm." if metric.__module__.startswith("jaxmetrics.") else "") + metric.__name__
-        written = ", ".join(f"{k}={brief(v)}" for k, v in {**fixed, **options}.items())
+        written = {k: brief(v) for k, v in {**fixed, **options}.items()}
         raise TypeError(
             f"{name} does not take {', '.join(options)}, but {metric.__name__} does: "
-            f"write functools.partial({of_metric}, {written}) in place of {of_metric}"
+            f"write {advice.format(_partial(metric, written), _public_name(metric))}"
         )
+
+
+def refuse_missing(metric: Any, given: dict[str, Any]) -> None:
+    """Refuse a metric without an option that it needs, where only a partial can give it."""
+    parameters = inspect.signature(metric).parameters if inspect.isfunction(metric) else {}
+    options = {k: x.default for k, x in parameters.items() if x.kind is x.KEYWORD_ONLY}
+    missing = [k for k, default in options.items() if default is REQUIRED and k not in given]
+    if missing and given.keys() <= parameters.keys():
+        written = {k: brief(v) for k, v in given.items()}
+        written |= {k: _EXAMPLES.get(k, "...") for k in missing}
+        raise TypeError(
+            f"{metric.__name__} needs {', '.join(missing)}: write {_partial(metric, written)}"
+        )
+
+
+def _partial(metric: Any, options: dict[str, str]) -> str:
+    listed = ", ".join(f"{k}={value}" for k, value in options.items())
+    return f"functools.partial({_public_name(metric)}, {listed})"
+
+
+def _public_name(metric: Any) -> str:
+    of_library: bool = metric.__module__.startswith("jaxmetrics.")
+    return "jm." * of_library + str(metric.__name__)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, nan_as_value, ordinary_promotion
-from jaxmetrics._base.keywords import takes_metric
+from jaxmetrics._base.keywords import made_by, takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.record import check_metric, evaluate_chosen
@@ -57,6 +57,7 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
     check_metric(metric)
     checks.check_average(average, ("macro", "micro", "weighted", None))
 
+    @made_by("one_vs_rest", metric)
     @on_any_mesh
     def averaged(
         scores: ArrayLike,
@@ -110,6 +111,7 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     check_metric(metric)
     checks.check_average(average, ("macro", "micro", "weighted", "samples", None))
 
+    @made_by("multilabel", metric)
     @on_any_mesh
     def averaged(
         scores: ArrayLike,
@@ -168,6 +170,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     check_metric(metric)
     checks.check_average(average, ("macro", "weighted", None))
 
+    @made_by("one_vs_one", metric)
     @nan_as_value()  # of a class against itself
     @on_any_mesh
     def averaged(

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.keywords import refuse_missing
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_batches import evaluate_batch
@@ -213,7 +214,8 @@ def choose(metric: MetricLike) -> tuple[Chosen, Options]:
 
     Partials are taken apart, so that two with the same content share one compiled program.
     """
-    record, (_, options) = record_of(metric), _unwrapped(metric)
+    record, (function, options) = record_of(metric), _unwrapped(metric)
+    refuse_missing(function, options)
     constants, arrays = static_options(record.settings(options))
     return Chosen(record, constants), arrays
 
