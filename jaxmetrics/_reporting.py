@@ -16,8 +16,10 @@ def report(
     *,
     slices: Any = None,
     max_fpr: float = 0.01,
+    criterion: Literal["youden"] | None = None,
     fp_cost: float = 1.0,
     fn_cost: float = 1.0,
+    prevalence: float | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 2000,
     seed: int = 0,
@@ -40,8 +42,11 @@ def report(
       labels: `[n]`, bool or 0 and 1.
       slices: `[n]`, the slice of each item, or several by name, as a dict or a frame.
       max_fpr: in (0, 1], the highest FPR of the partial AUC.
+      criterion: "youden" for one more threshold, that of the largest recall - FPR.
       fp_cost: the cost of a false positive.
       fn_cost: the cost of a missed positive.
+      prevalence: in (0, 1), the share of positives where thresholds are used, if it is not that of
+        the labels: of precision, NPV, share flagged and cost.
       confidence_level: in (0, 1), of intervals, bands and comparisons.
       n_resamples: the number of resamples, where intervals need them.
       seed: of the resampling.
@@ -87,6 +92,8 @@ def report(
         fp_cost=fp_cost,
         fn_cost=fn_cost,
         style=style,
+        criterion=criterion,
+        prevalence=prevalence,
     )
     return package.report_of_arrays(
         scores,

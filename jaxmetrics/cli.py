@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import click
 
     from jaxmetrics._report import Evaluation, Problem, Queries, Settings, Tell
-    from jaxmetrics.plots._style import StyleName
 
 EXTRA = (
     *("click", "jinja2", "matplotlib", "pandas"),
@@ -30,10 +29,10 @@ EXTRA = (
 )
 
 PATIENCE = 0.5  # seconds until progress is shown
-# Defaults of options that are None if not given: some combinations are refused only if given.
+# Defaults of Settings. Options have none, as some are refused with others, but only if given.
 MAX_FPR, K, GAINS = 0.01, 10, ("linear", "exponential")
 
-STYLES = ("colour", "print")
+STYLES, CRITERIA = ("colour", "print"), ("youden",)
 WIDTH = 200  # columns of output that does not go to a terminal
 
 HELP = "Evaluate classifiers (AUC, partial AUC, recall at an FPR) and rankings (nDCG)."
@@ -62,6 +61,11 @@ A file of more than 2,000,000 rows, one larger than a quarter of memory, or any 
 read in batches into bins of scores: metrics then also have guaranteed bounds of their exact values,
 and models are not compared. Options that need all items at once, such as --amount, prevent it.
 
+Thresholds: the report says what those of --max-fpr and of the least cost, by --fp-cost and
+--fn-cost, do to new items, and with --criterion that of Youden's index. At a --prevalence that is
+not that of FILE, as after negatives were thinned out, precision, NPV, share flagged and cost are
+those there, and the least cost is chosen there. Without --output, either option prints them.
+
 Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
 is better). Metrics are means over queries: nDCG at each --k; precision, recall and average
 precision at the largest --k; reciprocal ranks, the expected ones with --max-grade; and the share of
@@ -81,16 +85,7 @@ Examples:
 """
 
 
-def demo(
-    *,
-    output: Path,
-    style: StyleName,
-    max_fpr: float,
-    n_resamples: int,
-    confidence_level: float,
-    seed: int,
-    as_json: bool,
-) -> None:
+def demo(*, output: Path, as_json: bool, **chosen: Any) -> None:
     """Report on three classifiers of scikit-learn's digits."""
     with _progress() as tell:
         tell("Starting")
@@ -98,13 +93,11 @@ def demo(
 
         _report.keep_programs()
 
-    settings = _report.Settings(
-        max_fpr, n_resamples, confidence_level, seed, command=_command_line(), style=style
-    )
+    settings = _report.Settings(**chosen, command=_command_line())
     _report.check_settings(settings)
     _report.check_folder(output)
     with _progress() as tell:
-        problem = _report.digits_problem(seed, tell)
+        problem = _report.digits_problem(settings.seed, tell)
     with _report.compiled_for(problem):
         _show(partial(_report.evaluate_problem, problem), settings, as_json, output)
 
@@ -115,26 +108,17 @@ def evaluate(
     label: str,
     score: tuple[str, ...],
     positive: str | None,
-    max_fpr: float | None,
     amount: str | None,
     weight: str | None,
     cluster: str | None,
     group: str | None,
-    k: tuple[int, ...],
-    gain: str | None,
-    max_grade: float | None,
     slices: tuple[str, ...],
-    fp_cost: float | None,
-    fn_cost: float | None,
-    n_resamples: int,
-    confidence_level: float,
-    seed: int,
     output: Path | None,
-    style: StyleName,
     as_json: bool,
     stream: bool,
     separator: str | None,
     drop_missing: bool,
+    **chosen: Any,
 ) -> None:
     """Report on the scores in files."""
     with _progress() as tell:
@@ -143,43 +127,19 @@ def evaluate(
 
         _report.keep_programs()
 
-    _report.refuse_options(
-        group,
-        positive=positive,
-        max_fpr=max_fpr,
-        amount=amount,
-        weight=weight,
-        cluster=cluster,
-        k=k,
-        gain=gain,
-        max_grade=max_grade,
-        slice=slices,
-        fp_cost=fp_cost,
-        fn_cost=fn_cost,
-    )
-    settings = _report.Settings(
-        MAX_FPR if max_fpr is None else max_fpr,
-        n_resamples,
-        confidence_level,
-        seed,
-        k or (K,),
-        gain or GAINS[0],
-        1.0 if fp_cost is None else fp_cost,
-        1.0 if fn_cost is None else fn_cost,
-        _command_line(),
-        max_grade,
-        style,
-    )
+    given = {name: value for name, value in chosen.items() if value not in (None, ())}
+    columns = {"amount": amount, "weight": weight, "cluster": cluster, "slice": slices or None}
+    _report.refuse_options(group, positive=positive, **columns, **given)
+    settings = _report.Settings(**given, command=_command_line())
     _report.check_settings(settings)
     if output is not None:
         _report.check_folder(output)
     source = _report.source_of(files, separator=separator, drops_missing=drop_missing)
     evaluate: Callable[..., Evaluation]
-    whole = any((weight, amount, cluster, group, slices))  # options that need all items at once
-    if stream or (not whole and _report.is_too_large(source)):
-        _report.refuse_with_stream(
-            amount=amount, weight=weight, cluster=cluster, group=group, slice=slices or None
-        )
+    rules = {name: given.get(name) for name in ("criterion", "prevalence")}
+    whole = {**columns, **rules, "group": group}  # options that need all items at once
+    if stream or (not any(whole.values()) and _report.is_too_large(source)):
+        _report.refuse_with_stream(**whole)
         evaluate = partial(
             _report.evaluate_stream, source, label=label, scores=score, positive=positive
         )
@@ -368,8 +328,18 @@ def commands() -> click.Group:
                 metavar="COLUMN",
                 help="Column whose values divide the items into slices; repeat it for several.",
             ),
+            option(
+                "--criterion",
+                type=click.Choice(CRITERIA),
+                help="One more threshold, that of the largest recall - FPR (Youden's index).",
+            ),
             option("--fp-cost", type=float, help="Cost of a false positive; 1 if not given."),
             option("--fn-cost", type=float, help="Cost of a false negative; 1 if not given."),
+            option(
+                "--prevalence",
+                type=float,
+                help="Share of positives where thresholds are used; that of FILE if not given.",
+            ),
             *inference("Seed of the resampling."),
             option("--output", type=folder, help="Output folder; without it, only print."),
             style_option,

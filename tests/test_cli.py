@@ -20,8 +20,10 @@ from sklearn import metrics as sk
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
+from jaxmetrics._base.checks.options import CRITERIA
 from jaxmetrics._base.words import decimals_of_metric, fixed
 from jaxmetrics._report import _evaluation
+from jaxmetrics.plots._style import STYLE_NAMES
 
 # As many items, models, limits and resamples as the demonstration has here, so that the tests
 # share what JAX compiles.
@@ -522,6 +524,9 @@ GOOD = ("--label", "y", "--score", "a")
         ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--max-fpr", "5"), ["got 5", "0.01 for 1 %"]),
         ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--max-fpr", "0"), ["above 0", "fractions"]),
         ("x.csv", "y,a\n1,2\n0,1\n", (*GOOD, "--max-fpr", "nan"), ["got nan"]),
+        ("x.csv", "y,a\n", (*GOOD, "--prevalence", "1"), ["--prevalence", "got 1", "fractions"]),
+        ("x.csv", "y,a\n", (*GOOD, "--prevalence", "0"), ["--prevalence", "got 0", "above 0"]),
+        ("x.csv", "y,a\n", (*GOOD, "--prevalence", "nan"), ["--prevalence", "got nan"]),
         ("x.csv", "y,a\n", (*GOOD, "--confidence-level", "95"), ["got 95", "write 0.95 for 95"]),
         ("x.csv", "y,a\n", (*GOOD, "--confidence-level", "0"), ["got 0", "write 0.95"]),
         ("x.csv", "y,a\n", (*GOOD, "--confidence-level", "nan"), ["got nan"]),
@@ -572,6 +577,19 @@ def test_bad_styles_are_refused_before_any_work(tmp_path):
         last = result.stderr.splitlines()[-1]
         assert last == "Error: Invalid value for '--style': 'grey' is not one of 'colour', 'print'."
         assert not (tmp_path / "report").exists()
+
+
+def test_a_criterion_that_is_not_known_is_refused():
+    result = run("evaluate", "no file", *GOOD, "--criterion", "gini")
+    assert result.exit_code == 2
+    assert "Invalid value for '--criterion': 'gini' is not 'youden'." in result.stderr
+
+
+def test_the_help_has_the_defaults_and_choices_of_the_settings():
+    settings = _report.Settings()
+    assert (settings.max_fpr, settings.k, settings.gain) == (cli.MAX_FPR, (cli.K,), cli.GAINS[0])
+    assert (settings.fp_cost, settings.fn_cost) == (1, 1)
+    assert (cli.STYLES, cli.CRITERIA) == (STYLE_NAMES, CRITERIA)
 
 
 def test_version_and_help():

@@ -171,6 +171,13 @@ def test_costs_whose_sum_could_overflow_are_refused(cost):
         _report.check_settings(_settings.Settings(fn_cost=cost))
 
 
+def test_costs_at_a_prevalence_are_smaller():
+    """Where few are positive, an error in the data stands for many there."""
+    _report.check_settings(_settings.Settings(fn_cost=1e20, prevalence=0.5))
+    with pytest.raises(_report.InputError, match=r"--fn-cost must be from 0 to 1e\+20, got"):
+        _report.check_settings(_settings.Settings(fn_cost=1.1e20, prevalence=0.5))
+
+
 @pytest.mark.parametrize("n", [10**6 + 1, 10**20, 10**400])
 def test_resamples_that_would_not_fit_are_refused(n):
     with pytest.raises(_report.InputError, match=r"at most 1,000,000, got 10.*GiB") as caught:

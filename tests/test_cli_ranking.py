@@ -312,6 +312,9 @@ ROWS = "q,y,a\n1,1,2\n1,0,3\n2,1,3\n"
     [
         (ROWS, (*GOOD, "--positive", "1"), ["--positive cannot be used", "0 for irrelevant items"]),
         (ROWS, (*GOOD, "--max-fpr", "0.01"), ["--max-fpr cannot be used", "--k 10"]),
+        (ROWS, (*GOOD, "--criterion", "youden"), ["--criterion cannot be used", "no thresholds"]),
+        (ROWS, (*GOOD, "--prevalence", "0.1"), ["--prevalence cannot be used", "no thresholds"]),
+        (ROWS, (*GOOD, "--fp-cost", "2"), ["--fp-cost cannot be used", "no thresholds"]),
         (ROWS, (*GOOD, "--amount", "m"), ["--amount cannot be used", "as --label"]),
         (ROWS, (*GOOD, "--cluster", "c"), ["--cluster cannot be used", "leave it out"]),
         (ROWS, (*GOOD, "--weight", "w"), ["--weight cannot be used", "leave it out"]),

@@ -16,7 +16,7 @@ from jaxmetrics._base.words import (
     percent_text,
     visible,
 )
-from jaxmetrics._report._evaluation import FEWEST, Measure, Slices, has_width
+from jaxmetrics._report._evaluation import FEWEST, Measure, Points, Slices, has_width
 
 
 class Cell(NamedTuple):
@@ -171,6 +171,20 @@ def about_limits(measures: Sequence[Measure]) -> str:
         ((np.isnan(x.low) | np.isnan(x.high)) & ~np.isnan(x.estimate)).any() for x in intervals
     )
     return "; a value without brackets has too few items for an interval" if lacking else ""
+
+
+def about_points(points: Sequence[Points]) -> str:
+    """What tables of thresholds say of themselves."""
+    measures = [x for found in points for x in found.measures]
+    level = percent_text(measures[0].interval.confidence_level)
+    about = (
+        f"What score ≥ threshold flags, with {level} confidence intervals of what the same "
+        "threshold does to new items; those of the threshold are of the best one"
+    )
+    for prevalence in {x.prevalence for x in measures if x.prevalence is not None}:
+        at = f"a prevalence of {percent_text(prevalence)}"
+        about += f"; precision, NPV, share flagged and cost are those at {at}"
+    return about
 
 
 def about_differences(measures: Sequence[Measure]) -> str:

@@ -94,25 +94,28 @@ def evaluate_problem(
         slices_of(x, problem.labels, settings, *measured)
         for x, measured in zip(problem.slices, in_slices, strict=True)
     )
-    points, drawings, figures = (), (), {}
-    if with_figures:  # figures are drawn while points are resampled
+    last_work: dict[str, Callable[..., Any]] = {}  # figures are drawn while points are resampled
+    if with_figures or settings.criterion is not None or settings.prevalence is not None:
         of_points = {k: v for k, v in common.items() if k != "n_resamples"}
+        last_work[_POINTS] = partial(points_of, problem, settings, **of_points)
+    if with_figures:
         draw = partial(_drawn, problem, settings, measures, found.get(_BAND), slices, with_files)
-        work = {_POINTS: partial(points_of, problem, settings, **of_points), _FIGURES: draw}
-        last, more = carry_out(work, settings, tell)
-        notes, points = [*notes, *more], last[_POINTS]
-        facts["least_cost"], drawings, figures = last[_FIGURES]
+        last_work[_FIGURES] = draw
+    last, more = carry_out(last_work, settings, tell)
+    notes = [*notes, *more]
+    least, drawings, figures = last.get(_FIGURES, ({}, (), {}))
+    facts |= {"least_cost": least} if least else {}
     return Evaluation(
         names,
         facts,
-        ("max_fpr", "scale"),
+        ("max_fpr", "scale", "rule", "prevalence"),
         _title_of_problem(problem),
         _about(problem),
         tuple(measures),
         tuple(dict.fromkeys(notes)),
         drawings,
         slices,
-        points,
+        last.get(_POINTS, ()),
         figures,
     )
 
@@ -207,6 +210,7 @@ def _facts_of_problem(
         "max_fpr": settings.max_fpr,
         "fp_cost": settings.fp_cost,
         "fn_cost": settings.fn_cost,
+        "prevalence": settings.prevalence,
     }
 
 

@@ -44,6 +44,8 @@ class Measure(NamedTuple):
     scale: str | None = None  # of a partial area
     ranked: bool = True  # whether the highest value is the best
     enough: float | None = None  # positives to find the difference of the best two models
+    rule: str | None = None  # that chooses the threshold
+    prevalence: float | None = None  # if not that of the data
 
     @property
     def by_amount(self) -> bool:

@@ -16,6 +16,7 @@ from jaxmetrics._base.types import FloatArray
 from jaxmetrics._base.words import number, percent_text, visible
 from jaxmetrics._report._evaluation import Drawing, Measure, Slices
 from jaxmetrics._report._fonts import drawn_names
+from jaxmetrics._report._metrics import costs_of
 from jaxmetrics._report._settings import Settings
 from jaxmetrics.plots._style import StyleName, height_for, n_distinct, shade, style_of
 from jaxmetrics.plots._trend import draw_trend
@@ -94,7 +95,9 @@ def drawings_of(
     level = percent_text(settings.confidence_level)
     pointwise = f" Shaded: pointwise {level} bands." if band is not None else ""
     fp_cost, fn_cost = map(number, (settings.fp_cost, settings.fn_cost))
-    costs = f"false positive costs {fp_cost}, a false negative {fn_cost}"
+    costs = f"false positive costs {fp_cost}, a false negative {fn_cost} (--fp-cost, --fn-cost)"
+    if settings.prevalence is not None:
+        costs += f", at a prevalence of {percent_text(settings.prevalence)}"
     compared = any(x.has_intervals.any() for x in measures)
     filled = "; filled marks: models not significantly worse than the best, by one-sided tests"
     in_set = filled if compared else ""
@@ -138,7 +141,7 @@ def drawings_of(
         Drawing(
             "cost",
             "Cost of each threshold",
-            f"A {costs} (--fp-cost, --fn-cost). A dot marks the threshold of least cost.{chosen}",
+            f"A {costs}. A dot marks the threshold of least cost.{chosen}",
             partial(_draw_cost, table, called, settings),
         ),
     ]
@@ -250,8 +253,7 @@ def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -
 
     def draw(i: int, ax: Axes) -> None:
         one = jax.tree.map(lambda x: x[i], table)
-        costs: Any = {"fp_cost": settings.fp_cost, "fn_cost": settings.fn_cost}
-        plots.cost(one, **costs, style=settings.style, ax=ax)
+        plots.cost(one, **costs_of(one, settings), style=settings.style, ax=ax)
 
     return _panels(names, draw)
 

@@ -60,11 +60,24 @@ def classification_metrics(max_fpr: float) -> tuple[Metric, ...]:
 ABOUT = "; partial AUC on McClish's scale, where chance is 0.5"
 
 
+def costs_of(table: jm.ScoreTable, settings: Settings) -> dict[str, Any]:
+    """The costs of errors in the data; at a prevalence those that make the total what it is there.
+
+    All models of a table have the same items, so its share of positives is that of each.
+    """
+    fp_cost, fn_cost, prevalence = settings.fp_cost, settings.fn_cost, settings.prevalence
+    if prevalence is not None:
+        positives, negatives = (float(np.asarray(x, float).sum()) for x in table[1:])
+        share = positives / (positives + negatives)
+        fp_cost, fn_cost = fp_cost * (1 - prevalence) / (1 - share), fn_cost * prevalence / share
+    return {"fp_cost": fp_cost, "fn_cost": fn_cost}
+
+
 def least_cost(
     table: jm.ScoreTable, names: Sequence[str], settings: Settings
 ) -> dict[str, dict[str, float | None]]:
     """The threshold of least cost of each model, None if it flags nothing, and its cost."""
-    curve = jm.cost_curve(table, fp_cost=settings.fp_cost, fn_cost=settings.fn_cost)
+    curve = jm.cost_curve(table, **costs_of(table, settings))
     costs, thresholds = np.asarray(curve.cost), np.asarray(curve.thresholds)
     found = {}
     for name, cost, threshold in zip(names, costs, thresholds, strict=True):

@@ -188,7 +188,8 @@ def frame_of(evaluation: Evaluation) -> Any:
     """A DataFrame with a row for each estimate and difference, also of each slice."""
     values, differences, of_slices = [], [], []
     counts = {name: evaluation.facts[name] for name in _COUNTS if name in evaluation.facts}
-    for measure in evaluation.measures:
+    of_points = [measure for x in evaluation.points for measure in x.measures]
+    for measure in (*evaluation.measures, *of_points):
         columns = {key: getattr(measure, key) for key in evaluation.columns}
         metric = {"metric": measure.name, **columns, **counts}
         for i, name in enumerate(evaluation.names):

@@ -24,6 +24,7 @@ from jaxmetrics._report._cells import (
     Cell,
     about_differences,
     about_limits,
+    about_points,
     limits_of,
     slice_tables,
     value_cells,
@@ -143,15 +144,11 @@ def _sections_of(evaluation: Evaluation) -> Iterator[_Section]:
         )
         yield _Section("pairs", "Models compared in pairs", about, tables=pairs)
     if evaluation.points:
-        about = (
-            f"What score ≥ threshold flags, with {level} confidence intervals of what the same "
-            "threshold does to new items; those of the threshold are of the best one."
-        )
         points = [
             _table_of_models(x.title, "", evaluation.names, list(x.measures))
             for x in evaluation.points
         ]
-        yield _Section("points", "Thresholds", about, tables=points)
+        yield _Section("points", "Thresholds", f"{about_points(evaluation.points)}.", tables=points)
     slices = [
         table
         for part in evaluation.slices
@@ -310,6 +307,8 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Clusters", f"{facts['n_clusters']:,}, by {facts['cluster']}"
     for name, count in facts.get("n_tied", {}).items():
         yield f"Tied scores, {name}", of_all(count)
+    if facts.get("prevalence") is not None:
+        yield "Prevalence in use (--prevalence)", percent_text(facts["prevalence"])
     for name, best in facts.get("least_cost", {}).items():
         at = "flagging nothing" if best["threshold"] is None else number(best["threshold"])
         yield f"Threshold of least cost, {name}", f"{at}, which costs {number(best['cost'])}"

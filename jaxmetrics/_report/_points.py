@@ -1,4 +1,4 @@
-"""What two thresholds of each model do: that of the FPR asked for, and that of the least cost."""
+"""What thresholds of each model do: of the FPR asked for, of the least cost, of a criterion."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ _HEADINGS = {
     "recall": "Recall",
     "fpr": "FPR",
     "precision": "Precision",
+    "npv": "NPV",
     "flagged": "Share\nflagged",
     "cost": "Cost\nan item",
     "recall_by_amount": "Recall by\namount",
 }
+_CRITERIA = {"youden": "Youden's index"}
+# What depends on the share of positives.
+_OF_PREVALENCE = ("precision", "npv", "flagged", "cost")
 # Intervals rest on the mean and the variance of resamples, for which few are enough.
 _RESAMPLES, _DRAWN = 400, 10**8
 
 
 def points_of(
     problem: Problem, settings: Settings, *, progress: Callable[[int], None], **options: Any
-) -> tuple[Points, Points]:
-    """At most `max_fpr`, and the least cost, side by side."""
+) -> tuple[Points, ...]:
+    """At most `max_fpr`, the least cost, and Youden's index if that is asked for, side by side."""
     most = max(min(_RESAMPLES, _DRAWN // max(len(problem.labels), 1)), 50)
     given = {
         **options,
@@ -39,21 +43,33 @@ def points_of(
         "amounts": problem.amounts,
         "fp_cost": settings.fp_cost,
         "fn_cost": settings.fn_cost,
+        "prevalence": settings.prevalence,
     }
     limit = f"FPR of at most {percent_text(settings.max_fpr)}"
-    rules: Any = (
+    rules: list[Any] = [
         ("max_fpr", limit, {"max_fpr": settings.max_fpr}),
         ("least_cost", "Least cost", {}),
-    )
-    found = []
+    ]
+    if settings.criterion is not None:
+        by_criterion = {"criterion": settings.criterion}
+        rules.append((settings.criterion, f"Largest {_CRITERIA[settings.criterion]}", by_criterion))
+    found: list[Points] = []
     for rule, title, chosen in rules:
         point = jm.operating_point(problem.scores, problem.labels, **given, **chosen)
         intervals = {x: jax.tree.map(np.asarray, getattr(point, x)) for x in _HEADINGS}
         measures = (
-            Measure(name, _HEADINGS[name], interval, ranked=False)
+            Measure(
+                name,
+                _HEADINGS[name],
+                interval,
+                max_fpr=chosen.get("max_fpr"),
+                ranked=False,
+                rule=rule,
+                prevalence=settings.prevalence if name in _OF_PREVALENCE else None,
+            )
             for name, interval in intervals.items()
             if interval is not None
         )
         found.append(Points(rule, title, tuple(measures)))
-        progress(settings.n_resamples // 2 * len(found))
-    return found[0], found[1]
+        progress(settings.n_resamples * len(found) // len(rules))
+    return tuple(found)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from jaxmetrics._base.checks.options import MOST_COST
+from jaxmetrics._base.checks.options import CRITERIA, MOST_COST
 from jaxmetrics._report._texts import shortened
 from jaxmetrics.plots._style import STYLE_NAMES, StyleName
 
@@ -27,8 +27,11 @@ WITH_GROUP = {
     "weight": "--weight cannot be used with --group, where queries count equally: leave it out",
     "cluster": "--cluster cannot be used with --group, which resamples whole queries: leave it out",
     "slice": "--slice cannot be used with --group: evaluate a file of each slice",
-    "fp_cost": "--fp-cost cannot be used with --group, which has no thresholds: leave it out",
-    "fn_cost": "--fn-cost cannot be used with --group, which has no thresholds: leave it out",
+    **{
+        option.replace("-", "_"): f"--{option} cannot be used with --group, which has no "
+        "thresholds: leave it out"
+        for option in ("criterion", "fp-cost", "fn-cost", "prevalence")
+    },
 }
 WITH_STREAM = {
     "amount": "--amount cannot be used with --stream, whose bins hold counts: leave one out",
@@ -37,6 +40,10 @@ WITH_STREAM = {
     "group": "--group cannot be used with --stream, because a query needs all its items: leave one "
     "out",
     "slice": "--slice cannot be used with --stream, whose bins hold all items: leave one out",
+    "criterion": "--criterion cannot be used with --stream, which resamples no threshold: leave "
+    "one out",
+    "prevalence": "--prevalence cannot be used with --stream, whose report has no precision of a "
+    "threshold: leave one out",
 }
 WITHOUT_GROUP = {
     name: f"--{option} is for rankings: also write --group and the column of query ids, or leave "
@@ -69,6 +76,8 @@ class Settings(NamedTuple):
     command: str = ""  # that made the report
     max_grade: float | None = None  # of the scale, for rankings
     style: StyleName = "colour"  # of the figures
+    criterion: str | None = None  # that chooses one more threshold
+    prevalence: float | None = None  # where thresholds are used; None for that of the data
 
 
 def check_settings(settings: Settings) -> None:
@@ -99,12 +108,24 @@ def check_settings(settings: Settings) -> None:
         raise InputError(
             f"--seed must be from 0 to {2**32 - 1}, got {shortened(seed)}: write 0 or 1"
         )
+    # At a prevalence an error in the data may stand for as many as there are items, a billion.
+    most = MOST_COST if settings.prevalence is None else 1e20
     for name, cost in (("fp", settings.fp_cost), ("fn", settings.fn_cost)):
-        if not 0 <= cost <= MOST_COST:
+        if not 0 <= cost <= most:
             raise InputError(
-                f"--{name}-cost must be from 0 to {MOST_COST:g}, got {cost:g}: write the cost "
+                f"--{name}-cost must be from 0 to {most:g}, got {cost:g}: write the cost "
                 "of one, as in 100"
             )
+    if settings.criterion not in (None, *CRITERIA):
+        raise InputError(
+            f"--criterion must be {' or '.join(CRITERIA)}, got {shortened(settings.criterion)}: "
+            "leave it out for the other thresholds alone"
+        )
+    if settings.prevalence is not None and not 0 < settings.prevalence < 1:
+        raise InputError(
+            f"--prevalence must be above 0 and below 1, got {settings.prevalence:g}: write "
+            "fractions, 0.01 for 1 %"
+        )
     if settings.style not in STYLE_NAMES:
         raise InputError(
             f"--style must be {' or '.join(STYLE_NAMES)}, got {shortened(settings.style)}: write "

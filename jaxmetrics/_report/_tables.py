@@ -16,6 +16,7 @@ from jaxmetrics._report._cells import (
     Cell,
     about_differences,
     about_limits,
+    about_points,
     difference_cells,
     slice_tables,
     value_cells,
@@ -27,7 +28,7 @@ from jaxmetrics.plots._names import short_names
 
 
 def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
-    """The evaluation as tables for a terminal: values, differences, and those within slices.
+    """The evaluation as tables for a terminal: values, differences, thresholds and slices.
 
     A table that is too wide for the console becomes several, one below the other.
     """
@@ -54,12 +55,16 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
             _Column(x.heading + "\nby amount" * x.by_amount, difference_cells(x)) for x in compared
         ]
         tables += _tables_of_width("Difference from the best", about, names, columns, console)
+    for i, found in enumerate(evaluation.points, start=1):
+        about = about_points(evaluation.points) if i == len(evaluation.points) else ""
+        columns = [_Column(x.heading, value_cells(x)) for x in found.measures]
+        tables += _tables_of_width(f"Threshold: {found.title}", about, names, columns, console)
     for part in evaluation.slices:
         short = short_names(evaluation.names, LONGEST_IN_TEXT)
-        for found in (*slice_tables(part, short), *trend_tables(part, short)):
-            rows, columns = map(visible, found.rows), [_Column(*x) for x in found.columns]
+        for x in (*slice_tables(part, short), *trend_tables(part, short)):
+            rows, columns = map(visible, x.rows), [_Column(*column) for column in x.columns]
             tables += _tables_of_width(
-                found.title, found.about, [*rows], columns, console, visible(found.corner)
+                x.title, x.about, [*rows], columns, console, visible(x.corner)
             )
     return tables
 

@@ -29,6 +29,7 @@ QUANTILE_METHODS = (
     "midpoint",
     "nearest",
 )
+CRITERIA = ("youden",)
 # The sum of a billion of them is still a number of float32.
 MOST_COST = 1e29
 
@@ -43,7 +44,7 @@ _OPTIONS: dict[str, Any] = {
     "fp_cost": number(0, MOST_COST, several=False),
     "fn_cost": number(0, MOST_COST, several=False),
     "threshold": number(-math.inf, math.inf, several=False),
-    "criterion": one_of(("youden",)),
+    "criterion": one_of(CRITERIA),
     "prevalence": number(0, 1, open_low=True, open_high=True, several=False),
     "scale": one_of(("raw", "range", "mcclish")),
     "method": one_of(("step", "linear", "quantile")),
