@@ -156,7 +156,11 @@ def test_replay_of_weights(metric, amounts, data, rng):
         options["amounts"] = rng.random(N)
         per_item.append(options["amounts"])
     got = replicates(metric, scores, data.labels, **options)
-    again, valid = repeated(counts_of_items(data.labels, where), *per_item)
+    # Items of one model are numbered as they stand in its order, which begins with NaN.
+    order = np.lexsort((data.labels, -np.nan_to_num(scores, nan=np.inf), ~data.where))
+    drawn = np.zeros((FEW, N))
+    drawn[:, order] = counts_of_items(data.labels[order], where[order])
+    again, valid = repeated(drawn, *per_item)
     names = dict(zip(("weights", "amounts"), again[2:], strict=False))
     close(got, metric(*again[:2], where=valid, **names), rtol=1e-5)
 
@@ -523,6 +527,57 @@ def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount
     monkeypatch.setattr(_units, "SPARE", 0.0)
     np.testing.assert_array_equal(draw(n_resamples=FEW), whole[:FEW])
     assert [sufficient for _, sufficient in found[2:]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weights": ()},
+        {"weights": (), "amounts": ()},
+        {"weights": (2,)},
+        {"resampling": "bayesian", "weights": ()},
+    ],
+    ids=["models", "weights", "weights and amounts", "weights of models", "bayesian"],
+)
+def test_where_all_items_are_drawn_only_the_head_is_scanned(monkeypatch, options):
+    """With the same result, also where it is too short."""
+    found = []
+    collect = _run._collect
+
+    def watched(prepared, *rest):
+        result = collect(prepared, *rest)
+        head, used = np.max(prepared.cells.head), np.max(prepared.cells.used)
+        found.append((head < 1000, used == 4000, result[1]))
+        return result
+
+    monkeypatch.setattr(_run, "_collect", watched)
+    rng = np.random.default_rng(12)
+    labels = rng.random(4000) < 0.1
+    scores = np.round(20 * (rng.normal(size=(2, 4000)) + labels))
+    # Arrays of the shape and the number of items; weights of a mean of 2, some 0.
+    drawn = {
+        name: np.maximum(rng.gamma(1, 3, (*shape, 4000)) - 1, 0)
+        for name, shape in options.items()
+        if name != "resampling"
+    }
+    draw = partial(
+        replicates,
+        partial(jm.recall_at_fpr if "amounts" in options else jm.partial_auc, max_fpr=[0.02, 0.04]),
+        scores if options.get("weights", (2,)) == (2,) else scores[0],
+        labels,
+        **{**options, **drawn},
+    )
+    got = draw()
+    monkeypatch.setattr(_run, "weight_of_head", lambda *_: np.full(1, np.inf))
+    whole = draw()
+    assert found == [(True, "weights" in options, True), (False, True, True)]
+    np.testing.assert_allclose(got, whole, rtol=1e-12)
+    monkeypatch.undo()
+    monkeypatch.setattr(_run, "_collect", watched)
+    monkeypatch.setattr(_units, "SPARE", -0.1)
+    np.testing.assert_array_equal(draw(), whole)
+    assert [sufficient for *_, sufficient in found[2:]] == [False, True]
 
 
 # ---- what is undefined

@@ -63,19 +63,36 @@ def test_gamma(rng):
 
 
 def test_alias_tables():
-    """The probability of each count, added up over the entries of a table."""
+    """Each count has its probability."""
     rates, most = np.array([1.0, 0.9, 0.1, 0.0]), _random.MAX_SIZE
     tables, starts = doubled(partial(_random.poisson_tables, max_size=most), rates)
-    kept = tables >> _random.BITS
-    alias = tables & (_random.BUCKETS - 1)
     for r, rate in enumerate(rates):
         for size in range(most + 1):
-            weight = kept[r, size].astype(float)
-            np.add.at(weight, alias[r, size], _random.FULL - kept[r, size].astype(float))
             counts = starts[r, size] + np.arange(_random.BUCKETS)
             expected = stats.poisson.pmf(counts, rate * size)
-            np.testing.assert_allclose(weight / 2**32, expected, atol=2e-9)
+            got = chances(tables[r, size], _random.BITS)
+            np.testing.assert_allclose(got, expected, atol=2e-9)
             assert expected.sum() > 1 - 1e-8
+
+
+def chances(table, bits):
+    """The probability of each number, added up over the entries of an alias table."""
+    kept, alias = (table >> bits).astype(float), table & ((1 << bits) - 1)
+    found = kept.copy()
+    np.add.at(found, alias, (1 << (32 - bits)) - kept)
+    return found / 2**32
+
+
+def test_alias_tables_of_pairs():
+    """Two counts are independent, and those of no item are 0."""
+    rates = np.array([1.0, 0.3])
+    tables = doubled(_random.pair_tables, rates).reshape(3, 3, -1)
+    laws = [stats.poisson.pmf(np.arange(16), rate) for rate in (0.0, *rates)]
+    for first in range(3):
+        for second in range(3):
+            expected = np.outer(laws[first], laws[second]).ravel()
+            got = chances(tables[first, second], _random.BITS_OF_PAIR)
+            np.testing.assert_allclose(got, expected, atol=1e-8)
 
 
 def test_look_up(rng):
@@ -83,10 +100,10 @@ def test_look_up(rng):
     tables, starts = doubled(
         partial(_random.poisson_tables, max_size=_random.MAX_SIZE), np.array([0.8])
     )
-    word = words(rng, 200_000)
+    word, bits = words(rng, 200_000), _random.BITS
     for size in sizes:
-        offset = np.uint32(size * _random.BUCKETS)
-        got = doubled(_random.look_up, tables.ravel(), offset, starts[0, size], word)
+        entry = doubled(partial(_random.entry, bits=bits), tables.ravel(), size, word)
+        got = starts[0, size] + doubled(partial(_random.number, bits=bits), entry, word)
         frequencies_fit(got, stats.poisson(0.8 * size))
 
 

@@ -16,7 +16,8 @@ from jaxmetrics.inference._bootstrap import random
 from jaxmetrics.inference._bootstrap.random import Distribution, Words
 from jaxmetrics.inference._bootstrap.units import TILE, Units
 
-COUNTS = jnp.uint16
+# An item of a unit of MAX_SIZE is drawn so often with probability below 1e-50.
+COUNTS = jnp.uint8
 # Items that a resample lacks are added in blocks of this many.
 BLOCK = 32
 
@@ -28,8 +29,8 @@ class Sampler(NamedTuple):
       units: the units to draw.
       keys: two words for each purpose.
       tables: alias tables of Poisson counts, flattened, by stratum and then by size of the unit;
-        of Bayesian weights `gamma_tables` by size.
-      starts: the first count of each alias table.
+        `pair_tables` if no unit has more than one item; of Bayesian weights `gamma_tables` by size.
+      starts: the first count of each alias table; none of pairs.
       rest: by stratum, the distribution of the number of draws of items that are in no unit; None
         if every item is in a unit.
     """
@@ -78,13 +79,11 @@ def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:
     total alone, so it does not bias the counts.
     """
     units, resamples = source.units, numbers(first, n)
-    if resampling == "bayesian":
-        weights, totals = _of_tiles(source, first, n, _gamma, jnp.float32)
-        return Draws(weights, totals, jnp.ones(n, bool))
-    if resampling == "swap":
-        counts, totals = _of_tiles(source, first, n, _coin, COUNTS)
-        return Draws(counts, totals, jnp.ones(n, bool))
-    counts, drawn = _of_tiles(source, first, n, _poisson, COUNTS)
+    poisson = _POISSON if len(source.starts) else _POISSON_PAIRS
+    law = {"bayesian": _GAMMA, "swap": _COIN}.get(resampling, poisson)
+    counts, drawn = _of_tiles(source, first, n, law)
+    if law in (_GAMMA, _COIN):
+        return Draws(counts, drawn, jnp.ones(n, bool))
     rest = _rest(source, resamples)
     if resampling == "poisson":
         return Draws(counts, drawn + rest, jnp.ones(n, bool))
@@ -127,57 +126,128 @@ def _words_ahead(
     return state
 
 
-def _of_tiles(
-    source: Sampler, first: Array, n: int, count: Callable[..., Array], dtype: Any
-) -> tuple[Array, Array]:
+class _Law(NamedTuple):
+    """How the words of a tile become counts.
+
+    Attributes:
+      units: how many units have one word in common.
+      entry: from the sampler, words `[words, resamples]`, and the sizes and strata `[units, 1]` to
+        what the words find in tables, `[words, resamples]`.
+      counts: from the sampler, that, words, sizes and strata to counts `[units, resamples]`.
+      dtype: of the counts.
+    """
+
+    units: int
+    entry: Callable[..., Array]
+    counts: Callable[..., Array]
+    dtype: Any = COUNTS
+
+
+def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, Array]:
     """The counts of all units, and their totals by stratum."""
     units = source.units
     key = source.keys[0]
-    half = (TILE, n // 2)
+    half = (TILE // law.units, n // 2)
     pair = first.astype(jnp.uint32) // 2 + lax.broadcasted_iota(jnp.uint32, half, 1)
     as_is = numbers(first, n) == 0
 
-    def words(state: tuple[Array, Array, Array]) -> Array:
-        tile = state[0]
-        unit = (tile * TILE).astype(jnp.uint32) + lax.broadcasted_iota(jnp.uint32, half, 0)
-        if count is _coin:  # the two units of a pair share one coin
+    def words(state: _Tiles) -> Array:
+        unit = (state.tile * half[0]).astype(jnp.uint32) + lax.broadcasted_iota(jnp.uint32, half, 0)
+        if law is _COIN:  # the two units of a pair share one coin
             unit = units.owner.astype(jnp.uint32)[jnp.minimum(unit, len(units.owner) - 1)]
         return jnp.concatenate(random.threefry(key, unit, pair), axis=1)
 
-    def body(word: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        tile, counts, drawn = state
-        begin = tile * TILE
+    def of_tile(tile: Array) -> tuple[Array, Array]:
         size, stratum = (
-            lax.dynamic_slice_in_dim(x, begin, TILE)[:, None] for x in (units.size, units.stratum)
+            lax.dynamic_slice_in_dim(x, tile * TILE, TILE)[:, None]
+            for x in (units.size, units.stratum)
         )
-        new = jnp.where(as_is, size.astype(dtype), count(source, word, size, stratum).astype(dtype))
+        return size, stratum
+
+    def body(word: Array, state: _Tiles) -> _Tiles:
+        # What the words find in tables is in memory, too, when it is used, one tile later.
+        last = jnp.maximum(state.tile - 1, 0)
+        size, stratum = of_tile(last)
+        new = law.counts(source, state.entry, state.word, size, stratum).astype(law.dtype)
+        new = jnp.where(as_is, size.astype(law.dtype), new)
+        new = jnp.where(state.tile > 0, new, 0)
         whole = new.astype(jnp.int32)
         both = jnp.sum(whole, axis=0, dtype=jnp.int32)
         one = jnp.sum(whole * stratum, axis=0, dtype=jnp.int32)
-        counts = lax.dynamic_update_slice_in_dim(counts, new, begin, 0)
-        return tile + 1, counts, drawn + jnp.stack([both - one, one])
+        return _Tiles(
+            state.tile + 1,
+            word,
+            law.entry(source, word, *of_tile(state.tile)),
+            lax.dynamic_update_slice_in_dim(state.counts, new, last * TILE, 0),
+            state.drawn + jnp.stack([both - one, one]),
+        )
 
-    start = (jnp.int32(0), jnp.zeros((len(units.size), n), dtype), jnp.zeros((2, n), jnp.int32))
-    _, counts, drawn = _words_ahead(words, lambda state: state[0] * TILE < units.used, body, start)
-    return counts, drawn
+    none = jnp.zeros((half[0], n), jnp.uint32)
+    counts = jnp.zeros((len(units.size), n), law.dtype)
+    start = _Tiles(jnp.int32(0), none, none, counts, jnp.zeros((2, n), jnp.int32))
+    end = (units.used + TILE - 1) // TILE
+    found: _Tiles = _words_ahead(words, lambda state: state.tile <= end, body, start)
+    return found.counts, found.drawn
 
 
-def _poisson(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
-    table = stratum * (len(source.starts) // 2) + size
-    offset = (table * random.BUCKETS).astype(jnp.uint32)
-    start = source.starts.at[table].get(mode="promise_in_bounds")
-    return random.look_up(source.tables, offset, start, word)
+class _Tiles(NamedTuple):
+    """The state of drawing tile after tile, with the words and entries of the tile before."""
+
+    tile: Array
+    word: Array
+    entry: Array
+    counts: Array
+    drawn: Array
 
 
-def _gamma(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+def _entry_of_unit(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+    return random.entry(source.tables, _table(source, size, stratum), word, random.BITS)
+
+
+def _count_of_unit(
+    source: Sampler, entry: Array, word: Array, size: Array, stratum: Array
+) -> Array:
+    start = source.starts.at[_table(source, size, stratum)].get(mode="promise_in_bounds")
+    return start + random.number(entry, word, random.BITS)
+
+
+def _table(source: Sampler, size: Array, stratum: Array) -> Array:
+    return stratum * (len(source.starts) // 2) + size
+
+
+def _entry_of_pair(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+    """Of two units of at most one item, which are half a tile apart."""
+    rate = jnp.where(size > 0, 1 + stratum, 0)
+    first, second = jnp.split(rate, 2)
+    return random.entry(source.tables, 3 * first + second, word, random.BITS_OF_PAIR)
+
+
+def _counts_of_pair(
+    source: Sampler, entry: Array, word: Array, size: Array, stratum: Array
+) -> Array:
+    both, half = random.number(entry, word, random.BITS_OF_PAIR), random.BITS_OF_PAIR // 2
+    return jnp.concatenate([both >> np.uint32(half), both & np.uint32((1 << half) - 1)])
+
+
+def _no_entry(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+    return word
+
+
+def _gamma(source: Sampler, entry: Array, word: Array, size: Array, stratum: Array) -> Array:
     """The sum of an exponential weight for each item of the unit."""
     coefficients = source.tables.at[size[:, 0]].get(mode="promise_in_bounds")
     return random.gamma(coefficients, word)
 
 
-def _coin(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
+def _coin(source: Sampler, entry: Array, word: Array, size: Array, stratum: Array) -> Array:
     """Heads for a unit of stratum 0, tails for one of stratum 1."""
     return (word & np.uint32(1)) ^ (stratum == 0)
+
+
+_POISSON = _Law(1, _entry_of_unit, _count_of_unit)
+_POISSON_PAIRS = _Law(2, _entry_of_pair, _counts_of_pair)
+_GAMMA = _Law(1, _no_entry, _gamma, jnp.float32)
+_COIN = _Law(1, _no_entry, _coin)
 
 
 def _rest(source: Sampler, resamples: Array) -> Array:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_precision, double_program, library_program
 from jaxmetrics._base.host import at_hand, is_compiling, is_concrete
 from jaxmetrics._base.items import rows_of
@@ -27,6 +28,7 @@ from jaxmetrics.inference._bootstrap.random import (
     Distribution,
     Words,
     gamma_tables,
+    pair_tables,
     poisson_distribution,
     poisson_tables,
 )
@@ -61,6 +63,7 @@ class Plan(NamedTuple):
       amounts: whether positives count by amounts.
       max_size: the largest number of items in a unit.
       finish: how the metric is computed; None for a mean.
+      tied: whether any row of a score table has several cells.
     """
 
     resampling: str
@@ -69,6 +72,7 @@ class Plan(NamedTuple):
     amounts: bool
     max_size: int
     finish: Finish | None
+    tied: bool = True
 
 
 class Prepared(NamedTuple):
@@ -98,16 +102,17 @@ def is_traced(*trees: Any) -> bool:
 
 
 def prepare_runs(
-    items: Items, plan: Plan, depth: int, _: Any, *, merges: tuple[bool, bool]
+    items: Items, plan: Plan, weight: Any, _: Any, *, merges: tuple[bool, bool]
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of one model whose items are drawn in runs."""
+    depth = np.max(weight)
     items = items._replace(scores=items.scores[0])
     order, bad = _in_order(items)
     total = _by_kind(order)
     traced = is_traced(order)
     if not traced:
         with double_precision():
-            order = _padded(order, int(head_of(order, depth)))
+            order = _padded(order, int(head_of(order, order.kinds == NEGATIVE, depth)))
     n = len(order.keys)
     runs = _runs(order, tuple(map(np.bool_, merges)))
     # Under a trace the number of runs is unknown, but at most that of items.
@@ -116,7 +121,7 @@ def prepare_runs(
     return *_units_of_runs(order, runs, total, like, stratified, capacity), bad
 
 
-def _capacity(runs: Runs, total: Any, n: int, depth: int) -> int:
+def _capacity(runs: Runs, total: Any, n: int, depth: float) -> int:
     """Places for the runs, of which models of the same classes need equally many as a rule."""
     usual = 2 * int(min(total)) + 1 if depth == ALL else 0
     return min(places(max(int(runs.used), usual)), n)
@@ -166,21 +171,24 @@ def _units_of_runs(
 
 
 def prepare_items(
-    items: Items, plan: Plan, depth: int, clusters: Clusters | None
+    items: Items, plan: Plan, weight: Any, clusters: Clusters | None
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of any models, weights and clusters: each item or cluster is a unit."""
     ids, n_clusters = (None, 0) if clusters is None else clusters
     apart = plan.finish is not None and plan.finish.apart
     order = order_now(items)
     given = Items(*at_hand(*items)), order, *at_hand(ids)
-    constants = np.bool_(plan.stratified), np.int64(depth)
-    return _units_of_items(*given, *constants, n_clusters, apart)
+    weight = np.broadcast_to(weight, items.scores.shape[:1])
+    counted = plan.by_class and not plan.amounts
+    constants = np.bool_(plan.stratified), np.float64(weight)
+    return _units_of_items(*given, *constants, n_clusters, apart, counted)
 
 
-def prepare_head(items: Items, plan: Plan, depth: int, _: Any) -> tuple[Units, Cells, Any]:
+def prepare_head(items: Items, plan: Plan, weight: Any, _: Any) -> tuple[Units, Cells, Any]:
     """Units and cells of any models, where each item that can change the metric is a unit."""
     bad = np.broadcast_to(undefined(Items(*at_hand(*items))), items.scores.shape[:1])
-    units, cells, _ = prepare_items(items_of_head(items, depth), plan, depth, None)
+    of_head = items_of_head(items, math.ceil(np.max(weight)))
+    units, cells, _ = prepare_items(of_head, plan, weight, None)
     # The head's items are in front of its padding, of which nothing is drawn.
     used = units.drawn[0] + units.drawn[1]
     return units._replace(total=numbers_of_classes(items), used=used), cells, bad
@@ -193,15 +201,16 @@ def numbers_of_classes(items: Items) -> Any:
     return np.array([np.sum(valid & ~labels), np.sum(valid & labels)], np.int32)
 
 
-@library_program("n_clusters", "apart")
+@library_program("n_clusters", "apart", "counted")
 def _units_of_items(
     items: Items,
     order: Ordered | None,
     ids: Array | None,
     stratified: Array,
-    depth: Array,
+    weight: Array,
     n_clusters: int,
     apart: bool,
+    counted: bool,
 ) -> tuple[Units, Cells, Array]:
     order = in_order(items) if order is None else order
     library = numerics.namespace(*order)
@@ -212,16 +221,20 @@ def _units_of_items(
     if ids is not None:
         strata = library.where(_occurs(ids, valid, n_clusters), 0, LEFT_OUT)
 
-    def of_model(one: Items, order: Ordered) -> Cells:
-        return cells_of_items(one, order, ids, depth, apart)
+    def of_model(one: Items, order: Ordered, weight: Array) -> Cells:
+        return cells_of_items(one, order, ids, weight, apart, counted)
 
     if library is np:
         of_models = rows_of(items, items.scores.shape[:1], 2)
         orders = map(Ordered, *order)
-        cells = jax.tree.map(lambda *x: np.stack(x), *map(of_model, of_models, orders))
+        cells = jax.tree.map(lambda *x: np.stack(x), *map(of_model, of_models, orders, weight))
     else:
         axes: Any = [None if x is None or x.ndim == 1 else 0 for x in items]
-        cells = jax.vmap(of_model, in_axes=(Items(*axes), 0))(items, order)
+        cells = jax.vmap(of_model, in_axes=(Items(*axes), 0, 0))(items, order, weight)
+    if len(cells.positives) == 1 and ids is None:
+        # The units are in the order of the only model, so that nothing is gathered.
+        cells = jax.tree.map(lambda x: x[0], cells._replace(unit=None))
+        strata = sorting.take(strata, order.item[0])
     units, cells = padded(units_of_items(strata), cells)
     return units, cells, library.broadcast_to(undefined(items), items.scores.shape[:1])
 
@@ -250,7 +263,10 @@ def units_of_values(items: Items) -> tuple[Units, Array, Array]:
 
 @library_program("max_size")
 def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
-    tables, starts = poisson_tables(rates_of(total, fill), max_size)
+    rates = rates_of(total, fill)
+    if max_size == 1:
+        return pair_tables(rates).ravel(), numerics.namespace(rates).zeros(0, np.uint32)
+    tables, starts = poisson_tables(rates, max_size)
     return tables.ravel(), starts.ravel()
 
 

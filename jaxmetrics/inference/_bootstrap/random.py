@@ -31,8 +31,9 @@ Distribution: TypeAlias = tuple[Array, Array]
 # An alias table has 2^BITS counts, enough for a unit of MAX_SIZE items.
 BITS = 7
 BUCKETS = 1 << BITS
-FULL = 1 << (32 - BITS)
 MAX_SIZE = 64
+# That of a pair of items has the count of the first in the upper half of its bits.
+BITS_OF_PAIR = 8
 # The coefficients of a quantile, as a function of r = sqrt(-2 log p) for p from 2^-33 to 1/2.
 TERMS = 20
 _ENDS = np.sqrt(-2 * np.log([0.5, 2.0**-33]))
@@ -120,51 +121,85 @@ def geometric(chance: Array, word: Array) -> Array:
 def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
     """Alias tables `[rates, max_size + 1, BUCKETS]` of Poisson(rate * size), and their first count.
 
-    The first bits of a word choose a bucket. The bucket stands for its own count if the other bits
-    are below its threshold, and else for the count of its alias. Counts more than 6.4 standard
-    deviations below the mean are left off, with probability below 1e-13. Probabilities are exact to
-    3e-9.
+    Counts more than 6.4 standard deviations below the mean are left off, with probability below
+    1e-13. Probabilities are exact to 3e-9.
     """
     library = namespace(rates)
     mean = rates[:, None] * library.arange(max_size + 1)
     start = library.maximum(library.floor(mean - 6.4 * library.sqrt(mean)), 0).astype(np.int64)
-    counts = start[..., None] + library.arange(BUCKETS)
-    factors = library.maximum(library.arange(max_size + BUCKETS + 1.0), 1)
-    log_factorial = cumulated(library.log(factors))
-    safe = library.maximum(mean, 1e-300)[..., None]
-    chance = library.exp(counts * library.log(safe) - safe - log_factorial[counts])
+    chance = _poisson_chances(mean, start[..., None] + library.arange(BUCKETS))
+    return _alias_tables(chance, BITS), start.astype(np.uint32)
 
+
+def pair_tables(rates: Array) -> Array:
+    """Alias tables `[(1 + rates)^2, 2^BITS_OF_PAIR]` of two Poisson counts, of rates 0 and `rates`.
+
+    A count is below 16, and more with probability below 1e-13. Probabilities are exact to 1e-8.
+    """
+    library = namespace(rates)
+    means = library.concatenate([library.zeros(1), rates])
+    chance = _poisson_chances(means, library.arange(1 << (BITS_OF_PAIR // 2)))
+    both = chance[:, None, :, None] * chance[None, :, None, :]
+    return _alias_tables(both.reshape(-1, 1 << BITS_OF_PAIR), BITS_OF_PAIR)
+
+
+def _poisson_chances(mean: Array, counts: Array) -> Array:
+    """The probabilities `[..., counts]` of counts `[counts]` or `[..., counts]`."""
+    library = namespace(mean, counts)
+    log_factorial = library.zeros(1), cumulated(library.log(library.arange(1.0, 256.0)))
+    safe = library.maximum(mean, 1e-300)[..., None]
+    found: Array = library.exp(
+        counts * library.log(safe) - safe - library.concatenate(log_factorial)[counts]
+    )
+    return found
+
+
+def _alias_tables(chance: Array, bits: int) -> Array:
+    """Alias tables `[..., 2^bits]` of probabilities, which are made to add up to 1.
+
+    The first bits of a word choose a bucket. The bucket stands for its own number if the other bits
+    are below its threshold, and else for its alias.
+    """
+    library = namespace(chance)
+    buckets, full = 1 << bits, 1 << (32 - bits)
     share = chance / library.sum(chance, axis=-1, keepdims=True)
     level = library.round(share * 2.0**32).astype(np.int64)
     rest = (1 << 32) - library.sum(level, axis=-1, keepdims=True)
     fullest = library.argmax(level, axis=-1)[..., None]
-    level = level + library.where(library.arange(BUCKETS) == fullest, rest, 0)
+    level = level + library.where(library.arange(buckets) == fullest, rest, 0)
     # Walker's method: the surplus of heavy buckets fills the light ones, both in order.
-    lack = library.maximum(FULL - level, 0)
+    lack = library.maximum(full - level, 0)
     missing = library.cumsum(lack, axis=-1)
-    surplus = library.cumsum(library.maximum(level - FULL, 0), axis=-1)
+    surplus = library.cumsum(library.maximum(level - full, 0), axis=-1)
 
     find = library.vectorize(library.searchsorted, excluded={"side"}, signature="(n),(m)->(m)")
     poured_from = find(surplus, missing - lack, side="right")
-    exhausted_at = library.minimum(find(missing, surplus), BUCKETS - 1)
-    left_over = FULL + surplus - library.take_along_axis(missing, exhausted_at, axis=-1)
-    heavy = level > FULL
+    exhausted_at = library.minimum(find(missing, surplus), buckets - 1)
+    left_over = full + surplus - library.take_along_axis(missing, exhausted_at, axis=-1)
+    heavy = level > full
     threshold = library.where(heavy, left_over, level)
     alias = library.where(heavy, find(surplus, surplus, side="right"), poured_from)
-    threshold, alias = library.minimum(threshold, FULL), library.minimum(alias, BUCKETS - 1)
+    threshold, alias = library.minimum(threshold, full), library.minimum(alias, buckets - 1)
     # The threshold of a full bucket needs one bit more than there is, so it is its own alias.
-    itself = threshold == FULL
-    alias = library.where(itself, library.arange(BUCKETS), alias)
-    threshold = library.where(itself, FULL - 1, threshold)
-    return ((threshold << BITS) | alias).astype(np.uint32), start.astype(np.uint32)
+    itself = threshold == full
+    alias = library.where(itself, library.arange(buckets), alias)
+    threshold = library.where(itself, full - 1, threshold)
+    found: Array = ((threshold << bits) | alias).astype(np.uint32)
+    return found
 
 
-def look_up(tables: Array, offset: Array, start: Array, word: Array) -> Array:
-    """The count of a word by the table that begins at `offset` in the flattened tables."""
-    bucket = word >> np.uint32(32 - BITS)
-    entry = tables.at[(offset + bucket).astype(jnp.int32)].get(mode="promise_in_bounds")
-    kept = (word & np.uint32(FULL - 1)) < (entry >> np.uint32(BITS))
-    return start + jnp.where(kept, bucket, entry & np.uint32(BUCKETS - 1))
+def entry(tables: Array, table: Array, word: Array, bits: int) -> Array:
+    """The entry of a word in one of the alias tables `[tables * 2^bits]`."""
+    at = (table.astype(jnp.uint32) << np.uint32(bits)) + (word >> np.uint32(32 - bits))
+    found: Array = tables.at[at.astype(jnp.int32)].get(mode="promise_in_bounds")
+    return found
+
+
+def number(entry: Array, word: Array, bits: int) -> Array:
+    """The number that a word and its entry in an alias table stand for."""
+    rest, mask = (1 << (32 - bits)) - 1, (1 << bits) - 1
+    kept = (word & np.uint32(rest)) < (entry >> np.uint32(bits))
+    return jnp.where(kept, word >> np.uint32(32 - bits), entry & np.uint32(mask))
 
 
 def poisson_distribution(mean: Array, most: int) -> Distribution:

@@ -37,11 +37,12 @@ from jaxmetrics.inference._bootstrap.units import (
     ALL,
     TILE,
     Cells,
-    depth_of,
+    has_ties,
+    weight_of_head,
 )
 
-# Of so many negatives of several models all are drawn, which takes a second: a model's replicates
-# then are the same whichever models are beside it.
+# Of so many negatives of several models all are drawn: a model's replicates then are the same
+# whichever models are beside it.
 FEW_NEGATIVES = 1 << 17
 
 
@@ -93,20 +94,19 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     whole = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
     keys = keys_of(request.key)
     traced = is_traced(items, keys, arrays)
-    has_head = by_class and bool(how.limits) and not traced
-    depths = [ALL]
-    if has_head:
-        n_negatives = int(numbers_of_classes(items)[0])
+    tries: list[tuple[Any, Any]] = [(whole, ALL)]
+    if how.limits and not traced and clusters is None and (by_class or not runs):
         deepest = max(float(np.max(arrays[name])) for name in how.limits)
-        depth = depth_of(deepest, n_negatives)
-        least = depth if alone else max(depth, FEW_NEGATIVES)
-        if deepest < 1 and (runs or n_negatives > least):
-            depths = [depth, ALL]
-    for depth in depths:
-        prepare = whole if runs or depth == ALL else prepare_head
-        units, cells, bad = prepare(items, plan, depth, clusters)
-        source = sampler_of(units, keys, plan, depth < ALL)
-        prepared = Prepared(source, cells, arrays, bad)
+        weight = weight_of_head(deepest, items)
+        least = np.max(weight) if alone else max(np.max(weight), FEW_NEGATIVES)
+        apart = by_class and not runs and numbers_of_classes(items)[0] > least
+        if deepest < 1:
+            tries.insert(0, (prepare_head if apart else whole, weight))
+    for prepare, weight in tries:
+        units, cells, bad = prepare(items, plan, weight, clusters)
+        beyond = weight is not ALL and prepare is not prepare_items
+        plan = plan._replace(tied=traced or has_ties(cells))
+        prepared = Prepared(sampler_of(units, keys, plan, beyond), cells, arrays, bad)
         found, sufficient = _collect(prepared, plan, request, traced)
         if sufficient:
             break
@@ -142,9 +142,10 @@ def resample_means(items: Items, request: Request) -> Replicates:
 
 def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
     """The number of resamples in a chunk, which is even."""
-    # For each resample its counts and words. Score tables count only off the CPU, which makes them
-    # one resample at a time.
-    bytes_each = 4 * len(prepared.sampler.units.size) + 16 * TILE
+    # For each resample its counts, also in the order of a model, and words. Score tables count only
+    # off the CPU, which makes them one resample at a time.
+    bytes_each = 3 * len(prepared.sampler.units.size) + 24 * TILE
+    bytes_each *= 4 if plan.resampling == "bayesian" else 1
     if plan.finish is None:
         bytes_each += 8 * len(prepared.sampler.units.size)
     elif plan.finish.of_tables and not on_cpu():
@@ -157,7 +158,8 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
     if request.mesh is not None:  # as many for each device
         of_device = -(-_most_drawn(request.n_resamples + 1, plan) // request.mesh.size)
         lanes = -(-of_device // -(-of_device // lanes))
-    return max(lanes + lanes % 2, 2)
+    # Whole vectors of the processor of each of the two words of a block.
+    return lanes - lanes % 16 if lanes > 16 else max(lanes + lanes % 2, 2)
 
 
 # Chunks.
@@ -192,7 +194,7 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     totals = totals[:1] if totals is not None and plan.amounts else totals
 
     def of_model(cells: Cells) -> Finished:
-        return finish(how, draws.counts, cells, totals, prepared.arrays)
+        return finish(how, draws.counts, cells, totals, prepared.arrays, plan.tied)
 
     found: Finished
     if prepared.cells.unit is None:

@@ -17,7 +17,6 @@ from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import (
     LEFT_OUT,
-    NEGATIVE,
     POSITIVE,
     Ordered,
     apart_rows,
@@ -30,8 +29,8 @@ from jaxmetrics.inference._influence.gradient import in_order_weights
 SPARE = 1.0
 # The loops over units and cells take this many at a time.
 TILE = 128
-# A depth that no number of negatives reaches.
-ALL = 2**31 - 1
+# A weight that no negatives reach.
+ALL = math.inf
 
 
 class Units(NamedTuple):
@@ -64,6 +63,7 @@ class Cells(NamedTuple):
       joined: `[cells]`, whether the cell is in the same row of the score table as the one before.
       thresholds: `[cells]`, the score.
       used: `[]`, the number of cells; unused ones come last.
+      head: `[]`, the number of first cells on which the metric depends beside the totals.
       amounts: `[cells]`, what each draw of the unit adds to the amount of the positives, where
         that is counted apart from their number.
     """
@@ -74,6 +74,7 @@ class Cells(NamedTuple):
     joined: Array
     thresholds: Array
     used: Array
+    head: Array
     amounts: Array | None = None
 
 
@@ -91,26 +92,37 @@ class Runs(NamedTuple):
     used: Array
 
 
-def depth_of(limit: float, n_negatives: int) -> int:
-    """Number of top negatives that suffices up to a false positive rate.
+def weight_of_head(limit: float, items: Items) -> Any:
+    """The weight `[models]` of top negatives that suffices up to a false positive rate.
 
     It does for nearly every resample: a binomial or Poisson count of mean m + 7.7 sqrt(m) + 20 is
     m or less with probability below 1e-8.
     """
-    mean = limit * n_negatives
-    return math.ceil(mean + SPARE * (7.7 * math.sqrt(mean) + 20))
+    negative = np.asarray(items.labels) != 1
+    if items.where is not None:
+        negative = negative & np.asarray(items.where)
+    weights = 1.0 if items.weights is None else np.asarray(items.weights, np.float64)
+    weights = np.atleast_2d(np.where(negative, weights, 0.0))
+    mean, spread = limit * weights.sum(-1), np.sqrt(limit * (weights**2).sum(-1))
+    return mean + SPARE * (7.7 * spread + 20 * weights.max(-1))
 
 
-def head_of(order: Ordered, depth: Any) -> Any:
-    """Number of top items with so many negatives, or of all valid items if these have no more."""
+def head_of(order: Ordered, negatives: Any, weight: Any) -> Any:
+    """Number of top items whose negatives have the weight; all valid ones if they have no more.
+
+    Args:
+      order: the items in order.
+      negatives: `[n]`, the weights of the negatives in order.
+      weight: `[]`.
+    """
     library = numerics.namespace(order.keys)
     valid = library.sum(order.kinds != LEFT_OUT)
-    negatives = library.cumsum(order.kinds == NEGATIVE, dtype=np.int32)
-    last = library.searchsorted(negatives, library.clip(depth, 1, negatives[-1]))
-    last = library.minimum(last, len(negatives) - 1)
+    reached = library.cumsum(negatives, dtype=np.float64)
+    last = library.searchsorted(reached, library.minimum(weight, reached[-1]))
+    last = library.minimum(last, len(reached) - 1)
     # A tie is either all in the head or all beyond it.
     end = library.searchsorted(order.keys, order.keys[last], side="right")
-    return library.where(depth < negatives[-1], end, valid)
+    return library.where(weight < reached[-1], end, valid)
 
 
 def items_of_head(items: Items, depth: int) -> Items:
@@ -192,6 +204,7 @@ def units_of_runs(
         joined=runs.apart[first] & ((earlier > 0) | ~starts(order.keys)[first]),
         thresholds=sorting.scores_of_keys(order.keys[first], like),
         used=until[-1],
+        head=until[-1],
     )
     return units, cells
 
@@ -251,25 +264,40 @@ def units_of_items(strata: Array) -> Units:
 
 
 def cells_of_items(
-    items: Items, order: Ordered, unit_of_item: Array | None, depth: Array, apart: bool
+    items: Items,
+    order: Ordered,
+    unit_of_item: Array | None,
+    weight: Array,
+    apart: bool,
+    counted: bool,
 ) -> Cells:
-    """A cell for each item `[n]`; those of the head are used, and all positives with amounts."""
+    """A cell for each item `[n]`, of which a head with negatives of this weight counts.
+
+    Where both classes are counted in all, no cell beyond it is used.
+    """
     positives, negatives = in_order_weights(items, order)
     amounts = None
     if apart and items.amounts is not None:
         amounts = positives
         positives, negatives = in_order_weights(items._replace(amounts=None), order)
-    library, head = numerics.namespace(*order), head_of(order, depth)
-    used = head if items.amounts is None else library.sum(order.kinds != LEFT_OUT)
+    library, head = numerics.namespace(*order), head_of(order, negatives, weight)
+    used = head if counted else library.sum(order.kinds != LEFT_OUT)
     return Cells(
         unit=order.item if unit_of_item is None else sorting.take(unit_of_item, order.item),
         positives=positives,
-        negatives=library.where(library.arange(len(negatives)) < head, negatives, 0),
+        negatives=negatives,
         joined=~starts(order.keys),
         thresholds=sorting.scores_of_keys(order.keys, items.scores),
         used=used.astype(np.int32),
+        head=head.astype(np.int32),
         amounts=amounts,
     )
+
+
+def has_ties(cells: Cells) -> bool:
+    """Whether a row has several cells that are used."""
+    used, joined = np.asarray(cells.used)[..., None], np.asarray(cells.joined)
+    return bool(np.any(joined & (np.arange(joined.shape[-1]) < used)))
 
 
 def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
@@ -282,6 +310,7 @@ def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
         joined=_whole_tiles(cells.joined, True),
         thresholds=_whole_tiles(cells.thresholds),
         used=cells.used,
+        head=cells.head,
         amounts=None if cells.amounts is None else _whole_tiles(cells.amounts),
     )
 
