@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import jax
@@ -178,9 +179,10 @@ def prepare_items(
     apart = plan.finish is not None and plan.finish.apart
     order = order_now(items)
     given = Items(*at_hand(*items)), order, *at_hand(ids)
-    weight = np.broadcast_to(weight, items.scores.shape[:1])
+    if weight is not ALL:
+        weight = np.broadcast_to(weight, items.scores.shape[:1])
     counted = plan.by_class and not plan.amounts
-    constants = np.bool_(plan.stratified), np.float64(weight)
+    constants = np.bool_(plan.stratified), None if weight is ALL else weight
     return _units_of_items(*given, *constants, n_clusters, apart, counted)
 
 
@@ -207,7 +209,7 @@ def _units_of_items(
     order: Ordered | None,
     ids: Array | None,
     stratified: Array,
-    weight: Array,
+    weight: Array | None,
     n_clusters: int,
     apart: bool,
     counted: bool,
@@ -221,13 +223,14 @@ def _units_of_items(
     if ids is not None:
         strata = library.where(_occurs(ids, valid, n_clusters), 0, LEFT_OUT)
 
-    def of_model(one: Items, order: Ordered, weight: Array) -> Cells:
+    def of_model(one: Items, order: Ordered, weight: Array | None) -> Cells:
         return cells_of_items(one, order, ids, weight, apart, counted)
 
     if library is np:
         of_models = rows_of(items, items.scores.shape[:1], 2)
         orders = map(Ordered, *order)
-        cells = jax.tree.map(lambda *x: np.stack(x), *map(of_model, of_models, orders, weight))
+        weights = repeat(None) if weight is None else weight
+        cells = jax.tree.map(lambda *x: np.stack(x), *map(of_model, of_models, orders, weights))
     else:
         axes: Any = [None if x is None or x.ndim == 1 else 0 for x in items]
         cells = jax.vmap(of_model, in_axes=(Items(*axes), 0, 0))(items, order, weight)

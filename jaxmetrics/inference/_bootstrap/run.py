@@ -44,6 +44,8 @@ from jaxmetrics.inference._bootstrap.units import (
 # Of so many negatives of several models all are drawn: a model's replicates then are the same
 # whichever models are beside it.
 FEW_NEGATIVES = 1 << 17
+# Resamples at a time are a multiple of this: a vector for each of the two words of a random block.
+VECTORS = 16
 
 
 class Replicates(NamedTuple):
@@ -154,12 +156,16 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
     if on_cpu():  # so that the counts stay in the cache
         most = 64 if len(prepared.sampler.units.size) > 1 << 14 else 128
     few = 1 << (request.n_resamples - 1).bit_length()  # all in one chunk, in few compiled sizes
-    lanes = min(request.batch or min(request.memory_budget // bytes_each, most), few)
+    lanes = _whole(min(request.batch or min(request.memory_budget // bytes_each, most), few), 0)
     if request.mesh is not None:  # as many for each device
         of_device = -(-_most_drawn(request.n_resamples + 1, plan) // request.mesh.size)
-        lanes = -(-of_device // -(-of_device // lanes))
-    # Whole vectors of the processor of each of the two words of a block.
-    return lanes - lanes % 16 if lanes > 16 else max(lanes + lanes % 2, 2)
+        lanes = _whole(-(-of_device // -(-of_device // lanes)), VECTORS - 1)
+    return max(lanes + lanes % 2, 2)
+
+
+def _whole(lanes: int, spare: int) -> int:
+    """A multiple of VECTORS, if there are more."""
+    return lanes if lanes <= VECTORS else lanes + spare - (lanes + spare) % VECTORS
 
 
 # Chunks.

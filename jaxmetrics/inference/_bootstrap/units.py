@@ -267,11 +267,11 @@ def cells_of_items(
     items: Items,
     order: Ordered,
     unit_of_item: Array | None,
-    weight: Array,
+    weight: Array | None,
     apart: bool,
     counted: bool,
 ) -> Cells:
-    """A cell for each item `[n]`, of which a head with negatives of this weight counts.
+    """A cell for each item `[n]`, of which a head with negatives of this weight counts, or all.
 
     Where both classes are counted in all, no cell beyond it is used.
     """
@@ -280,8 +280,10 @@ def cells_of_items(
     if apart and items.amounts is not None:
         amounts = positives
         positives, negatives = in_order_weights(items._replace(amounts=None), order)
-    library, head = numerics.namespace(*order), head_of(order, negatives, weight)
-    used = head if counted else library.sum(order.kinds != LEFT_OUT)
+    library = numerics.namespace(*order)
+    valid = library.sum(order.kinds != LEFT_OUT)
+    head = valid if weight is None else head_of(order, negatives, weight)
+    used = head if counted else valid
     return Cells(
         unit=order.item if unit_of_item is None else sorting.take(unit_of_item, order.item),
         positives=positives,
