@@ -146,15 +146,17 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
     """The number of resamples in a chunk, which is even."""
     # For each resample its counts, also in the order of a model, and words. Score tables count only
     # off the CPU, which makes them one resample at a time.
-    bytes_each = 3 * len(prepared.sampler.units.size) + 24 * TILE
+    n_units = len(prepared.sampler.units.size)
+    bytes_each = 3 * n_units + 24 * TILE
     bytes_each *= 4 if plan.resampling == "bayesian" else 1
+    of_tables = plan.finish is not None and plan.finish.of_tables
     if plan.finish is None:
-        bytes_each += 8 * len(prepared.sampler.units.size)
-    elif plan.finish.of_tables and not on_cpu():
+        bytes_each += 8 * n_units
+    elif of_tables and not on_cpu():
         bytes_each += 80 * prepared.cells.joined.shape[-1]
     most = 4096
     if on_cpu():  # so that the counts stay in the cache
-        most = 64 if len(prepared.sampler.units.size) > 1 << 14 else 128
+        most = 64 if of_tables and n_units > 1 << 14 else 128
     few = 1 << (request.n_resamples - 1).bit_length()  # all in one chunk, in few compiled sizes
     lanes = _whole(min(request.batch or min(request.memory_budget // bytes_each, most), few), 0)
     if request.mesh is not None:  # as many for each device
