@@ -106,16 +106,19 @@ def drawn_items(data):
     return counts_of_items(data.labels, data.where)
 
 
+@pytest.mark.parametrize("ties", [True, False])
 @pytest.mark.parametrize(
     "metric",
     [jm.roc_auc, PARTIAL, pytest.param(RECALL, marks=pytest.mark.slow), jm.average_precision],
     ids=["roc_auc", "partial_auc", "recall", "average_precision"],
 )
-def test_replay_of_models(metric, data, drawn_items):
-    """Heavy ties, a mask that hides NaN, and two models whose resamples are the same."""
-    spoiled = np.where(data.where, data.scores, np.nan)
+def test_replay_of_models(metric, ties, data, drawn_items):
+    """Heavy ties or none, a mask that hides NaN, and two models whose resamples are the same."""
+    scores = problem(ties=ties).scores
+    assert (len(np.unique(scores[0])) == N) is not ties
+    spoiled = np.where(data.where, scores, np.nan)
     got = replicates(metric, spoiled, data.labels, where=data.where)
-    (scores, labels), where = repeated(drawn_items, data.scores, data.labels)
+    (scores, labels), where = repeated(drawn_items, scores, data.labels)
     expected = metric(scores, labels, where=where)
     close(np.moveaxis(got, 1, 0), expected)
 

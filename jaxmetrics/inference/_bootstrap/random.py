@@ -146,11 +146,10 @@ def pair_tables(rates: Array) -> Array:
 def _poisson_chances(mean: Array, counts: Array) -> Array:
     """The probabilities `[..., counts]` of counts `[counts]` or `[..., counts]`."""
     library = namespace(mean, counts)
-    log_factorial = library.zeros(1), cumulated(library.log(library.arange(1.0, 256.0)))
+    factors = library.maximum(library.arange(MAX_SIZE + BUCKETS + 1.0), 1)
+    log_factorial = cumulated(library.log(factors))
     safe = library.maximum(mean, 1e-300)[..., None]
-    found: Array = library.exp(
-        counts * library.log(safe) - safe - library.concatenate(log_factorial)[counts]
-    )
+    found: Array = library.exp(counts * library.log(safe) - safe - log_factorial[counts])
     return found
 
 
