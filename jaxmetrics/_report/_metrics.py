@@ -11,6 +11,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._report._settings import Settings
+from jaxmetrics._roc.operating import costs_in_sample
 
 FPR_LIMITS = (0.01, 0.05)
 
@@ -65,12 +66,12 @@ def costs_of(table: jm.ScoreTable, settings: Settings) -> dict[str, Any]:
 
     All models of a table have the same items, so its share of positives is that of each.
     """
-    fp_cost, fn_cost, prevalence = settings.fp_cost, settings.fn_cost, settings.prevalence
-    if prevalence is not None:
+    costs = settings.fp_cost, settings.fn_cost
+    if settings.prevalence is not None:
         positives, negatives = (float(np.asarray(x, float).sum()) for x in table[1:])
-        share = positives / (positives + negatives)
-        fp_cost, fn_cost = fp_cost * (1 - prevalence) / (1 - share), fn_cost * prevalence / share
-    return {"fp_cost": fp_cost, "fn_cost": fn_cost}
+        in_sample = costs_in_sample(positives, negatives, *costs, None, settings.prevalence)
+        costs = tuple(x * (1 / positives + 1 / negatives) for x in in_sample)
+    return dict(zip(("fp_cost", "fn_cost"), costs, strict=True))
 
 
 def least_cost(

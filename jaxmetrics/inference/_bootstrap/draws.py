@@ -14,7 +14,7 @@ from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap import random
 from jaxmetrics.inference._bootstrap.random import Distribution, Words
-from jaxmetrics.inference._bootstrap.units import TILE, Units
+from jaxmetrics.inference._bootstrap.units import TILE, Units, tiles_of
 
 # An item of a unit of MAX_SIZE is drawn so often with probability below 1e-50.
 COUNTS = jnp.uint8
@@ -82,7 +82,7 @@ def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:
     poisson = _POISSON if len(source.starts) else _POISSON_PAIRS
     law = {"bayesian": _GAMMA, "swap": _COIN}.get(resampling, poisson)
     counts, drawn = _of_tiles(source, first, n, law)
-    if law in (_GAMMA, _COIN):
+    if resampling in ("bayesian", "swap"):
         return Draws(counts, drawn, jnp.ones(n, bool))
     rest = _rest(source, resamples)
     if resampling == "poisson":
@@ -185,7 +185,7 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
     none = jnp.zeros((half[0], n), jnp.uint32)
     counts = jnp.zeros((len(units.size), n), law.dtype)
     start = _Tiles(jnp.int32(0), none, none, counts, jnp.zeros((2, n), jnp.int32))
-    end = (units.used + TILE - 1) // TILE
+    end = tiles_of(units.used)
     found: _Tiles = _words_ahead(words, lambda state: state.tile <= end, body, start)
     return found.counts, found.drawn
 

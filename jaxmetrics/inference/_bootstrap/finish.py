@@ -23,7 +23,7 @@ from jaxmetrics._roc.limits import limit_of_fpr, most_within
 from jaxmetrics._roc.operating import Point
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
-from jaxmetrics.inference._bootstrap.units import TILE, Cells
+from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
 from jaxmetrics.inference._intervals.metrics import (
     Curves,
     Finish,
@@ -77,7 +77,7 @@ def finish(
     counts = _of_cells(counts, cells)
     if how.objective is not None:
         objective = partial(how.objective, options=how.chosen.options(arrays))
-        return _best_points(objective, counts, cells, totals)
+        return _best_points(objective, counts, cells, totals, tied)
     if how.of_curves is None:
         return _of_tables(how, counts, cells, arrays, tied)
     if totals is None:  # they would need the same unit, and are of negatives without weights
@@ -152,7 +152,7 @@ def _curves(
     zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
     in_head = jnp.arange(len(cells.joined)) < cells.head
     classes = (jnp.where(in_head, x, 0) for x in (cells.positives, cells.negatives))
-    columns = *classes, *([_continued(cells)] if tied else [])
+    columns = *classes, *_continued(cells, tied)
     start = Curves(zero, zero, zeros, zeros, zero), zero
     curves, _ = _scanned(cell, start, counts, cells, columns)
     end = curves.negatives
@@ -164,7 +164,11 @@ def _curves(
 
 
 def _best_points(
-    objective: Callable[..., Array], counts: Array, cells: Cells, totals: Array | None
+    objective: Callable[..., Array],
+    counts: Array,
+    cells: Cells,
+    totals: Array | None,
+    tied: bool,
 ) -> Finished:
     """The first operating point of each resample where the objective is least."""
     if totals is None or len(totals) < 2:
@@ -177,7 +181,7 @@ def _best_points(
 
     def cell(carry: tuple[_Flagged, Array, _Flagged], inputs: Any) -> Any:
         so_far, least, best = carry
-        count, positive, negative, amount, threshold, more = inputs
+        count, positive, negative, amount, threshold, *more = inputs
         count = count.astype(jnp.float64)
         here = _Flagged(
             jnp.broadcast_to(threshold, count.shape),
@@ -186,14 +190,17 @@ def _best_points(
             so_far.caught + count * amount,
         )
         found = value(here)
-        better = (found < least) & (more == 0)
+        better = found < least
+        if tied:
+            better &= more[0] == 0
         best = _Flagged(*(jnp.where(better, x, y) for x, y in zip(here, best, strict=True)))
         return (here, jnp.where(better, found, least), best), None
 
     zero = jnp.zeros(counts.shape[1])
     none = _Flagged(zero + jnp.inf, zero, zero, zero)
     amounts = jnp.zeros_like(cells.positives) if cells.amounts is None else cells.amounts
-    columns = cells.positives, cells.negatives, amounts, cells.thresholds, _continued(cells)
+    classes = cells.positives, cells.negatives
+    columns = *classes, amounts, cells.thresholds, *_continued(cells, tied)
     start = none, jnp.broadcast_to(value(none), zero.shape), none
     every, _, best = _scanned(cell, start, counts, cells, columns)
     defined = (negatives > 0) & (positives > 0)
@@ -212,10 +219,12 @@ class _Flagged(NamedTuple):
     caught: Array  # the amount of the positives
 
 
-def _continued(cells: Cells) -> Array:
-    """Whether the next cell is in the same row."""
+def _continued(cells: Cells, tied: bool) -> tuple[Array, ...]:
+    """Whether the next cell is in the same row; nothing where no row has several cells."""
+    if not tied:
+        return ()
     joined = cells.joined[1:] & (jnp.arange(1, len(cells.joined)) < cells.used)
-    return jnp.pad(joined, (0, 1))
+    return (jnp.pad(joined, (0, 1)),)
 
 
 def _scanned(
@@ -235,7 +244,7 @@ def _scanned(
         last: T = varying.scan(cell, carry, inputs, unroll=UNROLL)[0]
         return last
 
-    found: T = varying.fori_loop(0, _tiles(cells.head), tile, start)
+    found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
     return found
 
 
@@ -260,14 +269,10 @@ def _of_cells(counts: Array, cells: Cells) -> Array:
         return lax.dynamic_update_slice_in_dim(found, rows, number * TILE, 0)
 
     start = jnp.zeros((len(unit), counts.shape[1]), counts.dtype)
-    found: Array = varying.fori_loop(0, _tiles(cells.used), tile, start)
+    found: Array = varying.fori_loop(0, tiles_of(cells.used), tile, start)
     if of_bytes:
         found = lax.bitcast_convert_type(found, jnp.uint8).reshape(-1, resamples)
     return found
-
-
-def _tiles(n_cells: Array) -> Array:
-    return (n_cells + TILE - 1) // TILE
 
 
 def _totals(counts: Array, cells: Cells) -> Array:
@@ -281,7 +286,7 @@ def _totals(counts: Array, cells: Cells) -> Array:
         classes = jnp.stack([of_tile(cells.negatives), of_tile(cells.positives)])
         return sums + classes.astype(jnp.float64) @ drawn
 
-    sums: Array = varying.fori_loop(0, _tiles(cells.used), tile, jnp.zeros((2, counts.shape[1])))
+    sums: Array = varying.fori_loop(0, tiles_of(cells.used), tile, jnp.zeros((2, counts.shape[1])))
     return sums
 
 

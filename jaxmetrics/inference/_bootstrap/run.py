@@ -99,10 +99,10 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     tries: list[tuple[Any, Any]] = [(whole, ALL)]
     if how.limits and not traced and clusters is None and (by_class or not runs):
         deepest = max(float(np.max(arrays[name])) for name in how.limits)
-        weight = weight_of_head(deepest, items)
-        least = np.max(weight) if alone else max(np.max(weight), FEW_NEGATIVES)
-        apart = by_class and not runs and numbers_of_classes(items)[0] > least
         if deepest < 1:
+            weight = weight_of_head(deepest, items)
+            least = np.max(weight) if alone else max(np.max(weight), FEW_NEGATIVES)
+            apart = by_class and not runs and numbers_of_classes(items)[0] > least
             tries.insert(0, (prepare_head if apart else whole, weight))
     for prepare, weight in tries:
         units, cells, bad = prepare(items, plan, weight, clusters)

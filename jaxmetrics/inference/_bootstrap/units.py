@@ -296,6 +296,11 @@ def cells_of_items(
     )
 
 
+def tiles_of(n: Array) -> Array:
+    """The number of tiles of n units or cells."""
+    return (n + TILE - 1) // TILE
+
+
 def has_ties(cells: Cells) -> bool:
     """Whether a row has several cells that are used."""
     used, joined = np.asarray(cells.used)[..., None], np.asarray(cells.joined)
