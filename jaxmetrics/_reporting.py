@@ -7,9 +7,11 @@ from importlib import import_module
 from os import PathLike
 from typing import Any, Literal
 
+from jaxmetrics._base.keywords import known_options
 from jaxmetrics._base.types import ArrayLike
 
 
+@known_options
 def report(
     scores: ArrayLike,
     labels: ArrayLike,

@@ -251,6 +251,16 @@ def commands() -> click.Group:
     """The commands. A function, because importing this module must not need the extra."""
     import click
 
+    class Command(click.Command):
+        """Refuses an option that is given twice, of which only the last would count."""
+
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            for one in (x for x in self.params if isinstance(x, click.Option) and not x.multiple):
+                given = sum(x.split("=")[0] in one.opts for x in args)
+                if given > 1:
+                    raise click.UsageError(f"{one.opts[0]} is given {given} times: write it once")
+            return super().parse_args(ctx, args)
+
     def option(*names: str, **settings: Any) -> click.Option:
         return click.Option(names, show_default=True, **settings)
 
@@ -269,6 +279,7 @@ def commands() -> click.Group:
 
     group = click.Group("jaxmetrics", help=HELP)
     group.command(
+        cls=Command,
         help=DEMO_HELP,
         params=[
             option("--output", type=folder, default="jaxmetrics-report", help="Output folder."),
@@ -279,6 +290,7 @@ def commands() -> click.Group:
         ],
     )(demo)
     group.command(
+        cls=Command,
         help=EVALUATE_HELP,
         params=[
             click.Argument(["files"], nargs=-1, required=True, metavar="FILE..."),

@@ -301,11 +301,11 @@ def test_options_of_the_metric_are_refused_with_what_to_write(name):
         "functools.partial(jm.partial_auc, scale='mcclish', max_fpr=0.05, min_tpr=0.5) in place "
         "of jm.partial_auc"
     )
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'max_frp'"):
+    with pytest.raises(TypeError, match=r"has no option max_frp: it takes "):
         function(metric=metric, max_frp=0.05)
 
 
-def test_what_is_no_option_of_the_metric_is_refused_as_usual():
+def test_what_is_no_option_of_the_metric_is_refused():
     """Weights are of items, a function of a table may be the user's, and may be anything."""
 
     def share(table, *, least=0):
@@ -314,7 +314,7 @@ def test_what_is_no_option_of_the_metric_is_refused_as_usual():
     with pytest.raises(TypeError, match=r"write functools.partial\(share, least=3\) in place"):
         jm.compare(share, [[0.1, 0.2]], [0, 1], least=3)
     for metric in (jm.roc_auc, max, "roc_auc"):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'axis_name'"):
+        with pytest.raises(TypeError, match="compare has no option axis_name: it takes metric, "):
             jm.compare(metric, [[0.1, 0.2]], [0, 1], axis_name="x")
 
 
@@ -328,7 +328,7 @@ def test_options_of_the_metric_are_refused_by_the_function_made_of_it(name):
         f"the function of {name} does not take max_fpr, but recall_at_fpr does: write "
         f"jm.{name}(functools.partial(jm.recall_at_fpr, method='linear', max_fpr=0.1))"
     )
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'max_frp'"):
+    with pytest.raises(TypeError, match=f"{name} has no option max_frp: it takes scores, labels"):
         averaged(*given, max_frp=0.1)
 
 

@@ -260,7 +260,7 @@ def test_only_the_amounts_of_positives_matter(tmp_path):
 
 
 def test_what_is_undefined_is_null_and_a_dash(folder):
-    arguments = (folder / "data.csv", *ALL, "--amount", "nothing")
+    arguments = (folder / "data.csv", *ALL[:-1], "nothing")
     for recall in evaluated(*arguments)["models"]["a"]["amount_recall_at_fpr"].values():
         assert recall["value"] is recall["low"] is recall["high"] is None
     result = run("evaluate", *arguments)
@@ -636,3 +636,9 @@ def test_importing_the_library_does_not_import_the_extra():
         "print([x for x in jaxmetrics.cli.EXTRA if x in sys.modules])"
     )
     assert result.stdout == "[]\n", result.stderr
+
+
+def test_an_option_that_counts_once_is_not_given_twice():
+    result = run("evaluate", "no file", *GOOD, "--max-fpr", "0.01", "--max-fpr=0.05")
+    assert result.exit_code == 2
+    assert "--max-fpr is given 2 times: write it once" in result.stderr

@@ -1,6 +1,7 @@
 """What callers pass: arrays of other libraries, and mistakes, which must be named."""
 
 import importlib.util
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -82,7 +83,14 @@ def test_close_float64_scores_are_not_ties_without_x64():
         ((SCORES, [0, 1, 2, 1, 0]), {}, ValueError, "0 and 1, got 2.*labels =="),
         ((SCORES, [-1, 1, -1, 1, 1]), {}, ValueError, "got -1.*labels > 0"),
         ((SCORES, jnp.array([0, 1, 2, 1, 0])), {}, ValueError, "got 2"),
-        ((SCORES, [0, 1, np.nan, 1, 0]), {}, ValueError, "got nan"),
+        ((SCORES, [0, 1, np.nan, 1, 0]), {}, ValueError, "got nan: .* where=~numpy.isnan"),
+        ((SCORES, LABELS, 0.1), {}, TypeError, "options by name, got 0.1 in place"),
+        (
+            (pd.DataFrame({"a": SCORES, "site": list("abcab")}), LABELS),
+            {},
+            TypeError,
+            r"its column 'site' has .*'a'.*drop\(columns=\['site'\]\)",
+        ),
         ((SCORES, ["no", "yes", "no", "no", "no"]), {}, TypeError, "labels == 'yes'"),
         ((["a", "b", "c", "d", "e"], LABELS), {}, TypeError, "scores must hold numbers"),
         ((np.array(SCORES) + 1j, LABELS), {}, TypeError, "scores.real"),
@@ -315,3 +323,27 @@ def test_errors_of_odd_arguments_are_short_and_say_what_is_wrong():
     assert len(str(error.value)) < 160
     with pytest.raises(TypeError, match=r"metric must return a number.*write return"):
         jm.bootstrap(lambda table: None, SCORES, LABELS, key=jax.random.key(0), n_resamples=5)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (jm.operating_point, "operating_point"),
+        (jm.report, "report"),
+        (partial(jm.bootstrap, jm.roc_auc), "bootstrap"),
+    ],
+)
+def test_an_option_that_is_misspelt_is_named(call, name):
+    with pytest.raises(TypeError, match=f"{name} has no option clust: write clusters"):
+        call(SCORES, LABELS, clust=LABELS)
+    with pytest.raises(
+        TypeError, match=f"{name} has no option nothing: it takes .*scores, labels, "
+    ):
+        call(SCORES, LABELS, nothing=0.1)
+
+
+def test_a_function_of_items_is_no_metric_of_a_table():
+    classes, columns = [0, 1, 2, 1, 0], np.eye(3)[[0, 1, 1, 1, 2]]
+    for infer in (jm.confidence_interval, jm.bootstrap, jm.compare):
+        with pytest.raises(TypeError, match=r'one_vs_rest is no function.*"Intervals of any other'):
+            infer(jm.one_vs_rest(jm.roc_auc), columns, classes, key=jax.random.key(0))

@@ -271,6 +271,32 @@ def test_edges():
     assert all(np.isnan(x).all() for x in jax.tree.leaves(broken))
 
 
+def test_a_given_threshold_is_known_with_clusters_too(rng):
+    """Clusters of one item: the same threshold, and limits near the closed forms."""
+    labels = rng.random(2000) < 0.2
+    scores = (rng.normal(size=2000) + labels).astype(np.float32)
+    given = {"threshold": 1.3, "prevalence": 0.01}
+    alone = jm.operating_point(scores, labels, **given)
+    clustered = jm.operating_point(
+        scores, labels, clusters=np.arange(2000), key=jax.random.key(0), **given
+    )
+    assert clustered.threshold.low == clustered.threshold.high == alone.threshold.estimate
+    for name in ("recall", "fpr", "precision", "npv", "flagged"):
+        one, other = getattr(alone, name), getattr(clustered, name)
+        np.testing.assert_allclose(other.high - other.low, one.high - one.low, rtol=0.1)
+
+
+def test_nothing_is_flagged_at_a_known_prevalence(rng):
+    """NPV is 1 less the prevalence, and hardly more if some positives would be flagged."""
+    labels = rng.random(2000) < 0.2
+    point = jm.operating_point(
+        rng.normal(size=2000), labels, fp_cost=1000.0, fn_cost=1.0, prevalence=0.01, key=KEY
+    )
+    assert point.threshold.estimate == np.inf
+    npv = point.npv
+    assert 0.9899 < npv.low <= npv.estimate <= npv.high < 0.9905
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
@@ -278,6 +304,7 @@ def test_edges():
         ({"max_fpr": 0.1, "threshold": 1.0}, TypeError, "got max_fpr and threshold"),
         ({"fp_cost": 1.0}, TypeError, "costs come in pairs, got fp_cost alone"),
         ({"max_fpr": [0.1, 0.2]}, ValueError, "max_fpr must be one number, got 2"),
+        ({"threshold": [0.1, 0.2]}, ValueError, "threshold must be one number, got 2"),
         ({"max_fpr": 5}, ValueError, "write fractions, 0.01 for 1 %"),
         ({"criterion": "f1"}, ValueError, "criterion must be one of 'youden'"),
         ({"criterion": "youden"}, TypeError, "key is missing, and clusters, costs"),

@@ -828,6 +828,8 @@ def test_exact_refuses_what_can_be_read_once(again, rng):
     once = read(*sample(rng))()
     with pytest.raises((TypeError, ValueError), match="which can be read once"):
         S.exact(jm.roc_auc, (lambda: once) if again else once)
+    with pytest.raises(TypeError, match=r"each time, got list: write .* lambda: batches"):
+        S.exact(jm.roc_auc, [*read(*sample(rng))()])
 
 
 # Weights that are small or large, and sums that overflow.

@@ -291,3 +291,13 @@ def test_early_stopping_refuses(change, error, match):
     given = {"state": None, "metric": jm.roc_auc, "scores": X[:, 0], "labels": Y}
     with pytest.raises(error, match=match):
         jm.training.early_stopping(**given | change)
+
+
+def test_features_that_are_nan_are_named():
+    given = {"params": START, "validation": HELD, "loss": LOSS, "metric": METRIC}
+    broken = np.array(X)
+    broken[3, 0] = np.nan
+    with pytest.raises(ValueError, match="scores of train are NaN at the start"):
+        jm.training.fit(linear, train=(broken, Y), optimizer=SGD, steps=20, **given)
+    with pytest.raises(TypeError, match=r"optimizer must be one of optax, got .*write optax"):
+        jm.training.fit(linear, train=TRAIN, optimizer=optax.adam, steps=20, **given)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from jaxmetrics._base.quoting import brief, cut
@@ -88,13 +89,22 @@ def takes_metric(function: F) -> F:
     return _refusing(function, refuse)
 
 
+def known_options(function: F) -> F:
+    """`function`, which names its options where it is given another one."""
+    return _refusing(function, lambda given, others: None)
+
+
 def made_by(maker: str, metric: Any) -> Callable[[F], F]:
     """The function that `maker(metric)` returns, which says how to give options of the metric."""
 
     def refuse(_: dict[str, Any], others: dict[str, Any]) -> None:
         _refuse_options_of(metric, others, f"the function of {maker}", f"jm.{maker}({{0}})")
 
-    return functools.partial(_refusing, refuse=refuse)
+    def named(function: F) -> F:
+        function.__name__ = maker
+        return _refusing(function, refuse)
+
+    return named
 
 
 def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], None]) -> F:
@@ -111,11 +121,22 @@ def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], No
         if others:
             known = {name: value for name, value in options.items() if name in own}
             refuse(signature().bind_partial(*arguments, **known).arguments, others)
+            kinds = {x.kind for x in own.values()}
+            if inspect.Parameter.VAR_KEYWORD not in kinds:
+                _refuse_unknown(function.__name__, others, own)
         return function(*arguments, **options)
 
     public: Any = run
     found: F = public
     return found
+
+
+def _refuse_unknown(name: str, given: Iterable[str], taken: Iterable[str]) -> None:
+    taken = [*taken]
+    for option in given:
+        near = difflib.get_close_matches(option, taken, 1)
+        way = f"write {near[0]}" if near else f"it takes {', '.join(taken)}"
+        raise TypeError(f"{name} has no option {cut(option)}: {way}")
 
 
 def _refuse_options_of(metric: Any, given: dict[str, Any], name: str, advice: str) -> None:

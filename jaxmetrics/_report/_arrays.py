@@ -106,8 +106,14 @@ def _problem_of(
     flags = np.asarray(items.labels) != 0
     if flags.all() or not flags.any():
         raise ValueError("labels have only one class: pass positives and negatives")
-    if np.isnan(rows).any():
-        raise ValueError("scores hold NaN: drop these items or fill them")
+    missing = np.isnan(rows)
+    if missing.any():
+        first = int(missing.any(axis=1).argmax())
+        raise ValueError(
+            f"scores of {checks.brief(chosen[first])} are NaN in {missing[first].sum():,} of {n:,} "
+            f"items: fill them, or leave the {missing.any(axis=0).sum():,} items where any score "
+            "is NaN out of scores, labels and all else"
+        )
     for name, values in given.items():
         if values is not None and np.shape(values) != (n,):
             raise ValueError(f"{name} must be [n] with {n} items, got {list(np.shape(values))}")
@@ -146,4 +152,9 @@ def _columns(slices: Any) -> dict[str, Any]:
         return {str(name): x for name, x in slices.items()}
     if is_frame(slices):
         return {str(name): slices[name] for name in slices.columns}
+    if isinstance(slices, str) or not np.ndim(slices):
+        raise TypeError(
+            f"slices must hold a value for each item, got {checks.brief(slices)}: write "
+            "slices=frame['country'], or a dict of such columns"
+        )
     return {str(getattr(slices, "name", None) or "slice"): slices}

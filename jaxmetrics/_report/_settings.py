@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -82,6 +83,13 @@ class Settings(NamedTuple):
 
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are out of range."""
+    for name in ("max_fpr", "n_resamples", "confidence_level", "seed", "fp_cost", "fn_cost"):
+        value = getattr(settings, name)
+        if not isinstance(value, numbers.Real):
+            raise InputError(
+                f"--{name.replace('_', '-')} must be a number, got {shortened(repr(value))}: "
+                f"write {Settings._field_defaults[name]:g}"
+            )
     max_fpr, n_resamples, level, seed, k = settings[:5]
     if not 0 < max_fpr <= 1:
         raise InputError(

@@ -249,11 +249,16 @@ def _metric(
     def metric(
         scores: ArrayLike | ScoreTable,
         labels: ArrayLike = None,
-        *,
+        *others: Any,
         weights: ArrayLike = None,
         where: ArrayLike = None,
         **given: Any,
     ) -> Any:
+        if others:
+            raise TypeError(
+                f"{record.name} takes options by name, got {checks.brief(others[0])} in place; it "
+                f"is called as {record.name}{options.signature}"
+            )
         per_item = (weights, where, given.pop("amounts", None) if amounts else None)
         axis_name = checks.check_axis_name(given.pop("axis_name", None)) if on_mesh else None
         chosen = settings(given)

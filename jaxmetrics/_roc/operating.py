@@ -49,11 +49,12 @@ def check_rule(given: Options) -> Options:
             " max_fpr=0.01, min_recall=0.9, min_precision=0.5, threshold=0.7, "
             "criterion='youden', or fp_cost=1.0 and fn_cost=10.0"
         )
-    checked = checks.check_options(options)
-    for name in RULES[:3]:
-        if np.ndim(checked.get(name, 0.0)):
-            raise ValueError(f"{name} must be one number, got {len(checked[name])}: call once each")
-    return checked
+    for name in RULES[:4]:
+        if np.ndim(options.get(name, 0.0)):
+            raise ValueError(
+                f"{name} must be one number, got {np.size(options[name])}: call once for each"
+            )
+    return checks.check_options(options)
 
 
 @partial(library_metric, check=check_rule)

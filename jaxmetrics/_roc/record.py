@@ -205,7 +205,8 @@ def _refuse_other_arguments(name: str, function: Callable[..., Any], options: Op
             f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}: if it "
             "has a value for each list or item, write mean_interval(values), with values [..., "
             "lists], or compare_means(values), with values [models, lists]; if it is a metric with "
-            "options, write functools.partial(jm.partial_auc, max_fpr=0.1)"
+            "options, write functools.partial(jm.partial_auc, max_fpr=0.1); for any other function "
+            'of items see "Intervals of any other metric" among the recipes'
         )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
@@ -16,6 +17,7 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated
 from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._intervals.metrics import range_of
 from jaxmetrics.inference._pairs import pairs_of
 
 
@@ -86,8 +88,9 @@ def compare_to_value(
     items = checks.check_items(
         scores, labels, weights, where, amounts, along={"clusters": clusters}
     )
-    level, margin = checks.check_level(confidence_level), check_margin(margin)
+    level, margin = checks.check_level(confidence_level), check_margin(margin, metric)
     value = checks.check_above("value", value, -np.inf)
+    _check_in_range(metric, value)
     check_amounts(metric, items)
     one = checks.check_one_or_models(items)
     if one:
@@ -109,6 +112,19 @@ def compare_to_value(
         lambda x: (x[0] if one else x[:n_models]) if x.ndim else x, found
     )
     return own._captioned_as(value=(f"{value:g}",))
+
+
+def _check_in_range(metric: MetricLike, value: float) -> None:
+    """Refuse a value that the metric never has, such as a percentage."""
+    bounds = range_of(metric)
+    if bounds is None or not all_concrete(*bounds):
+        return
+    low, high = (float(x) for x in (np.min(bounds[0]), np.max(bounds[1])))
+    if not low <= value <= high:
+        raise ValueError(
+            f"value must be in [{low:g}, {high:g}], as the metric is, got {value:g}: write "
+            "fractions, 0.8 for 80 %"
+        )
 
 
 @library_program()

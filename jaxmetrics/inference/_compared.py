@@ -16,12 +16,14 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.results import Column, Result, Table, difference_columns, digits_for
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._base.words import fixed
+from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.distributions import (
     hotelling_survival,
     t_quantile,
     t_survival,
 )
+from jaxmetrics.inference._intervals.metrics import largest_difference
 from jaxmetrics.inference._maxima import maxima
 from jaxmetrics.inference._pairs import Pairs, of_differences, root_of
 
@@ -174,9 +176,16 @@ class Comparison(Result):
         return (*about, f"not significantly worse than the best: {', '.join(best)}")
 
 
-def check_margin(margin: float | None) -> float | None:
-    """The margin as a float; refuses anything but None and a finite constant above 0."""
-    return None if margin is None else checks.check_above("margin", margin, 0)
+def check_margin(margin: float | None, metric: MetricLike | None = None) -> float | None:
+    """The margin as a float; refuses anything but None and a finite constant above 0.
+
+    Also one that the values of the metric cannot have between them.
+    """
+    if margin is None:
+        return None
+    if metric is not None:
+        checks.check_number("margin", margin, 0.0, largest_difference(metric))
+    return checks.check_above("margin", margin, 0)
 
 
 def comparison_of(
@@ -225,12 +234,13 @@ def _compared(
         kept = library.where(without, 0.0, covariance)
         error = root_of(of_differences(kept), kept, library.where(lost, 0.0, estimate))
         left = pairs._replace(standard_error=library.where(without, 0.0, error))
-        largest, leads = maxima(kept, left, reference)
-        of_all = library.maximum(largest.quantile(level), of_pair)
+        largest = maxima(kept, left, reference)
+        quantiles = largest.quantile(level)
+        of_all, lead = library.maximum(quantiles[0], of_pair), quantiles[1:]
         n_pairs = n_models - 1 if reference is not None else n_models * (n_models - 1) // 2
         # Bonferroni's bound holds where the sequence does not reach.
-        adjusted = library.clip(largest.survival(size), p_value, n_pairs * p_value)
-        lead = leads.quantile(level)
+        first = largest._replace(lengths=largest.lengths[0])
+        adjusted = library.clip(first.survival(size), p_value, n_pairs * p_value)
     (low, high), (all_low, all_high), (one_low, one_high) = (
         (difference - below, difference + above)
         for below, above in map(pairs.margins, (of_pair, of_all, ahead))

@@ -121,10 +121,11 @@ def compare(
     "Simultaneous inference in general parametric models", Biometrical Journal 50, 2008; J. C. Hsu,
     "Multiple Comparisons: Theory and Methods", 1996, chapter 4.
     """
+    record_of(metric)  # refused before any data
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
     level = checks.check_level(confidence_level)
-    margin = check_margin(margin)
+    margin = check_margin(margin, metric)
     check_amounts(metric, items)
     n_models = checks.check_models(items)
     numbers = 4 * (N_POINTS + 8 * n_models) * n_models

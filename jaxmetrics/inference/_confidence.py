@@ -139,6 +139,7 @@ def confidence_interval(
     JASA 82, 1987, for bca; E. B. Wilson, "Probable inference, the law of succession, and
     statistical inference", JASA 22, 1927.
     """
+    record = record_of(metric)
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
     level = checks.check_level(confidence_level)
@@ -151,7 +152,6 @@ def confidence_interval(
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
     )
-    record = record_of(metric)
     resamples = chosen in RESAMPLING or (chosen == "wald" and not has_influence(record))
     if resamples and key is None and has_influence(record):
         raise TypeError(

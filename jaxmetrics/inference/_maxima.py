@@ -49,7 +49,7 @@ class Maximum(NamedTuple):
     dimensions: int
 
     def survival(self, t: Array) -> Array:
-        """P(max > t), `[...]`, for t `[...]` that is not negative; of one distribution."""
+        """P(max > t), `[...]`, for t `[...]` that is not negative; of one or of `[...]`."""
         return self._mean(self._outside(t))
 
     def quantile(self, level: Any) -> Array:
@@ -107,8 +107,8 @@ def _repeated(library: Any, step: Callable[[Array], Array], start: Array) -> Arr
     return start
 
 
-def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> tuple[Maximum, Maximum]:
-    """The largest |T| over all comparisons, and, for each model, the largest lead of another one.
+def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
+    """The largest |T| over all comparisons; then, for each model, the largest lead of another one.
 
     `covariance` is that of the models, `[models, models]`, with zeros for those to leave out.
     """
@@ -140,12 +140,13 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> tuple[Maxi
     else:
         both, lead = lax.map(of_model, library.arange(n_models))
     compared = library.max(both, axis=0) if reference is None else both[reference]
-    return Maximum(_grouped(compared), dimensions), Maximum(_grouped(lead), dimensions)
+    return Maximum(_grouped(library.concatenate([compared[None], lead])), dimensions)
 
 
 def _grouped(lengths: Array) -> Array:
+    """The means of neighbours, in single precision: TPUs take long to compile a sort of doubles."""
     library = numerics.namespace(lengths)
-    ascending = library.sort(lengths, axis=-1)
+    ascending = library.sort(lengths.astype(np.float32), axis=-1).astype(np.float64)
     found: Array = library.mean(ascending.reshape(*lengths.shape[:-1], _N_GROUPS, -1), axis=-1)
     return found
 

@@ -16,6 +16,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.items import at_least_one, rows_of
+from jaxmetrics._base.keywords import known_options
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -129,6 +130,7 @@ class OperatingPoint(Result):
         return Table("Operating point", index, columns, (note,))
 
 
+@known_options
 @on_any_mesh
 def operating_point(
     scores: ArrayLike,
@@ -288,7 +290,7 @@ def operating_point(
     if name in BEST:
         index = None if ids is None else ids[0]
         limits = _limits_of_best(name, options, items, index, found[0], level)
-    elif drawn is not None:
+    elif name in QUANTILES and drawn is not None:
         limits = percentiles_of_threshold(drawn.threshold, np.float64(level))
     elif name in QUANTILES:
         of_negatives = name == "max_fpr"

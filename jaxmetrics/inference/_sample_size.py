@@ -21,7 +21,12 @@ from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import as_default, errors_of_items
-from jaxmetrics.inference._intervals.metrics import error_bars_of, range_of, with_influence
+from jaxmetrics.inference._intervals.metrics import (
+    error_bars_of,
+    largest_difference,
+    range_of,
+    with_influence,
+)
 from jaxmetrics.inference._planning import (
     FEWEST,
     Effect,
@@ -148,7 +153,7 @@ def sample_size(
             "margin=0.01 or both for a test"
         )
     checks.check_flag("paired", paired)
-    goal = _number("width", width) if width is not None else _effect(difference, margin)
+    goal = _goal(metric, width, difference, margin)
     wanted = _number("power", power, high=1.0)
     kind, pilot, sizes = _pilot(metric, scores, labels, where, paired, of_width=width is not None)
     if ratio is not None and error_bars_of(record_of(metric)).of_prevalence:
@@ -221,7 +226,7 @@ def power(
     if difference is None and margin is None:
         raise TypeError("difference is missing: write difference=0.02, or margin=0.01, or both")
     checks.check_flag("paired", paired)
-    effect = _effect(difference, margin)
+    effect = _goal(metric, None, difference, margin)
     kind, pilot, sizes = _pilot(metric, scores, labels, where, paired, of_width=False)
     given = (n_positives, n_negatives)
     counts = [
@@ -247,10 +252,14 @@ def _aim(level: float, power: Any, paired: bool, **asked: Any) -> tuple[str, ...
     return (f"for a power of {float(power):g} at {goal}{samples}",)
 
 
-def _effect(difference: Any, margin: Any) -> Effect:
+def _goal(metric: MetricLike, width: Any, difference: Any, margin: Any) -> Any:
+    """The width, or the Effect; refuses what is not within the range of the metric."""
+    most = largest_difference(metric)
+    if width is not None:
+        return _number("width", width, high=most)
     true = 0.0 if difference is None else difference
-    number = _number("difference", true, low=-np.inf)
-    return Effect(number, None if margin is None else _number("margin", margin))
+    number = _number("difference", true, low=-most, high=most)
+    return Effect(number, None if margin is None else _number("margin", margin, high=most))
 
 
 def _number(name: str, value: Any, *, low: float = 0.0, high: float = np.inf) -> Any:

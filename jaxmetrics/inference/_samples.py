@@ -116,7 +116,7 @@ def compare_samples(
     12, 2011, for "delong".
     """
     items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
-    level, margin = checks.check_level(confidence_level), check_margin(margin)
+    level, margin = checks.check_level(confidence_level), check_margin(margin, metric)
     checks.check_choice("method", method, ("auto", "delong"))
     check_amounts(metric, items)
     one = checks.check_one_or_models(items)

@@ -208,9 +208,11 @@ class Cells:
 def from_the_start(batches: Batches) -> Batches:
     """`batches`, refused where it is no function, or returns an iterator a second time."""
     if not callable(batches):
+        once = ", which can be read once" if isinstance(batches, Iterator) else ""
         raise TypeError(
-            f"batches must be a function that returns all batches, got {type(batches).__name__}, "
-            "which can be read once: write def batches(): yield scores, labels"
+            "batches must be a function that returns all batches each time, got "
+            f"{type(batches).__name__}{once}: write def batches(): yield scores, labels; of a list "
+            "lambda: batches"
         )
     before: list[Any] = []
 

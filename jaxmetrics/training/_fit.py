@@ -144,7 +144,8 @@ def fit(
     Raises:
       TypeError, ValueError: before the first step, as the conventions list under Errors; scores are
         not `[n]`, params hold something else than floats, steps are not a multiple of checkpoints,
-        a batch has no key, or the metric of the start is NaN.
+        a batch has no key, or the metric of the start is NaN; after the first checkpoint, a score
+        of train is NaN at the start, and the loss with it.
 
     A later checkpoint whose metric is NaN is not kept. Train arrays that are sharded over a mesh
     are trained on where they are. Cost: that of the steps and of checkpoints + 1 evaluations, and
@@ -163,6 +164,10 @@ def fit(
     Reference: L. Prechelt, "Early stopping - but when?", 1998.
     """
     length = _interval(steps, checkpoints)
+    if not callable(getattr(optimizer, "init", None)):
+        raise TypeError(
+            f"optimizer must be one of optax, got {checks.brief(optimizer)}: write optax.adam(1e-3)"
+        )
     params = check_params(params)
     tuning = checked("train", train, apply, params, ("weights", "where"))
     held = checked("validation", validation, apply, params, OPTIONS)
@@ -190,6 +195,11 @@ def fit(
     for i in range(checkpoints):
         carry, mean = _steps(carry, tuning, groups, keys[i], apply, optimizer, loss, batch, length)
         losses.append(float(mean))
+        if i == 0 and np.isnan(losses[0]) and jnp.isnan(score(params, tuning.features)).any():
+            raise ValueError(
+                "scores of train are NaN at the start: fill the NaN of its features, or leave "
+                "these rows out"
+            )
         evaluate(carry[0])
         if values[-1] > values[best[1]]:
             best = carry[0], i + 1

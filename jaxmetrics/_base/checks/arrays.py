@@ -94,6 +94,12 @@ def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) 
             f"numpy.timedelta64(1, 's'), for times subtract the first one before"
         )
     if not jnp.issubdtype(array.dtype, jnp.number):
+        if is_frame(value) and (odd := [x for x in value.columns if not _is_numeric(value[x])]):
+            raise TypeError(
+                f"{name} must hold numbers, but its column {odd[0]!r} has {value[odd[0]].dtype}"
+                f"{_example(np.asarray(value[odd[0]]))}: leave it out, as in {name}.drop(columns="
+                f"{odd!r})"
+            )
         if isinstance(value, dict):
             raise TypeError(
                 f"{name} must be an array, got a dict of {len(value)}: write "
@@ -103,6 +109,14 @@ def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) 
             f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: "
             f"{_as_numbers(name)}"
         )
+
+
+def _is_numeric(column: Any) -> bool:
+    try:
+        np.asarray(column, np.float64)
+    except (TypeError, ValueError):
+        return hasattr(column, "to_numpy") and _host_array("", column).dtype != object
+    return True
 
 
 def own(array: HostOrDeviceArray) -> HostOrDeviceArray:

@@ -140,7 +140,9 @@ def _check_labels(items: Items) -> None:
             odd = first_invalid(labels, valid, mask)
             swapped = all_concrete(scores) and all_valid((scores == 0) | (scores == 1), None)
             way = "write labels == positive_class (for -1 and 1, labels > 0)"
-            if swapped and jnp.issubdtype(labels.dtype, jnp.floating):
+            if odd != odd:
+                way = "leave these items out by where=~numpy.isnan(labels)"
+            elif swapped and jnp.issubdtype(labels.dtype, jnp.floating):
                 way = "scores hold 0 and 1 only, and may be swapped with them: scores come first"
             raise ValueError(f"labels must be bool or 0 and 1, got {odd}: {way}")
 

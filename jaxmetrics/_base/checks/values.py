@@ -54,7 +54,7 @@ def number(
         outside = host[~inside(host)]
         if outside.size:
             given = f"{outside[0]:g} among {host.size} values" if host.ndim else cut(f"{value}")
-            percent = high == 1.0 and bool(np.any(outside > 1))
+            percent = high == 1.0 and bool(np.any(abs(outside) > 1))
             hint = ": write fractions, 0.01 for 1 %" if percent else ""
             raise ValueError(f"{name} must be in {interval}, got {given}{hint}")
         return array

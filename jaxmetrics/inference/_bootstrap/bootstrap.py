@@ -104,6 +104,7 @@ def bootstrap(
     References: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993; D. B. Rubin,
     "The Bayesian bootstrap", Annals of Statistics 9, 1981.
     """
+    record_of(metric)  # refused before any data
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)

@@ -7,23 +7,26 @@ is analytic and log-concave. To be traced inside `double_precision()`.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
-from jax.scipy.special import digamma, gammaln
+from jax.scipy.special import digamma
 
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array, HostArray
 
-# Gauss and Legendre's nodes and weights on [0, 1].
+# Gauss and Legendre's nodes and weights on [0, 1], and 0 without weight.
 _NODES, _WEIGHTS = (
-    (x + shift) / 2 for x, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0), strict=True)
+    np.append(0.0, (x + shift) / 2)
+    for x, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0), strict=True)
 )
 _REACH = 40.0  # of the integral: the logarithm of the density's fall from one end to the other
-_STEPS = 12
+_STEPS = 6
+_STEPS_OF_REACH = 24
 _LARGE = 100.0  # the shapes from which on SciPy's inverse may have eight digits
 
 
@@ -43,7 +46,11 @@ def beta_quantile(probability: Any, a: Any, b: Any, needed: Any = True) -> Array
         inside: Array = found
         return inside
     given = (jnp.asarray(x, jnp.float64) for x in (probability, a, b))
-    return _quantile(*jnp.broadcast_arrays(*given))
+    probability, a, b = jnp.broadcast_arrays(*given)
+    lower = probability < 0.5
+    own, other = jnp.where(lower, a, b), jnp.where(lower, b, a)
+    odds = log_odds_of_tail(jnp.minimum(probability, 1 - probability), own, other)
+    return jax.nn.sigmoid(jnp.where(lower, odds, -odds))
 
 
 def may_exceed(limit: Any, probability: Any, a: Any, b: Any) -> Any:
@@ -74,110 +81,130 @@ def beta_cdf(x: Any, a: Any, b: Any) -> Array:
     if numerics.namespace(x, a, b) is np:
         mass: Array = scipy.special.betainc(a, b, x)
         return mass
-    x, a, b = jnp.broadcast_arrays(*(jnp.asarray(value, jnp.float64) for value in (x, a, b)))
-    lower = x * (a + b) <= a
+    return beta_cdf_of_odds(x / (1 - x), a, b)
+
+
+def beta_cdf_of_odds(odds: Any, a: Any, b: Any) -> Array:
+    """P(X / (1 - X) <= odds) for Beta X; JAX's. Near 1, X has fewer digits than its odds."""
+    odds, a, b = jnp.broadcast_arrays(*(jnp.asarray(x, jnp.float64) for x in (odds, a, b)))
+    lower = odds * b <= a
     own, other = jnp.where(lower, a, b), jnp.where(lower, b, a)
-    odds = jnp.log(x) - jnp.log1p(-x)
-    tail = jnp.exp(log_of_tail(own, other, jnp.where(lower, odds, -odds))[0])
-    return jnp.where(x <= 0, 0.0, jnp.where(x >= 1, 1.0, jnp.where(lower, tail, 1 - tail)))
+    log_odds = jnp.log(odds)
+    tail = jnp.exp(_tail(own, other, jnp.where(lower, log_odds, -log_odds)).log_mass)
+    inside = jnp.where(lower, tail, 1 - tail)
+    return jnp.where(odds <= 0, 0.0, jnp.where(odds == jnp.inf, 1.0, inside))
 
 
 @jax.custom_jvp
-def _quantile(probability: Array, a: Array, b: Array) -> Array:
-    """By Newton's method for log(-log P) of the smaller tail, as a function of the log-odds.
+def log_odds_of_tail(mass: Array, own: Array, other: Array) -> Array:
+    """The log-odds below which Beta X of the shapes `own` and `other` is with the chance `mass`.
 
-    The logarithm of a tail is a power or an exponential function of these, and its own logarithm
-    is near a line in the second case, in which the method would else be slow.
+    By Halley's method for the logarithm of the chance, which is a concave function of them.
     """
-    lower, own, other = _smaller(probability, a, b)
-    goal = jnp.log(jnp.minimum(probability, 1 - probability))
+    goal = jnp.log(mass)
 
     def step(_: int, odds: Array) -> Array:
-        log_tail, log_density, _means = log_of_tail(own, other, odds)
-        slope = jnp.exp(log_density - log_tail) / log_tail
-        return odds - jnp.log(log_tail / goal) / slope
+        tail = _tail(own, other, odds)
+        slope = jnp.exp(tail.log_density - tail.log_mass)
+        error = tail.log_mass - goal
+        return odds - error / (slope - error * (tail.slope - slope) / 2)
 
-    odds: Array = varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
-    return jax.nn.sigmoid(jnp.where(lower, odds, -odds))
+    found: Array = varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
+    return found
 
 
-@_quantile.defjvp
+@log_odds_of_tail.defjvp
 def _(values: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     """By the implicit function."""
-    probability, a, b = values
-    x = _quantile(probability, a, b)
-    lower, own, other = _smaller(probability, a, b)
-    odds = jnp.log(x) - jnp.log1p(-x)
-    odds = jnp.where(lower, odds, -odds)
-    log_tail, log_density, (mean_log, mean_log_other) = log_of_tail(own, other, odds)
-    change = jnp.where(lower, tangents[0], -tangents[0])
+    mass, own, other = values
+    odds = log_odds_of_tail(mass, own, other)
+    tail = _tail(own, other, odds)
+    mean_log, mean_log_other = tail.means
     in_own = mean_log - digamma(own) + digamma(own + other)
     in_other = mean_log_other - digamma(other) + digamma(own + other)
-    of_own = jnp.where(lower, tangents[1], tangents[2])
-    of_other = jnp.where(lower, tangents[2], tangents[1])
-    change = change - jnp.exp(log_tail) * (in_own * of_own + in_other * of_other)
-    slope = jnp.exp(-log_density) * x * (1 - x)
-    return x, jnp.where(lower, slope, -slope) * change
+    change = tangents[0] - mass * (in_own * tangents[1] + in_other * tangents[2])
+    return odds, change * jnp.exp(-tail.log_density)
 
 
-def _smaller(probability: Array, a: Array, b: Array) -> tuple[Array, Array, Array]:
-    """Whether the lower tail is the smaller one; the shape at its end, and the other one."""
-    lower = probability < 0.5
-    return lower, jnp.where(lower, a, b), jnp.where(lower, b, a)
+class _Tail(NamedTuple):
+    """What is below some log-odds.
+
+    Attributes:
+      log_mass: the logarithm of the chance.
+      log_density: that of the density of the log-odds at the end.
+      slope: its derivative there.
+      means: of log x and of log (1 - x) in the tail.
+    """
+
+    log_mass: Array
+    log_density: Array
+    slope: Array
+    means: tuple[Array, Array]
 
 
-def log_of_tail(own: Array, other: Array, odds: Array) -> tuple[Array, Array, tuple[Array, Array]]:
-    """The logarithms of P(log-odds < odds) and of the density there, and the means of log x and of
-    log (1 - x) in this tail."""
+def _tail(own: Array, other: Array, odds: Array) -> _Tail:
+    """The part of the Beta distribution below these log-odds.
 
-    at_mode = jnp.log1p(other / own), jnp.log1p(own / other)
+    Written with few logarithms, as compilers for TPUs, which emulate them, take long.
+    """
+    total, rarer = own + other, jnp.minimum(own, other)
+    sign = jnp.where(own > other, -1.0, 1.0)  # of log-odds of what is rarer
+    end = odds - jnp.log(own / other)  # from the mode
 
-    def logs(odds: Array) -> tuple[Array, Array]:
-        """log x and log (1 - x)."""
-        both = -jnp.log1p(jnp.exp(-jnp.abs(odds)))
-        return both + jnp.minimum(odds, 0), both - jnp.maximum(odds, 0)
+    def density(away: Array) -> tuple[Array, Array, Array]:
+        """Its logarithm, but for a constant; its slope; log((1 - x) / (1 - mode)) of the rarer."""
+        growth = jnp.exp(sign * away)
+        more = rarer / total * (growth - 1)
+        log_rest = -jnp.log1p(more)
+        slope = sign * rarer * (1 - growth / (1 + more))
+        return rarer * sign * away + total * log_rest, slope, log_rest
 
-    def log_density(logs: tuple[Array, Array]) -> Array:
-        """But for a constant; 0 at the mode."""
-        log, log_other = logs
-        return own * (at_mode[0] + log) + other * (at_mode[1] + log_other)
-
-    here = log_density(logs(odds))
+    def ahead(length: Array, shares: HostArray) -> Array:
+        """Ways that go from the end to `length` before it."""
+        way: Array = end - length * shares.reshape(-1, *(1,) * odds.ndim)
+        return way
 
     def longer(_: Array, length: Array) -> Array:
-        log, log_other = logs(odds - length)
-        fall = here - log_density((log, log_other))
-        x = jnp.exp(log)
-        return length - (fall - _REACH) / (own - (own + other) * x)
+        (here, there), (_slope, slope), _log_rest = density(ahead(length, np.arange(2.0)))
+        reached: Array = length - (here - there - _REACH) / slope
+        return reached
 
     # From the right of where a convex function has the value, Newton's method stays there.
-    furthest = (_REACH + (own + other) * jnp.log(2.0)) / own + jnp.maximum(odds, 0) * 2
-    mode = jnp.maximum(odds - jnp.log(own / other), 0)
-    length = varying.fori_loop(0, 2 * _STEPS, longer, furthest + mode)
-    of_nodes = logs(odds - length * _NODES.reshape(-1, *(1,) * odds.ndim))
-    ratios = jnp.exp(log_density(of_nodes) - here) * _WEIGHTS.reshape(-1, *(1,) * odds.ndim)
+    furthest = (_REACH + total * (jnp.log(total / other) + jnp.maximum(end, 0))) / own
+    length = varying.fori_loop(0, _STEPS_OF_REACH, longer, furthest)
+    away = ahead(length, _NODES)
+    there, (slope, *_), log_rest = density(away)
+    here = there[0]
+    ratios = jnp.exp(there - here) * _WEIGHTS.reshape(-1, *(1,) * odds.ndim)
     mass = jnp.sum(ratios, axis=0)
-    mean, mean_other = (jnp.sum(ratios * x, axis=0) / mass for x in of_nodes)
+    mean_away, mean_rest = (jnp.sum(ratios * x, axis=0) / mass for x in (away, log_rest))
+    means = (
+        jnp.log(own / total) + mean_rest + jnp.where(sign > 0, mean_away, 0),
+        jnp.log(other / total) + mean_rest - jnp.where(sign > 0, 0, mean_away),
+    )
     here = here - _log_norm(own, other)
-    return here + jnp.log(length * mass), here, (mean, mean_other)
+    return _Tail(here + jnp.log(length * mass), here, slope, means)
 
 
 def _log_norm(a: Array, b: Array) -> Array:
     """log B(a, b) - a log(a / (a + b)) - b log(b / (a + b)), without large numbers."""
-    half = (jnp.log(2 * jnp.pi) + jnp.log1p(b / a) - jnp.log(b)) / 2
-    of_each = _stirling(jnp.stack([a, b, a + b]))  # at once, as compilers for TPUs take long
-    found: Array = half + of_each[0] + of_each[1] - of_each[2]
+    of_each = _stirling(jnp.stack([a, b, a + b]))
+    found: Array = jnp.log(2 * jnp.pi * (1 / a + 1 / b)) / 2 + of_each[0] + of_each[1] - of_each[2]
     return found
 
 
 def _stirling(x: Array) -> Array:
-    """log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2."""
-    large = jnp.maximum(x, 10.0)
+    """log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2.
+
+    By Stirling's series from 10 on, and below by Gamma(x + 10) = x (x + 1) ... (x + 9) Gamma(x).
+    """
+    large = jnp.where(x < 10, x + 10, x)
     square = 1 / large**2
     terms = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
     series = jnp.zeros_like(x)
     for term in reversed(terms):
         series = series * square + term
     small = jnp.minimum(x, 10.0)
-    exact = gammaln(small) - (small - 0.5) * jnp.log(small) + small - jnp.log(2 * jnp.pi) / 2
-    return jnp.where(x < 10, exact, series / large)
+    raised, rising = small + 10, math.prod(small + k for k in range(10))
+    below = (small - 0.5) * jnp.log(raised / small) + jnp.log(raised**10 / rising) - 10
+    return series / large + jnp.where(x < 10, below, 0.0)

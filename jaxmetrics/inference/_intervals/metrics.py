@@ -172,6 +172,14 @@ def range_of(metric: MetricLike) -> tuple[Array, Array] | None:
     return low, high
 
 
+def largest_difference(metric: MetricLike) -> float:
+    """The largest difference of two values of a metric; infinite if it is not known."""
+    bounds = range_of(metric)
+    if bounds is None or not all_concrete(*bounds):
+        return np.inf
+    return float(np.max(np.asarray(bounds[1]) - np.asarray(bounds[0])))
+
+
 def _itself(share: Array, options: Options) -> Array:
     return share
 

@@ -80,7 +80,7 @@ class Share(NamedTuple):
         return Share(1 - self.value, 1 - self.high, 1 - self.low, self.variance)
 
 
-def shares_of(point: Point, terms: Terms, *, amounts: bool) -> dict[str, Array]:
+def shares_of(point: Point, terms: Terms, *, amounts: bool = False) -> dict[str, Array]:
     """The shares by name; NaN where they are 0 / 0."""
     nan = numerics.namespace(*point).nan
     recall = numerics.divide(point.tp, point.positives, nan)
@@ -171,11 +171,8 @@ def limits_at_threshold(
         correlation = -library.sqrt(odds[0] * odds[1])
     else:
         caught, alarms = recall.times(prevalence), fpr.times(1 - prevalence)
-        of_positives, of_negatives = (recall, sizes.positives), (fpr, sizes.negatives)
-        precision = _precision(of_positives, of_negatives, values["precision"], prevalence)
-        # The precision of what is not flagged, with the classes exchanged.
-        of_positives, of_negatives = ((x.rest, n) for x, n in (of_positives, of_negatives))
-        npv = _precision(of_negatives, of_positives, values["npv"], 1 - prevalence)
+        of_classes = (recall, sizes.positives), (fpr, sizes.negatives)
+        precision, npv = _predictive_values(*of_classes, values, prevalence)
         flagged = total_of(caught, alarms, correlation)
         errors = [alarms, recall.rest.times(prevalence)]
     found = {"recall": recall, "fpr": fpr, "precision": precision, "npv": npv, "flagged": flagged}
@@ -192,6 +189,21 @@ def limits_at_threshold(
         name: (estimates[name], *around(estimates[name], x[1:3]), library.sqrt(x.variance))
         for name, x in found.items()
     }
+
+
+def _predictive_values(
+    recall: tuple[Share, Array],
+    fpr: tuple[Share, Array],
+    values: dict[str, Array],
+    prevalence: Any,
+) -> tuple[Share, Share]:
+    """Precision and NPV at a given prevalence, from recall and FPR, each with its number of items.
+
+    NPV is the precision of what is not flagged, with the classes exchanged.
+    """
+    cleared, missed = ((x.rest, n) for x, n in (fpr, recall))
+    precision = _precision(recall, fpr, values["precision"], prevalence)
+    return precision, _precision(cleared, missed, values["npv"], 1 - prevalence)
 
 
 def _precision(
@@ -233,17 +245,26 @@ def limits_of_choice(
         "npv": sizes.others,
         "recall_by_amount": sizes.amounts,
     }
-    found = {}
-    for name, value in shares_of(point, terms, amounts=sizes.amounts is not None).items():
+    values = shares_of(point, terms, amounts=sizes.amounts is not None)
+    shares, numbers = {}, {}
+    for name, value in values.items():
         optimism, variance = chosen[name].optimism, unbiased * chosen[name].variance
         n = most.get(name, _LARGEST + 0 * value)
         centre = library.clip(value - optimism, 0.0, 1.0)
         middle = (sizes.all * centre + 0.5) / (sizes.all + 1)
         n = effective_size(middle, variance, n)
         n = library.where(variance > 0, n, library.minimum(n, sizes.all))
-        limits = around(value, jeffreys(n * centre, n, level))
-        found[name] = (value, *limits, library.sqrt(variance))
-    return found
+        shares[name] = Share(centre, *jeffreys(n * centre, n, level), variance)
+        numbers[name] = n
+    if terms.prevalence is not None:
+        recall, fpr = ((shares[x], numbers[x]) for x in ("recall", "fpr"))
+        precision, npv = _predictive_values(recall, fpr, values, terms.prevalence)
+        for name, share in (("precision", precision), ("npv", npv)):
+            shares[name] = share._replace(variance=shares[name].variance)
+    return {
+        name: (value, *around(value, shares[name][1:3]), library.sqrt(shares[name].variance))
+        for name, value in values.items()
+    }
 
 
 _LARGEST = 1e9  # draws of a share whose variance may be less than that of yes and no
