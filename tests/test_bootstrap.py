@@ -17,7 +17,7 @@ from jaxmetrics._base.checks import values as _values
 from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
-from jaxmetrics.inference._bootstrap.finish import finish_of
+from jaxmetrics.inference._intervals.metrics import finish_of
 
 # Most tests share shapes and programs; a worker of its own compiles each once.
 
@@ -224,16 +224,26 @@ def test_replay_of_bayesian_runs(data):
     assert stats.ks_2samp(got, one_by_one).pvalue > 1e-3
 
 
+OF_POSITIVES = [
+    jm.average_precision,
+    partial(jm.precision_at_recall, min_recall=0.4),
+    partial(jm.recall_at_precision, min_precision=0.6),
+    partial(jm.specificity_at_sensitivity, min_sensitivity=0.8),
+    partial(jm.threshold_at_fpr, max_fpr=0.1),
+    partial(jm.min_cost_threshold, fp_cost=1.0, fn_cost=2.0),
+]
+
+
 @pytest.mark.parametrize("width", [0, 6])
 def test_replay_of_runs_of_negatives(width, data, monkeypatch):
-    """Each row with positives has a precision, and negatives between such rows are drawn as one.
+    """What positives alone decide: negatives between rows with positives are drawn as one.
 
     Rounded to multiples of 6, more positives tie than a unit can hold.
     """
     labels, scores = data.labels, problem(ties=False).scores[0]
     if width:
         scores = np.round(scores / width) * width
-    got = replicates(jm.average_precision, scores, labels)
+    got = [replicates(metric, scores, labels) for metric in OF_POSITIVES]
     rows_of_positives, largest = np.unique(scores[labels], return_counts=True)
     assert (largest.max() > _random.MAX_SIZE) == (width > 0)
 
@@ -251,7 +261,8 @@ def test_replay_of_runs_of_negatives(width, data, monkeypatch):
     values = np.repeat(np.asarray(both.thresholds[0]), 2)
     (again, kinds), where = repeated(rows, values, np.arange(len(values)) % 2)
     assert where.all()
-    close(got, jm.average_precision(again, kinds))
+    for values, metric in zip(got, OF_POSITIVES, strict=True):
+        close(values, metric(again, kinds))
 
 
 # ---- theory

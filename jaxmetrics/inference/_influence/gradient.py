@@ -13,7 +13,7 @@ from jax import lax
 from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.checks import check_rows
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import is_concrete, on_cpu, on_host
+from jaxmetrics._base.host import is_concrete, on_cpu, on_host, on_tpu
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import (
@@ -115,14 +115,15 @@ def of_each(function: Callable[..., Any], problems: Problems) -> Any:
 def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
     """Maps `function` of arrays `[n]` over arrays `[..., n]` with equal leading axes.
 
-    On the CPU it maps over as many rows at a time as stay in the cache.
+    On the CPU it maps over as many rows at a time as stay in the cache; so on a TPU, for which a
+    program of several long rows takes three times as long to compile and moves as much more.
     """
     *batch, n = jax.tree.leaves(trees)[0].shape
     if not batch:
         return function(*trees)
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), trees)
     rows = len(jax.tree.leaves(flat)[0])
-    at_once = min(max(_IN_CACHE // n, 1), rows) if on_cpu() else rows
+    at_once = min(max(_IN_CACHE // n, 1), rows) if on_cpu() or on_tpu() else rows
     results = lax.map(lambda row: function(*row), flat, batch_size=at_once)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), results)
 

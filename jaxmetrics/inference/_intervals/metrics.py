@@ -14,11 +14,12 @@ from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
 from jaxmetrics._roc.limits import MANY
-from jaxmetrics._roc.operating import chosen_point, objective
+from jaxmetrics._roc.operating import Point, chosen_point, objective
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity, specificity_at_sensitivity
 from jaxmetrics.inference._intervals import areas, precision, recall
+from jaxmetrics.inference._intervals.best_point import best_point_of
 from jaxmetrics.inference._intervals.numbers import (
     Decision,
     Numbers,
@@ -66,6 +67,7 @@ class Finish(NamedTuple):
       by_precision: whether `of_curves` needs the precisions, in place of the areas.
       objective: from the counts of an operating point, those of the classes, a tolerance and the
         options to what the operating point minimises that is the metric.
+      of_point: the metric as a function of that point; None if it is the point.
       apart: whether amounts are an option `[rows]` of the metric, and do not multiply positives.
     """
 
@@ -75,6 +77,7 @@ class Finish(NamedTuple):
     limits: tuple[str, ...] = ()
     by_precision: bool = False
     objective: Callable[..., Array] | None = None
+    of_point: Callable[[Point], Array] | None = None
     apart: bool = False
 
     @property
@@ -187,6 +190,19 @@ def _itself(share: Array, options: Options) -> Array:
 def has_influence(metric: Metric) -> bool:
     """Whether the influence values of a metric are known, so that no error needs resamples."""
     return metric.smooth or error_bars_of(metric).decision is not None
+
+
+def finish_of(metric: MetricLike) -> tuple[Finish, Options]:
+    """How to finish a metric, and its options that are arrays."""
+    chosen, arrays = choose(under_one_name(metric))
+    record, options = chosen.metric, chosen.options(arrays)
+    default = Finish(chosen, merges=(record.of_roc_curve,) * 2)
+    best = best_point_of(record)
+    if best is None or not best.serves(options):
+        return error_bars_of(record).finish(default, options), arrays
+    # Only +inf and the score of a positive can be the best threshold.
+    merges = (True, False)
+    return default._replace(objective=best.objective, of_point=best.value, merges=merges), arrays
 
 
 def error_bars_of(metric: Metric) -> ErrorBars:

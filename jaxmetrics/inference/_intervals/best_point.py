@@ -1,0 +1,120 @@
+"""Metrics that are a number of one operating point: what is least there, and the number.
+
+The bootstrap finds the point of each resample by one scan along the items, in place of a score
+table for each resample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base.numerics import divide, rates
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.limits import slackened
+from jaxmetrics._roc.operating import Point
+from jaxmetrics._roc.record import Metric, Options
+from jaxmetrics._roc.thresholds import threshold_at_fpr
+from jaxmetrics._roc.tradeoffs import (
+    min_cost_threshold,
+    precision_at_recall,
+    recall_at_precision,
+    specificity_at_sensitivity,
+)
+
+
+class BestPoint(NamedTuple):
+    """How a metric follows from an operating point.
+
+    Attributes:
+      objective: from the counts of an operating point, those of the classes, a tolerance and the
+        options to what is least there.
+      value: from the Point to the metric.
+      limit: the name of the option that is a limit; it must be one number.
+    """
+
+    objective: Callable[..., Array]
+    value: Callable[[Point], Array]
+    limit: str | None = None
+
+    def serves(self, options: Options) -> bool:
+        """Whether it is the metric with these options."""
+        several = self.limit is not None and np.ndim(options[self.limit])
+        by_step = options.get("method", "step") == "step"
+        return by_step and not several and not options.get("return_threshold", False)
+
+
+def best_point_of(metric: Metric) -> BestPoint | None:
+    """How the metric follows from an operating point, if it does."""
+    return _BEST_POINTS.get(metric)
+
+
+def _reaches(rate: Array, limit: Any, tolerance: float) -> Array:
+    """Whether a rate is at least the limit, in the digits of the limit."""
+    limit = jnp.asarray(limit)
+    reached: Array = (rate * (1 + tolerance)).astype(limit.dtype) >= limit
+    return reached
+
+
+def _negative_precision(
+    fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
+) -> Array:
+    allowed = _reaches(rates(tps, positives), options["min_recall"], tolerance)
+    return jnp.where(allowed, -divide(tps, tps + fps, 1.0), jnp.inf)
+
+
+def _missed(
+    fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
+) -> Array:
+    precision = divide(tps, tps + fps, 1.0)
+    return jnp.where(_reaches(precision, options["min_precision"], tolerance), -tps, jnp.inf)
+
+
+def _false_alarms(
+    fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
+) -> Array:
+    allowed = _reaches(rates(tps, positives), options["min_sensitivity"], tolerance)
+    return jnp.where(allowed, fps, jnp.inf)
+
+
+def _missed_within(
+    fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
+) -> Array:
+    limit = jnp.asarray(options["max_fpr"])
+    within = rates(fps, negatives).astype(limit.dtype) <= slackened(limit, tolerance)
+    return jnp.where(within, -tps, jnp.inf)
+
+
+def _cost(
+    fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
+) -> Array:
+    cost: Array = options["fp_cost"] * fps + options["fn_cost"] * (positives - tps)
+    return cost
+
+
+def _precision(point: Point) -> Array:
+    return divide(point.tp, point.tp + point.fp, 1.0)
+
+
+def _recall(point: Point) -> Array:
+    return rates(point.tp, point.positives)
+
+
+def _specificity(point: Point) -> Array:
+    return rates(point.negatives - point.fp, point.negatives)
+
+
+def _threshold(point: Point) -> Array:
+    return point.threshold
+
+
+_BEST_POINTS: dict[Metric, BestPoint] = {
+    precision_at_recall.record: BestPoint(_negative_precision, _precision, "min_recall"),
+    recall_at_precision.record: BestPoint(_missed, _recall, "min_precision"),
+    specificity_at_sensitivity.record: BestPoint(_false_alarms, _specificity, "min_sensitivity"),
+    threshold_at_fpr.record: BestPoint(_missed_within, _threshold, "max_fpr"),
+    min_cost_threshold.record: BestPoint(_cost, _threshold),
+}
