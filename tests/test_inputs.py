@@ -96,6 +96,12 @@ def test_close_float64_scores_are_not_ties_without_x64():
         ((np.array(SCORES) + 1j, LABELS), {}, TypeError, "scores.real"),
         (([[0.1], [0.2, 0.3]], LABELS), {}, ValueError, "scores cannot be read"),
         ((SCORES,), {}, TypeError, "labels is missing"),
+        (
+            (jm.streaming.init(jm.streaming.uniform_bins(8, 0, 1)),),
+            {},
+            TypeError,
+            r"scores are a State: .* roc_auc\(jm.streaming.table\(state, bins=bins\)\)",
+        ),
         ((LABELS, SCORES), {}, ValueError, "may be swapped with them: scores come first"),
         ((np.array(SCORES).astype("m8[s]"), LABELS), {}, TypeError, "numpy.timedelta64"),
         ((list(np.array(SCORES).astype("m8[s]")), LABELS), {}, TypeError, "numpy.timedelta64"),

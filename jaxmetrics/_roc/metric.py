@@ -263,6 +263,11 @@ def _metric(
         axis_name = checks.check_axis_name(given.pop("axis_name", None)) if on_mesh else None
         chosen = settings(given)
         if not isinstance(scores, ScoreTable):
+            if labels is None and hasattr(scores, "_fields"):
+                raise TypeError(
+                    f"scores are a {type(scores).__name__}: of a stream's state write "
+                    f"{record.name}(jm.streaming.table(state, bins=bins))"
+                )
             items = checks.check_items(scores, labels, *per_item)
             return record.evaluated(items, chosen, axis_name)
         if axis_name is not None:

@@ -183,7 +183,8 @@ def operating_point(
     rules choose the best point of the sample, whose value is better than that of new items. They
     need a key: in each resample the rule chooses again, and d is the value in the resample less the
     value in the data at the threshold so chosen. Limits are Jeffreys's around (value - mean of d),
-    with as many draws as have the variance of d. So it is with clusters, by any rule.
+    with as many draws as have the variance of d; with prevalence, those of precision and NPV follow
+    from recall and FPR. So it is with clusters, by any rule.
 
     Args:
       scores: `[..., n]`, higher is more positive.
