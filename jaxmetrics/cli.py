@@ -5,6 +5,7 @@ The `report` extra installs its packages; a command imports them when it needs t
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shlex
 import sys
@@ -256,7 +257,8 @@ def commands() -> click.Group:
 
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
             for one in (x for x in self.params if isinstance(x, click.Option) and not x.multiple):
-                given = sum(x.split("=")[0] in one.opts for x in args)
+                before = itertools.takewhile(lambda x: x != "--", args)
+                given = sum(x.split("=")[0] in one.opts for x in before)
                 if given > 1:
                     raise click.UsageError(f"{one.opts[0]} is given {given} times: write it once")
             return super().parse_args(ctx, args)

@@ -265,6 +265,36 @@ def test_replay_of_runs_of_negatives(width, data, monkeypatch):
         close(values, metric(again, kinds))
 
 
+@pytest.mark.parametrize("limit", [np.nan, 5.0])
+def test_a_traced_limit_that_is_no_rate_gives_nan(limit, data):
+    @jax.jit
+    def drawn(limit):
+        metrics = (
+            partial(jm.precision_at_recall, min_recall=limit),
+            partial(jm.threshold_at_fpr, max_fpr=limit),
+        )
+        return [
+            jm.bootstrap(x, data.scores[0], data.labels, where=data.where, key=KEY, n_resamples=8)
+            for x in metrics
+        ]
+
+    for found in drawn(limit):
+        assert np.isnan(found.estimate)
+        assert np.isnan(found.replicates).all()
+
+
+def test_rates_of_all_the_weight_are_exact(rng):
+    """Sums in another order would make a recall of all differ from 1, and a specificity from 0."""
+    scores, labels, weights = rng.normal(size=300), rng.random(300) < 0.3, 10 * rng.random(300)
+    labels[scores.argmin()] = True
+    given = scores, labels
+    recall = replicates(partial(jm.recall_at_precision, min_precision=0.0), *given, weights=weights)
+    np.testing.assert_array_equal(recall, 1)
+    strict = partial(jm.specificity_at_sensitivity, min_sensitivity=1.0)
+    specificity = replicates(strict, *given, weights=weights)
+    assert specificity.min() == 0
+
+
 # ---- theory
 
 

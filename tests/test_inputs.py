@@ -16,6 +16,7 @@ from jaxmetrics import plots, sklearn
 SCORES = [0.1, 0.4, 0.35, 0.8, 0.6]
 LABELS = [0, 0, 1, 1, 0]
 AUC = 4 / 6
+NO_NUMBERS = r"its column 'site' does not: leave it out, as in scores\[\['a'\]\]"
 
 
 @pytest.mark.parametrize(
@@ -85,11 +86,15 @@ def test_close_float64_scores_are_not_ties_without_x64():
         ((SCORES, jnp.array([0, 1, 2, 1, 0])), {}, ValueError, "got 2"),
         ((SCORES, [0, 1, np.nan, 1, 0]), {}, ValueError, "got nan: .* where=~numpy.isnan"),
         ((SCORES, LABELS, 0.1), {}, TypeError, "options by name, got 0.1 in place"),
+        *(
+            ((frame({"a": SCORES, "site": list("abcab")}), LABELS), {}, TypeError, NO_NUMBERS)
+            for frame in (pd.DataFrame, pl.DataFrame)
+        ),
         (
-            (pd.DataFrame({"a": SCORES, "site": list("abcab")}), LABELS),
+            (pd.DataFrame([[x, 1.0] for x in "abcde"], columns=["site", "site"]), LABELS),
             {},
             TypeError,
-            r"its column 'site' has .*'a'.*drop\(columns=\['site'\]\)",
+            "scores must hold numbers, got dtype object",
         ),
         ((SCORES, ["no", "yes", "no", "no", "no"]), {}, TypeError, "labels == 'yes'"),
         ((["a", "b", "c", "d", "e"], LABELS), {}, TypeError, "scores must hold numbers"),
@@ -100,7 +105,7 @@ def test_close_float64_scores_are_not_ties_without_x64():
             (jm.streaming.init(jm.streaming.uniform_bins(8, 0, 1)),),
             {},
             TypeError,
-            r"scores are a State: .* roc_auc\(jm.streaming.table\(state, bins=bins\)\)",
+            r"scores are a State: .* as jm.streaming.table\(state, bins=bins\) makes",
         ),
         ((LABELS, SCORES), {}, ValueError, "may be swapped with them: scores come first"),
         ((np.array(SCORES).astype("m8[s]"), LABELS), {}, TypeError, "numpy.timedelta64"),

@@ -147,6 +147,12 @@ def test_t_survival():
     np.testing.assert_allclose(of_numpy[df < 1e7], expected[df < 1e7], rtol=1e-10)
 
 
+def test_t_survival_far_out():
+    t, df = np.meshgrid([1e4, 1e6, 1e8, np.inf], [0.7, 1.0, 3.0])
+    for found in ways(distributions.t_survival, t, df):
+        np.testing.assert_allclose(found, 2 * stats.t.sf(t, df), rtol=1e-9)
+
+
 def test_hotelling_survival():
     statistic, df, p = np.meshgrid([0.02, 3.0, 20.0, 150.0], [4.0, 5.5, 30.0, 700.0], [1, 2, 4])
     rest = df - p + 1

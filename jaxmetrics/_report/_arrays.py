@@ -152,7 +152,7 @@ def _columns(slices: Any) -> dict[str, Any]:
         return {str(name): x for name, x in slices.items()}
     if is_frame(slices):
         return {str(name): slices[name] for name in slices.columns}
-    if isinstance(slices, str) or not np.ndim(slices):
+    if np.isscalar(slices):
         raise TypeError(
             f"slices must hold a value for each item, got {checks.brief(slices)}: write "
             "slices=frame['country'], or a dict of such columns"

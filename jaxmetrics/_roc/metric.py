@@ -265,8 +265,8 @@ def _metric(
         if not isinstance(scores, ScoreTable):
             if labels is None and hasattr(scores, "_fields"):
                 raise TypeError(
-                    f"scores are a {type(scores).__name__}: of a stream's state write "
-                    f"{record.name}(jm.streaming.table(state, bins=bins))"
+                    f"labels are missing, and scores are a {type(scores).__name__}: pass both, or "
+                    "one ScoreTable, as jm.streaming.table(state, bins=bins) makes of a stream"
                 )
             items = checks.check_items(scores, labels, *per_item)
             return record.evaluated(items, chosen, axis_name)

@@ -20,6 +20,8 @@ from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.metrics import range_of
 from jaxmetrics.inference._pairs import pairs_of
 
+_ROUNDING = 1e-9  # of the ends of the range of a metric
+
 
 @takes_metric
 @on_any_mesh
@@ -120,10 +122,10 @@ def _check_in_range(metric: MetricLike, value: float) -> None:
     if bounds is None or not all_concrete(*bounds):
         return
     low, high = (float(x) for x in (np.min(bounds[0]), np.max(bounds[1])))
-    if not low <= value <= high:
+    if not low - _ROUNDING <= value <= high + _ROUNDING:
+        hint = ": write fractions, 0.8 for 80 %" if value > 1 else ""
         raise ValueError(
-            f"value must be in [{low:g}, {high:g}], as the metric is, got {value:g}: write "
-            "fractions, 0.8 for 80 %"
+            f"value must be in [{low:g}, {high:g}], as the metric is, got {value:g}{hint}"
         )
 
 

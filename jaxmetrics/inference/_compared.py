@@ -183,9 +183,10 @@ def check_margin(margin: float | None, metric: MetricLike | None = None) -> floa
     """
     if margin is None:
         return None
+    found = checks.check_above("margin", margin, 0)
     if metric is not None:
-        checks.check_number("margin", margin, 0.0, largest_difference(metric))
-    return checks.check_above("margin", margin, 0)
+        checks.check_number("margin", found, 0.0, largest_difference(metric))
+    return found
 
 
 def comparison_of(

@@ -144,8 +144,8 @@ def fit(
     Raises:
       TypeError, ValueError: before the first step, as the conventions list under Errors; scores are
         not `[n]`, params hold something else than floats, steps are not a multiple of checkpoints,
-        a batch has no key, or the metric of the start is NaN; after the first checkpoint, a score
-        of train is NaN at the start, and the loss with it.
+        a batch has no key, or the metric of the start is NaN; at a checkpoint where the loss is
+        NaN, as are scores of train at the start.
 
     A later checkpoint whose metric is NaN is not kept. Train arrays that are sharded over a mesh
     are trained on where they are. Cost: that of the steps and of checkpoints + 1 evaluations, and
@@ -195,7 +195,7 @@ def fit(
     for i in range(checkpoints):
         carry, mean = _steps(carry, tuning, groups, keys[i], apply, optimizer, loss, batch, length)
         losses.append(float(mean))
-        if i == 0 and np.isnan(losses[0]) and jnp.isnan(score(params, tuning.features)).any():
+        if np.isnan(losses[-1]) and jnp.isnan(score(params, tuning.features)).any():
             raise ValueError(
                 "scores of train are NaN at the start: fill the NaN of its features, or leave "
                 "these rows out"

@@ -94,12 +94,14 @@ def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) 
             f"numpy.timedelta64(1, 's'), for times subtract the first one before"
         )
     if not jnp.issubdtype(array.dtype, jnp.number):
-        if is_frame(value) and (odd := [x for x in value.columns if not _is_numeric(value[x])]):
-            raise TypeError(
-                f"{name} must hold numbers, but its column {odd[0]!r} has {value[odd[0]].dtype}"
-                f"{_example(np.asarray(value[odd[0]]))}: leave it out, as in {name}.drop(columns="
-                f"{odd!r})"
-            )
+        if is_frame(value):
+            numeric = [x for x in value.columns if _is_numeric(value[x])]
+            odd = next((x for x in value.columns if x not in numeric), None)
+            if odd is not None and numeric:
+                raise TypeError(
+                    f"{name} must hold numbers, but its column {odd!r} does not: leave it out, as "
+                    f"in {name}[{cut(str(numeric))}]"
+                )
         if isinstance(value, dict):
             raise TypeError(
                 f"{name} must be an array, got a dict of {len(value)}: write "
@@ -115,7 +117,7 @@ def _is_numeric(column: Any) -> bool:
     try:
         np.asarray(column, np.float64)
     except (TypeError, ValueError):
-        return hasattr(column, "to_numpy") and _host_array("", column).dtype != object
+        return _host_array("", column).dtype.kind in "biuf"  # of pandas' nullable columns
     return True
 
 

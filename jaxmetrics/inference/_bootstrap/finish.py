@@ -66,11 +66,12 @@ def finish(
     """
     counts = _of_cells(counts, cells)
     if how.objective is not None:
-        objective = partial(how.objective, options=how.chosen.options(arrays))
+        options = how.chosen.options(arrays)
+        objective = partial(how.objective, options=options)
         best = _best_points(objective, counts, cells, totals, tied)
         if how.of_point is None:
             return best
-        values = jnp.where(best.defined, how.of_point(best.values), jnp.nan)
+        values = jnp.where(best.defined, how.of_point(best.values, options), jnp.nan)
         return best._replace(values=values)
     if how.of_curves is None:
         return _of_tables(how, counts, cells, arrays, tied)
@@ -200,7 +201,8 @@ def _best_points(
     defined = (negatives > 0) & (positives > 0)
     best = best._replace(threshold=jnp.where(defined, best.threshold, jnp.nan))
     best = best._replace(**{x: jnp.where(defined, getattr(best, x), 0) for x in best._fields[1:]})
-    values = Point(*best[:3], positives, negatives, best.caught, every.caught)
+    # The sums of the scan, so that a rate of all is 1: others are rounded in another order.
+    values = Point(*best[:3], every.tps, every.fps, best.caught, every.caught)
     return Finished(values, defined, jnp.ones_like(defined))
 
 

@@ -32,12 +32,12 @@ class BestPoint(NamedTuple):
     Attributes:
       objective: from the counts of an operating point, those of the classes, a tolerance and the
         options to what is least there.
-      value: from the Point to the metric.
+      number: from the Point to the metric.
       limit: the name of the option that is a limit; it must be one number.
     """
 
     objective: Callable[..., Array]
-    value: Callable[[Point], Array]
+    number: Callable[[Point], Array]
     limit: str | None = None
 
     def serves(self, options: Options) -> bool:
@@ -45,6 +45,13 @@ class BestPoint(NamedTuple):
         several = self.limit is not None and np.ndim(options[self.limit])
         by_step = options.get("method", "step") == "step"
         return by_step and not several and not options.get("return_threshold", False)
+
+    def value(self, point: Point, options: Options) -> Array:
+        """The metric; NaN for a limit that is NaN, which no point meets."""
+        number = self.number(point)
+        if self.limit is None:
+            return number
+        return jnp.where(jnp.isnan(options[self.limit]), jnp.nan, number)
 
 
 def best_point_of(metric: Metric) -> BestPoint | None:

@@ -77,7 +77,7 @@ def _refined(near: HostArray, a: HostArray, b: HostArray, probability: HostArray
 
 
 def beta_cdf(x: Any, a: Any, b: Any) -> Array:
-    """P(X <= x) for Beta X."""
+    """P(X <= x) for Beta X; JAX's for shapes from 0.1 on."""
     if numerics.namespace(x, a, b) is np:
         mass: Array = scipy.special.betainc(a, b, x)
         return mass

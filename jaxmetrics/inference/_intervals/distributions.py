@@ -16,7 +16,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_cdf_of_odds, log_odds_of_tail
 
-# From here on SciPy's tails are those for infinite df, which differ by less than 1e-8; ours, and
+# From here on SciPy's tails are those for infinite df, which differ by less than 1e-7; ours, and
 # our quantiles, are those for no more than _MOST, whose relative difference is less than 1e-10.
 _NORMAL, _MOST = 1e7, 1e15
 
@@ -71,8 +71,11 @@ def _outside(square: Any, dimensions: Any, df: Any) -> Array:
         few = jnp.minimum(df, _MOST)
         return beta_cdf_of_odds(few / square, few / 2, dimensions / 2)
     few = np.minimum(df, _NORMAL)
-    share = 1 / (1 + numerics.divide(few, square, np.inf))
-    mass = scipy.special.betaincc(dimensions / 2, few / 2, share)
+    # Each share where it is the smaller one, as near 1 it has few digits.
+    least = np.minimum(square, few)
+    near = scipy.special.betaincc(dimensions / 2, few / 2, least / (few + least))
+    far = scipy.special.betainc(few / 2, dimensions / 2, few / (few + square))
+    mass = np.where(square < few, near, far)
     found: Array = np.where(df < _NORMAL, mass, scipy.special.gammaincc(dimensions / 2, square / 2))
     return found
 

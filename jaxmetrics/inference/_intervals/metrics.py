@@ -67,7 +67,7 @@ class Finish(NamedTuple):
       by_precision: whether `of_curves` needs the precisions, in place of the areas.
       objective: from the counts of an operating point, those of the classes, a tolerance and the
         options to what the operating point minimises that is the metric.
-      of_point: the metric as a function of that point; None if it is the point.
+      of_point: the metric as a function of that point and the options; None if it is the point.
       apart: whether amounts are an option `[rows]` of the metric, and do not multiply positives.
     """
 
@@ -77,7 +77,7 @@ class Finish(NamedTuple):
     limits: tuple[str, ...] = ()
     by_precision: bool = False
     objective: Callable[..., Array] | None = None
-    of_point: Callable[[Point], Array] | None = None
+    of_point: Callable[[Point, Options], Array] | None = None
     apart: bool = False
 
     @property
