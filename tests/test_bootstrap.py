@@ -17,7 +17,7 @@ from jaxmetrics._base.checks import values as _values
 from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
-from jaxmetrics.inference._intervals.metrics import finish_of
+from jaxmetrics.inference._bootstrap.finish import finish_of
 
 # Most tests share shapes and programs; a worker of its own compiles each once.
 

@@ -366,7 +366,7 @@ def test_one_scan_finds_the_points_of_score_tables(rule, clusters, weighted, rng
     ids = None if clusters is None else (np.arange(N) % clusters, clusters)
     request = Request(KEY, 50, stratify=clusters is None, clusters=ids)
     by_scan = replicates_of(metric, items, request).values
-    monkeypatch.setattr(metrics, "_objective", None)
+    monkeypatch.setattr(metrics, "by_rule", None)
     by_table = replicates_of(metric, items, request).values
     for name, found, expected in zip(by_scan._fields, by_scan, by_table, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=name)

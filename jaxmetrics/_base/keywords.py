@@ -121,9 +121,8 @@ def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], No
         if others:
             known = {name: value for name, value in options.items() if name in own}
             refuse(signature().bind_partial(*arguments, **known).arguments, others)
-            kinds = {x.kind for x in own.values()}
-            if inspect.Parameter.VAR_KEYWORD not in kinds:
-                _refuse_unknown(function.__name__, others, own)
+            if all(x.kind is not x.VAR_KEYWORD for x in own.values()):
+                raise _unknown(function.__name__, next(iter(others)), own)
         return function(*arguments, **options)
 
     public: Any = run
@@ -131,12 +130,11 @@ def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], No
     return found
 
 
-def _refuse_unknown(name: str, given: Iterable[str], taken: Iterable[str]) -> None:
-    taken = [*taken]
-    for option in given:
-        near = difflib.get_close_matches(option, taken, 1)
-        way = f"write {near[0]}" if near else f"it takes {', '.join(taken)}"
-        raise TypeError(f"{name} has no option {cut(option)}: {way}")
+def _unknown(name: str, option: str, taken: Iterable[str]) -> TypeError:
+    """The error for an option that a function does not have."""
+    near = difflib.get_close_matches(option, taken := [*taken], 1)
+    way = f"write {near[0]}" if near else f"it takes {', '.join(taken)}"
+    return TypeError(f"{name} has no option {cut(option)}: {way}")
 
 
 def _refuse_options_of(metric: Any, given: dict[str, Any], name: str, advice: str) -> None:

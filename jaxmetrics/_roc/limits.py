@@ -52,6 +52,11 @@ def limit_of_specificity(min_specificity: Any) -> Limit:
     return Limit(rate, -min_specificity, 1 - min_specificity.astype(np.float64))
 
 
+def reaches(rate: Any, limit: Any, slack: float) -> Any:
+    """Whether a rate is at least the limit, in the digits of the limit and as sums may round it."""
+    return (rate * (1 + slack)).astype(limit.dtype) >= limit
+
+
 def slackened(bound: Any, slack: float) -> Any:
     """A bound of a rate as sums of weights may reach it, of a rate that may be negative."""
     return bound + abs(bound) * slack

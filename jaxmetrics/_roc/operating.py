@@ -11,6 +11,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.numerics import SLACK, divide, namespace, slack
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.curves import operating_points
+from jaxmetrics._roc.limits import reaches
 from jaxmetrics._roc.metric import library_metric
 from jaxmetrics._roc.record import Options
 from jaxmetrics._roc.table import ScoreTable
@@ -115,8 +116,8 @@ def objective(
         library = namespace(tps, fps)
         limit = precision_in_sample(min_precision, prevalence, positives, negatives)
         limit = library.asarray(limit)  # to whose digits precision is rounded
-        precision = divide(tps, tps + fps, 1.0) * (1 + tolerance)
-        return library.where(precision.astype(limit.dtype) >= limit, -tps, 0)
+        enough = reaches(divide(tps, tps + fps, 1.0), limit, tolerance)
+        return library.where(enough, -tps, 0)
     costs = costs_in_sample(positives, negatives, fp_cost, fn_cost, criterion, prevalence)
     return costs[0] * fps + costs[1] * (positives - tps)
 

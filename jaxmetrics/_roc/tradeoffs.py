@@ -13,7 +13,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.numerics import namespace, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
-from jaxmetrics._roc.limits import limit_of_specificity
+from jaxmetrics._roc.limits import limit_of_specificity, reaches
 from jaxmetrics._roc.metric import library_metric, placement_metric
 from jaxmetrics._roc.placements import Part, Placements, order_of_few
 from jaxmetrics._roc.record import Metric
@@ -259,7 +259,7 @@ def _best(
         points = _Tradeoff(*(x[::-1] for x in points))
 
     def index(limit: Array) -> Array:
-        allowed = (points.constrained * (1 + slack)).astype(limit.dtype) >= limit
+        allowed = reaches(points.constrained, limit, slack)
         highest: Array = library.argmax(library.where(allowed, points.objective, -np.inf))
         return highest
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
@@ -17,7 +16,7 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated
 from jaxmetrics.inference._influence.covariance import Covariance
-from jaxmetrics.inference._intervals.metrics import range_of
+from jaxmetrics.inference._intervals.metrics import ends_of_range
 from jaxmetrics.inference._pairs import pairs_of
 
 _ROUNDING = 1e-9  # of the ends of the range of a metric
@@ -118,10 +117,7 @@ def compare_to_value(
 
 def _check_in_range(metric: MetricLike, value: float) -> None:
     """Refuse a value that the metric never has, such as a percentage."""
-    bounds = range_of(metric)
-    if bounds is None or not all_concrete(*bounds):
-        return
-    low, high = (float(x) for x in (np.min(bounds[0]), np.max(bounds[1])))
+    low, high = ends_of_range(metric)
     if not low - _ROUNDING <= value <= high + _ROUNDING:
         hint = ": write fractions, 0.8 for 80 %" if value > 1 else ""
         raise ValueError(

@@ -23,7 +23,7 @@ from jaxmetrics.inference._intervals.distributions import (
     t_quantile,
     t_survival,
 )
-from jaxmetrics.inference._intervals.metrics import largest_difference
+from jaxmetrics.inference._intervals.metrics import ends_of_range
 from jaxmetrics.inference._maxima import maxima
 from jaxmetrics.inference._pairs import Pairs, of_differences, root_of
 
@@ -183,10 +183,8 @@ def check_margin(margin: float | None, metric: MetricLike | None = None) -> floa
     """
     if margin is None:
         return None
-    found = checks.check_above("margin", margin, 0)
-    if metric is not None:
-        checks.check_number("margin", found, 0.0, largest_difference(metric))
-    return found
+    low, high = (0.0, np.inf) if metric is None else ends_of_range(metric)
+    return checks.check_above("margin", margin, 0, high - low)
 
 
 def comparison_of(

@@ -22,8 +22,8 @@ from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import as_default, errors_of_items
 from jaxmetrics.inference._intervals.metrics import (
+    ends_of_range,
     error_bars_of,
-    largest_difference,
     range_of,
     with_influence,
 )
@@ -254,7 +254,8 @@ def _aim(level: float, power: Any, paired: bool, **asked: Any) -> tuple[str, ...
 
 def _goal(metric: MetricLike, width: Any, difference: Any, margin: Any) -> Any:
     """The width, or the Effect; refuses what is not within the range of the metric."""
-    most = largest_difference(metric)
+    lowest, highest = ends_of_range(metric)
+    most = highest - lowest
     if width is not None:
         return _number("width", width, high=most)
     true = 0.0 if difference is None else difference

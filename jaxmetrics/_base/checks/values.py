@@ -140,9 +140,9 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
     return tuple(array.reshape(-1).tolist()), not array.ndim
 
 
-def check_above(name: str, value: float, low: float) -> float:
-    """A finite constant above another one."""
-    checked: float = constant(low, math.inf)(name, value)
+def check_above(name: str, value: float, low: float, high: float = math.inf) -> float:
+    """A finite constant above another one, and below a third."""
+    checked: float = constant(low, high)(name, value)
     return checked
 
 

@@ -21,12 +21,14 @@ from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts
 from jaxmetrics._roc.limits import limit_of_fpr, most_within
 from jaxmetrics._roc.operating import Point
-from jaxmetrics._roc.record import Options
+from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
 from jaxmetrics.inference._intervals.metrics import (
     Curves,
     Finish,
+    error_bars_of,
+    under_one_name,
 )
 
 T = TypeVar("T")
@@ -34,6 +36,14 @@ T = TypeVar("T")
 UNROLL = 16
 # Above the relative difference of two sums of the same weights in different orders.
 _ROUNDING = 1e-9
+
+
+def finish_of(metric: MetricLike) -> tuple[Finish, Options]:
+    """How to finish a metric, and its options that are arrays."""
+    chosen, arrays = choose(under_one_name(metric))
+    record, options = chosen.metric, chosen.options(arrays)
+    default = Finish(chosen, merges=(record.of_roc_curve,) * 2)
+    return error_bars_of(record).finish(default, options), arrays
 
 
 class Finished(NamedTuple):

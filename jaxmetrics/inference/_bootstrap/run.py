@@ -18,7 +18,7 @@ from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._bootstrap.draws import Draws, draw, in_turn
-from jaxmetrics.inference._bootstrap.finish import Finished, finish
+from jaxmetrics.inference._bootstrap.finish import Finished, finish, finish_of
 from jaxmetrics.inference._bootstrap.plan import (
     Plan,
     Prepared,
@@ -40,7 +40,6 @@ from jaxmetrics.inference._bootstrap.units import (
     has_ties,
     weight_of_head,
 )
-from jaxmetrics.inference._intervals.metrics import finish_of
 
 # Of so many negatives of several models all are drawn: a model's replicates then are the same
 # whichever models are beside it.

@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.limits import slackened
-from jaxmetrics._roc.operating import Point
+from jaxmetrics._roc.limits import reaches, slackened
+from jaxmetrics._roc.operating import Point, objective
 from jaxmetrics._roc.record import Metric, Options
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics._roc.tradeoffs import (
@@ -54,36 +54,24 @@ class BestPoint(NamedTuple):
         return jnp.where(jnp.isnan(options[self.limit]), jnp.nan, number)
 
 
-def best_point_of(metric: Metric) -> BestPoint | None:
-    """How the metric follows from an operating point, if it does."""
-    return _BEST_POINTS.get(metric)
-
-
-def _reaches(rate: Array, limit: Any, tolerance: float) -> Array:
-    """Whether a rate is at least the limit, in the digits of the limit."""
-    limit = jnp.asarray(limit)
-    reached: Array = (rate * (1 + tolerance)).astype(limit.dtype) >= limit
-    return reached
+def by_rule(*counts: Any, options: Options) -> Array:
+    """What the rules of `chosen_point` minimise, by the options that the metric has of them."""
+    names = ("min_precision", "fp_cost", "fn_cost", "criterion", "prevalence")
+    found: Array = objective(*counts, *(options.get(name) for name in names))
+    return found
 
 
 def _negative_precision(
     fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
 ) -> Array:
-    allowed = _reaches(rates(tps, positives), options["min_recall"], tolerance)
+    allowed = reaches(rates(tps, positives), jnp.asarray(options["min_recall"]), tolerance)
     return jnp.where(allowed, -divide(tps, tps + fps, 1.0), jnp.inf)
-
-
-def _missed(
-    fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
-) -> Array:
-    precision = divide(tps, tps + fps, 1.0)
-    return jnp.where(_reaches(precision, options["min_precision"], tolerance), -tps, jnp.inf)
 
 
 def _false_alarms(
     fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
 ) -> Array:
-    allowed = _reaches(rates(tps, positives), options["min_sensitivity"], tolerance)
+    allowed = reaches(rates(tps, positives), jnp.asarray(options["min_sensitivity"]), tolerance)
     return jnp.where(allowed, fps, jnp.inf)
 
 
@@ -93,13 +81,6 @@ def _missed_within(
     limit = jnp.asarray(options["max_fpr"])
     within = rates(fps, negatives).astype(limit.dtype) <= slackened(limit, tolerance)
     return jnp.where(within, -tps, jnp.inf)
-
-
-def _cost(
-    fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
-) -> Array:
-    cost: Array = options["fp_cost"] * fps + options["fn_cost"] * (positives - tps)
-    return cost
 
 
 def _precision(point: Point) -> Array:
@@ -118,10 +99,10 @@ def _threshold(point: Point) -> Array:
     return point.threshold
 
 
-_BEST_POINTS: dict[Metric, BestPoint] = {
+BEST_POINTS: dict[Metric, BestPoint] = {
     precision_at_recall.record: BestPoint(_negative_precision, _precision, "min_recall"),
-    recall_at_precision.record: BestPoint(_missed, _recall, "min_precision"),
+    recall_at_precision.record: BestPoint(by_rule, _recall, "min_precision"),
     specificity_at_sensitivity.record: BestPoint(_false_alarms, _specificity, "min_sensitivity"),
     threshold_at_fpr.record: BestPoint(_missed_within, _threshold, "max_fpr"),
-    min_cost_threshold.record: BestPoint(_cost, _threshold),
+    min_cost_threshold.record: BestPoint(by_rule, _threshold),
 }

@@ -14,12 +14,18 @@ from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
 from jaxmetrics._roc.limits import MANY
-from jaxmetrics._roc.operating import Point, chosen_point, objective
+from jaxmetrics._roc.operating import Point, chosen_point
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
-from jaxmetrics._roc.thresholds import recall_at_fpr
-from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity, specificity_at_sensitivity
+from jaxmetrics._roc.thresholds import recall_at_fpr, threshold_at_fpr
+from jaxmetrics._roc.tradeoffs import (
+    min_cost_threshold,
+    precision_at_recall,
+    recall_at_precision,
+    sensitivity_at_specificity,
+    specificity_at_sensitivity,
+)
 from jaxmetrics.inference._intervals import areas, precision, recall
-from jaxmetrics.inference._intervals.best_point import best_point_of
+from jaxmetrics.inference._intervals.best_point import BEST_POINTS, by_rule
 from jaxmetrics.inference._intervals.numbers import (
     Decision,
     Numbers,
@@ -175,12 +181,12 @@ def range_of(metric: MetricLike) -> tuple[Array, Array] | None:
     return low, high
 
 
-def largest_difference(metric: MetricLike) -> float:
-    """The largest difference of two values of a metric; infinite if it is not known."""
+def ends_of_range(metric: MetricLike) -> tuple[float, float]:
+    """The lowest and the highest value at any limit; infinite if they are not known."""
     bounds = range_of(metric)
     if bounds is None or not all_concrete(*bounds):
-        return np.inf
-    return float(np.max(np.asarray(bounds[1]) - np.asarray(bounds[0])))
+        return -np.inf, np.inf
+    return float(np.min(bounds[0])), float(np.max(bounds[1]))
 
 
 def _itself(share: Array, options: Options) -> Array:
@@ -190,19 +196,6 @@ def _itself(share: Array, options: Options) -> Array:
 def has_influence(metric: Metric) -> bool:
     """Whether the influence values of a metric are known, so that no error needs resamples."""
     return metric.smooth or error_bars_of(metric).decision is not None
-
-
-def finish_of(metric: MetricLike) -> tuple[Finish, Options]:
-    """How to finish a metric, and its options that are arrays."""
-    chosen, arrays = choose(under_one_name(metric))
-    record, options = chosen.metric, chosen.options(arrays)
-    default = Finish(chosen, merges=(record.of_roc_curve,) * 2)
-    best = best_point_of(record)
-    if best is None or not best.serves(options):
-        return error_bars_of(record).finish(default, options), arrays
-    # Only +inf and the score of a positive can be the best threshold.
-    merges = (True, False)
-    return default._replace(objective=best.objective, of_point=best.value, merges=merges), arrays
 
 
 def error_bars_of(metric: Metric) -> ErrorBars:
@@ -300,13 +293,15 @@ def _finish_chosen_point(finish: Finish, options: Options) -> Finish:
     finish = finish._replace(apart=True, merges=("max_fpr" not in options, False))
     if {"max_fpr", "min_recall", "threshold"} & set(options):
         return finish
-    return finish._replace(objective=_objective)
+    return finish._replace(objective=by_rule)
 
 
-def _objective(*counts: Any, options: Options) -> Array:
-    names = ("min_precision", "fp_cost", "fn_cost", "criterion", "prevalence")
-    found: Array = objective(*counts, *(options.get(name) for name in names))
-    return found
+def _finish_best_point(finish: Finish, options: Options) -> Finish:
+    best = BEST_POINTS[finish.chosen.metric]
+    if not best.serves(options):
+        return finish
+    # Only +inf and the score of a positive can be the best threshold.
+    return finish._replace(objective=best.objective, of_point=best.value, merges=(True, False))
 
 
 # Recall at a false positive rate.
@@ -389,6 +384,12 @@ _ERROR_BARS: dict[Metric, ErrorBars] = {
     sensitivity_at_specificity.record: ErrorBars(
         "wilson", same_as=_recall_if_alone, proportion=True
     ),
-    specificity_at_sensitivity.record: ErrorBars("wilson", proportion=True, of_negatives=True),
+    specificity_at_sensitivity.record: ErrorBars(
+        "wilson", finish=_finish_best_point, proportion=True, of_negatives=True
+    ),
+    precision_at_recall.record: ErrorBars(finish=_finish_best_point),
+    recall_at_precision.record: ErrorBars(finish=_finish_best_point),
+    threshold_at_fpr.record: ErrorBars(finish=_finish_best_point),
+    min_cost_threshold.record: ErrorBars(finish=_finish_best_point),
     chosen_point.record: ErrorBars(finish=_finish_chosen_point),
 }
