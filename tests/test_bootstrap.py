@@ -179,6 +179,29 @@ def test_replay_of_clusters(data):
     close(np.moveaxis(got, 1, 0), PARTIAL(scores, labels, where=where))
 
 
+@pytest.mark.parametrize("options", ["", "weights", "clusters"])
+def test_few_rows_of_both_classes_are_counted_apart(options, monkeypatch, rng):
+    """Beside cells in rows of their own, of which some tie with others of their class."""
+    n, mixed = 2000, []
+    labels = rng.random(n) < 0.3
+    scores = (rng.normal(size=(2, n)) + labels).astype("float32")
+    scores[0, :30], scores[1, 40:52], scores[:, np.flatnonzero(labels)[-5:]] = 9, 0.5, 1
+    given = {"clusters": np.arange(n) // 4, "weights": rng.random(n)}
+    given = {options: given[options]} if options else {}
+
+    def with_mixed(cells):
+        mixed.append(_units.with_mixed(cells))
+        return mixed[-1]
+
+    monkeypatch.setattr(_run, "with_mixed", with_mixed)
+    got = replicates(jm.roc_auc, scores, labels, **given)
+    assert mixed[-1].mixed.used.tolist() == [30, 12]
+    monkeypatch.setattr(_run, "with_mixed", lambda cells: None)
+    np.testing.assert_allclose(
+        got, replicates(jm.roc_auc, scores, labels, **given), rtol=2e-7 * bool(given)
+    )
+
+
 def test_replay_of_runs(data, rng):
     """One model: within a run, any items of its class may take its count."""
     scores, labels = data.scores[0], data.labels

@@ -171,15 +171,15 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
         new = law.counts(source, state.entry, state.word, size, stratum).astype(law.dtype)
         new = jnp.where(as_is, size.astype(law.dtype), new)
         new = jnp.where(state.tile > 0, new, 0)
-        whole = new.astype(jnp.int32)
-        both = jnp.sum(whole, axis=0, dtype=jnp.int32)
-        one = jnp.sum(whole * stratum, axis=0, dtype=jnp.int32)
+        whole = new.astype(jnp.int16)  # a tile has 128 counts of at most 255
+        both = jnp.sum(whole, axis=0, dtype=jnp.int16)
+        one = jnp.sum(whole * stratum.astype(jnp.int16), axis=0, dtype=jnp.int16)
         return _Tiles(
             state.tile + 1,
             word,
             law.entry(source, word, *of_tile(state.tile)),
             lax.dynamic_update_slice_in_dim(state.counts, new, last * TILE, 0),
-            state.drawn + jnp.stack([both - one, one]),
+            state.drawn + jnp.stack([both - one, one]).astype(jnp.int32),
         )
 
     none = jnp.zeros((half[0], n), jnp.uint32)

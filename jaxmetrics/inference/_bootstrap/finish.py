@@ -23,7 +23,7 @@ from jaxmetrics._roc.limits import limit_of_fpr, most_within
 from jaxmetrics._roc.operating import Point
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
-from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
+from jaxmetrics.inference._bootstrap.units import TILE, Cells, Mixed, tiles_of
 from jaxmetrics.inference._intervals.metrics import (
     Curves,
     Finish,
@@ -158,14 +158,62 @@ def _curves(
     in_head = jnp.arange(len(cells.joined)) < cells.head
     classes = (jnp.where(in_head, x, 0) for x in (cells.positives, cells.negatives))
     columns = *classes, *_continued(cells, tied)
-    start = Curves(zero, zero, zeros, zeros, zero), zero
-    curves, _ = _scanned(cell, start, counts, cells, columns)
+    start = Curves(zero, zero, zeros, zeros, zero)
+    whole = limits is None and not (by_precision or tied)
+    if whole and not any(map(numerics.is_inexact, (counts, cells.negatives))):
+        curves = _area_of_counts(start, counts, cells, columns)
+    else:
+        curves, _ = _scanned(cell, (start, zero), counts, cells, columns)
+    if cells.mixed is not None:
+        curves = curves._replace(area=curves.area + 0.5 * _tied_pairs(counts, cells, cells.mixed))
     end = curves.negatives
     if totals is not None:
         curves = curves._replace(negatives=totals[0])
         if len(totals) > 1:
             curves = curves._replace(positives=totals[1])
     return curves, end
+
+
+def _area_of_counts(
+    start: Curves, counts: Array, cells: Cells, columns: tuple[Array, ...]
+) -> Curves:
+    """The curves of cells of one item in rows of their own: each tile in whole numbers.
+
+    A unit is drawn 255 times at most, and a tile has less than 2^31 pairs.
+    """
+
+    def cell(carry: Curves, inputs: Any) -> tuple[Curves, None]:
+        count, positive, negative = inputs
+        count = count.astype(jnp.int32)
+        p, n = count * positive, count * negative
+        area = carry.area + n * carry.positives
+        return carry._replace(
+            negatives=carry.negatives + n, positives=carry.positives + p, area=area
+        ), None
+
+    none = jax.tree.map(lambda x: x.astype(jnp.int32), start)
+
+    def tile(number: Array, before: Curves) -> Curves:
+        here = varying.scan(cell, none, _tile(number, counts, *columns), unroll=TILE // 2)[0]
+        here = jax.tree.map(lambda x: x.astype(jnp.float64), here)
+        between = here.negatives * before.positives
+        here = here._replace(area=here.area + between)
+        found: Curves = jax.tree.map(jnp.add, before, here)
+        return found
+
+    found: Curves = varying.fori_loop(0, tiles_of(cells.head), tile, start)
+    return found
+
+
+def _tied_pairs(counts: Array, cells: Cells, mixed: Mixed) -> Array:
+    """The tied pairs of both classes, `[resamples]`."""
+    drawn = counts.at[mixed.cell].get(mode="promise_in_bounds").astype(jnp.float64)
+    used = jnp.arange(len(mixed.cell)) < mixed.used
+    negatives, positives = (
+        _sums(drawn * jnp.where(used, x[mixed.cell], 0)[:, None], mixed.row)
+        for x in (cells.negatives, cells.positives)
+    )
+    return jnp.sum(negatives * positives, axis=0)
 
 
 def _best_points(
@@ -243,15 +291,17 @@ def _scanned(
     """The carry of a scan along the cells of the head, with their counts and columns in float64."""
 
     def tile(number: Array, carry: T) -> T:
-        def of_tile(x: Array) -> Array:
-            return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
-
-        inputs = of_tile(counts), *(of_tile(x).astype(jnp.float64) for x in columns)
+        count, *rest = _tile(number, counts, *columns)
+        inputs = count, *(x.astype(jnp.float64) for x in rest)
         last: T = varying.scan(cell, carry, inputs, unroll=UNROLL)[0]
         return last
 
     found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
     return found
+
+
+def _tile(number: Array, *columns: Array) -> tuple[Array, ...]:
+    return tuple(lax.dynamic_slice_in_dim(x, number * TILE, TILE) for x in columns)
 
 
 def _of_cells(counts: Array, cells: Cells) -> Array:

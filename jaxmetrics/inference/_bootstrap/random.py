@@ -178,8 +178,9 @@ def _alias_tables(chance: Array, bits: int) -> Array:
     first = (apart >> 40) * buckets
 
     def find(sums: Array, of: Array, side: str = "left") -> Array:
-        found = library.searchsorted((sums + apart).ravel(), (of + apart).ravel(), side=side)
-        return found.reshape(of.shape) - first
+        at = library.searchsorted((sums + apart).ravel(), (of + apart).ravel(), side=side)
+        found: Array = at.reshape(of.shape) - first
+        return found
 
     poured_from = find(surplus, missing - lack, side="right")
     exhausted_at = library.minimum(find(missing, surplus), buckets - 1)

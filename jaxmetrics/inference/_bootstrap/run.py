@@ -39,6 +39,7 @@ from jaxmetrics.inference._bootstrap.units import (
     Cells,
     has_ties,
     weight_of_head,
+    with_mixed,
 )
 
 # Of so many negatives of several models all are drawn: a model's replicates then are the same
@@ -107,7 +108,10 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     for prepare, weight in tries:
         units, cells, bad = prepare(items, plan, weight, clusters)
         beyond = weight is not ALL and prepare is not prepare_items
-        plan = plan._replace(tied=traced or has_ties(cells))
+        tied = traced or has_ties(cells)
+        apart = with_mixed(cells) if how.of_area and tied and not traced else None
+        cells, tied = (cells, tied) if apart is None else (apart, False)
+        plan = plan._replace(tied=tied)
         prepared = Prepared(sampler_of(units, keys, plan, beyond), cells, arrays, bad)
         found, sufficient = _collect(prepared, plan, request, traced)
         if sufficient:

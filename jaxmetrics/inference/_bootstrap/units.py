@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.types import Array, Items
+from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.order import (
     LEFT_OUT,
     POSITIVE,
@@ -31,6 +31,8 @@ SPARE = 1.0
 TILE = 128
 # A weight that no negatives reach.
 ALL = math.inf
+# Rows with both classes are found apart if they have at most a share of 1 / RARE of the cells.
+RARE = 16
 
 
 class Units(NamedTuple):
@@ -66,6 +68,7 @@ class Cells(NamedTuple):
       head: `[]`, the number of first cells on which the metric depends beside the totals.
       amounts: `[cells]`, what each draw of the unit adds to the amount of the positives, where
         that is counted apart from their number.
+      mixed: the cells of rows with both classes, where no other row needs to be known.
     """
 
     unit: Array | None
@@ -76,6 +79,21 @@ class Cells(NamedTuple):
     used: Array
     head: Array
     amounts: Array | None = None
+    mixed: Mixed | None = None
+
+
+class Mixed(NamedTuple):
+    """The cells of the rows that have both classes; unused places come last.
+
+    Attributes:
+      cell: `[few]`, the index of each cell.
+      row: `[few]`, the number of its row, from 0.
+      used: `[]`, the number of such cells.
+    """
+
+    cell: Array
+    row: Array
+    used: Array
 
 
 class Runs(NamedTuple):
@@ -305,6 +323,41 @@ def has_ties(cells: Cells) -> bool:
     """Whether a row has several cells that are used."""
     used, joined = np.asarray(cells.used)[..., None], np.asarray(cells.joined)
     return bool(np.any(joined & (np.arange(joined.shape[-1]) < used)))
+
+
+def with_mixed(cells: Cells) -> Cells | None:
+    """The cells with those of rows of both classes found apart; None if they are not few."""
+    n = cells.joined.shape[-1]
+    rows = [np.asarray(x).reshape(-1, n) for x in (cells.joined, cells.positives, cells.negatives)]
+    used = np.asarray(cells.used)
+    found = [_mixed(*row) for row in zip(*rows, used.ravel(), strict=True)]
+    most = max(len(cell) for cell, _ in found)
+    if most == 0:
+        return cells
+    if most * RARE > n:
+        return None
+    few = places(most)
+
+    def of_models(each: Any) -> Any:
+        return np.stack([np.pad(x, (0, few - len(x))) for x in each]).reshape(*used.shape, few)
+
+    cell, row = map(of_models, zip(*found, strict=True))
+    sizes: Any = np.array([len(cell) for cell, _ in found], np.int32).reshape(used.shape)
+    return cells._replace(mixed=Mixed(cell, row, sizes))
+
+
+def _mixed(
+    joined: HostArray, positives: HostArray, negatives: HostArray, used: HostArray
+) -> tuple[HostArray, HostArray]:
+    """The cells of rows with both classes, and the number of the row of each."""
+    begins = np.flatnonzero(~joined[:used])
+    both = np.ones(len(begins), bool)
+    for x in (positives, negatives):
+        both &= np.logical_or.reduceat(x[:used] > 0, begins) if len(begins) else False
+    sizes = np.diff(begins, append=used)
+    cell = np.flatnonzero(both.repeat(sizes))
+    row = np.arange(both.sum()).repeat(sizes[both])
+    return cell.astype(np.int32), row.astype(np.int32)
 
 
 def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:

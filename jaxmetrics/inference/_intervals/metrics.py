@@ -91,6 +91,11 @@ class Finish(NamedTuple):
         """Whether the metric needs score tables."""
         return self.of_curves is None and self.objective is None
 
+    @property
+    def of_area(self) -> bool:
+        """Whether of curves the metric needs the whole area under the ROC curve alone."""
+        return self.of_curves is not None and not (self.limits or self.by_precision)
+
 
 class Share(NamedTuple):
     """A metric as a share, 0 to 1, of its largest possible value.
