@@ -124,6 +124,47 @@ def test_a_state_is_carried_by_scan():
     np.testing.assert_array_equal(count(batches).digits, expected.digits)
 
 
+def test_within_a_mesh_of_explicit_axes_a_state_is_updated_in_place():
+    """What is given to `update` is gone with it; nothing warns of types that are lacking."""
+    mesh = mesh_of("Explicit", "d")
+    given = on(mesh, SCORES, None, "d"), on(mesh, LABELS, "d")
+    expected = streaming.init(BINS, (M,))
+    for _ in range(2):
+        expected = streaming.update(expected, SCORES, LABELS, bins=BINS)
+    with jax.set_mesh(mesh):
+        state = streaming.init(BINS, (M,))
+        for _ in range(2):
+            state = streaming.update(state, *given, bins=BINS)
+        found = jm.confidence_interval(jm.roc_auc, *given)
+    np.testing.assert_array_equal(state.digits, expected.digits)
+    alone = jm.confidence_interval(jm.roc_auc, SCORES, LABELS)
+    np.testing.assert_allclose(found.low, alone.low, rtol=1e-6)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_parts_of_one_device_are_the_whole(checked):
+    """Programs for many devices also run on one."""
+    metrics = [
+        losses.pairwise_auc_loss,
+        partial(losses.partial_auc_loss, max_fpr=0.3),
+        partial(losses.recall_at_fpr_loss, max_fpr=0.3),
+        losses.average_precision_loss,
+        partial(jm.standard_error, jm.roc_auc),
+        jm.average_precision,
+    ]
+
+    def values(scores, labels, **axis):
+        return jnp.stack([metric(scores, labels, **axis) for metric in metrics])
+
+    mesh = jax.make_mesh((1,), ("d",), axis_types=(AxisType.Auto,))
+    of_parts = jax.shard_map(
+        partial(values, axis_name="d"),
+        mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=checked,
+    )  # fmt: skip
+    found = jax.jit(of_parts)(SCORES[0], LABELS)
+    np.testing.assert_allclose(found, values(SCORES[0], LABELS), rtol=1e-5)
+
+
 def test_uneven_sizes_are_padded_and_masked():
     n = N - 1
     scores = np.where(np.arange(N) < n, SCORES, np.nan)

@@ -63,7 +63,9 @@ def on_any_mesh(function: F) -> F:
             shardings = [jax.typeof(x).sharding for x in given]
             meshes: Any = (*(x.mesh for x in shardings), context)
             mesh = next((x for x in meshes if x.explicit_axes), None)
-            put = functools.partial(_resharded, [x for x in placed if is_concrete(x)])
+            # Taken now: what the function is given may be no more when it has run.
+            concrete = [_sharding(x).mesh for x in placed if is_concrete(x)]
+            put = functools.partial(_resharded, concrete[0] if concrete else None)
             divided = None
             if takes_axis() and options.get("axis_name") is None and not context.manual_axes:
                 divided = division_of(scores_among(arguments, options))
@@ -108,10 +110,10 @@ def _of_parts_or_whole(
     return function(*arguments, **options)
 
 
-def _resharded(concrete: list[jax.Array], array: jax.Array, sharding: Any) -> Any:
-    """`array`, which may have been computed on one device, with the sharding of a result."""
-    if concrete and is_concrete(array) and array.devices() != concrete[0].devices():
-        array = on_all(array, _sharding(concrete[0]).mesh)
+def _resharded(mesh: Mesh | None, array: jax.Array, sharding: Any) -> Any:
+    """`array`, which may have been computed on one device of a mesh, with a result's sharding."""
+    if mesh is not None and is_concrete(array) and array.devices() != {*mesh.devices.flat}:
+        array = on_all(array, mesh)
     return reshard(array, sharding)
 
 

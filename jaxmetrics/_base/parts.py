@@ -100,7 +100,7 @@ def rows_of_range(rows: Rows, axis_name: AxisName) -> Rows:
 
     below = jax.vmap(lambda keys: so_many_below(keys, bounds, 0, len(keys)))(dealt.keys)
     inner = jnp.minimum(below, lengths[:, None])
-    starts = jnp.concatenate([jnp.zeros_like(inner[:, :1]), inner], axis=1)
+    starts = jnp.concatenate([jnp.zeros_like(lengths[:, None]), inner], axis=1)
     ends = jnp.concatenate([inner, lengths[:, None]], axis=1)
 
     capacity = _most(n, n_devices) // n_devices + n_devices

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import library_program
+from jaxmetrics._base.double import double_precision, library_program
 from jaxmetrics._base.host import all_concrete, at_hand, is_divided
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
@@ -82,8 +82,9 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
         counts = {"positives": positive & valid, "negatives": ~positive & valid}
         return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    negatives, positives, _ = (
-        float(x.min(initial=np.inf)) for x in sizes_of(items, ids, len(batch))
-    )
+    with double_precision():
+        negatives, positives, _ = (
+            float(x.min(initial=np.inf)) for x in sizes_of(items, ids, len(batch))
+        )
     of = "" if ids is None else "clusters with "
     return {f"{of}positives": positives, f"{of}negatives": negatives}
