@@ -119,6 +119,34 @@ def test_empty_inputs():
     assert np.isnan(jm.roc_auc(jm.ScoreTable(*[jnp.zeros(0)] * 3)))
 
 
+@pytest.mark.parametrize("clusters", [None, []])
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+def test_a_mean_of_nothing_is_undefined(shape, clusters):
+    with pytest.warns(UserWarning, match="no value is valid"):
+        assert np.isnan(jm.mean_interval(np.zeros(shape), clusters=clusters).estimate).all()
+    if len(shape) > 1:
+        assert np.isnan(jm.compare_means(np.zeros(shape), clusters=clusters).estimate).all()
+
+
+def test_intervals_say_why_they_are_undefined():
+    with_nan = np.array([SCORES, [0.1, np.nan, 0.3, 0.8]])
+    few = pytest.warns(UserWarning, match="there are only 2")
+    with few, pytest.warns(UserWarning, match="the metric of 1 of 2 rows is undefined"):
+        jm.confidence_interval(jm.roc_auc, with_nan, LABELS)
+    with pytest.warns(UserWarning, match="the metric is undefined, as a class is absent"):
+        jm.confidence_interval(jm.roc_auc, SCORES, [0, 0, 0, 0], method="wald")
+    with pytest.warns(UserWarning, match=r"undefined.* leave such items out by where="):
+        jm.operating_point(with_nan[1], LABELS, max_fpr=0.5)
+    with pytest.warns(UserWarning, match=r"as a value is.*where=~isnan"):
+        jm.mean_interval(with_nan[1])
+
+
+def test_a_level_that_is_alpha_is_doubted():
+    few = pytest.warns(UserWarning, match="there are only 2")
+    with few, pytest.warns(UserWarning, match=r"0\.05 is low: write 0\.95"):
+        jm.confidence_interval(jm.roc_auc, SCORES, LABELS, confidence_level=0.05)
+
+
 def test_integer_tables_stay_exact():
     table = jm.score_table(np.arange(50, 0, -1.0), np.arange(50) == 1)
     limit = np.array([1 / 49, np.nextafter(1 / 49, 0)])

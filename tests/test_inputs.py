@@ -83,6 +83,9 @@ def test_close_float64_scores_are_not_ties_without_x64():
         ((0.5, 1), {}, ValueError, "scores is a single number"),
         ((SCORES, [0, 1, 2, 1, 0]), {}, ValueError, "0 and 1, got 2.*labels =="),
         ((SCORES, [-1, 1, -1, 1, 1]), {}, ValueError, "got -1.*labels > 0"),
+        ((SCORES, [-1, 1, 0, 1, 1]), {}, ValueError, "without a label out by where=labels >= 0"),
+        ((SCORES, [1, None, 0, 1, 1]), {}, TypeError, r"where=\[x is not None for x in labels\]"),
+        ((np.zeros((5, 1)), LABELS), {}, ValueError, r"of a single column write scores\[:, 0\]"),
         ((SCORES, jnp.array([0, 1, 2, 1, 0])), {}, ValueError, "got 2"),
         ((SCORES, [0, 1, np.nan, 1, 0]), {}, ValueError, "got nan: .* where=~numpy.isnan"),
         ((SCORES, LABELS, 0.1), {}, TypeError, "options by name, got 0.1 in place"),
@@ -195,6 +198,19 @@ def test_under_jit_nothing_raises_on_data():
     assert np.isfinite(bad(jnp.array(LABELS), 0.5))
     assert np.isnan(bad(jnp.array([0, 1, 2, 1, 0]), 0.5))
     assert np.isnan(bad(jnp.array(LABELS), 7.0))
+
+
+@pytest.mark.parametrize("metric", [jm.roc_auc, jm.losses.approx_ndcg_loss])
+def test_a_single_column_is_refused_under_jit_too(metric):
+    column = np.array(SCORES)[:, None], np.array(LABELS)[:, None]
+    for call in (metric, jax.jit(metric)):
+        with pytest.raises(ValueError, match=r"write scores\[:, 0\] and labels\[:, 0\]"):
+            call(*column)
+
+
+def test_items_without_a_class_are_left_out():
+    with pytest.raises(ValueError, match=r"got -1.*where=labels >= 0"):
+        jm.one_vs_rest(jm.roc_auc)(np.eye(3), [0, 1, -1])
 
 
 def test_roc_auc_sampled_checks_its_count():
@@ -354,5 +370,7 @@ def test_an_option_that_is_misspelt_is_named(call, name):
 def test_a_function_of_items_is_no_metric_of_a_table():
     classes, columns = [0, 1, 2, 1, 0], np.eye(3)[[0, 1, 1, 1, 2]]
     for infer in (jm.confidence_interval, jm.bootstrap, jm.compare):
-        with pytest.raises(TypeError, match=r'one_vs_rest is no function.*"Intervals of any other'):
+        with pytest.raises(
+            TypeError, match=r'one_vs_rest is no function.*scores\.T.*"Intervals of any'
+        ):
             infer(jm.one_vs_rest(jm.roc_auc), columns, classes, key=jax.random.key(0))

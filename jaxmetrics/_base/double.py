@@ -12,8 +12,10 @@ import jax
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
-from jaxmetrics._base.numerics import is_inexact, namespace
+from jaxmetrics._base.host import to_jax
+from jaxmetrics._base.numerics import default_float, is_inexact, namespace
 from jaxmetrics._base.primitives import linear, opaque
+from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
 
@@ -158,7 +160,8 @@ def library_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., 
 
         @functools.wraps(function)
         def call(*arguments: Any) -> R:
-            varied = [x for name, x in zip(names, arguments, strict=True) if name not in static]
+            given = zip(names, arguments, strict=False)  # the last ones may have defaults
+            varied = [x for name, x in given if name not in static]
             if namespace(*jax.tree.leaves(varied)) is not np:
                 return compiled(*arguments)
             with np.errstate(all="ignore"):
@@ -167,3 +170,16 @@ def library_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., 
         return call
 
     return decorate
+
+
+def as_default(x: Array) -> Array:
+    """A double-precision array, traced, NumPy's or not, in JAX's default float."""
+    if namespace(x) is np:
+        with nan_as_value():
+            return to_jax(np.asarray(x, default_float()), None)
+    return _rounded(x, default_float())
+
+
+@double_program("dtype")
+def _rounded(x: Array, dtype: Any) -> Array:
+    return x.astype(dtype)

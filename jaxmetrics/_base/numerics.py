@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -222,7 +223,7 @@ def sums_at(index: Array, values: Array, n: int) -> Array:
     """`[..., n]`, the sums of values `[..., items]` at each index, which `[items]` are of."""
     batch = values.shape[:-1]
     if namespace(index, values) is np:
-        rows: Any = values.reshape(-1, values.shape[-1])
+        rows: Any = values.reshape(math.prod(batch), values.shape[-1])
         found: Any = np.array([np.bincount(index, row, n) for row in rows])
         of_host: Array = found.reshape(*batch, n)
         return of_host

@@ -122,10 +122,9 @@ class Chosen(NamedTuple):
             self._refuse_results()
 
     def _refuse_results(self) -> None:
-        raise TypeError(
-            f"{self.metric.name} has several results where one is needed: leave return_threshold "
-            "out, or write a function of a table that returns one of them"
-        )
+        own = "return_threshold" in dict(self.constants)
+        way = "leave return_threshold out" if own else "write a function that returns one of them"
+        raise TypeError(f"{self.metric.name} has several results where one is needed: {way}")
 
     def size(self, arrays: Options, n_rows: int) -> int:
         """How many numbers the value of one table holds."""
@@ -201,8 +200,15 @@ def _refuse_other_arguments(name: str, function: Callable[..., Any], options: Op
     n_needed = code.co_argcount - len(getattr(written, "__defaults__", None) or ())
     others = [x for x in code.co_varnames[1:n_needed] if x not in options]
     if others:
+        wanted = f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}"
+        if name in ("one_vs_rest", "one_vs_one", "multilabel"):
+            raise TypeError(
+                f"{wanted}: for each class against the rest pass the metric itself, with scores.T "
+                "and labels == numpy.arange(n_classes)[:, None], or labels.T of multilabel; for an "
+                'average see "Intervals of any other metric" among the recipes'
+            )
         raise TypeError(
-            f"{name} is no function of one ScoreTable, as it also needs {', '.join(others)}: if it "
+            f"{wanted}: if it "
             "has a value for each list or item, write mean_interval(values), with values [..., "
             "lists], or compare_means(values), with values [models, lists]; if it is a metric with "
             "options, write functools.partial(jm.partial_auc, max_fpr=0.1); for any other function "

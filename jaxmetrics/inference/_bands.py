@@ -13,7 +13,7 @@ import numpy as np
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -26,7 +26,6 @@ from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.sizes import sizes_of
-from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import boxes, rules
 from jaxmetrics.inference._intervals.numbers import heights_and_box
 from jaxmetrics.inference._intervals.recall import recall

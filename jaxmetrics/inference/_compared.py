@@ -12,12 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import library_program
+from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.results import Column, Result, Table, difference_columns, digits_for
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._base.words import fixed
 from jaxmetrics._roc.record import MetricLike
-from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.distributions import (
     hotelling_survival,
     t_quantile,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.double import library_program
+from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.host import all_concrete, is_concrete, near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
@@ -35,10 +35,9 @@ from jaxmetrics.inference._influence.clusters import (
     skewness_of_clusters,
 )
 from jaxmetrics.inference._influence.on_mesh import axis_of_parts
-from jaxmetrics.inference._influence.sizes import sizes_of, smallest_sizes
+from jaxmetrics.inference._influence.sizes import sizes_of, smallest_sizes, warn_of_undefined
 from jaxmetrics.inference._influence.variance import (
     acceleration,
-    as_default,
     estimate_and_error,
     moments_of,
 )
@@ -177,6 +176,7 @@ def confidence_interval(
     else:
         found = error_of_clusters(metric, items, ids)
     estimate, error = map(as_default, found)
+    warn_of_undefined(estimate)
     low, high = wald_limits(estimate, error, level)
     return Interval(estimate, low, high, error, chosen, level)
 
@@ -263,6 +263,7 @@ def _by_form(
     else:
         found = limits_by_clusters(form, items, ids, level)
     estimate, low, high, error = map(as_default, found)
+    warn_of_undefined(estimate)
     return Interval(estimate, low, high, error, form.name, level)
 
 

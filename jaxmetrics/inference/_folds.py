@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.double import as_default
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._confidence import confidence_interval
-from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._slices import slices
 

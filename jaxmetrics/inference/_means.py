@@ -22,6 +22,7 @@ from jaxmetrics.inference._intervals.means import (
     draws_of_clusters,
     interval_of_mean,
     kish,
+    mean_of,
     moments_of_sample,
     warn_of_few_values,
     weighted,
@@ -77,7 +78,8 @@ def mean_interval(
     items = checks.check_values(values, weights, where, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)
     *given, within = _units(items, ids)
-    sample = moments_of_sample(*given, numerics.default_float(), within)
+    units: Any = at_hand(*given)
+    sample = moments_of_sample(*units, numerics.default_float(), within)
     warn_of_few_values(sample)
     return interval_of_mean(sample, level)._captioned_as("mean")
 
@@ -209,7 +211,7 @@ def _moments(
     library = numerics.namespace(values)
     weights, values = weighted(values, weights, where)
     n, shares = kish(library.ravel(weights))
-    means = library.sum(shares * values, axis=-1)
+    means = mean_of(shares, values)
     errors = shares * (values - means[:, None])
     unbiased = numerics.divide(n, library.maximum(n - 1, 0.0), np.nan)
     is_share = library.all((values >= 0) & (values <= 1))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import library_program
+from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.items import at_least_one, rows_of
 from jaxmetrics._base.keywords import known_options
@@ -39,7 +39,7 @@ from jaxmetrics.inference._at_threshold import (
 )
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._influence.variance import as_default
+from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.distributions import binomial_quantile
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.operating import (
@@ -299,6 +299,7 @@ def operating_point(
         shares = _likely_shares(*near_tree((size, options[name], np.float64(level))))
         limits = order_statistics(items, shares, of_negatives)
     values = _intervals(*near_tree((*found, terms, np.float64(level), chosen, limits)))
+    warn_of_undefined(values["recall"][0])
     method = "bootstrap" if resamples else "closed form"
     return _result(values, method, "closed form" if name in BEST else method, level)
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
@@ -20,7 +20,6 @@ from jaxmetrics._roc.order import in_order, starts
 from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
-from jaxmetrics.inference._influence.variance import as_default
 
 
 @functools.partial(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
@@ -22,7 +22,6 @@ from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.either_label import slopes_by_label
 from jaxmetrics.inference._influence.gradient import effective_size
 from jaxmetrics.inference._influence.sizes import too_few
-from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import distributions, rules
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import range_of, with_influence

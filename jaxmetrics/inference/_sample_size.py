@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program, library_program
+from jaxmetrics._base.double import as_default, double_program, library_program
 from jaxmetrics._base.host import all_concrete, near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
@@ -20,7 +20,7 @@ from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of
-from jaxmetrics.inference._influence.variance import as_default, errors_of_items
+from jaxmetrics.inference._influence.variance import errors_of_items
 from jaxmetrics.inference._intervals.metrics import (
     ends_of_range,
     error_bars_of,

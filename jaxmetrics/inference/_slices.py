@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.double import as_default
 from jaxmetrics._base.host import all_concrete, in_threads, is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
@@ -23,7 +24,6 @@ from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
 from jaxmetrics.inference._influence.slices import covariance_in_slices, covariance_of_threshold
-from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.inference._slice_tests import (

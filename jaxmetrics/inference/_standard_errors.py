@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.double import as_default
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
@@ -19,7 +20,6 @@ from jaxmetrics.inference._influence.on_mesh import (
     covariance_on_mesh,
 )
 from jaxmetrics.inference._influence.variance import (
-    as_default,
     estimate_and_error,
     influence_values,
 )

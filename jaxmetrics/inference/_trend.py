@@ -13,14 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import library_program
+from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.words import percent_text
-from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
 from jaxmetrics.inference._slices import Slices
 

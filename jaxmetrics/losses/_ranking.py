@@ -53,13 +53,14 @@ def approx_ndcg_loss(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a label is negative, NaN,
-        infinite, or above 1,023 under exponential gain, or a segment is not in 0 to
-        num_segments - 1.
+        infinite, or above 1,023 under exponential gain, a segment is not in 0 to
+        num_segments - 1, or all lists have a single document, which is nothing to rank.
 
-    The loss and its gradient are 0 for a list without relevant documents. The loss is NaN where a
-    valid score is NaN, or a traced label or temperature is invalid; for all lists of a row if a
-    traced id of a valid document is out of range. The loss can be differentiated in forward and
-    reverse mode, any number of times. Time O(n log n), memory O(n): it builds no matrix of pairs.
+    The loss and its gradient are 0 for a list without relevant documents. The loss is NaN, and its
+    gradient 0, where a valid score is NaN, or a traced label or temperature is invalid; for all
+    lists of a row if a traced id of a valid document is out of range. The loss can be
+    differentiated in forward and reverse mode, any number of times. Time O(n log n), memory O(n):
+    it builds no matrix of pairs.
 
     Example:
       >>> import jaxmetrics as jm
@@ -72,6 +73,8 @@ def approx_ndcg_loss(
     checks.check_choice("gain", gain, ("linear", "exponential"))
     checked = checks.check_loss_options({"temperature": temperature})
     items, segment, count = checks.check_lists(scores, labels, segments, num_segments, where)
+    if segment is None:
+        checks.check_axis("scores", items.scores, items.labels, graded=True)
     checks.check_grades(items.labels, items.where, {"gain": gain}, numerics.default_float())
     scores, labels = (checks.unwrapped(x) for x in (items.scores, items.labels))
     items = items._replace(scores=scores, labels=labels)

@@ -59,9 +59,10 @@ def recall_at_fpr_loss(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; max_fpr is not in (0, 1].
 
-    The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN
-    where a valid score is NaN, or a traced label, weight or option is invalid. It can be
-    differentiated in forward and reverse mode, any number of times. Time O(n log n), memory O(n).
+    The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN,
+    and its gradient 0, where a valid score is NaN, or a traced label, weight or option is invalid.
+    It can be differentiated in forward and reverse mode, any number of times. Time O(n log n),
+    memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -112,9 +113,10 @@ def average_precision_loss(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; temperature is not above 0.
 
-    The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN
-    where a valid score is NaN, or a traced label, weight or option is invalid. It can be
-    differentiated in forward and reverse mode, any number of times. Time O(n log n), memory O(n).
+    The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN,
+    and its gradient 0, where a valid score is NaN, or a traced label, weight or option is invalid.
+    It can be differentiated in forward and reverse mode, any number of times. Time O(n log n),
+    memory O(n).
 
     Example:
       >>> import jaxmetrics as jm

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics, varying
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
@@ -20,7 +20,6 @@ from jaxmetrics.inference._bootstrap.bootstrap import result_of
 from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_form
-from jaxmetrics.inference._influence.variance import as_default
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates
 from jaxmetrics.inference._intervals.metrics import complement, error_bars_of, under_one_name

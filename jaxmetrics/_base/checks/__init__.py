@@ -27,6 +27,7 @@ from jaxmetrics._base.checks.inference import (
     check_slices,
 )
 from jaxmetrics._base.checks.items import (
+    check_axis,
     check_classes,
     check_columns,
     check_items,
@@ -75,6 +76,7 @@ __all__ = [
     "check_above",
     "check_alignment",
     "check_average",
+    "check_axis",
     "check_axis_name",
     "check_beta",
     "check_choice",

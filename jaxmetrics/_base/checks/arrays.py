@@ -109,7 +109,7 @@ def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) 
             )
         raise TypeError(
             f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: "
-            f"{_as_numbers(name)}"
+            f"{_where_some(name, array)}{_as_numbers(name)}"
         )
 
 
@@ -164,6 +164,14 @@ def _example(array: HostOrDeviceArray) -> str:
     if not isinstance(array, np.ndarray) or not array.size:
         return ""
     return f" (such as {brief(array.flat[0])})"
+
+
+def _where_some(name: str, array: HostOrDeviceArray) -> str:
+    """What to write first where entries are None."""
+    lacking = isinstance(array, np.ndarray) and any(x is None for x in array.flat)
+    if not lacking or name in ("where", "segments", "groups", "index"):
+        return ""
+    return f"leave items without one out by where=[x is not None for x in {name}], and "
 
 
 def _as_numbers(name: str) -> str:
@@ -258,6 +266,8 @@ def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
                 "; for one column of probabilities write scores[:, 1], for columns of models "
                 "scores.T, for columns of classes one_vs_rest or multilabel"
             )
+            if scores[-1] == 1:
+                hint = "; of a single column write scores[:, 0]"
         raise ValueError(f"the last axis is the items and must agree, got {_listed(shapes)}{hint}")
     try:
         np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))

@@ -12,6 +12,9 @@ from jaxmetrics._base.checks.arrays import refuse_masked
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, Items
+from jaxmetrics._base.warned import warn
+
+_LEAST_USUAL = 0.5  # a level below it is more often alpha
 
 
 def check_level(confidence_level: float) -> float:
@@ -24,6 +27,9 @@ def check_level(confidence_level: float) -> float:
         hint = f": write {confidence_level / 100:g} for {confidence_level:g} %" if percent else ""
         given = cut(str(confidence_level))
         raise ValueError(f"confidence_level must be in (0, 1), got {given}{hint}")
+    if confidence_level < _LEAST_USUAL:
+        meant = f"write {1 - confidence_level:g} if that was the probability of an error"
+        warn(f"confidence_level={confidence_level:g} is low: {meant}")
     return float(confidence_level)
 
 

@@ -102,11 +102,20 @@ def _summable(weights: HostOrDeviceArray) -> HostOrDeviceArray:
     return array if array is not weights and array.max(initial=0) >= 2**31 else weights
 
 
-def check_axis(name: str, values: HostOrDeviceArray, labels: HostOrDeviceArray) -> None:
-    """Refuse columns, one or one for each class, whose rows would be problems of their own."""
+def check_axis(
+    name: str, values: HostOrDeviceArray, labels: HostOrDeviceArray, *, graded: bool = False
+) -> None:
+    """Refuse columns, one or one for each class, whose rows would be problems of their own.
+
+    Of graded labels only a single column.
+    """
     shape = labels.shape
+    if graded and shape[1:] != (1,):
+        return
     columns = len(shape) == 2 and values.shape == shape and 0 < shape[1] < shape[0]
-    if not columns or (name == "scores" and shape[1] > 2) or not all_concrete(values, labels):
+    if not columns or (name == "scores" and shape[1] > 2):
+        return
+    if shape[1] > 1 and not all_concrete(values, labels):
         return
     both, first = f"{name} and labels {list(shape)}", name == "scores"
     way = f"{name}[:, 0] and labels[:, 0]"
@@ -142,6 +151,8 @@ def _check_labels(items: Items) -> None:
             way = "write labels == positive_class (for -1 and 1, labels > 0)"
             if odd != odd:
                 way = "leave these items out by where=~numpy.isnan(labels)"
+            elif odd == -1 and (labels == 0).any():
+                way = "leave items without a label out by where=labels >= 0"
             elif swapped and jnp.issubdtype(labels.dtype, jnp.floating):
                 way = "scores hold 0 and 1 only, and may be swapped with them: scores come first"
             raise ValueError(f"labels must be bool or 0 and 1, got {odd}: {way}")
@@ -246,7 +257,11 @@ def check_classes(
     host = np.asarray(labels)
     valid = np.isin(host, np.arange(n_classes))
     if not np.all(valid if mask is None else valid | ~np.asarray(mask)):
+        odd = first_invalid(labels, valid, mask)
+        way = "write np.searchsorted(classes, labels)"
+        if odd == -1 or odd != odd:
+            way = "leave items without a class out by where=labels >= 0"
         raise ValueError(
             f"labels must be class indices from 0 to {n_classes - 1}, the columns of scores; "
-            f"got {first_invalid(labels, valid, mask)}: write np.searchsorted(classes, labels)"
+            f"got {odd}: {way}"
         )

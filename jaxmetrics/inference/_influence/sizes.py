@@ -8,9 +8,10 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, library_program
-from jaxmetrics._base.host import all_concrete, at_hand, is_divided
+from jaxmetrics._base.host import all_concrete, at_hand, is_concrete, is_divided
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.gradient import effective_size
 
@@ -68,6 +69,19 @@ def too_few(items: Items, ids: Clusters | None, fewest: float = FEWEST) -> list[
     """By name, the sizes with which a comparison may lack what was not drawn; none if traced."""
     sizes = smallest_sizes(items, ids) or {}
     return [(what, size) for what, size in sizes.items() if 0 < size < fewest]
+
+
+def warn_of_undefined(estimate: Array) -> None:
+    """Warn where the estimate of a metric is NaN, unless it is traced."""
+    if not is_concrete(estimate):
+        return
+    lost = np.isnan(np.asarray(estimate))
+    if lost.any():
+        some = "" if lost.all() else f" of {lost.sum()} of {lost.size} rows"
+        warn(
+            f"the metric{some} is undefined, as a class is absent or a score is NaN: leave such "
+            "items out by where="
+        )
 
 
 def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | None:

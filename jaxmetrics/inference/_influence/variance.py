@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program, nan_as_value
-from jaxmetrics._base.host import to_jax
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
@@ -154,16 +153,3 @@ def _item_units(
 
     result: tuple[Array, Array] = of_each(of_one, problems)
     return result
-
-
-def as_default(x: Array) -> Array:
-    """A double-precision array, traced, NumPy's or not, in JAX's default float."""
-    if numerics.namespace(x) is np:
-        with nan_as_value():
-            return to_jax(np.asarray(x, numerics.default_float()), None)
-    return _rounded(x, numerics.default_float())
-
-
-@double_program("dtype")
-def _rounded(x: Array, dtype: Any) -> Array:
-    return x.astype(dtype)

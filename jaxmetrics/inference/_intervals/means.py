@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
@@ -68,26 +67,30 @@ def sample_of(
 ) -> Sample:
     """The moments of values `[..., n]` along the last axis, which are NaN where a value is.
 
-    Of clusters, the values are their means. To be traced inside `double_precision()`.
+    Of clusters, the values are their means. Over the array library: NumPy's, or JAX's inside
+    `double_precision()`.
     """
     weights, values = weighted(values, weights, where)
+    library = numerics.namespace(weights, values)
     n, shares = kish(weights)
-    mean = jnp.sum(shares * values, axis=-1)
+    mean = mean_of(shares, values)
 
-    largest = jnp.max(jnp.abs(values), axis=-1, initial=0)
-    distances = jnp.where(weights > 0, values - mean[..., None], 0.0)
-    furthest = jnp.max(jnp.abs(distances), axis=-1, initial=0)
-    furthest = jnp.where(furthest > _ROUNDING * largest, furthest, 0.0 * mean)
+    largest = library.max(library.abs(values), axis=-1, initial=0)
+    distances = library.where(weights > 0, values - mean[..., None], 0.0)
+    furthest = library.max(library.abs(distances), axis=-1, initial=0)
+    furthest = library.where(furthest > _ROUNDING * largest, furthest, 0.0 * mean)
     parts = shares * numerics.divide(distances, furthest[..., None], 0.0)
-    second, third = jnp.sum(parts**2, axis=-1), jnp.sum(parts**3, axis=-1)
-    unbiased = numerics.divide(n, jnp.maximum(n - 1, 0), jnp.nan)
-    error = furthest * jnp.sqrt(unbiased * second)
+    second, third = library.sum(parts**2, axis=-1), library.sum(parts**3, axis=-1)
+    unbiased = numerics.divide(n, library.maximum(n - 1, 0), np.nan)
+    error = furthest * library.sqrt(unbiased * second)
     # sqrt(n) is the largest that n equal weights can have. Unequal ones are kept to it.
-    adjusted = numerics.divide(n * jnp.sqrt(jnp.maximum(n - 1, 0)), jnp.maximum(n - 2, 0), 0.0)
+    adjusted = numerics.divide(
+        n * library.sqrt(library.maximum(n - 1, 0)), library.maximum(n - 2, 0), 0.0
+    )
     skewness = adjusted * numerics.divide(third, second**1.5, 0.0)
-    skewness = jnp.clip(skewness, -jnp.sqrt(n), jnp.sqrt(n))
-    is_share = jnp.all((values >= 0) & (values <= 1), axis=-1)
-    n = jnp.broadcast_to(n, mean.shape)
+    skewness = library.clip(skewness, -library.sqrt(n), library.sqrt(n))
+    is_share = library.all((values >= 0) & (values <= 1), axis=-1)
+    n = library.broadcast_to(n, mean.shape)
     draws = n if within is None else draws_of_clusters(mean, error**2, n, within)
     return Sample(mean, error, skewness, n, is_share, draws)
 
@@ -112,6 +115,13 @@ def kish(weights: Array) -> tuple[Array, Array]:
     total = library.sum(weights, axis=-1)
     n = numerics.divide(total**2, library.sum(weights**2, axis=-1), 0.0)
     return n, numerics.divide(weights, total[..., None], np.nan)
+
+
+def mean_of(shares: Array, values: Array) -> Array:
+    """The mean of values along the last axis, by their `shares`; NaN without any."""
+    some = shares.shape[-1] > 0
+    mean: Array = numerics.namespace(shares, values).sum(shares * values, axis=-1)
+    return mean if some else mean + np.nan
 
 
 def draws_of_clusters(mean: Array, variance: Array, n: Array, within: Within) -> Array:
@@ -146,47 +156,54 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
       upper limit goes over to Wilson's, and the lower one to Hall's, which is lower. Values near 1
       have the mirrored limits. Values that are all equal have Wilson's.
 
-    NaN for a mean of one value. To be traced inside `double_precision()`. Found by simulation:
-    see benchmarks/means.md. P. Hall, "On the removal of skewness by transformation", JRSS B 54,
-    1992.
+    NaN for a mean of one value. Over the array library: NumPy's, or JAX's inside
+    `double_precision()`. Found by simulation: see benchmarks/means.md. P. Hall, "On the removal of
+    skewness by transformation", JRSS B 54, 1992.
     """
     mean, error, skewness, n, is_share, draws = sample
-    t = distributions.t_quantile(
-        (1 + jnp.asarray(confidence_level, jnp.float64)) / 2, jnp.maximum(n - 1, _FEWEST_DF)
-    )
-    bend = numerics.divide(skewness, jnp.sqrt(n), 0.0)
+    library = numerics.namespace(mean, confidence_level)
+    level = library.asarray(confidence_level, np.float64)
+    t = distributions.t_quantile((1 + level) / 2, library.maximum(n - 1, _FEWEST_DF))
+    bend = numerics.divide(skewness, library.sqrt(n), 0.0)
 
     def transformed(x: Array) -> Array:
         y = x - bend / 6
-        root = jnp.cbrt(1 + bend * y)
-        return 3 * y / (root**2 + root + 1)  # the formula above, also where a is 0
+        root = library.cbrt(1 + bend * y)
+        found: Array = 3 * y / (root**2 + root + 1)  # the formula above, also where a is 0
+        return found
 
     hall = mean - error * transformed(t), mean - error * transformed(-t)
-    low, high = jnp.minimum(hall[0], mean - t * error), jnp.maximum(hall[1], mean + t * error)
+    low, high = (
+        library.minimum(hall[0], mean - t * error),
+        library.maximum(hall[1], mean + t * error),
+    )
 
-    share = jnp.clip(mean, 0, 1)
-    z = distributions.normal_quantile((1 + jnp.asarray(confidence_level, jnp.float64)) / 2)
-    outer = wilson(share, jnp.maximum(draws * (z / t) ** 2, n), confidence_level)
-    own = jnp.clip(hall[0], 0, share), jnp.clip(hall[1], share, 1)
-    within = jnp.maximum(own[0], outer[0]), jnp.minimum(own[1], outer[1])
+    share = library.clip(mean, 0, 1)
+    z = distributions.normal_quantile((1 + level) / 2)
+    outer = wilson(share, library.maximum(draws * (z / t) ** 2, n), level)
+    own = library.clip(hall[0], 0, share), library.clip(hall[1], share, 1)
+    within = library.maximum(own[0], outer[0]), library.minimum(own[1], outer[1])
     constant = error == 0
 
     def weight(sum_of_values: Array) -> Array:
-        return jnp.where(constant, 1.0, lacking(sum_of_values, (FEW, ENOUGH)))
+        found: Array = library.where(constant, 1.0, lacking(sum_of_values, (FEW, ENOUGH)))
+        return found
 
     ones, zeros = weight(draws * share), weight(draws * (1 - share))
-    share_low = within[0] - jnp.maximum(zeros * (within[0] - outer[0]), ones * (within[0] - own[0]))
-    share_high = within[1] + jnp.maximum(
+    share_low = within[0] - library.maximum(
+        zeros * (within[0] - outer[0]), ones * (within[0] - own[0])
+    )
+    share_high = within[1] + library.maximum(
         ones * (outer[1] - within[1]), zeros * (own[1] - within[1])
     )
-    known = ~jnp.isnan(error)
+    known = ~library.isnan(error)
     return (
-        jnp.where(known, jnp.where(is_share, share_low, low), jnp.nan),
-        jnp.where(known, jnp.where(is_share, share_high, high), jnp.nan),
+        library.where(known, library.where(is_share, share_low, low), np.nan),
+        library.where(known, library.where(is_share, share_high, high), np.nan),
     )
 
 
-@double_program("dtype")
+@library_program("dtype")
 def moments_of_sample(
     values: Array,
     weights: Array | None,
@@ -200,14 +217,15 @@ def moments_of_sample(
 
 def interval_of_mean(sample: Sample, confidence_level: float) -> Interval:
     """The interval "mean", without a warning."""
-    low, high = limits_of_mean(sample, confidence_level)
-    return Interval(sample.mean, low, high, sample.standard_error, "mean", confidence_level)
+    limits = limits_of_mean(sample, np.float64(confidence_level))
+    mean, low, high, error = map(as_default, (sample.mean, *limits, sample.standard_error))
+    return Interval(mean, low, high, error, "mean", confidence_level)
 
 
-@double_program()
+@library_program()
 def limits_of_mean(sample: Sample, level: Array) -> Limits:
     """`mean_limits` in the dtype of the sample."""
-    low, high = mean_limits(Sample(*(_of_dtype(x, jnp.float64) for x in sample)), level)
+    low, high = mean_limits(Sample(*(_of_dtype(x, np.float64) for x in sample)), level)
     return low.astype(sample.mean.dtype), high.astype(sample.mean.dtype)
 
 
@@ -224,10 +242,16 @@ def sums_of_rare(sample: Sample) -> HostArray:
 
 
 def warn_of_few_values(sample: Sample) -> None:
-    """Warn that the values are too few, and say what is lacking."""
+    """Warn that the values are NaN or too few, and say what is lacking."""
     if not all_concrete(*sample):
         return
     mean, error, _, n, is_share, _ = (np.asarray(x).ravel() for x in sample)
+    if np.isnan(mean).any():
+        warn(
+            "no value is valid: the mean is NaN"
+            if not n[np.isnan(mean)].any()
+            else "a mean is NaN, as a value is: leave such items out by where=~isnan(values)"
+        )
     few = ~np.isnan(error) & ~is_share & (n < _FEWEST)
     if few.any():
         warn(
