@@ -14,6 +14,7 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics._base.checks import values as _values
+from jaxmetrics.inference._bootstrap import by_weight as _by_weight
 from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
@@ -177,6 +178,48 @@ def test_replay_of_clusters(data):
     got = replicates(PARTIAL, data.scores, data.labels, where=data.where, clusters=clusters)
     (scores, labels), where = repeated(drawn, data.scores, data.labels)
     close(np.moveaxis(got, 1, 0), PARTIAL(scores, labels, where=where))
+
+
+AREAS = [jm.roc_auc, PARTIAL, jm.average_precision, RECALL]
+
+
+@pytest.mark.parametrize("resampling", ["multinomial", "bayesian"])
+@pytest.mark.parametrize("metric", AREAS)
+def test_few_weights_are_drawn_in_runs(metric, resampling, monkeypatch):
+    """Ties, masked items and weights of 0; the law is that of items drawn one by one."""
+    rng = np.random.default_rng(11)
+    n, few = 4000, []
+    labels = rng.random(n) < 0.05
+    scores = np.round(rng.normal(size=n) + 1.5 * labels, 2).astype("float32")
+    weights = rng.choice([0.0, 0.5, 3.0], n, p=[0.1, 0.6, 0.3]) * np.where(labels, 1, 20)
+    given = {"weights": weights, "where": rng.random(n) < 0.9}
+    scores[weights == 0] = np.nan
+
+    def few_weights(items):
+        few.append(_by_weight.few_weights(items))
+        return few[-1]
+
+    def resampled():
+        options = {"resampling": resampling, "key": KEY, "n_resamples": 1000}
+        return jm.bootstrap(metric, scores, labels, **given, **options)
+
+    monkeypatch.setattr(_run, "few_weights", few_weights)
+    got = resampled()
+    assert few == [True]
+    monkeypatch.setattr(_run, "few_weights", lambda items: False)
+    expected = resampled()
+    np.testing.assert_allclose(got.estimate, metric(scores, labels, **given), rtol=1e-6)
+    np.testing.assert_allclose(got.standard_error, expected.standard_error, rtol=0.12)
+    columns = (np.asarray(x.replicates).reshape(1000, -1).T for x in (got, expected))
+    for one, other in zip(*columns, strict=True):
+        assert stats.ks_2samp(one, other).pvalue > 1e-3
+
+
+def test_a_weight_for_each_class_changes_no_replicate_of_the_auc(data):
+    labels = data.labels & (np.arange(N) % 4 == 0)
+    weights = np.where(labels, 2.0, 32.0)
+    got = replicates(jm.roc_auc, data.scores[0], labels, weights=weights)
+    np.testing.assert_array_equal(got, replicates(jm.roc_auc, data.scores[0], labels))
 
 
 @pytest.mark.parametrize("options", ["", "weights", "clusters"])

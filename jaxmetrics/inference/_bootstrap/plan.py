@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_precision, double_program, library_program
-from jaxmetrics._base.host import at_hand, is_compiling, is_concrete
+from jaxmetrics._base.host import at_hand, is_compiling, is_concrete, near
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import (
@@ -24,6 +24,7 @@ from jaxmetrics._roc.order import (
     undefined,
 )
 from jaxmetrics._roc.record import Options
+from jaxmetrics.inference._bootstrap.by_weight import by_weight
 from jaxmetrics.inference._bootstrap.draws import Sampler, rates_of
 from jaxmetrics.inference._bootstrap.random import (
     Distribution,
@@ -105,9 +106,12 @@ def is_traced(*trees: Any) -> bool:
 def prepare_runs(
     items: Items, plan: Plan, weight: Any, _: Any, *, merges: tuple[bool, bool]
 ) -> tuple[Units, Cells, Any]:
-    """Units and cells of one model whose items are drawn in runs."""
-    depth = np.max(weight)
-    items = items._replace(scores=items.scores[0])
+    """Units and cells of one model whose items are drawn in runs, with few weights or none."""
+    depth, weights, where = np.max(weight), items.weights, items.where
+    if weights is not None:
+        (weights,) = at_hand(weights)
+        where = weights > 0 if where is None else near(where) & (weights > 0)
+    items = items._replace(scores=items.scores[0], weights=None, where=where)
     order, bad = _in_order(items)
     total = _by_kind(order)
     traced = is_traced(order)
@@ -116,10 +120,12 @@ def prepare_runs(
             order = _padded(order, int(head_of(order, order.kinds == NEGATIVE, depth)))
     n = len(order.keys)
     runs = _runs(order, tuple(map(np.bool_, merges)))
+    if weights is not None:
+        order, runs, weights = by_weight(order, runs, weights)
     # Under a trace the number of runs is unknown, but at most that of items.
     capacity = n if traced else _capacity(runs, total, n, depth)
     like, stratified = np.zeros(0, items.scores.dtype), np.bool_(plan.stratified)
-    return *_units_of_runs(order, runs, total, like, stratified, capacity), bad
+    return *_units_of_runs(order, runs, weights, total, like, stratified, capacity), bad
 
 
 def _capacity(runs: Runs, total: Any, n: int, depth: float) -> int:
@@ -166,9 +172,15 @@ _runs = library_program()(runs_of)
 
 @library_program("capacity")
 def _units_of_runs(
-    order: Ordered, runs: Runs, total: Array, like: Array, stratified: Array, capacity: int
+    order: Ordered,
+    runs: Runs,
+    weights: Array | None,
+    total: Array,
+    like: Array,
+    stratified: Array,
+    capacity: int,
 ) -> tuple[Units, Cells]:
-    return padded(*units_of_runs(order, runs, total, like, capacity, stratified))
+    return padded(*units_of_runs(order, runs, weights, total, like, capacity, stratified))
 
 
 def prepare_items(

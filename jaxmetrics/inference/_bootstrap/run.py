@@ -17,6 +17,7 @@ from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
 from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._bootstrap.by_weight import few_weights
 from jaxmetrics.inference._bootstrap.draws import Draws, draw, in_turn
 from jaxmetrics.inference._bootstrap.finish import Finished, finish, finish_of
 from jaxmetrics.inference._bootstrap.plan import (
@@ -87,16 +88,17 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     how, arrays = finish_of(metric)
     items, arrays = _constant((at_least_one(items), arrays))
     resampling, clusters = request.resampling, request.clusters
-    counted = clusters is None and items.weights is None and items.amounts is None
+    traced = is_traced(items, arrays, request.key)
     alone = len(items.scores) == 1
-    runs = counted and alone
+    runs = alone and clusters is None and items.amounts is None
+    if runs and items.weights is not None:
+        runs = how.of_curves is not None and not traced and few_weights(items)
     stratified = request.stratify and clusters is None
     by_class = stratified and items.weights is None and resampling != "bayesian"
     by_amount = items.amounts is not None
     plan = Plan(resampling, stratified, by_class, by_amount, MAX_SIZE if runs else 1, how)
     whole = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
     keys = keys_of(request.key)
-    traced = is_traced(items, keys, arrays)
     tries: list[tuple[Any, Any]] = [(whole, ALL)]
     if how.limits and not traced and clusters is None and (by_class or not runs):
         deepest = max(float(np.max(arrays[name])) for name in how.limits)

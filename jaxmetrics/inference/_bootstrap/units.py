@@ -178,13 +178,20 @@ def runs_of(order: Ordered, merges: Any) -> Runs:
 
 
 def units_of_runs(
-    order: Ordered, runs: Runs, total: Array, like: Array, capacity: int, stratified: Array
+    order: Ordered,
+    runs: Runs,
+    weights: Array | None,
+    total: Array,
+    like: Array,
+    capacity: int,
+    stratified: Array,
 ) -> tuple[Units, Cells]:
     """Runs as units and as cells; a run of more than MAX_SIZE items is split into several.
 
     Args:
       order: the items in the runs, in order.
       runs: the runs of `order`, at most `capacity`.
+      weights: `[n]`, in order, of which a run has one; None if all are 1.
       total: `[2]`, the number of all negatives and positives, in `order` or not.
       like: an array of the scores' dtype.
       capacity: the largest number of runs.
@@ -215,10 +222,11 @@ def units_of_runs(
         drawn=_by_stratum(size, stratum),
         total=library.where(stratified, total, library.stack([total[0] + total[1], 0 * total[0]])),
     )
+    weight = np.int32(1) if weights is None else weights[first].astype(np.float64)
     cells = Cells(
         unit=None,
-        positives=is_positive.astype(np.int32),
-        negatives=(~is_positive).astype(np.int32),
+        positives=weight * is_positive,
+        negatives=weight * ~is_positive,
         joined=runs.apart[first] & ((earlier > 0) | ~starts(order.keys)[first]),
         thresholds=sorting.scores_of_keys(order.keys[first], like),
         used=until[-1],

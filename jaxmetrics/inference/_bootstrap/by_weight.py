@@ -1,0 +1,55 @@
+"""Runs of items of one weight: of few distinct weights, far fewer are drawn than there are items.
+
+Neighbouring items of one class may change places as long as no item of the other class is between
+them: sums of their weights alone count. By weight, they are a few runs in place of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jaxmetrics._base.host import on_host
+from jaxmetrics._base.types import HostArray, Items
+from jaxmetrics._roc.order import LEFT_OUT, Ordered
+from jaxmetrics.inference._bootstrap.units import Runs
+
+_MOST = 16  # distinct weights
+_SOME = 1 << 10  # weights to look at first
+# A run takes so many times as long as an item, whose counts are drawn in pairs.
+_TIMES = 2
+
+
+def few_weights(items: Items) -> bool:
+    """Whether the items of one model, scores `[1, n]`, are far fewer runs of one weight.
+
+    Runs are at most one for each item of the rarer class, and one between two of them for each
+    weight.
+    """
+    views = on_host(*items)
+    if views is None:
+        return False
+    _, labels, weights, where, _ = views
+    if len(np.unique(weights[:_SOME])) > _MOST:
+        return False
+    valid = weights > 0 if where is None else where & (weights > 0)
+    positives = np.count_nonzero(valid & (labels == 1))
+    rarer = min(positives, np.count_nonzero(valid) - positives)
+    distinct = len(np.unique(weights))
+    return distinct <= _MOST and _TIMES * rarer * (1 + distinct) < labels.shape[-1]
+
+
+def by_weight(order: Ordered, runs: Runs, weights: HostArray) -> tuple[Ordered, Runs, HostArray]:
+    """The items of each run by weight, the runs of one weight, and the weights `[n]` in order."""
+    n_valid = np.count_nonzero(order.kinds != LEFT_OUT)
+    given = weights.take(order.item)
+    values, which = np.unique(given[:n_valid], return_inverse=True)
+    run = np.cumsum(runs.begins[:n_valid]) - 1
+    place = np.arange(len(given))
+    place[:n_valid] = np.argsort(run * len(values) + which, kind="stable")
+    order = Ordered(*(x.take(place) for x in order))
+    given = given.take(place)
+    begins: Any = np.array(runs.begins)
+    begins[1:n_valid] |= given[1:n_valid] != given[: n_valid - 1]
+    return order, Runs(begins, runs.apart, begins.sum()), given
