@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import jaxmetrics as jm
-from jaxmetrics.streaming import _counts
+from jaxmetrics.streaming import _bootstrap, _counts, _items
 from jaxmetrics.streaming._bins import bin_of
+from jaxmetrics.streaming._ends import Counted
 from jaxmetrics.streaming._intervals import _drawn_recalls
 from jaxmetrics.streaming._state import _update
 
@@ -485,6 +486,34 @@ def test_the_bootstrap_is_that_of_the_bins(rng):
     again = S.bootstrap(metric, state, bins=UNIFORM, key=key, n_resamples=4000)
     assert_array_equal(found.replicates, again.replicates)
     assert np.abs(np.corrcoef(np.asarray(found.replicates).T)[0, 1]) < 0.1
+
+
+def counted_in(bins, scores, labels):
+    """What an unweighted state holds, by NumPy."""
+    at = np.asarray(bin_of(bins, jnp.asarray(scores)))
+    counts = [np.bincount(at[labels == x], minlength=bins.n)[::-1] for x in (True, False)]
+    ends = bins.lower, np.append(bins.lower[1:], np.inf)
+    return Counted(*counts, *(x[::-1].astype(float) for x in ends), np.False_, np.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["threshold", "recall at precision", "precision"])
+def test_few_items_are_resampled_as_their_bins_are(name, rng, monkeypatch):
+    """The ends are the same to the last digit, and limits but for the draws."""
+    scores, labels = sample(rng, 1000, batch=(2,))
+    state, asked = filled(UNIFORM, scores, labels, batch=(2,)), []
+
+    def interval(few):
+        monkeypatch.setattr(_bootstrap, "are_few", lambda *bins: asked.append(bins) or few)
+        return S.interval(METRICS[name], state, bins=UNIFORM, key=jax.random.key(3))
+
+    found, expected = interval(True), interval(False)
+    assert len(asked) == 4
+    assert not _items.are_few(*asked[0])  # of 1,000 items in 20 bins
+    assert _items.are_few(asked[0][0], counted_in(S.float16_bins(), scores[0], labels))
+    assert_allclose(found.estimate, expected.estimate, rtol=2e-7)
+    assert_allclose(found.standard_error, expected.standard_error, rtol=0.25)  # of few steps
+    for one, other in ((found.low, expected.low), (found.high, expected.high)):
+        assert_allclose(one, other, atol=0.3 * np.max(expected.standard_error))
 
 
 def test_the_bootstrap_of_a_trillion_items(rng):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.host import in_threads, is_concrete
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, HostArray
@@ -22,6 +22,13 @@ from jaxmetrics.inference._bootstrap.result import BootstrapResult
 from jaxmetrics.inference._bootstrap.run import Replicates
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._ends import Counted
+from jaxmetrics.streaming._items import (
+    ScoresOf,
+    are_few,
+    request_of,
+    resample_counted,
+    scores_that_tie,
+)
 from jaxmetrics.streaming._question import Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
 from jaxmetrics.streaming._tables import descending, tied, undefined_of
@@ -65,8 +72,9 @@ def bootstrap(
       TypeError: the state has weights or is traced, or key is not a JAX key.
       ValueError: the state has other bins, or n_resamples is below 1.
 
-    NaN where the metric is undefined, or an item has no score. Time O(n_resamples bins), about
-    60 ns for each bin that is not empty; memory O(n_resamples + bins).
+    NaN where the metric is undefined, or an item has no score. Time that of `jaxmetrics.bootstrap`
+    where the items are few, at most 4,194,304; else O(n_resamples bins), about 60 ns of a processor
+    for each bin that is not empty. Memory O(n_resamples + bins), and the few items.
 
     Example:
       >>> import jax
@@ -83,15 +91,25 @@ def bootstrap(
     """
     asked = question(metric, state, bins, ignore_nan)
     refuse_weights(state)
-    return result_of(resample_bins(_tied_value, asked, Request(key, n_resamples)))
+    request = Request(key, n_resamples)
+    return result_of(resample_bins(metric, _tied_value, scores_that_tie, asked, request))
 
 
 def _tied_value(chosen: Chosen, arrays: Options, bins: Counted) -> Any:
     return chosen.value(tied(bins.positives, bins.negatives, bins.lowest, bins.undefined), arrays)
 
 
-def resample_bins(of_bins: OfBins, asked: Question, request: Request) -> Replicates:
-    """`of_bins` of the counts, then of each resample of them; `[1 + n_resamples, ...]`."""
+def resample_bins(
+    metric: MetricLike,
+    of_bins: OfBins,
+    scores_of: ScoresOf | None,
+    asked: Question,
+    request: Request,
+) -> Replicates:
+    """`of_bins` of the counts, then of each resample of them; `[1 + n_resamples, ...]`.
+
+    Where the items are few they are resampled, with scores by which `metric` has the same values.
+    """
     request.check()
     if not (is_concrete(asked.held.digits) and is_concrete(request.key)):
         raise TypeError(
@@ -100,28 +118,43 @@ def resample_bins(of_bins: OfBins, asked: Question, request: Request) -> Replica
     *counts, undefined = (np.asarray(x) for x in _columns(asked.held.digits, asked.ignore_nan))
     batch, n = undefined.shape, counts[0].shape[-1]
     counts = [x.reshape(-1, n) for x in counts]
-    seeds = np.random.SeedSequence(np.asarray(words_of(request.key)).tolist()).spawn(len(counts[0]))
-    found, n_resamples = [], request.n_resamples
-    for positives, negatives, bad, seed in zip(*counts, undefined.ravel(), seeds, strict=True):
-        rows = _rows_of(positives + negatives > 0)
-        ends = tuple(x[rows] for x in asked.held.levels)
-        generator = np.random.default_rng(seed)
-        at_once = min(max(_AT_ONCE // len(rows), 1), n_resamples + 1)
-        parts = []
-        for first in range(0, n_resamples + 1, at_once):
-            size = min(at_once, n_resamples + 1 - first)
-            # Padded to one length: the metric is compiled once.
-            drawn = [
-                _drawn(generator, x[rows], size, first == 0, at_once)
-                for x in (positives, negatives)
-            ]
-            values = _values(tuple(drawn), ends, bad, asked.arrays, of_bins, asked.chosen)
-            parts.append(jax.tree.map(lambda x, size=size: np.asarray(x)[:size], values))
-        found.append(jax.tree.map(lambda *x: np.concatenate(x), *parts))
+    ends: list[Any] = [x.astype(np.float64) for x in asked.held.levels]
+    lost: Any = np.zeros(2)
+
+    def of_state(number: int) -> Any:
+        positives, negatives, bad = (x[number] for x in (*counts, undefined.ravel()))
+        bins = Counted(positives, negatives, ends[0], ends[1], bad, lost)
+        if scores_of is not None and are_few(metric, bins):
+            return resample_counted(metric, bins, scores_of, request_of(request, number))
+        return _resample_tables(of_bins, asked, bins, request_of(request, number))
+
+    found = list(map(of_state, range(undefined.size)))
     values = jax.tree.map(lambda *x: np.stack(x, axis=1), *found)
     values = jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), values)
     defined = ~undefined & np.all([np.any(x > 0, axis=-1).reshape(batch) for x in counts], axis=0)
-    return Replicates(values, np.broadcast_to(defined, (n_resamples + 1, *batch)))
+    return Replicates(values, np.broadcast_to(defined, (request.n_resamples + 1, *batch)))
+
+
+def _resample_tables(of_bins: OfBins, asked: Question, bins: Counted, request: Request) -> Any:
+    """Parts of the resamples, on all processors at once."""
+    classes: list[Any] = [bins.positives, bins.negatives]
+    rows, wanted = _rows_of(classes[0] + classes[1] > 0), request.n_resamples + 1
+    drawn_from = [x[rows] for x in classes]
+    ends = tuple(x[rows].astype(np.float32) for x in (bins.lowest, bins.highest))
+    at_once = min(max(_AT_ONCE // len(rows), 1), wanted)
+    starts = range(0, wanted, at_once)
+    seeds = np.random.SeedSequence(np.asarray(words_of(request.key)).tolist()).spawn(len(starts))
+
+    def part(first: int, seed: np.random.SeedSequence) -> Any:
+        generator, size = np.random.default_rng(seed), min(at_once, wanted - first)
+        # Padded to one length: the metric is compiled once.
+        drawn = [_drawn(generator, x, size, first == 0, at_once) for x in drawn_from]
+        values = _values(tuple(drawn), ends, bins.undefined, asked.arrays, of_bins, asked.chosen)
+        return jax.tree.map(lambda x: np.asarray(x)[:size], values)
+
+    begun = part(0, seeds[0])  # alone, so that only one thread compiles
+    rest = in_threads(part, starts[1:], seeds[1:])
+    return jax.tree.map(lambda *x: np.concatenate(x), begun, *rest)
 
 
 @double_program("ignore_nan")

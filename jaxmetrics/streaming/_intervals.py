@@ -93,14 +93,14 @@ def interval(
     metric = under_one_name(metric)
     asked = question(metric, state, bins, ignore_nan)
     level = checks.check_level(confidence_level)
-    streamed(asked.chosen, asked.arrays)
+    streamed(asked.chosen, asked.arrays)  # refused before any work
     refuse_weights(state)
     asked.chosen.refuse_several(asked.arrays, bins.n)
     request, method = Request(key, n_resamples), chosen_method(metric)
     if error_bars_of(asked.chosen.metric).proportion:
         return _of_share(asked, request, level)
     if method == "percentile":
-        return _of_replicates(asked, request, level)
+        return _of_replicates(metric, asked, request, level)
     form = form_of(metric, method)
     chosen, arrays = choose(form.metric)
     found = _moments(arrays, asked.held, np.float64(level), chosen, ignore_nan)
@@ -150,9 +150,10 @@ def _composed(
     return estimate[..., 1], low[..., 0], high[..., 2], error[..., 1]
 
 
-def _of_replicates(asked: Question, request: Request, level: float) -> Interval:
+def _of_replicates(metric: MetricLike, asked: Question, request: Request, level: float) -> Interval:
     """Percentiles of the replicates of both ends."""
-    result = result_of(resample_bins(ends_of, asked, request))
+    scores_of = streamed(asked.chosen, asked.arrays).scores
+    result = result_of(resample_bins(metric, ends_of, scores_of, asked, request))
     low, high = (
         limits_of_replicates(
             result.estimate[..., end], result.replicates[..., end], 0.0, level, "percentile"

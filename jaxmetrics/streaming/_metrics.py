@@ -36,6 +36,7 @@ from jaxmetrics.streaming._ends import (
     ends_by_precision,
     ends_by_score,
 )
+from jaxmetrics.streaming._items import ScoresOf, scores_by_order, scores_by_score
 
 
 class Streamed(NamedTuple):
@@ -46,12 +47,14 @@ class Streamed(NamedTuple):
       matters: the cells in which the order of the items changes the metric.
       keep: what the metric needs of these cells.
       methods: the values of its option `method` for which bounds are known.
+      scores: of items with which the metric has the values of `ends`, if there are such.
     """
 
     ends: Callable[[Value, Counted, bool], Array] = ends_by_order
     matters: Callable[[Cells, Limits], HostArray] = order_matters
     keep: Keep = Keep.ROWS
     methods: tuple[str, ...] = ()
+    scores: ScoresOf | None = scores_by_order
 
 
 def streamed(chosen: Chosen, arrays: Options) -> Streamed:
@@ -85,9 +88,11 @@ _STREAMED: dict[Metric, Streamed] = {
     roc_auc.record: Streamed(keep=Keep.AREA),
     partial_auc.record: Streamed(matters=order_matters_in_window, keep=Keep.AREA),
     recall_at_fpr.record: Streamed(matters=order_matters_at_limit, methods=("step", "linear")),
-    threshold_at_fpr.record: Streamed(ends_by_score, order_matters_to_threshold, methods=("step",)),
+    threshold_at_fpr.record: Streamed(
+        ends_by_score, order_matters_to_threshold, methods=("step",), scores=scores_by_score
+    ),
     average_precision.record: Streamed(
-        ends_by_mean_precision, order_matters_to_precision, Keep.PRECISION
+        ends_by_mean_precision, order_matters_to_precision, Keep.PRECISION, scores=None
     ),
     precision_at_recall.record: Streamed(ends_by_precision),
     recall_at_precision.record: Streamed(ends_by_precision),

@@ -1,0 +1,80 @@
+"""The items of a state that holds few enough of them, to be resampled as any items are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from jaxmetrics._base.types import Items
+from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._bootstrap.finish import finish_of
+from jaxmetrics.inference._bootstrap.request import Request
+from jaxmetrics.inference._bootstrap.run import resample_items
+from jaxmetrics.streaming._ends import Counted
+
+# A resample of a bin takes the time of so many runs of items.
+_TIMES = 10
+_MOST = 1 << 22  # items, of which a sort takes less than 1 GB
+
+
+# The scores of the positives and of the negatives of each bin.
+Scores: TypeAlias = tuple[Any, Any]
+ScoresOf: TypeAlias = Callable[[Counted], tuple[Scores, ...]]
+
+
+def scores_that_tie(bins: Counted) -> tuple[Scores, ...]:
+    """Those of a bin tie at its lower end."""
+    return ((bins.lowest, bins.lowest),)
+
+
+def scores_by_order(bins: Counted) -> tuple[Scores, ...]:
+    """Negatives above positives in each bin, ties, and positives above negatives.
+
+    They are neighbours in double precision, which no end of a bin in single precision is between.
+    """
+    above = np.nextafter(bins.lowest, np.inf)
+    return (bins.lowest, above), (bins.lowest, bins.lowest), (above, bins.lowest)
+
+
+def scores_by_score(bins: Counted) -> tuple[Scores, ...]:
+    """For a threshold, which is lowest with positives first, at the lower ends of the bins."""
+    below = np.nextafter(bins.highest, -np.inf)
+    _, even, best = scores_by_order(bins)
+    return best, even, (below, bins.highest)
+
+
+def are_few(metric: MetricLike, bins: Counted) -> bool:
+    """Whether to resample the items takes less time than to resample the bins."""
+    sizes = bins.positives.sum(), bins.negatives.sum()
+    rarer, n = min(sizes), sum(sizes)
+    runs = n if finish_of(metric)[0].of_tables else 2 * rarer
+    occupied = np.count_nonzero(bins.positives + bins.negatives)
+    return bool(rarer > 0 and n <= _MOST and runs <= _TIMES * occupied)
+
+
+def resample_counted(
+    metric: MetricLike, bins: Counted, scores_of: ScoresOf, request: Request
+) -> Any:
+    """The metric of the items and of resamples of them, `[1 + n_resamples, ..., orders]`.
+
+    If items have one order of scores, the last axis is not there.
+    """
+    counts = bins.positives.astype(np.int64), bins.negatives.astype(np.int64)
+    labels = np.arange(2).repeat([x.sum() for x in counts]) == 0
+
+    def of_order(scores: Scores) -> Any:
+        of_items = [x.repeat(count) for x, count in zip(scores, counts, strict=True)]
+        items = Items(np.concatenate(of_items)[None], labels)
+        return jax.tree.map(lambda x: x[:, 0], resample_items(metric, items, request).values)
+
+    found = list(map(of_order, scores_of(bins)))
+    whole = found[0] if len(found) == 1 else jax.tree.map(lambda *x: np.stack(x, axis=-1), *found)
+    return jax.tree.map(lambda x: np.where(bins.undefined, np.nan, x), whole)
+
+
+def request_of(request: Request, number: int) -> Request:
+    """The request for one state of a batch."""
+    return request if number == 0 else request._replace(key=jax.random.fold_in(request.key, number))
