@@ -90,8 +90,8 @@ def bootstrap(
     take this time only for each run of neighbouring items of one class, and, stratified and outside
     of `jit`, only for runs up to `max_fpr`; so it is, by item, for one model with amounts, and for
     several models where there are more than 131,072 negatives. Average precision takes it for each
-    distinct score of the positives and each run of negatives in between. Memory
-    O(n + memory_budget).
+    distinct score of the positives and each run of negatives in between. Outside of `jit` up to 16
+    distinct weights make runs of one weight. Memory O(n + memory_budget).
 
     Example:
       >>> import jax
