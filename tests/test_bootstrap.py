@@ -15,6 +15,7 @@ from scipy import stats
 import jaxmetrics as jm
 from jaxmetrics._base.checks import values as _values
 from jaxmetrics.inference._bootstrap import by_weight as _by_weight
+from jaxmetrics.inference._bootstrap import finish as _finish
 from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
@@ -224,8 +225,8 @@ def test_a_weight_for_each_class_changes_no_replicate_of_the_auc(data):
 
 @pytest.mark.parametrize("options", ["", "weights", "clusters"])
 def test_few_rows_of_both_classes_are_counted_apart(options, monkeypatch, rng):
-    """Beside cells in rows of their own, of which some tie with others of their class."""
-    n, mixed = 2000, []
+    """Beside cells in rows of their own, which are counted in whole numbers where there are many."""
+    n, mixed, whole = 2000, [], []
     labels = rng.random(n) < 0.3
     scores = (rng.normal(size=(2, n)) + labels).astype("float32")
     scores[0, :30], scores[1, 40:52], scores[:, np.flatnonzero(labels)[-5:]] = 9, 0.5, 1
@@ -236,9 +237,18 @@ def test_few_rows_of_both_classes_are_counted_apart(options, monkeypatch, rng):
         mixed.append(_units.with_mixed(cells))
         return mixed[-1]
 
+    counted_in_tiles = _finish._area_of_counts
+
+    def area_of_counts(*given):
+        whole.append(given)
+        return counted_in_tiles(*given)
+
     monkeypatch.setattr(_run, "with_mixed", with_mixed)
+    monkeypatch.setattr(_finish, "MANY", 0)
+    monkeypatch.setattr(_finish, "_area_of_counts", area_of_counts)
     got = replicates(jm.roc_auc, scores, labels, **given)
     assert mixed[-1].mixed.used.tolist() == [30, 12]
+    assert bool(whole) == (options != "weights")
     monkeypatch.setattr(_run, "with_mixed", lambda cells: None)
     np.testing.assert_allclose(
         got, replicates(jm.roc_auc, scores, labels, **given), rtol=2e-7 * bool(given)
