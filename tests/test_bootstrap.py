@@ -225,7 +225,7 @@ def test_a_weight_for_each_class_changes_no_replicate_of_the_auc(data):
 
 @pytest.mark.parametrize("options", ["", "weights", "clusters"])
 def test_few_rows_of_both_classes_are_counted_apart(options, monkeypatch, rng):
-    """Beside cells in rows of their own, which are counted in whole numbers where there are many."""
+    """Beside cells in rows of their own, which are counted in whole numbers if they are many."""
     n, mixed, whole = 2000, [], []
     labels = rng.random(n) < 0.3
     scores = (rng.normal(size=(2, n)) + labels).astype("float32")
