@@ -60,12 +60,14 @@ column of their ids as --cluster: intervals then treat the items of an id as one
 
 A file of more than 2,000,000 rows, one larger than a quarter of memory, or any with --stream, is
 read in batches into bins of scores: metrics then also have guaranteed bounds of their exact values,
-and models are not compared. Options that need all items at once, such as --amount, prevent it.
+and models are not compared, nor thresholds evaluated. --no-stream prevents it, as do options that
+need all items at once, such as --amount.
 
 Thresholds: the report says what those of --max-fpr and of the least cost, by --fp-cost and
 --fn-cost, do to new items, and with --criterion that of Youden's index. At a --prevalence that is
 not that of FILE, as after negatives were thinned out, precision, NPV, share flagged and cost are
-those there, and the least cost is chosen there. Without --output, either option prints them.
+those there, and the least cost is chosen there. Without --output, each of these options but
+--max-fpr prints them.
 
 Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
 is better). Metrics are means over queries: nDCG at each --k; precision, recall and average
@@ -116,7 +118,7 @@ def evaluate(
     slices: tuple[str, ...],
     output: Path | None,
     as_json: bool,
-    stream: bool,
+    stream: bool | None,
     separator: str | None,
     drop_missing: bool,
     **chosen: Any,
@@ -139,7 +141,9 @@ def evaluate(
     evaluate: Callable[..., Evaluation]
     rules = {name: given.get(name) for name in ("criterion", "prevalence")}
     whole = {**columns, **rules, "group": group}  # options that need all items at once
-    if stream or (not any(whole.values()) and _report.is_too_large(source)):
+    if stream is None:
+        stream = not any(whole.values()) and _report.is_too_large(source)
+    if stream:
         _report.refuse_with_stream(**whole)
         evaluate = partial(
             _report.evaluate_stream, source, label=label, scores=score, positive=positive
@@ -361,7 +365,9 @@ def commands() -> click.Group:
             option("--separator", help="Character between columns, as ';' or tab."),
             option("--drop-missing", is_flag=True, help="Leave out rows with missing cells."),
             option(
-                "--stream", is_flag=True, help="Read FILE in batches; automatic if it is large."
+                "--stream/--no-stream",
+                default=None,
+                help="Read FILE in batches, or into memory; in batches by itself if it is large.",
             ),
         ],
     )(evaluate)

@@ -638,6 +638,21 @@ def test_importing_the_library_does_not_import_the_extra():
     assert result.stdout == "[]\n", result.stderr
 
 
+def test_what_is_asked_for_is_printed(tmp_path):
+    """The metrics of one model in slices, thresholds at a cost, and a doubt of the direction."""
+    rng = np.random.default_rng(6)
+    labels = rng.random(600) < 0.4
+    columns = {"y": labels, "a": labels - rng.normal(size=600), "site": rng.choice([*"pqr"], 600)}
+    pd.DataFrame(columns).assign(a=-columns["a"]).to_csv(tmp_path / "x.csv", index=False)
+    given = ("--label", "y", "--score", "a", "--slice", "site", "--fn-cost", "5")
+    result = run("evaluate", tmp_path / "x.csv", *given)
+    assert "By site" in result.stdout
+    assert "Threshold: Least cost" in result.stdout
+    assert "the AUC of a is below 0.5" in result.stdout
+    twice = run("evaluate", tmp_path / "x.csv", tmp_path / "x.csv", *given)
+    assert "is given twice, and its rows would count twice" in twice.stderr
+
+
 def test_an_option_that_counts_once_is_not_given_twice():
     result = run("evaluate", "no file", *GOOD, "--max-fpr", "0.01", "--max-fpr=0.05")
     assert result.exit_code == 2

@@ -84,6 +84,35 @@ def test_parquet_agrees_and_labels_may_be_words(folder, report):
     assert evaluated(folder / "data.parquet", *options)["models"] == report["models"]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [lambda x: x + 1e4, lambda x: x * 1e9, lambda x: 1 - 1e-3 / (1 + np.exp(x))],
+    ids=["far from 0", "beyond float16", "near 1"],
+)
+def test_scores_of_any_size(change, tmp_path, area_alone):
+    """Float16 would make ties of them."""
+    rng = np.random.default_rng(4)
+    labels = rng.random(2000) < 0.3
+    scores = rng.normal(size=2000) + labels
+    pd.DataFrame({"y": labels, "a": change(scores)}).to_csv(tmp_path / "x.csv", index=False)
+    found = evaluated(tmp_path / "x.csv", "--label", "y", "--score", "a", "--stream")
+    low, high = (found["models"]["a"]["roc_auc"][f"certain_{x}"] for x in ("low", "high"))
+    assert low <= jm.roc_auc(change(scores), labels) <= high
+    assert high - low < 1e-3
+
+
+def test_scores_that_float32_loses_are_named(tmp_path, area_alone):
+    pd.DataFrame({"y": [0, 1] * 9, "a": np.arange(18) * 1e300}).to_csv(
+        tmp_path / "x.csv", index=False
+    )
+    result = run("evaluate", tmp_path / "x.csv", "--label", "y", "--score", "a", "--stream")
+    assert "scores a are beyond the range or the precision of float32" in result.stdout
+    assert "models are not compared" in result.stdout
+    assert "many scores share a bin" in result.stdout
+    whole = run("evaluate", tmp_path / "x.csv", "--label", "y", "--score", "a", "--no-stream")
+    assert "float32" not in whole.stdout
+
+
 def test_large_files_are_streamed_by_themselves(folder, monkeypatch):
     """And their table has the bounds."""
     assert not _report.is_too_large(folder / "data.csv")

@@ -131,7 +131,7 @@ def test_a_mean_of_nothing_is_undefined(shape, clusters):
 def test_intervals_say_why_they_are_undefined():
     with_nan = np.array([SCORES, [0.1, np.nan, 0.3, 0.8]])
     few = pytest.warns(UserWarning, match="there are only 2")
-    with few, pytest.warns(UserWarning, match="the metric of 1 of 2 rows is undefined"):
+    with few, pytest.warns(UserWarning, match="the metric of 1 of 2 models or slices is undefined"):
         jm.confidence_interval(jm.roc_auc, with_nan, LABELS)
     with pytest.warns(UserWarning, match="the metric is undefined, as a class is absent"):
         jm.confidence_interval(jm.roc_auc, SCORES, [0, 0, 0, 0], method="wald")

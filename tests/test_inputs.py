@@ -353,6 +353,29 @@ def test_errors_of_odd_arguments_are_short_and_say_what_is_wrong():
 
 
 @pytest.mark.parametrize(
+    ("call", "option", "way"),
+    [
+        (jm.operating_point, "min_specificity", "write max_fpr=1 - min_specificity$"),
+        (jm.operating_point, "min_sensitivity", "write min_recall$"),
+        (partial(jm.confidence_interval, jm.roc_auc), "alpha", "confidence_level=1 - alpha$"),
+        (partial(jm.confidence_interval, jm.roc_auc), "confidence", "write confidence_level$"),
+        (partial(jm.bootstrap, jm.roc_auc), "seed", r"write key=jax.random.key\(seed\)$"),
+        (partial(jm.compare, jm.roc_auc), "method", "it takes metric, "),
+    ],
+)
+def test_what_others_call_an_option(call, option, way):
+    with pytest.raises(TypeError, match=f"has no option {option}: .*{way}"):
+        call(SCORES, LABELS, **{option: 0.05})
+
+
+@pytest.mark.parametrize("infer", [jm.confidence_interval, jm.compare, jm.bootstrap])
+def test_amounts_are_no_option_to_be_fixed(infer):
+    metric = partial(jm.recall_at_fpr, max_fpr=0.1, amounts=np.ones(5))
+    with pytest.raises(TypeError, match=r"amounts of recall_at_fpr stand beside.*pass amounts="):
+        infer(metric, [SCORES, SCORES], LABELS, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize(
     ("call", "name"),
     [
         (jm.operating_point, "operating_point"),

@@ -233,3 +233,12 @@ def test_text_says_where_a_model_is_worse_and_what_was_not_tested():
     assert "new significantly worse than old in b, b" in str(
         jm.slices(jm.roc_auc, scores, labels, (slices, slices))
     )
+
+
+def test_a_slice_whose_scores_are_nan_is_named(rng):
+    labels, sites = np.arange(90) % 2 == 0, np.arange(90) // 30
+    scores = rng.normal(size=90)
+    scores[3] = np.nan
+    with pytest.warns(UserWarning, match="1 of 3 models or slices is undefined"):
+        found = jm.slices(jm.roc_auc, scores, labels, sites, min_items=5)
+    np.testing.assert_array_equal(np.isnan(found.estimate), [True, False, False])

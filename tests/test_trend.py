@@ -5,6 +5,7 @@ import json
 import jax
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -231,8 +232,15 @@ def test_names_are_times(rng):
     times = jm.trend(jm.slices(jm.roc_auc, scores[winter], labels[winter], month[winter])).times
     np.testing.assert_array_equal(times, [0, 1, 10, 11])
     days = np.array(["2026-01-31", "2026-02-28", "2026-03-02"])[month % 3]
+    stamps = pd.Series(pd.to_datetime(days))
+    forms = [days, days.astype("datetime64[D]"), stamps, stamps.dt.tz_localize("UTC")]
+    for form in (*forms, stamps.dt.to_period("D"), pl.Series(stamps), stamps.dt.date.tolist()):
+        found = jm.trend(jm.slices(jm.roc_auc, scores, labels, form))
+        np.testing.assert_array_equal(found.times, [0, 28, 30])
+        assert "per day" in str(found)
+    half = stamps + pd.to_timedelta(12 * (month % 3), unit="h")
     np.testing.assert_array_equal(
-        jm.trend(jm.slices(jm.roc_auc, scores, labels, days)).times, [0, 28, 30]
+        jm.trend(jm.slices(jm.roc_auc, scores, labels, half)).times, [0, 28.5, 31]
     )
     written = np.array([202511, 202512, 202601])[month % 3]
     for names in (written, written.astype(str)):

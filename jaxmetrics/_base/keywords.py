@@ -41,6 +41,13 @@ class Keywords(NamedTuple):
         defaults = {o.name: o.default for o in self.options}
         needed = {name for name, default in defaults.items() if default is REQUIRED}
         unknown, missing = given.keys() - defaults.keys(), needed - given.keys()
+        of_items = unknown & _OF_ITEMS & self.signature.parameters.keys()
+        if of_items:
+            listed = ", ".join(sorted(of_items))
+            raise TypeError(
+                f"{listed} of {self.name} stand beside scores and labels: fix no more than options "
+                f"by functools.partial, and pass {listed}= to the function that takes the metric"
+            )
         if unknown or missing:
             listed = cut(", ".join(sorted(unknown or missing)))
             raise TypeError(
@@ -130,9 +137,32 @@ def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], No
     return found
 
 
+# What others call an option: ours, and what to write.
+_OTHER_WORDS = {
+    "min_specificity": ("max_fpr", "max_fpr=1 - min_specificity"),
+    "specificity": ("max_fpr", "max_fpr=1 - specificity"),
+    "fpr": ("max_fpr", "max_fpr"),
+    "min_sensitivity": ("min_recall", "min_recall"),
+    "sensitivity": ("min_recall", "min_recall"),
+    "min_tpr": ("min_recall", "min_recall"),
+    "min_ppv": ("min_precision", "min_precision"),
+    "alpha": ("confidence_level", "confidence_level=1 - alpha"),
+    "level": ("confidence_level", "confidence_level"),
+    "sample_weight": ("weights", "weights"),
+    "mask": ("where", "where"),
+    "seed": ("key", "key=jax.random.key(seed)"),
+    "rng": ("key", "key=jax.random.key(0)"),
+    "n_boot": ("n_resamples", "n_resamples"),
+    "n_bootstraps": ("n_resamples", "n_resamples"),
+}
+_ALIKE = 0.7  # of the names, as difflib measures it
+
+
 def _unknown(name: str, option: str, taken: Iterable[str]) -> TypeError:
     """The error for an option that a function does not have."""
-    near = difflib.get_close_matches(option, taken := [*taken], 1)
+    taken = [*taken]
+    ours, meant = _OTHER_WORDS.get(option, ("", ""))
+    near = [meant] if ours in taken else difflib.get_close_matches(option, taken, 1, _ALIKE)
     way = f"write {near[0]}" if near else f"it takes {', '.join(taken)}"
     return TypeError(f"{name} has no option {cut(option)}: {way}")
 

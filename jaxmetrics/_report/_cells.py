@@ -107,10 +107,6 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     """The differences of each later model from the first one, within slices."""
     if not slices.compared:
         return []
-    counts = [
-        (heading, [Cell(f"{n:,}") for n in found])
-        for heading, found in (("items", slices.n_items), ("positive", slices.n_positive))
-    ]
     about = (
         f"{percent_text(slices.compared[0].confidence_level)} confidence intervals and p-values "
         "are simultaneous for all slices" + " and pairs of models" * (len(names) > 2)
@@ -125,7 +121,7 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
             f"{name} minus {names[0]}, by {visible(slices.column)}",
             slices.column,
             slices.values,
-            counts
+            _counts(slices)
             + [
                 (measure.heading, slice_cells(found.models, i))
                 for measure, found in zip(slices.measures, slices.compared, strict=True)
@@ -135,6 +131,32 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
         for i, name in enumerate(names)
         if i
     ]
+
+
+def _counts(slices: Slices) -> list[tuple[str, list[Cell]]]:
+    return [
+        (heading, [Cell(f"{n:,}") for n in found])
+        for heading, found in (("items", slices.n_items), ("positive", slices.n_positive))
+    ]
+
+
+def values_table(slices: Slices, names: Sequence[str]) -> SliceTable:
+    """The metrics of each model in slices."""
+    columns = _counts(slices)
+    for measure in slices.measures:
+        limits: Any = measure.interval
+        for i, name in enumerate(names):
+            found = [np.asarray(x)[:, i] for x in (limits.estimate, limits.low, limits.high)]
+            digits = decimals_of_metric(found[2] - found[1])
+            cells = [
+                Cell(fixed(value, digits), limits_of(low, high, digits))
+                for value, low, high in zip(*found, strict=True)
+            ]
+            columns.append((measure.heading + f"\n{visible(name)}" * (len(names) > 1), cells))
+    level = percent_text(slices.measures[0].interval.confidence_level)
+    about = f"In brackets, {level} confidence intervals, as there are several slices"
+    title = f"By {visible(slices.column)}"
+    return SliceTable(title, slices.column, slices.values, columns, about)
 
 
 def slice_cells(differences: Any, i: int) -> list[Cell]:

@@ -24,6 +24,7 @@ from jaxmetrics._report._evaluation import (
     carry_out,
     has_bands,
     note_of_bands,
+    notes_of_direction,
 )
 from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, least_cost
 from jaxmetrics._report._points import points_of
@@ -87,15 +88,17 @@ def evaluate_problem(
     unclustered = problem._replace(clusters=None)
     if any(_tests_slices(x, unclustered) > _tests_slices(x, problem) for x in problem.slices):
         notes.append(_CLUSTERED)
+    measures = [measure for name in work if name not in {_BAND, _FACTS} for measure in found[name]]
+    notes += notes_of_direction(measures, names)
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png", names))
-    measures = [measure for name in work if name not in {_BAND, _FACTS} for measure in found[name]]
     slices = tuple(
         slices_of(x, problem.labels, settings, *measured)
         for x, measured in zip(problem.slices, in_slices, strict=True)
     )
     last_work: dict[str, Callable[..., Any]] = {}  # figures are drawn while points are resampled
-    if with_figures or settings.criterion is not None or settings.prevalence is not None:
+    asked = settings.criterion is not None or settings.prevalence is not None
+    if with_figures or asked or settings.fp_cost != 1 or settings.fn_cost != 1:
         of_points = {k: v for k, v in common.items() if k != "n_resamples"}
         last_work[_POINTS] = partial(points_of, problem, settings, **of_points)
     if with_figures:

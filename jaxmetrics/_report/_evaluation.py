@@ -184,6 +184,21 @@ def carry_out(
     return found, sorted(notes)  # threads warn in any order
 
 
+def notes_of_direction(measures: Sequence[Measure], names: Sequence[str]) -> list[str]:
+    """Of models whose AUC is below chance, as where low scores mean a positive."""
+    below = [
+        name
+        for x in measures
+        if x.name == "roc_auc"
+        for name, high in zip(names, np.asarray(x.interval.high), strict=True)
+        if high < 0.5
+    ]
+    return [
+        f"the AUC of {visible(x)} is below 0.5: are its low scores those of positives?"
+        for x in below
+    ]
+
+
 def has_bands(names: Sequence[str], n_items: int = 0) -> bool:
     """Whether readers could see the bands, and distinguish them."""
     return len(names) <= MOST_BANDS and n_items <= MOST_BANDED

@@ -160,7 +160,8 @@ def format_of(path: Path) -> Format | None:
 
 def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
     for character, called in ((";", "semicolons"), (TAB, "tabs"), ("|", "bars")):
-        if len(present) == 1 and character in present[0]:
+        parts = [x.strip('" ') for x in ",".join(present).split(character)]
+        if len(parts) > 1 and (len(present) == 1 or name in parts):
             raise InputError(
                 f"{path.name} has {called} between its columns: write --separator "
                 f"{'tab' if character == TAB else repr(character)}"

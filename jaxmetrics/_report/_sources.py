@@ -71,10 +71,20 @@ def source_of(
         return given
     texts = [str(given)] if isinstance(given, (Path, str)) else [str(x) for x in given]
     files = tuple(file for text in texts for file in _files_of(text))
+    _refuse_twice(files)
     given = texts[0]
     if len(texts) > 1:
         given = f"{len(files)} files ({shortened(', '.join(x.path.name for x in files))})"
     return Source(given, name_of(given), files, _as_character(separator), drops_missing)
+
+
+def _refuse_twice(files: Iterable[File]) -> None:
+    seen = set()
+    for file in files:
+        path = file.path.resolve()
+        if path in seen:
+            raise InputError(f"{file.path} is given twice, and its rows would count twice")
+        seen.add(path)
 
 
 def ending_of(path: Path) -> str | None:
@@ -121,7 +131,7 @@ def _standard_input() -> Path:
     if not beginning:
         raise InputError("standard input is empty: write columns of labels and scores to it")
     ending = next((x for b, x in _BEGINNINGS.items() if beginning.startswith(b)), ".csv")
-    with tempfile.NamedTemporaryFile(suffix=ending, delete=False) as file:
+    with tempfile.NamedTemporaryFile(prefix="standard_input_", suffix=ending, delete=False) as file:
         atexit.register(Path(file.name).unlink, missing_ok=True)
         file.write(beginning)
         shutil.copyfileobj(stream, file)

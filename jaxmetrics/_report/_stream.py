@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,9 @@ import numpy.typing as npt
 import jaxmetrics as jm
 from jaxmetrics._base.host import memory_size
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._base.words import percent_text
+from jaxmetrics._base.words import percent_text, visible
 from jaxmetrics._report._columns import notes_of_dropped
-from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure
+from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, notes_of_direction
 from jaxmetrics._report._figures import drawings_of
 from jaxmetrics._report._files import check_has_columns, n_rows_of
 from jaxmetrics._report._items import items_of
@@ -28,8 +29,16 @@ from jaxmetrics._report._texts import name_of
 STREAMED = (*ENDINGS, ".parquet")
 _ROWS = 1 << 17  # rows of each update, which is compiled once
 
+# Two items may tie in bins so much more often than their scores do.
+_MOST_TIED = 1e-3
+
 # More rows take minutes in memory, and seconds in batches.
 MOST_ROWS = 2_000_000
+
+_NOT_COMPARED = (
+    "rows were read in batches, so that models are not compared and thresholds are not evaluated: "
+    "--no-stream reads all rows into memory"
+)
 
 
 class Interrupted(InputError):
@@ -63,8 +72,9 @@ def evaluate_stream(
 ) -> Evaluation:
     """Every metric of every model with guaranteed bounds and intervals, in one pass of a file."""
     source, dropped = source_of(given), Counter[str]()
-    bins = jm.streaming.float16_bins()
-    state = jm.streaming.init(bins, (len(scores),))
+    bins: Any = None
+    state: Any = None
+    rounded: list[str] = []
     n_items, n_positive = 0, 0
     check_has_columns(source, [label, *scores])
     for file in source.files:
@@ -77,6 +87,10 @@ def evaluate_stream(
     try:
         for batch in items:
             labels, rows = batch.labels, _rounded_down(batch.scores)
+            if bins is None:
+                first = slice(_ROWS)
+                bins, rounded = _bins_for(batch.scores[:, first], rows[:, first], scores)
+                state = jm.streaming.init(bins, (len(scores),))
             for i in range(0, len(labels), _ROWS):
                 state = _updated(state, rows[:, i : i + _ROWS], labels[i : i + _ROWS], bins)
             n_items, n_positive = n_items + len(labels), n_positive + int(labels.sum())
@@ -88,8 +102,35 @@ def evaluate_stream(
         "n_items": n_items,
         "n_positive": n_positive,
     }
-    notes = notes_of_dropped(dropped, n_items)
+    notes = (*rounded, _NOT_COMPARED, *notes_of_dropped(dropped, n_items))
     return _evaluation(state, bins, settings, tell, facts, tuple(scores), with_figures, notes)
+
+
+def _bins_for(
+    given: FloatArray, rows: npt.NDArray[np.float32], names: Sequence[str]
+) -> tuple[jm.streaming.Bins, list[str]]:
+    """Bins of float16, or quantiles of a first batch `[models, n]` of which float16 makes ties.
+
+    With notes of the models of which float32 does.
+    """
+    with np.errstate(over="ignore"):
+        halves = rows.astype(np.float16)
+    ties = np.array([[_share_of_ties(x) for x in each] for each in (given, rows, halves)])
+    notes = [
+        f"scores {visible(name)} are beyond the range or the precision of float32, in which "
+        "batches are counted: --no-stream reads all rows into memory"
+        for name, more in zip(names, ties[1] - ties[0], strict=True)
+        if more > _MOST_TIED
+    ]
+    if (ties[2] - ties[1]).max() > _MOST_TIED and np.isfinite(rows).any():
+        return jm.streaming.quantile_bins(rows, 1 << 16), notes
+    return jm.streaming.float16_bins(), notes
+
+
+def _share_of_ties(scores: npt.NDArray[Any]) -> float:
+    """How likely two items tie."""
+    _, counts = np.unique(scores, return_counts=True)
+    return float(np.sum((counts / counts.sum()) ** 2))
 
 
 def _rounded_down(scores: FloatArray) -> npt.NDArray[np.float32]:
@@ -131,7 +172,8 @@ def _evaluation(
     measures = []
     drawings: tuple[Drawing, ...] = ()
     metrics = classification_metrics(settings.max_fpr)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         for i, x in enumerate(metrics):
             tell(f"Evaluating: {x.name.replace('_', ' ')}", i / len(metrics))
             bounds = jm.streaming.bounds(x.function, state, bins=bins)
@@ -152,6 +194,11 @@ def _evaluation(
             facts = {**facts, "least_cost": least_cost(table, names, settings)}
             drawings = drawings_of(table, names, settings, measures)
     n_items, n_positive = facts["n_items"], facts["n_positive"]
+    notes = (
+        *notes,
+        *notes_of_direction(measures, names),
+        *dict.fromkeys(str(x.message) for x in caught if x.category is UserWarning),
+    )
     return Evaluation(
         names,
         {

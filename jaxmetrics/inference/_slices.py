@@ -21,6 +21,7 @@ from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_form
+from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
 from jaxmetrics.inference._influence.slices import covariance_in_slices, covariance_of_threshold
@@ -196,16 +197,12 @@ def slices(
     names, ids = checks.check_slices("slices", slices, items.scores.shape[-1])
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
-    return slices_of_items(
-        metric,
-        items,
-        names,
-        ids,
-        min_items=min_items,
-        one_threshold=threshold == "global",
-        level=level,
-        level_alone=level,
-    )
+    one = threshold == "global"
+    of_all = functools.partial(slices_of_items, min_items=min_items, one_threshold=one)
+    found = of_all(metric, items, names, ids, level=level, level_alone=level)
+    both = np.minimum(found.n_positives, found.n_items - found.n_positives) > 0
+    warn_of_undefined(np.asarray(found.estimate)[both])
+    return found
 
 
 def slices_of_items(

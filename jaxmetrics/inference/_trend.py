@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import re
 from collections.abc import Sequence
@@ -189,12 +190,15 @@ def _times(times: ArrayLike | None, names: Sequence[Any]) -> tuple[Any, tuple[st
 
 def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
     """The times that names say, of one unit: numbers, or dates in days, months or years."""
-    dated = with_dashes(names)
+    dated = with_dashes([_as_text(x) for x in names])
     try:
-        dates = np.array(dated, "datetime64")
-        if all(isinstance(x, str) for x in dated) and dates.dtype.name in _UNITS:
-            since: HostArray = (dates - dates.min()).astype(np.float64)
-            return since, (_UNITS[dates.dtype.name],)
+        if all(isinstance(x, str) for x in dated):
+            dates = np.array(dated, "datetime64")
+            if dates.dtype.name not in _UNITS:  # times of day
+                dates = dates.astype("datetime64[us]")
+            day = np.timedelta64(1, "D") if dates.dtype.name == "datetime64[us]" else 1
+            since: HostArray = ((dates - dates.min()) / day).astype(np.float64)
+            return since, (_UNITS.get(dates.dtype.name, "day"),)
     except ValueError:
         pass
     try:
@@ -204,6 +208,15 @@ def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
             f"names of slices must be numbers or dates such as 2026-03, got {brief(names[0])}: "
             f"write times=[...], the time of each of {brief(list(names))}"
         ) from None
+
+
+def _as_text(name: Any) -> Any:
+    """A date or a time, with or without a zone, or a period of pandas' as text; others as given."""
+    if isinstance(name, datetime.datetime):
+        name = name.replace(tzinfo=None)
+    if isinstance(name, datetime.date):
+        return name.isoformat()
+    return str(name) if type(name).__name__ in ("Period", "datetime64") else name
 
 
 def with_dashes(names: Sequence[Any]) -> Sequence[Any]:

@@ -54,10 +54,12 @@ class Bins:
 
 
 def float16_bins(*, weight_scale: float = 1.0) -> Bins:
-    """One bin for each number of float16: for scores whose range is not known.
+    """One bin for each number of float16: for probabilities, logits, and others of such a size.
 
     bin of s = the float16 nearest to s, ties to even. A bin is 2^-11 to 2^-10 of s wide, for
-    probabilities at most 2^-11, and 2^-24 near 0.
+    probabilities at most 2^-11, and 2^-24 near 0. Scores beyond 65,504 share one bin, and so may
+    those that are near to each other but far from 0: for them make `uniform_bins` or
+    `quantile_bins`.
 
     Args:
       weight_scale: a power of two near the largest weights, for states with weights. They count

@@ -10,9 +10,11 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.double import as_default, double_program
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
@@ -105,8 +107,32 @@ def interval(
     chosen, arrays = choose(form.metric)
     found = _moments(arrays, asked.held, np.float64(level), chosen, ignore_nan)
     numbers = _composed(*limits_of_form(form, *found, level))
+    _warn_of_coarse(found[0].estimate, numbers)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
+
+
+# Limits whose distance is for the most part that of the ends, and at least so large, say little.
+_COARSE = 0.05
+
+
+def _warn_of_coarse(ends: Array, numbers: Any) -> None:
+    """Warn where the ends `[..., 3]` over the order within bins are far from each other."""
+    _, low, high, _ = numbers
+    if not all_concrete(ends, low, high):
+        return
+    found: Any = np.asarray(ends)
+    with np.errstate(invalid="ignore"):  # thresholds may be infinite
+        apart = np.abs(found[..., 2] - found[..., 0])
+        most = np.abs(np.asarray(high) - np.asarray(low)) / 2
+        coarse = (apart > _COARSE) & (apart > most) & (np.abs(found) <= 1).all(axis=-1)
+    if coarse.any():
+        at = found.reshape(-1, 3)[coarse.argmax()]
+        warn(
+            f"many scores share a bin, so that the metric may be from {at[0]:.3g} to {at[2]:.3g}: "
+            "make the bins for these scores, by uniform_bins(n, low, high) or "
+            "quantile_bins(scores of a first batch, n)"
+        )
 
 
 @double_program("chosen", "ignore_nan")
@@ -161,7 +187,9 @@ def _of_replicates(metric: MetricLike, asked: Question, request: Request, level:
         for end, side in ((0, 0), (2, 1))
     )
     error = jnp.max(result.standard_error, axis=-1)
-    return Interval(result.estimate[..., 1], low, high, error, "percentile", level)
+    numbers = result.estimate[..., 1], low, high, error
+    _warn_of_coarse(result.estimate, numbers)
+    return Interval(*numbers, "percentile", level)
 
 
 def _of_share(asked: Question, request: Request, level: float) -> Interval:
@@ -169,7 +197,8 @@ def _of_share(asked: Question, request: Request, level: float) -> Interval:
     request.check()
     chosen, arrays, held, ignore_nan = asked
     words, n_resamples = words_of(request.key), request.n_resamples
-    numbers = _share_at_limit(arrays, held, words, level, chosen, n_resamples, ignore_nan)
+    *numbers, ends = _share_at_limit(arrays, held, words, level, chosen, n_resamples, ignore_nan)
+    _warn_of_coarse(ends, numbers)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, "wilson", level)
 
@@ -198,7 +227,7 @@ def _share_at_limit(
         variances = jnp.stack([jnp.var(x, ddof=1) for x in drawn])
         sizes = rules.effective_size(ends[::2], variances, jnp.sum(found))
         low, high = rules.wilson(ends[::2], sizes, level)
-        numbers = ends[1], low[0], high[1], jnp.sqrt(jnp.max(variances))
+        numbers = ends[1], low[0], high[1], jnp.sqrt(jnp.max(variances)), ends
         return tuple(jnp.where(bins.undefined, jnp.nan, x) for x in numbers)
 
     return of_each(of_one, counted(held, ignore_nan))

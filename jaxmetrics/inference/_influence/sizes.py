@@ -71,13 +71,13 @@ def too_few(items: Items, ids: Clusters | None, fewest: float = FEWEST) -> list[
     return [(what, size) for what, size in sizes.items() if 0 < size < fewest]
 
 
-def warn_of_undefined(estimate: Array) -> None:
+def warn_of_undefined(estimate: Any) -> None:
     """Warn where the estimate of a metric is NaN, unless it is traced."""
     if not is_concrete(estimate):
         return
     lost = np.isnan(np.asarray(estimate))
     if lost.any():
-        some = "" if lost.all() else f" of {lost.sum()} of {lost.size} rows"
+        some = "" if lost.all() else f" of {lost.sum()} of {lost.size} models or slices"
         warn(
             f"the metric{some} is undefined, as a class is absent or a score is NaN: leave such "
             "items out by where="
