@@ -19,6 +19,9 @@ def report(
     slices: Any = None,
     max_fpr: float = 0.01,
     criterion: Literal["youden"] | None = None,
+    threshold: float | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
     fp_cost: float = 1.0,
     fn_cost: float = 1.0,
     prevalence: float | None = None,
@@ -45,6 +48,9 @@ def report(
       slices: `[n]`, the slice of each item, or several by name, as a dict or a frame.
       max_fpr: in (0, 1], the highest FPR of the partial AUC.
       criterion: "youden" for one more threshold, that of the largest recall - FPR.
+      threshold: one more threshold, such as one in use; scores from it on are flagged.
+      min_precision: in (0, 1], for the lowest threshold with such a precision.
+      min_recall: in (0, 1], for the highest threshold with such a recall.
       fp_cost: the cost of a false positive.
       fn_cost: the cost of a missed positive.
       prevalence: in (0, 1), the share of positives where thresholds are used, if it is not that of
@@ -95,6 +101,9 @@ def report(
         fn_cost=fn_cost,
         style=style,
         criterion=criterion,
+        threshold=threshold,
+        min_precision=min_precision,
+        min_recall=min_recall,
         prevalence=prevalence,
     )
     return package.report_of_arrays(

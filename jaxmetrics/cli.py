@@ -64,7 +64,8 @@ and models are not compared, nor thresholds evaluated. --no-stream prevents it, 
 need all items at once, such as --amount.
 
 Thresholds: the report says what those of --max-fpr and of the least cost, by --fp-cost and
---fn-cost, do to new items, and with --criterion that of Youden's index. At a --prevalence that is
+--fn-cost, do to new items, and others with --criterion (that of Youden's index), --min-precision,
+--min-recall, or a --threshold in use, from which on scores are flagged. At a --prevalence that is
 not that of FILE, as after negatives were thinned out, precision, NPV, share flagged and cost are
 those there, and the least cost is chosen there. Without --output, each of these options but
 --max-fpr prints them.
@@ -139,7 +140,7 @@ def evaluate(
         _report.check_folder(output)
     source = _report.source_of(files, separator=separator, drops_missing=drop_missing)
     evaluate: Callable[..., Evaluation]
-    rules = {name: given.get(name) for name in ("criterion", "prevalence")}
+    rules = {name: given.get(name) for name in ("criterion", "prevalence", *_report.CHOSEN)}
     whole = {**columns, **rules, "group": group}  # options that need all items at once
     if stream is None:
         stream = not any(whole.values()) and _report.is_too_large(source)
@@ -351,6 +352,9 @@ def commands() -> click.Group:
                 type=click.Choice(CRITERIA),
                 help="One more threshold, that of the largest recall - FPR (Youden's index).",
             ),
+            option("--threshold", type=float, help="One more threshold, such as one in use."),
+            option("--min-precision", type=float, help="One more: the lowest of such a precision."),
+            option("--min-recall", type=float, help="One more: the highest of such a recall."),
             option("--fp-cost", type=float, help="Cost of a false positive; 1 if not given."),
             option("--fn-cost", type=float, help="Cost of a false negative; 1 if not given."),
             option(

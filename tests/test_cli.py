@@ -527,6 +527,9 @@ GOOD = ("--label", "y", "--score", "a")
         ("x.csv", "y,a\n", (*GOOD, "--prevalence", "1"), ["--prevalence", "got 1", "fractions"]),
         ("x.csv", "y,a\n", (*GOOD, "--prevalence", "0"), ["--prevalence", "got 0", "above 0"]),
         ("x.csv", "y,a\n", (*GOOD, "--prevalence", "nan"), ["--prevalence", "got nan"]),
+        ("x.csv", "y,a\n", (*GOOD, "--min-precision", "90"), ["--min-precision", "got 90", "0.9"]),
+        ("x.csv", "y,a\n", (*GOOD, "--min-recall", "0"), ["--min-recall", "got 0", "above 0"]),
+        ("x.csv", "y,a\n", (*GOOD, "--threshold", "inf"), ["--threshold must be finite"]),
         ("x.csv", "y,a\n", (*GOOD, "--confidence-level", "95"), ["got 95", "write 0.95 for 95"]),
         ("x.csv", "y,a\n", (*GOOD, "--confidence-level", "0"), ["got 0", "write 0.95"]),
         ("x.csv", "y,a\n", (*GOOD, "--confidence-level", "nan"), ["got nan"]),
@@ -649,6 +652,18 @@ def test_what_is_asked_for_is_printed(tmp_path):
     assert "By site" in result.stdout
     assert "Threshold: Least cost" in result.stdout
     assert "the AUC of a is below 0.5" in result.stdout
+    rules = {"min_precision": 0.4, "min_recall": 0.9, "threshold": 0.5}
+    written = [x for k, v in rules.items() for x in (f"--{k.replace('_', '-')}", v)]
+    found = evaluated(tmp_path / "x.csv", *given[:4], *written)["operating_points"]
+    for name, value in rules.items():
+        options = {"key": jax.random.key(0)} | {name: value}
+        point = jm.operating_point(-columns["a"], labels, **options)
+        for part in ("threshold", "recall", "fpr", "precision"):
+            expected = float(getattr(point, part).estimate)
+            assert found[name]["a"][part]["value"] == pytest.approx(expected, rel=1e-6), (
+                name,
+                part,
+            )
     twice = run("evaluate", tmp_path / "x.csv", tmp_path / "x.csv", *given)
     assert "is given twice, and its rows would count twice" in twice.stderr
 

@@ -169,6 +169,7 @@ def test_output_writes_the_report(folder, tmp_path):
         (None, (*ALL, "--slice", "a"), "--slice cannot be used with --stream"),
         (None, (*ALL, "--criterion", "youden"), "--criterion cannot be used with --stream"),
         (None, (*ALL, "--prevalence", "0.1"), "--prevalence cannot be used with --stream"),
+        (None, (*ALL, "--min-recall", "0.1"), "--min-recall cannot be used with --stream"),
         (None, ("--label", "answer", *ALL[2:]), "say which is positive"),
         (None, ("--label", "a", *ALL[4:]), "must be binary"),
         (None, ("--label", "y", "--score", "c", "--stream"), "has no column 'c'"),

@@ -550,7 +550,7 @@ def test_findings_say_who_is_best_and_who_is_not_significantly_worse():
     # Outside of the best set, which is one-sided, but its two-sided interval includes 0.
     found = _findings_of([0.8, 0.77], [True, False], [[0, 0.03], [-0.03, 0]])
     assert found.answer.endswith(
-        "; the other model is significantly worse by one-sided tests, not all by two-sided ones"
+        "; by one-sided tests the other model is significantly worse, by two-sided ones not all"
     )
     found = _findings_of([0.8, np.nan], [True, True], [[0, np.nan], [np.nan, 0]])
     assert found.answer == "undefined"

@@ -14,6 +14,7 @@ from jaxmetrics._report._problem import Problem, problem_of_file
 from jaxmetrics._report._queries import Queries, queries_of_file
 from jaxmetrics._report._ranking import evaluate_queries
 from jaxmetrics._report._settings import (
+    CHOSEN,
     InputError,
     Settings,
     Tell,
@@ -26,6 +27,7 @@ from jaxmetrics._report._stream import evaluate_stream, is_too_large
 from jaxmetrics._report._tables import tables_of
 
 __all__ = [
+    "CHOSEN",
     "Evaluation",
     "InputError",
     "Problem",

@@ -29,7 +29,7 @@ from jaxmetrics._report._evaluation import (
 from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, least_cost
 from jaxmetrics._report._points import points_of
 from jaxmetrics._report._problem import Problem
-from jaxmetrics._report._settings import Settings, Tell
+from jaxmetrics._report._settings import CHOSEN, Settings, Tell
 from jaxmetrics._report._slices import Column, measured_in, ranks_of, slices_of
 from jaxmetrics._report._texts import name_of
 
@@ -97,7 +97,7 @@ def evaluate_problem(
         for x, measured in zip(problem.slices, in_slices, strict=True)
     )
     last_work: dict[str, Callable[..., Any]] = {}  # figures are drawn while points are resampled
-    asked = settings.criterion is not None or settings.prevalence is not None
+    asked = any(getattr(settings, x) is not None for x in ("criterion", "prevalence", *CHOSEN))
     if with_figures or asked or settings.fp_cost != 1 or settings.fn_cost != 1:
         of_points = {k: v for k, v in common.items() if k != "n_resamples"}
         last_work[_POINTS] = partial(points_of, problem, settings, **of_points)

@@ -80,10 +80,8 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
         than = f" than {some_of([names[i] for i in worse])}" if unknown else " than all others"
         answer += f", and {verb} significantly better{than if len(names) > 2 else ''}"
     elif worse:  # the best set rests on one-sided limits, which are closer
-        others_are = "the other model is" if len(names) == 2 else "the others are"
-        answer += (
-            f"; by one-sided tests {others_are} significantly worse, by two-sided ones not all"
-        )
+        rest = "the other model is" if len(names) == 2 else "the others are"
+        answer += f"; by one-sided tests {rest} significantly worse, by two-sided ones not all"
     if unknown:
         answer += f"; nothing can be said of the difference from {some_of(unknown)}"
     return Finding(measure.called, answer, _detail(measure, names, best, worse))

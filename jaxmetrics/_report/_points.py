@@ -1,4 +1,4 @@
-"""What thresholds of each model do: of the FPR asked for, of the least cost, of a criterion."""
+"""What thresholds of each model do: of the FPR asked for, of the least cost, of other rules."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ _HEADINGS = {
     "recall_by_amount": "Recall by\namount",
 }
 _CRITERIA = {"youden": "Youden's index"}
+_CHOSEN = {
+    "min_precision": "Precision of at least {}",
+    "min_recall": "Recall of at least {}",
+    "threshold": "Score ≥ {}",
+}
 # What depends on the share of positives.
 _OF_PREVALENCE = ("precision", "npv", "flagged", "cost")
 # Intervals rest on the mean and the variance of resamples, for which few are enough.
@@ -34,7 +39,7 @@ _RESAMPLES, _DRAWN = 400, 10**8
 def points_of(
     problem: Problem, settings: Settings, *, progress: Callable[[int], None], **options: Any
 ) -> tuple[Points, ...]:
-    """At most `max_fpr`, the least cost, and Youden's index if that is asked for, side by side."""
+    """At most `max_fpr`, the least cost, and those of other rules that are asked for."""
     most = max(min(_RESAMPLES, _DRAWN // max(len(problem.labels), 1)), 50)
     given = {
         **options,
@@ -53,6 +58,10 @@ def points_of(
     if settings.criterion is not None:
         by_criterion = {"criterion": settings.criterion}
         rules.append((settings.criterion, f"Largest {_CRITERIA[settings.criterion]}", by_criterion))
+    for name, title in _CHOSEN.items():
+        if (value := getattr(settings, name)) is not None:
+            number = f"{value:g}" if name == "threshold" else percent_text(value)
+            rules.append((name, title.format(number), {name: value}))
     found: list[Points] = []
     for rule, title, chosen in rules:
         point = jm.operating_point(problem.scores, problem.labels, **given, **chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,6 +19,9 @@ Tell = Callable[..., None]
 # More resamples take hours, and no digit that a report shows depends on them.
 MOST_RESAMPLES = 1_000_000
 
+# Rules of thresholds that are numbers.
+CHOSEN = ("min_precision", "min_recall", "threshold")
+
 WITH_GROUP = {
     "positive": "--positive cannot be used with --group, where labels are grades: leave it out and "
     "write labels as numbers, 0 for irrelevant items",
@@ -31,7 +35,10 @@ WITH_GROUP = {
     **{
         option.replace("-", "_"): f"--{option} cannot be used with --group, which has no "
         "thresholds: leave it out"
-        for option in ("criterion", "fp-cost", "fn-cost", "prevalence")
+        for option in (
+            *("criterion", "fp-cost", "fn-cost", "prevalence"),
+            *(x.replace("_", "-") for x in CHOSEN),
+        )
     },
 }
 WITH_STREAM = {
@@ -41,8 +48,11 @@ WITH_STREAM = {
     "group": "--group cannot be used with --stream, because a query needs all its items: leave one "
     "out",
     "slice": "--slice cannot be used with --stream, whose bins hold all items: leave one out",
-    "criterion": "--criterion cannot be used with --stream, which resamples no threshold: leave "
-    "one out",
+    **{
+        name: f"--{name.replace('_', '-')} cannot be used with --stream, which evaluates no "
+        "threshold: leave one out"
+        for name in ("criterion", *CHOSEN)
+    },
     "prevalence": "--prevalence cannot be used with --stream, whose report has no precision of a "
     "threshold: leave one out",
 }
@@ -79,6 +89,9 @@ class Settings(NamedTuple):
     style: StyleName = "colour"  # of the figures
     criterion: str | None = None  # that chooses one more threshold
     prevalence: float | None = None  # where thresholds are used; None for that of the data
+    threshold: float | None = None  # one more; so do the next two choose
+    min_precision: float | None = None
+    min_recall: float | None = None
 
 
 def check_settings(settings: Settings) -> None:
@@ -134,6 +147,15 @@ def check_settings(settings: Settings) -> None:
             f"--prevalence must be above 0 and below 1, got {settings.prevalence:g}: write "
             "fractions, 0.01 for 1 %"
         )
+    for name in ("min_precision", "min_recall"):
+        least = getattr(settings, name)
+        if least is not None and not 0 < least <= 1:
+            raise InputError(
+                f"--{name.replace('_', '-')} must be above 0 and at most 1, got {least:g}: write "
+                "fractions, 0.9 for 90 %"
+            )
+    if settings.threshold is not None and not math.isfinite(settings.threshold):
+        raise InputError(f"--threshold must be finite, got {settings.threshold:g}: write a score")
     if settings.style not in STYLE_NAMES:
         raise InputError(
             f"--style must be {' or '.join(STYLE_NAMES)}, got {shortened(settings.style)}: write "
