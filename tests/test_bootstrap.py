@@ -216,6 +216,18 @@ def test_few_weights_are_drawn_in_runs(metric, resampling, monkeypatch):
         assert stats.ks_2samp(one, other).pvalue > 1e-3
 
 
+def test_few_weights_draw_the_same_wherever_the_arrays_lie():
+    rng = np.random.default_rng(2)
+    labels = rng.random(640) < 0.05
+    scores = rng.normal(size=640).astype("float32")
+    given = scores, labels, np.where(labels, 1.0, 20.0).astype("float32")
+    mesh = jax.make_mesh((2,), ("d",))
+    with jax.set_mesh(mesh):
+        on_mesh = [jax.device_put(x, jax.NamedSharding(mesh, jax.P("d"))) for x in given]
+        found = replicates(jm.roc_auc, *on_mesh[:2], weights=on_mesh[2])
+    np.testing.assert_array_equal(found, replicates(jm.roc_auc, *given[:2], weights=given[2]))
+
+
 def test_a_weight_for_each_class_changes_no_replicate_of_the_auc(data):
     labels = data.labels & (np.arange(N) % 4 == 0)
     weights = np.where(labels, 2.0, 32.0)

@@ -239,6 +239,6 @@ def test_a_slice_whose_scores_are_nan_is_named(rng):
     labels, sites = np.arange(90) % 2 == 0, np.arange(90) // 30
     scores = rng.normal(size=90)
     scores[3] = np.nan
-    with pytest.warns(UserWarning, match="1 of 3 models or slices is undefined"):
+    with pytest.warns(UserWarning, match="undefined in 1 of 3 values"):
         found = jm.slices(jm.roc_auc, scores, labels, sites, min_items=5)
     np.testing.assert_array_equal(np.isnan(found.estimate), [True, False, False])

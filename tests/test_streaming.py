@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import jaxmetrics as jm
+from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.streaming import _bootstrap, _counts, _items
 from jaxmetrics.streaming._bins import bin_of
 from jaxmetrics.streaming._ends import Counted
@@ -514,6 +515,18 @@ def test_few_items_are_resampled_as_their_bins_are(name, rng, monkeypatch):
     assert_allclose(found.standard_error, expected.standard_error, rtol=0.25)  # of few steps
     for one, other in ((found.low, expected.low), (found.high, expected.high)):
         assert_allclose(one, other, atol=0.3 * np.max(expected.standard_error))
+
+
+def test_thresholds_of_items_are_ends_of_bins(rng, x64):
+    """Their scores are next to the ends, also to the outermost."""
+    scores, labels = sample(rng, 400)
+    metric = partial(jm.threshold_at_fpr, max_fpr=0.5)
+    for bins in (S.uniform_bins(256), S.edges([0.0, 0.5])):
+        held = counted_in(bins, scores, labels)
+        request = Request(jax.random.key(0), 64)
+        found = _items.resample_counted(metric, held, _items.scores_by_score, request)
+        assert np.isin(found, np.append(bins.lower, np.inf).astype(np.float64)).all()
+        assert (found[:, 0] < found[:, 2]).all()
 
 
 def test_the_bootstrap_of_a_trillion_items(rng):

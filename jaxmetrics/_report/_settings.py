@@ -115,6 +115,11 @@ def check_settings(settings: Settings) -> None:
             f"write {level / 100 if 1 < level < 100 else 0.95:g} for "
             f"{level if 1 < level < 100 else 95:g} %"
         )
+    if level < 0.5:
+        raise InputError(
+            f"--confidence-level must be at least 0.5, got {level:g}: write {1 - level:g} if that "
+            "was the probability of an error"
+        )
     if n_resamples < 1:
         raise InputError(
             f"--n-resamples must be at least 1, got {n_resamples}: "

@@ -18,6 +18,7 @@ from jaxmetrics._base.results import Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._confidence import confidence_interval
+from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._slices import slices
 
@@ -122,6 +123,7 @@ def fold_interval(
         np.asarray(x, np.float64)
         for x in (found.estimate, found.low, found.high, found.standard_error)
     )
+    warn_of_undefined(values)
     mean, n = values.mean(axis=0), len(values)
     below, above = (np.sqrt(((values - x) ** 2).sum(axis=0)) / n for x in (low, high))
     spread = np.sqrt((error**2).sum(axis=0)) / n

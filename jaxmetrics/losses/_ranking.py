@@ -54,7 +54,7 @@ def approx_ndcg_loss(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a label is negative, NaN,
         infinite, or above 1,023 under exponential gain, a segment is not in 0 to
-        num_segments - 1, or all lists have a single document, which is nothing to rank.
+        num_segments - 1, or scores are several lists of one document, which is nothing to rank.
 
     The loss and its gradient are 0 for a list without relevant documents. The loss is NaN, and its
     gradient 0, where a valid score is NaN, or a traced label or temperature is invalid; for all

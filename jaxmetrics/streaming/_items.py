@@ -40,7 +40,7 @@ def scores_by_order(bins: Counted) -> tuple[Scores, ...]:
 
 
 def scores_by_score(bins: Counted) -> tuple[Scores, ...]:
-    """For a threshold, which is lowest with positives first, at the lower ends of the bins."""
+    """For a threshold, which is lowest with positives first, next to the lower ends of the bins."""
     below = np.nextafter(bins.highest, -np.inf)
     _, even, best = scores_by_order(bins)
     return best, even, (below, bins.highest)
@@ -71,6 +71,9 @@ def resample_counted(
         return jax.tree.map(lambda x: x[:, 0], resample_items(metric, items, request).values)
 
     found = list(map(of_order, scores_of(bins)))
+    if scores_of is scores_by_score:  # neighbours of an end in double precision stand for it
+        with np.errstate(over="ignore"):
+            found = [np.asarray(x, np.float32).astype(np.float64) + 0.0 for x in found]
     whole = found[0] if len(found) == 1 else jax.tree.map(lambda *x: np.stack(x, axis=-1), *found)
     return jax.tree.map(lambda x: np.where(bins.undefined, np.nan, x), whole)
 

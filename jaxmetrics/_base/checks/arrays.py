@@ -109,7 +109,7 @@ def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) 
             )
         raise TypeError(
             f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: "
-            f"{_where_some(name, array)}{_as_numbers(name)}"
+            f"{_of_some(name, array) or _as_numbers(name)}"
         )
 
 
@@ -166,12 +166,15 @@ def _example(array: HostOrDeviceArray) -> str:
     return f" (such as {brief(array.flat[0])})"
 
 
-def _where_some(name: str, array: HostOrDeviceArray) -> str:
-    """What to write first where entries are None."""
+def _of_some(name: str, array: HostOrDeviceArray) -> str:
+    """What to write where entries are None; nothing where none is."""
     lacking = isinstance(array, np.ndarray) and any(x is None for x in array.flat)
     if not lacking or name in ("where", "segments", "groups", "index"):
         return ""
-    return f"leave items without one out by where=[x is not None for x in {name}], and "
+    way = f"numpy.array({name}, float)"
+    if name in ("labels", "predictions", "predicted", "relevant"):
+        way = f"numpy.array({name}) == 1, or the positive class in place of 1,"
+    return f"write {way} with where=[x is not None for x in {name}]"
 
 
 def _as_numbers(name: str) -> str:

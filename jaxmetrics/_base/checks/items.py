@@ -126,9 +126,10 @@ def check_axis(
         way = f"{name}.argmax(-1) and labels.argmax(-1)"
     if shape[1] > 1 and first:
         way = "one_vs_rest(metric)(scores, labels.argmax(-1)) or multilabel(metric)(scores, labels)"
+    each = f"; if each row is a problem of its own, jax.jit(jax.vmap(metric))({name}, labels)"
     raise ValueError(
-        f"{both} look like columns, but the last axis is the items: write {way}; if each row is a "
-        f"problem of its own, jax.jit(jax.vmap(metric))({name}, labels)"
+        f"{both} look like columns, but the last axis is the items: write {way}"
+        f"{'' if graded else each}"
     )
 
 
@@ -151,7 +152,7 @@ def _check_labels(items: Items) -> None:
             way = "write labels == positive_class (for -1 and 1, labels > 0)"
             if odd != odd:
                 way = "leave these items out by where=~numpy.isnan(labels)"
-            elif odd == -1 and (labels == 0).any():
+            elif odd == -1 and ((labels == 0) if mask is None else (labels == 0) & mask).any():
                 way = "leave items without a label out by where=labels >= 0"
             elif swapped and jnp.issubdtype(labels.dtype, jnp.floating):
                 way = "scores hold 0 and 1 only, and may be swapped with them: scores come first"
@@ -259,7 +260,8 @@ def check_classes(
     if not np.all(valid if mask is None else valid | ~np.asarray(mask)):
         odd = first_invalid(labels, valid, mask)
         way = "write np.searchsorted(classes, labels)"
-        if odd == -1 or odd != odd:
+        counted = host if mask is None else host[np.broadcast_to(np.asarray(mask), host.shape)]
+        if (counted < n_classes).all() or odd != odd:
             way = "leave items without a class out by where=labels >= 0"
         raise ValueError(
             f"labels must be class indices from 0 to {n_classes - 1}, the columns of scores; "

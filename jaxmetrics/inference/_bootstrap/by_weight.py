@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._base.host import on_host
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.order import LEFT_OUT, Ordered
 from jaxmetrics.inference._bootstrap.units import Runs
@@ -25,12 +24,11 @@ def few_weights(items: Items) -> bool:
     """Whether the items of one model, scores `[1, n]`, are far fewer runs of one weight.
 
     Runs are at most one for each item of the rarer class, and one between two of them for each
-    weight.
+    weight. That is asked of the values wherever they lie, so that a key draws the same everywhere.
     """
-    views = on_host(*items)
-    if views is None:
+    if not all(getattr(x, "is_fully_addressable", True) for x in items):
         return False
-    _, labels, weights, where, _ = views
+    _, labels, weights, where, _ = _by_numpy(items)
     if len(np.unique(weights[:_SOME])) > _MOST:
         return False
     valid = weights > 0 if where is None else where & (weights > 0)
@@ -38,6 +36,19 @@ def few_weights(items: Items) -> bool:
     rarer = min(positives, np.count_nonzero(valid) - positives)
     distinct = len(np.unique(weights))
     return distinct <= _MOST and _TIMES * rarer * (1 + distinct) < labels.shape[-1]
+
+
+def without_weights(items: Items) -> tuple[Items, HostArray]:
+    """The items that have a weight, of NumPy's arrays, and the weights."""
+    found = _by_numpy(items)
+    some = found.weights > 0
+    where = some if found.where is None else found.where & some
+    return found._replace(weights=None, where=where), found.weights
+
+
+def _by_numpy(items: Items) -> Any:
+    arrays: Any = [None if x is None else np.asarray(x) for x in items]
+    return Items(*arrays)
 
 
 def by_weight(order: Ordered, runs: Runs, weights: HostArray) -> tuple[Ordered, Runs, HostArray]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_precision, double_program, library_program
-from jaxmetrics._base.host import at_hand, is_compiling, is_concrete, near
+from jaxmetrics._base.host import at_hand, is_compiling, is_concrete
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import (
@@ -24,7 +24,7 @@ from jaxmetrics._roc.order import (
     undefined,
 )
 from jaxmetrics._roc.record import Options
-from jaxmetrics.inference._bootstrap.by_weight import by_weight
+from jaxmetrics.inference._bootstrap.by_weight import by_weight, without_weights
 from jaxmetrics.inference._bootstrap.draws import Sampler, rates_of
 from jaxmetrics.inference._bootstrap.random import (
     Distribution,
@@ -107,12 +107,11 @@ def prepare_runs(
     items: Items, plan: Plan, weight: Any, _: Any, *, merges: tuple[bool, bool]
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of one model whose items are drawn in runs, with few weights or none."""
-    depth, weights, where = np.max(weight), items.weights, items.where
-    if weights is not None:
-        (weights,) = at_hand(weights)
-        where = weights > 0 if where is None else near(where) & (weights > 0)
-    items = items._replace(scores=items.scores[0], weights=None, where=where)
-    order, bad = _in_order(items)
+    depth, weights = np.max(weight), None
+    if items.weights is not None:
+        items, weights = without_weights(items)
+    items = items._replace(scores=items.scores[0])
+    order, bad = _in_order(items) if weights is None else (in_order(items), undefined(items))
     total = _by_kind(order)
     traced = is_traced(order)
     if not traced:

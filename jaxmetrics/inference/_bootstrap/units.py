@@ -346,10 +346,12 @@ def with_mixed(cells: Cells) -> Cells | None:
         return None
     few = places(most)
 
-    def of_models(each: Any) -> Any:
-        return np.stack([np.pad(x, (0, few - len(x))) for x in each]).reshape(*used.shape, few)
+    def of_models(each: Any, fill: int) -> Any:
+        padded = [np.pad(x, (0, few - len(x)), constant_values=fill) for x in each]
+        return np.stack(padded).reshape(*used.shape, few)
 
-    cell, row = map(of_models, zip(*found, strict=True))
+    cells_of, rows_of = zip(*found, strict=True)
+    cell, row = of_models(cells_of, 0), of_models(rows_of, few - 1)  # rows stay in order
     sizes: Any = np.array([len(cell) for cell, _ in found], np.int32).reshape(used.shape)
     return cells._replace(mixed=Mixed(cell, row, sizes))
 

@@ -77,10 +77,10 @@ def warn_of_undefined(estimate: Any) -> None:
         return
     lost = np.isnan(np.asarray(estimate))
     if lost.any():
-        some = "" if lost.all() else f" of {lost.sum()} of {lost.size} models or slices"
+        some = "" if lost.all() else f" in {lost.sum()} of {lost.size} values"
         warn(
-            f"the metric{some} is undefined, as a class is absent or a score is NaN: leave such "
-            "items out by where="
+            f"the metric is undefined{some}, as a class is absent or a score is NaN, whose item "
+            "where= leaves out"
         )
 
 

@@ -246,11 +246,12 @@ def warn_of_few_values(sample: Sample) -> None:
     if not all_concrete(*sample):
         return
     mean, error, _, n, is_share, _ = (np.asarray(x).ravel() for x in sample)
-    if np.isnan(mean).any():
+    if np.any((n == 0) & np.isnan(mean)):
+        warn("a mean without a valid value is NaN")
+    if np.any((n > 0) & ~np.isfinite(mean)):
         warn(
-            "no value is valid: the mean is NaN"
-            if not n[np.isnan(mean)].any()
-            else "a mean is NaN, as a value is: leave such items out by where=~isnan(values)"
+            "a mean has no interval, as a value is NaN or infinite: leave such items out by "
+            "where=isfinite(values)"
         )
     few = ~np.isnan(error) & ~is_share & (n < _FEWEST)
     if few.any():
