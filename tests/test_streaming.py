@@ -526,7 +526,7 @@ def test_thresholds_of_items_are_ends_of_bins(rng, x64):
         request = Request(jax.random.key(0), 64)
         found = _items.resample_counted(metric, held, _items.scores_by_score, request)
         assert np.isin(found, np.append(bins.lower, np.inf).astype(np.float64)).all()
-        assert (found[:, 0] < found[:, 2]).all()
+        assert found[0, 0] < found[0, 2]  # of the data themselves
 
 
 def test_the_bootstrap_of_a_trillion_items(rng):
