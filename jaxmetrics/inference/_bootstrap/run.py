@@ -163,8 +163,10 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
     most = 4096
     if on_cpu():  # so that the counts stay in the cache
         most = 64 if of_tables and n_units > 1 << 14 else 128
-        if plan.finish is not None and not of_tables and prepared.cells.unit is not None:
-            most = 96  # rows of a power of two, which are gathered, share few places of the cache
+        if plan.finish is not None and not of_tables:
+            # Rows of a power of two, if they are gathered, share few places of the cache.
+            gathered = prepared.cells.unit is not None
+            most = 96 if gathered else min(max((1 << 20) // n_units, most), 512)
     few = 1 << (request.n_resamples - 1).bit_length()  # all in one chunk, in few compiled sizes
     lanes = _whole(min(request.batch or min(request.memory_budget // bytes_each, most), few), 0)
     if request.mesh is not None:  # as many for each device
