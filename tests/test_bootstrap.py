@@ -16,6 +16,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.checks import values as _values
 from jaxmetrics.inference._bootstrap import by_weight as _by_weight
 from jaxmetrics.inference._bootstrap import finish as _finish
+from jaxmetrics.inference._bootstrap import mixed_rows as _mixed_rows
 from jaxmetrics.inference._bootstrap import random as _random
 from jaxmetrics.inference._bootstrap import run as _run
 from jaxmetrics.inference._bootstrap import units as _units
@@ -246,7 +247,7 @@ def test_few_rows_of_both_classes_are_counted_apart(options, monkeypatch, rng):
     given = {options: given[options]} if options else {}
 
     def with_mixed(cells):
-        mixed.append(_units.with_mixed(cells))
+        mixed.append(_mixed_rows.with_mixed(cells))
         return mixed[-1]
 
     counted_in_tiles = _finish._area_of_counts

@@ -12,7 +12,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._report._evaluation import Measure, Points
 from jaxmetrics._report._problem import Problem
-from jaxmetrics._report._settings import Settings
+from jaxmetrics._report._settings import CHOSEN, Settings
 
 _HEADINGS = {
     "threshold": "Threshold",
@@ -25,11 +25,6 @@ _HEADINGS = {
     "recall_by_amount": "Recall by\namount",
 }
 _CRITERIA = {"youden": "Youden's index"}
-_CHOSEN = {
-    "min_precision": "Precision of at least {}",
-    "min_recall": "Recall of at least {}",
-    "threshold": "Score ≥ {}",
-}
 # What depends on the share of positives.
 _OF_PREVALENCE = ("precision", "npv", "flagged", "cost")
 # Intervals rest on the mean and the variance of resamples, for which few are enough.
@@ -58,7 +53,7 @@ def points_of(
     if settings.criterion is not None:
         by_criterion = {"criterion": settings.criterion}
         rules.append((settings.criterion, f"Largest {_CRITERIA[settings.criterion]}", by_criterion))
-    for name, title in _CHOSEN.items():
+    for name, title in CHOSEN.items():
         if (value := getattr(settings, name)) is not None:
             number = f"{value:g}" if name == "threshold" else percent_text(value)
             rules.append((name, title.format(number), {name: value}))

@@ -19,8 +19,12 @@ Tell = Callable[..., None]
 # More resamples take hours, and no digit that a report shows depends on them.
 MOST_RESAMPLES = 1_000_000
 
-# Rules of thresholds that are numbers.
-CHOSEN = ("min_precision", "min_recall", "threshold")
+# Rules of thresholds that are numbers, and their titles.
+CHOSEN = {
+    "min_precision": "Precision of at least {}",
+    "min_recall": "Recall of at least {}",
+    "threshold": "Score ≥ {}",
+}
 
 WITH_GROUP = {
     "positive": "--positive cannot be used with --group, where labels are grades: leave it out and "

@@ -194,11 +194,11 @@ def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
     try:
         if all(isinstance(x, str) for x in dated):
             dates = np.array(dated, "datetime64")
-            if dates.dtype.name not in _UNITS:  # times of day
-                dates = dates.astype("datetime64[us]")
-            day = np.timedelta64(1, "D") if dates.dtype.name == "datetime64[us]" else 1
-            since: HostArray = ((dates - dates.min()) / day).astype(np.float64)
-            return since, (_UNITS.get(dates.dtype.name, "day"),)
+            since: Any = dates - dates.min()
+            unit = _UNITS.get(dates.dtype.name)
+            if unit is None:  # times of day
+                return since / np.timedelta64(1, "D"), ("day",)
+            return since.astype(np.float64), (unit,)
     except ValueError:
         pass
     try:

@@ -118,15 +118,16 @@ def resample_bins(
     *counts, undefined = (np.asarray(x) for x in _columns(asked.held.digits, asked.ignore_nan))
     batch, n = undefined.shape, counts[0].shape[-1]
     counts = [x.reshape(-1, n) for x in counts]
-    ends: list[Any] = [x.astype(np.float64) for x in asked.held.levels]
+    ends: Any = asked.held.levels
     lost: Any = np.zeros(2)
 
     def of_state(number: int) -> Any:
         positives, negatives, bad = (x[number] for x in (*counts, undefined.ravel()))
         bins = Counted(positives, negatives, ends[0], ends[1], bad, lost)
+        own = request_of(request, number)
         if scores_of is not None and are_few(metric, bins):
-            return resample_counted(metric, bins, scores_of, request_of(request, number))
-        return _resample_tables(of_bins, asked, bins, request_of(request, number))
+            return resample_counted(metric, bins, scores_of, own)
+        return _resample_tables(of_bins, asked, bins, own)
 
     found = list(map(of_state, range(undefined.size)))
     values = jax.tree.map(lambda *x: np.stack(x, axis=1), *found)
@@ -140,7 +141,7 @@ def _resample_tables(of_bins: OfBins, asked: Question, bins: Counted, request: R
     classes: list[Any] = [bins.positives, bins.negatives]
     rows, wanted = _rows_of(classes[0] + classes[1] > 0), request.n_resamples + 1
     drawn_from = [x[rows] for x in classes]
-    ends = tuple(x[rows].astype(np.float32) for x in (bins.lowest, bins.highest))
+    ends = bins.lowest[rows], bins.highest[rows]
     at_once = min(max(_AT_ONCE // len(rows), 1), wanted)
     starts = range(0, wanted, at_once)
     seeds = np.random.SeedSequence(np.asarray(words_of(request.key)).tolist()).spawn(len(starts))

@@ -19,7 +19,6 @@ from jaxmetrics.streaming._ends import Counted
 _TIMES = 10
 _MOST = 1 << 22  # items, of which a sort takes less than 1 GB
 
-
 # The scores of the positives and of the negatives of each bin.
 Scores: TypeAlias = tuple[Any, Any]
 ScoresOf: TypeAlias = Callable[[Counted], tuple[Scores, ...]]
@@ -35,15 +34,16 @@ def scores_by_order(bins: Counted) -> tuple[Scores, ...]:
 
     They are neighbours in double precision, which no end of a bin in single precision is between.
     """
-    above = np.nextafter(bins.lowest, np.inf)
-    return (bins.lowest, above), (bins.lowest, bins.lowest), (above, bins.lowest)
+    lowest = np.asarray(bins.lowest, np.float64)
+    above = np.nextafter(lowest, np.inf)
+    return (lowest, above), (lowest, lowest), (above, lowest)
 
 
 def scores_by_score(bins: Counted) -> tuple[Scores, ...]:
     """For a threshold, which is lowest with positives first, next to the lower ends of the bins."""
-    below = np.nextafter(bins.highest, -np.inf)
+    highest = np.asarray(bins.highest, np.float64)
     _, even, best = scores_by_order(bins)
-    return best, even, (below, bins.highest)
+    return best, even, (np.nextafter(highest, -np.inf), highest)
 
 
 def are_few(metric: MetricLike, bins: Counted) -> bool:

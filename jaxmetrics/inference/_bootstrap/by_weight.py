@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.order import LEFT_OUT, Ordered
-from jaxmetrics.inference._bootstrap.units import Runs
+from jaxmetrics.inference._bootstrap.units import Runs, numbers_of_classes
 
 _MOST = 16  # distinct weights
 _SOME = 1 << 10  # weights to look at first
@@ -28,39 +28,36 @@ def few_weights(items: Items) -> bool:
     """
     if not all(getattr(x, "is_fully_addressable", True) for x in items):
         return False
-    _, labels, weights, where, _ = _by_numpy(items)
-    if len(np.unique(weights[:_SOME])) > _MOST:
+    if len(np.unique(np.asarray(items.weights)[:_SOME])) > _MOST:
         return False
-    valid = weights > 0 if where is None else where & (weights > 0)
-    positives = np.count_nonzero(valid & (labels == 1))
-    rarer = min(positives, np.count_nonzero(valid) - positives)
+    found, weights = without_weights(items)
+    rarer = min(numbers_of_classes(found))
     distinct = len(np.unique(weights))
-    return distinct <= _MOST and _TIMES * rarer * (1 + distinct) < labels.shape[-1]
+    return distinct <= _MOST and _TIMES * rarer * (1 + distinct) < len(weights)
 
 
 def without_weights(items: Items) -> tuple[Items, HostArray]:
     """The items that have a weight, of NumPy's arrays, and the weights."""
-    found = _by_numpy(items)
+    arrays: Any = [None if x is None else np.asarray(x) for x in items]
+    found: Any = Items(*arrays)
     some = found.weights > 0
     where = some if found.where is None else found.where & some
     return found._replace(weights=None, where=where), found.weights
 
 
-def _by_numpy(items: Items) -> Any:
-    arrays: Any = [None if x is None else np.asarray(x) for x in items]
-    return Items(*arrays)
-
-
 def by_weight(order: Ordered, runs: Runs, weights: HostArray) -> tuple[Ordered, Runs, HostArray]:
     """The items of each run by weight, the runs of one weight, and the weights `[n]` in order."""
+    order = Ordered(*map(np.asarray, order))
     n_valid = np.count_nonzero(order.kinds != LEFT_OUT)
     given = weights.take(order.item)
-    values, which = np.unique(given[:n_valid], return_inverse=True)
-    run = np.cumsum(runs.begins[:n_valid]) - 1
+    values = np.unique(weights)
+    which = values.searchsorted(given[:n_valid])
+    begins: Any = np.array(runs.begins)
+    run = np.cumsum(begins[:n_valid]) - 1
     place = np.arange(len(given))
     place[:n_valid] = np.argsort(run * len(values) + which, kind="stable")
     order = Ordered(*(x.take(place) for x in order))
     given = given.take(place)
-    begins: Any = np.array(runs.begins)
     begins[1:n_valid] |= given[1:n_valid] != given[: n_valid - 1]
-    return order, Runs(begins, runs.apart, begins.sum()), given
+    apart: Any = np.asarray(runs.apart)
+    return order, Runs(begins, apart, begins.sum()), given

@@ -43,6 +43,7 @@ from jaxmetrics.inference._bootstrap.units import (
     cells_of_items,
     head_of,
     items_of_head,
+    numbers_of_classes,
     padded,
     padded_units,
     places,
@@ -111,7 +112,7 @@ def prepare_runs(
     if items.weights is not None:
         items, weights = without_weights(items)
     items = items._replace(scores=items.scores[0])
-    order, bad = _in_order(items) if weights is None else (in_order(items), undefined(items))
+    order, bad = _in_order(items)
     total = _by_kind(order)
     traced = is_traced(order)
     if not traced:
@@ -205,13 +206,6 @@ def prepare_head(items: Items, plan: Plan, weight: Any, _: Any) -> tuple[Units, 
     # The head's items are in front of its padding, of which nothing is drawn.
     used = units.drawn[0] + units.drawn[1]
     return units._replace(total=numbers_of_classes(items), used=used), cells, bad
-
-
-def numbers_of_classes(items: Items) -> Any:
-    """The number of valid negatives and positives, `[2]`."""
-    labels, where = np.asarray(items.labels) == 1, items.where
-    valid = np.ones_like(labels) if where is None else np.asarray(where)
-    return np.array([np.sum(valid & ~labels), np.sum(valid & labels)], np.int32)
 
 
 @library_program("n_clusters", "apart", "counted")

@@ -20,11 +20,11 @@ from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._bootstrap.by_weight import few_weights
 from jaxmetrics.inference._bootstrap.draws import Draws, draw, in_turn
 from jaxmetrics.inference._bootstrap.finish import Finished, finish, finish_of
+from jaxmetrics.inference._bootstrap.mixed_rows import with_mixed
 from jaxmetrics.inference._bootstrap.plan import (
     Plan,
     Prepared,
     is_traced,
-    numbers_of_classes,
     pairs_of,
     prepare_head,
     prepare_items,
@@ -39,8 +39,8 @@ from jaxmetrics.inference._bootstrap.units import (
     TILE,
     Cells,
     has_ties,
+    numbers_of_classes,
     weight_of_head,
-    with_mixed,
 )
 
 # Of so many negatives of several models all are drawn: a model's replicates then are the same
@@ -111,8 +111,8 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
         units, cells, bad = prepare(items, plan, weight, clusters)
         beyond = weight is not ALL and prepare is not prepare_items
         tied = traced or has_ties(cells)
-        apart = with_mixed(cells) if how.of_area and tied and not traced else None
-        cells, tied = (cells, tied) if apart is None else (apart, False)
+        if tied and not traced and how.of_area and (found_apart := with_mixed(cells)) is not None:
+            cells, tied = found_apart, False
         plan = plan._replace(tied=tied)
         prepared = Prepared(sampler_of(units, keys, plan, beyond), cells, arrays, bad)
         found, sufficient = _collect(prepared, plan, request, traced)

@@ -31,8 +31,6 @@ SPARE = 1.0
 TILE = 128
 # A weight that no negatives reach.
 ALL = math.inf
-# Rows with both classes are found apart if they have at most a share of 1 / RARE of the cells.
-RARE = 16
 
 
 class Units(NamedTuple):
@@ -110,15 +108,25 @@ class Runs(NamedTuple):
     used: Array
 
 
+def _classes(items: Items) -> tuple[HostArray, HostArray]:
+    """Which items are valid negatives, and which are valid positives."""
+    positive = np.asarray(items.labels) == 1
+    valid = True if items.where is None else np.asarray(items.where)
+    return ~positive & valid, positive & valid
+
+
+def numbers_of_classes(items: Items) -> Any:
+    """The number of valid negatives and positives, `[2]`."""
+    return np.array([x.sum() for x in _classes(items)], np.int32)
+
+
 def weight_of_head(limit: float, items: Items) -> Any:
     """The weight `[models]` of top negatives that suffices up to a false positive rate.
 
     It does for nearly every resample: a binomial or Poisson count of mean m + 7.7 sqrt(m) + 20 is
     m or less with probability below 1e-8.
     """
-    negative = np.asarray(items.labels) != 1
-    if items.where is not None:
-        negative = negative & np.asarray(items.where)
+    negative, _ = _classes(items)
     weights = 1.0 if items.weights is None else np.asarray(items.weights, np.float64)
     weights = np.atleast_2d(np.where(negative, weights, 0.0))
     mean, spread = limit * weights.sum(-1), np.sqrt(limit * (weights**2).sum(-1))
@@ -150,13 +158,13 @@ def items_of_head(items: Items, depth: int) -> Items:
     items are padded, so that data of similar size share a compiled program.
     """
     scores, labels = np.asarray(items.scores), np.asarray(items.labels)
-    where = np.ones(labels.shape, bool) if items.where is None else np.asarray(items.where)
     amounts = None if items.amounts is None else np.asarray(items.amounts)
-    positives = where & (labels == 1)
-    negatives = where & ~positives
-    kept = positives if amounts is not None else np.zeros_like(where)
+    negatives, positives = _classes(items)
+    kept = positives if amounts is not None else np.zeros_like(positives)
     for row in scores:
-        kept = kept | (where & (row >= np.partition(row[negatives], -depth)[-depth]))
+        kept = kept | (
+            (negatives | positives) & (row >= np.partition(row[negatives], -depth)[-depth])
+        )
     at = np.flatnonzero(kept)
     n = places(len(at))
     valid, at = np.arange(n) < len(at), np.pad(at, (0, n - len(at)))
@@ -331,43 +339,6 @@ def has_ties(cells: Cells) -> bool:
     """Whether a row has several cells that are used."""
     used, joined = np.asarray(cells.used)[..., None], np.asarray(cells.joined)
     return bool(np.any(joined & (np.arange(joined.shape[-1]) < used)))
-
-
-def with_mixed(cells: Cells) -> Cells | None:
-    """The cells with those of rows of both classes found apart; None if they are not few."""
-    n = cells.joined.shape[-1]
-    rows = [np.asarray(x).reshape(-1, n) for x in (cells.joined, cells.positives, cells.negatives)]
-    used = np.asarray(cells.used)
-    found = [_mixed(*row) for row in zip(*rows, used.ravel(), strict=True)]
-    most = max(len(cell) for cell, _ in found)
-    if most == 0:
-        return cells
-    if most * RARE > n:
-        return None
-    few = places(most)
-
-    def of_models(each: Any, fill: int) -> Any:
-        padded = [np.pad(x, (0, few - len(x)), constant_values=fill) for x in each]
-        return np.stack(padded).reshape(*used.shape, few)
-
-    cells_of, rows_of = zip(*found, strict=True)
-    cell, row = of_models(cells_of, 0), of_models(rows_of, few - 1)  # rows stay in order
-    sizes: Any = np.array([len(cell) for cell, _ in found], np.int32).reshape(used.shape)
-    return cells._replace(mixed=Mixed(cell, row, sizes))
-
-
-def _mixed(
-    joined: HostArray, positives: HostArray, negatives: HostArray, used: HostArray
-) -> tuple[HostArray, HostArray]:
-    """The cells of rows with both classes, and the number of the row of each."""
-    begins = np.flatnonzero(~joined[:used])
-    both = np.ones(len(begins), bool)
-    for x in (positives, negatives):
-        both &= np.logical_or.reduceat(x[:used] > 0, begins) if len(begins) else False
-    sizes = np.diff(begins, append=used)
-    cell = np.flatnonzero(both.repeat(sizes))
-    row = np.arange(both.sum()).repeat(sizes[both])
-    return cell.astype(np.int32), row.astype(np.int32)
 
 
 def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
