@@ -7,9 +7,10 @@ after "If removed" what to write instead:
 jax.extend.core.Primitive
     Defines both. If removed: a subclass of `jax.experimental.hijax.HiPrim`, whose methods are the
     rules below; they replace the next three entries too.
-jax.interpreters.mlir: core_call_lowering, lower_fun, register_lowering, ir, and dim_var_values and
-  replace of the context of a lowering
-    The rules for lowering. If core_call_lowering is removed: lower_fun, which traces once more.
+jax.interpreters.mlir: lower_fun, register_lowering, ir, and dim_var_values and replace of the
+  context of a lowering
+    The rule for lowering. core_call_lowering, which does not trace once more, does not know the
+    primitives that JAX 0.12 replaces as it traces.
 jax.interpreters.batching: fancy_primitive_batchers, bdim_at_front
     The rule for vmap. `primitive_batchers` is an older form, which does not know the mesh.
 jax.interpreters.ad: primitive_jvps, primitive_transposes, Zero, instantiate_zeros,
@@ -203,8 +204,8 @@ def _types_of_opaque(*_: Any, program: _Program) -> Any:
 def _lower_opaque(lowering: Any, *arrays: Any, program: _Program) -> Any:
     numbers = [_as_wide(x) for x in lowering.dim_var_values]
     with program.context():
-        inside = lowering.replace(dim_var_values=numbers)
-        return mlir.core_call_lowering(inside, *arrays, name="opaque", call_jaxpr=program.jaxpr)
+        lower = mlir.lower_fun(program, multiple_results=True)
+        return lower(lowering.replace(dim_var_values=numbers), *arrays)
 
 
 def _as_wide(number: Any) -> Any:
