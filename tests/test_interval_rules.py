@@ -237,6 +237,38 @@ def test_derivatives_of_the_beta_quantile():
     np.testing.assert_allclose(slopes[2], by_b, rtol=1e-6)
 
 
+@pytest.fixture
+def on_tpus(monkeypatch):
+    """Programs are traced as those of TPUs are."""
+    jax.clear_caches()
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *x, tpu, default: tpu(*x))
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("on_tpus")
+def test_tails_and_quantiles_of_tpus():
+    """In float32: five digits of what is large, and of a tail so many as its logarithm leaves."""
+    p, a, b = np.meshgrid(PROBABILITIES, SHAPES, SHAPES)
+    quantile = stats.beta.ppf(p, a, b)
+    found = doubled(beta.beta_quantile, p, a, b)
+    np.testing.assert_allclose(found, quantile, rtol=1e-5)
+    assert np.max(abs(found / quantile - 1)) > 1e-8  # it is not in float64
+    tail = special.betainc(a, b, quantile)
+    np.testing.assert_allclose(doubled(beta.beta_cdf, quantile, a, b), tail, rtol=1e-3)
+    few = np.maximum(a, b) <= 1000
+    np.testing.assert_allclose(doubled(beta.beta_cdf, quantile, a, b)[few], tail[few], rtol=1e-4)
+    p, df = np.meshgrid(PROBABILITIES, DFS)
+    t = np.where(np.isinf(df), special.ndtri(p), stats.t.ppf(p, df))
+    np.testing.assert_allclose(doubled(distributions.t_quantile, p, df), t, rtol=1e-5)
+    t, df = np.meshgrid([0.01, 1.0, 4.0, 30.0], [2.0, 30.0, 1e3, np.inf])
+    outside = doubled(distributions.t_survival, t, df)
+    np.testing.assert_allclose(outside, 2 * stats.t.sf(t, df), rtol=1e-4, atol=1e-30)
+    x = np.array([0.0, 0.5, 2.0, 10.0, 60.0])
+    gamma = doubled(partial(distributions.upper_gamma, 1.5), x)
+    np.testing.assert_allclose(gamma, special.gammaincc(1.5, x), rtol=1e-5)
+
+
 def test_binomial_quantile():
     n, share, p = np.meshgrid(
         [1.0, 2.0, 7.0, 50.0, 333.0, 20_000.0],

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base.host import to_jax
@@ -34,6 +36,19 @@ def double_precision() -> Iterator[None]:
             "vmap outside of jit cannot take NumPy's 64-bit arrays while x64 mode is off: write "
             "jax.jit(jax.vmap(...)), or jax.numpy.asarray(...) around the arrays"
         ) from None
+
+
+def in_native_floats(function: Callable[..., Array], *arrays: Array) -> Array:
+    """`function` of arrays in float64, or in float32 on TPUs.
+
+    They emulate float64: of a quantile it is a program of 16,000 instructions in place of 700.
+    """
+
+    def single(*arrays: Array) -> Array:
+        return function(*(x.astype(jnp.float32) for x in arrays)).astype(jnp.float64)
+
+    found: Array = lax.platform_dependent(*arrays, tpu=single, default=function)
+    return found
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from jax import lax
 
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics.inference._intervals.distributions import special
+from jaxmetrics.inference._intervals.distributions import upper_gamma
 from jaxmetrics.inference._pairs import Pairs
 
 # Points of the sequence, and groups of neighbouring lengths, each taken for their mean.
@@ -87,8 +87,7 @@ class Maximum(NamedTuple):
         return capped
 
     def _outside(self, t: Array) -> Array:
-        library = numerics.namespace(t, self.lengths)
-        found: Array = special(library).gammaincc(self.dimensions / 2, self._half_square(t))
+        found: Array = upper_gamma(self.dimensions / 2, self._half_square(t))
         return found
 
     def _mean(self, x: Array) -> Array:

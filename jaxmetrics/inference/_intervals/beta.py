@@ -2,7 +2,8 @@
 
 SciPy's of NumPy's arrays. JAX's incomplete Beta function loses digits as the shapes grow, and has
 no inverse and no derivative in them, so its tails here are integrals: in the log-odds the density
-is analytic and log-concave. To be traced inside `double_precision()`.
+is analytic and log-concave. To be traced inside `double_precision()`. On TPUs the integrals are in
+float32.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import scipy.special
 from jax.scipy.special import digamma
 
 from jaxmetrics._base import numerics, varying
+from jaxmetrics._base.double import in_native_floats
 from jaxmetrics._base.types import Array, HostArray
 
 # Gauss and Legendre's nodes and weights on [0, 1], and 0 without weight.
@@ -25,6 +27,7 @@ _NODES, _WEIGHTS = (
     for x, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0), strict=True)
 )
 _REACH = 40.0  # of the integral: the logarithm of the density's fall from one end to the other
+_FAR = 40.0  # from the mode in log-odds, where 1 is nothing beside their exponential
 _STEPS = 6
 _STEPS_OF_REACH = 24
 _LARGE = 100.0  # the shapes from which on SciPy's inverse may have eight digits
@@ -34,7 +37,7 @@ def beta_quantile(probability: Any, a: Any, b: Any, needed: Any = True) -> Array
     """The quantile of the Beta distribution; NumPy leaves out what is not needed, which is NaN.
 
     The relative error is below 1e-10 for probabilities from 1e-6 to 1 - 1e-6 and shapes from 0.5 to
-    1e6.
+    1e6, and 1e-5 on TPUs.
     """
     if numerics.namespace(probability, a, b) is np:
         a = np.where(needed, a, np.nan)
@@ -90,27 +93,15 @@ def beta_cdf_of_odds(odds: Any, a: Any, b: Any) -> Array:
     lower = odds * b <= a
     own, other = jnp.where(lower, a, b), jnp.where(lower, b, a)
     log_odds = jnp.log(odds)
-    tail = jnp.exp(_tail(own, other, jnp.where(lower, log_odds, -log_odds)).log_mass)
+    tail = jnp.exp(in_native_floats(_log_mass, own, other, jnp.where(lower, log_odds, -log_odds)))
     inside = jnp.where(lower, tail, 1 - tail)
     return jnp.where(odds <= 0, 0.0, jnp.where(odds == jnp.inf, 1.0, inside))
 
 
 @jax.custom_jvp
 def log_odds_of_tail(mass: Array, own: Array, other: Array) -> Array:
-    """The log-odds below which Beta X of the shapes `own` and `other` is with the chance `mass`.
-
-    By Halley's method for the logarithm of the chance, which is a concave function of them.
-    """
-    goal = jnp.log(mass)
-
-    def step(_: int, odds: Array) -> Array:
-        tail = _tail(own, other, odds)
-        slope = jnp.exp(tail.log_density - tail.log_mass)
-        error = tail.log_mass - goal
-        return odds - error / (slope - error * (tail.slope - slope) / 2)
-
-    found: Array = varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
-    return found
+    """The log-odds below which Beta X of the shapes `own` and `other` is with the chance `mass`."""
+    return in_native_floats(_log_odds, mass, own, other)
 
 
 @log_odds_of_tail.defjvp
@@ -124,6 +115,26 @@ def _(values: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Ar
     in_other = mean_log_other - digamma(other) + digamma(own + other)
     change = tangents[0] - mass * (in_own * tangents[1] + in_other * tangents[2])
     return odds, change * jnp.exp(-tail.log_density)
+
+
+@jax.jit  # so that it is traced once for all that call it
+def _log_mass(own: Array, other: Array, odds: Array) -> Array:
+    return _tail(own, other, odds).log_mass
+
+
+@jax.jit
+def _log_odds(mass: Array, own: Array, other: Array) -> Array:
+    """By Halley's method for the logarithm of the chance, which is a concave function of them."""
+    goal = jnp.log(mass)
+
+    def step(_: int, odds: Array) -> Array:
+        tail = _tail(own, other, odds)
+        slope = jnp.exp(tail.log_density - tail.log_mass)
+        error = tail.log_mass - goal
+        return odds - error / (slope - error * (tail.slope - slope) / 2)
+
+    found: Array = varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
+    return found
 
 
 class _Tail(NamedTuple):
@@ -143,25 +154,43 @@ class _Tail(NamedTuple):
 
 
 def _tail(own: Array, other: Array, odds: Array) -> _Tail:
-    """The part of the Beta distribution below these log-odds.
-
-    Written with few logarithms, as compilers for TPUs, which emulate them, take long.
-    """
+    """The part of the Beta distribution below these log-odds, in the precision of the arrays."""
     total, rarer = own + other, jnp.minimum(own, other)
+    share = rarer / total
+    rest, log_share = 1 - share, jnp.log(share)
     sign = jnp.where(own > other, -1.0, 1.0)  # of log-odds of what is rarer
     end = odds - jnp.log(own / other)  # from the mode
+    few_digits = jnp.finfo(odds.dtype).eps ** (1 / 6)
 
     def density(away: Array) -> tuple[Array, Array, Array]:
-        """Its logarithm, but for a constant; its slope; log((1 - x) / (1 - mode)) of the rarer."""
-        growth = jnp.exp(sign * away)
-        more = rarer / total * (growth - 1)
-        log_rest = -jnp.log1p(more)
-        slope = sign * rarer * (1 - growth / (1 + more))
-        return rarer * sign * away + total * log_rest, slope, log_rest
+        """Its logarithm, but for a constant; its slope; log((1 - x) / (1 - mode)) of the rarer.
+
+        With u the way of the rarer, it is `total` times share u - log(rest + share e^u), of which
+        few digits are left near the mode: there it is a series, of the cumulants of a coin.
+        """
+        u = sign * away
+        growth = jnp.expm1(jnp.minimum(u, _FAR))
+        more = share * growth
+        log_rest = -jnp.where(u < _FAR, jnp.log1p(more), u + log_share)
+        slope = -sign * rarer * rest * growth / (1 + more)
+        both, skew = share * rest, rest - share
+        terms: list[Any] = [
+            1,
+            skew,
+            1 - 6 * both,
+            skew * (1 - 12 * both),
+            1 - 30 * both + 120 * both**2,
+        ]
+        series = jnp.zeros_like(u)
+        for i, term in zip(range(6, 1, -1), reversed(terms), strict=True):
+            series = series * u + term / math.factorial(i)
+        near = -rarer * rest * u**2 * series
+        return jnp.where(abs(u) < few_digits, near, rarer * u + total * log_rest), slope, log_rest
 
     def ahead(length: Array, shares: HostArray) -> Array:
         """Ways that go from the end to `length` before it."""
-        way: Array = end - length * shares.reshape(-1, *(1,) * odds.ndim)
+        column = shares.astype(odds.dtype).reshape(-1, *(1,) * odds.ndim)
+        way: Array = end - length * column
         return way
 
     def longer(_: Array, length: Array) -> Array:
@@ -175,7 +204,8 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
     away = ahead(length, _NODES)
     there, (slope, *_), log_rest = density(away)
     here = there[0]
-    ratios = jnp.exp(there - here) * _WEIGHTS.reshape(-1, *(1,) * odds.ndim)
+    weights = _WEIGHTS.astype(odds.dtype).reshape(-1, *(1,) * odds.ndim)
+    ratios = jnp.exp(there - here) * weights
     mass = jnp.sum(ratios, axis=0)
     mean_away, mean_rest = (jnp.sum(ratios * x, axis=0) / mass for x in (away, log_rest))
     means = (

@@ -5,6 +5,7 @@ JAX lacks them. Its part is to be traced inside `double_precision()`.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import numpy as np
 import scipy.special
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.double import in_native_floats
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_cdf_of_odds, log_odds_of_tail
 
@@ -33,6 +35,14 @@ def normal_quantile(probability: Any) -> Array:
     """The normal quantile."""
     quantile: Array = special(numerics.namespace(probability)).ndtri(probability)
     return quantile
+
+
+def upper_gamma(a: float, x: Any) -> Array:
+    """Q(a, x), the regularised upper incomplete gamma function."""
+    if numerics.namespace(x) is np:
+        tail: Array = scipy.special.gammaincc(a, x)
+        return tail
+    return in_native_floats(functools.partial(jax.scipy.special.gammaincc, a), x)
 
 
 def t_survival(t: Any, df: Any) -> Array:
