@@ -14,6 +14,7 @@ from scipy import special, stats
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics.inference._intervals import areas, beta, distributions, precision, recall, rules
+from jaxmetrics.inference._maxima import Maximum
 
 PROBABILITIES = np.concatenate([10.0 ** -np.arange(1, 6.1, 0.5), [0.2, 0.3, 0.45, 0.499]])
 PROBABILITIES = np.unique(np.concatenate([PROBABILITIES, 1 - PROBABILITIES]))
@@ -264,9 +265,21 @@ def test_tails_and_quantiles_of_tpus():
     t, df = np.meshgrid([0.01, 1.0, 4.0, 30.0], [2.0, 30.0, 1e3, np.inf])
     outside = doubled(distributions.t_survival, t, df)
     np.testing.assert_allclose(outside, 2 * stats.t.sf(t, df), rtol=1e-4, atol=1e-30)
-    x = np.array([0.0, 0.5, 2.0, 10.0, 60.0])
-    gamma = doubled(partial(distributions.upper_gamma, 1.5), x)
-    np.testing.assert_allclose(gamma, special.gammaincc(1.5, x), rtol=1e-5)
+
+
+@pytest.mark.usefixtures("on_tpus")
+def test_the_largest_of_several_on_tpus(rng):
+    lengths = np.sort(np.sqrt(rng.beta(1, 3, (4, 128))), axis=1)
+    lengths[3, :127] = 0  # seldom above 0
+    level, t = np.float64(0.95), np.array([0.0, 0.5, 2.0, 4.0])
+    expected = Maximum(lengths, 7)
+    with double_precision():
+        quantile, tail = jax.jit(
+            lambda x: (Maximum(x, 7).quantile(level), Maximum(x, 7).survival(t))
+        )(lengths)
+    np.testing.assert_allclose(quantile, expected.quantile(level), rtol=1e-5)
+    np.testing.assert_allclose(tail, expected.survival(t), rtol=1e-5)
+    assert np.any(np.asarray(tail) != expected.survival(t))
 
 
 def test_binomial_quantile():

@@ -24,8 +24,9 @@ import scipy.special
 from jax import lax
 
 from jaxmetrics._base import numerics, varying
+from jaxmetrics._base.double import in_native_floats
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics.inference._intervals.distributions import upper_gamma
+from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._pairs import Pairs
 
 # Points of the sequence, and groups of neighbouring lengths, each taken for their mean.
@@ -50,7 +51,7 @@ class Maximum(NamedTuple):
 
     def survival(self, t: Array) -> Array:
         """P(max > t), `[...]`, for t `[...]` that is not negative; of one or of `[...]`."""
-        return self._mean(self._outside(t))
+        return self._native(Maximum._survival, t)
 
     def quantile(self, level: Any) -> Array:
         """The t with P(max > t) = 1 - level; 0 if even 0 is not exceeded so often.
@@ -58,24 +59,40 @@ class Maximum(NamedTuple):
         By Newton's method from the right, for the logarithm of the probability as a function of
         log t, which is concave.
         """
-        library = numerics.namespace(self.lengths, level)
+        return self._native(Maximum._quantile, 1 - level)
+
+    def _native(self, method: Callable[[Maximum, Array], Array], x: Array) -> Array:
+        if numerics.namespace(x, self.lengths) is np:
+            return method(self, x)
+
+        def of_arrays(lengths: Array, x: Array) -> Array:
+            return method(self._replace(lengths=lengths), x)
+
+        return in_native_floats(of_arrays, self.lengths, x)
+
+    def _survival(self, t: Array) -> Array:
+        library = numerics.namespace(t, self.lengths)
+        return self._mean(special(library).gammaincc(self.dimensions / 2, self._half_square(t)))
+
+    def _quantile(self, chance: Array) -> Array:
+        library = numerics.namespace(self.lengths, chance)
         largest = library.max(self.lengths, axis=-1)
         end = library.log(
             library.where(largest > 0, largest, 1.0) * (math.sqrt(self.dimensions) + 6)
         )
-        half = self.dimensions / 2
+        half, least = self.dimensions / 2, np.finfo(self.lengths.dtype).tiny
 
         def step(log_t: Array) -> Array:
             t = library.exp(log_t)
-            outside = library.maximum(self.survival(t), 1e-300)
+            outside = library.maximum(self._survival(t), least)
             x = self._half_square(t)
             density = 2 * self._mean(x**half * library.exp(-x)) / math.gamma(half)
-            lead = library.log(outside) - library.log(1 - level)
+            lead = library.log(outside) - library.log(chance)
             moved = log_t + numerics.divide(lead * outside, density, 0.0)
             within: Array = library.clip(moved, -40.0, end)
             return within
 
-        some = self._mean(self.lengths > 0) > 1 - level
+        some = self._mean(self.lengths > 0) > chance
         found: Array = library.where(some, library.exp(_repeated(library, step, end)), 0.0)
         return found
 
@@ -85,10 +102,6 @@ class Maximum(NamedTuple):
         x = numerics.divide(t[..., None], self.lengths, np.inf)
         capped: Array = library.minimum(x**2 / 2, _FURTHEST)
         return capped
-
-    def _outside(self, t: Array) -> Array:
-        found: Array = upper_gamma(self.dimensions / 2, self._half_square(t))
-        return found
 
     def _mean(self, x: Array) -> Array:
         mean: Array = numerics.namespace(x).mean(x, axis=-1)

@@ -90,12 +90,7 @@ def beta_cdf(x: Any, a: Any, b: Any) -> Array:
 def beta_cdf_of_odds(odds: Any, a: Any, b: Any) -> Array:
     """P(X / (1 - X) <= odds) for Beta X; JAX's. Near 1, X has fewer digits than its odds."""
     odds, a, b = jnp.broadcast_arrays(*(jnp.asarray(x, jnp.float64) for x in (odds, a, b)))
-    lower = odds * b <= a
-    own, other = jnp.where(lower, a, b), jnp.where(lower, b, a)
-    log_odds = jnp.log(odds)
-    tail = jnp.exp(in_native_floats(_log_mass, own, other, jnp.where(lower, log_odds, -log_odds)))
-    inside = jnp.where(lower, tail, 1 - tail)
-    return jnp.where(odds <= 0, 0.0, jnp.where(odds == jnp.inf, 1.0, inside))
+    return in_native_floats(_mass, odds, a, b)
 
 
 @jax.custom_jvp
@@ -118,8 +113,13 @@ def _(values: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Ar
 
 
 @jax.jit  # so that it is traced once for all that call it
-def _log_mass(own: Array, other: Array, odds: Array) -> Array:
-    return _tail(own, other, odds).log_mass
+def _mass(odds: Array, a: Array, b: Array) -> Array:
+    lower = odds * b <= a
+    own, other = jnp.where(lower, a, b), jnp.where(lower, b, a)
+    log_odds = jnp.log(odds)
+    tail = jnp.exp(_tail(own, other, jnp.where(lower, log_odds, -log_odds)).log_mass)
+    inside = jnp.where(lower, tail, 1 - tail)
+    return jnp.where(odds <= 0, 0.0, jnp.where(odds == jnp.inf, 1.0, inside))
 
 
 @jax.jit

@@ -5,7 +5,6 @@ JAX lacks them. Its part is to be traced inside `double_precision()`.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -35,14 +34,6 @@ def normal_quantile(probability: Any) -> Array:
     """The normal quantile."""
     quantile: Array = special(numerics.namespace(probability)).ndtri(probability)
     return quantile
-
-
-def upper_gamma(a: float, x: Any) -> Array:
-    """Q(a, x), the regularised upper incomplete gamma function."""
-    if numerics.namespace(x) is np:
-        tail: Array = scipy.special.gammaincc(a, x)
-        return tail
-    return in_native_floats(functools.partial(jax.scipy.special.gammaincc, a), x)
 
 
 def t_survival(t: Any, df: Any) -> Array:
@@ -109,9 +100,14 @@ def t_quantile(probability: Any, df: Any) -> Array:
     far = outside < inside
     own, other = jnp.where(far, df, 1.0), jnp.where(far, 1.0, df)
     odds = log_odds_of_tail(mass, own / 2, other / 2)
-    size = jnp.sqrt(df) * jnp.exp(jnp.where(far, -odds, odds) / 2)
+    size = in_native_floats(_root, df, jnp.where(far, -odds, odds))
     size = jnp.where((probability == 0) | (probability == 1), jnp.inf, size)
     return jnp.where(probability == 0.5, 0.0, jnp.sign(probability - 0.5) * size)
+
+
+def _root(factor: Array, log_odds: Array) -> Array:
+    root: Array = jnp.sqrt(factor) * jnp.exp(log_odds / 2)
+    return root
 
 
 def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:
