@@ -160,7 +160,7 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
     rest, log_share = 1 - share, jnp.log(share)
     sign = jnp.where(own > other, -1.0, 1.0)  # of log-odds of what is rarer
     end = odds - jnp.log(own / other)  # from the mode
-    few_digits = jnp.finfo(odds.dtype).eps ** (1 / 6)
+    close = jnp.finfo(odds.dtype).eps ** (1 / 6)  # to the mode: the series has all digits there
 
     def density(away: Array) -> tuple[Array, Array, Array]:
         """Its logarithm, but for a constant; its slope; log((1 - x) / (1 - mode)) of the rarer.
@@ -185,7 +185,7 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
         for i, term in zip(range(6, 1, -1), reversed(terms), strict=True):
             series = series * u + term / math.factorial(i)
         near = -rarer * rest * u**2 * series
-        return jnp.where(abs(u) < few_digits, near, rarer * u + total * log_rest), slope, log_rest
+        return jnp.where(abs(u) < close, near, rarer * u + total * log_rest), slope, log_rest
 
     def ahead(length: Array, shares: HostArray) -> Array:
         """Ways that go from the end to `length` before it."""
