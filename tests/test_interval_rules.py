@@ -268,18 +268,33 @@ def test_tails_and_quantiles_of_tpus():
 
 
 @pytest.mark.usefixtures("on_tpus")
-def test_the_largest_of_several_on_tpus(rng):
+@pytest.mark.parametrize("dimensions", [7, 60])
+def test_the_largest_of_several_on_tpus(rng, dimensions):
     lengths = np.sort(np.sqrt(rng.beta(1, 3, (4, 128))), axis=1)
+    lengths[2] = 1.0
     lengths[3, :127] = 0  # seldom above 0
     level, t = np.float64(0.95), np.array([0.0, 0.5, 2.0, 4.0])
-    expected = Maximum(lengths, 7)
+    expected = Maximum(lengths, dimensions)
     with double_precision():
         quantile, tail = jax.jit(
-            lambda x: (Maximum(x, 7).quantile(level), Maximum(x, 7).survival(t))
+            lambda x: (Maximum(x, dimensions).quantile(level), Maximum(x, dimensions).survival(t))
         )(lengths)
     np.testing.assert_allclose(quantile, expected.quantile(level), rtol=1e-5)
     np.testing.assert_allclose(tail, expected.survival(t), rtol=1e-5)
     assert np.any(np.asarray(tail) != expected.survival(t))
+
+
+def test_the_largest_of_hundreds():
+    lengths = np.ones((1, 128))
+    of_one = Maximum(lengths, 400).quantile(np.float64(0.95))  # chi's of 400
+    np.testing.assert_allclose(of_one, stats.chi.ppf(0.95, 400), rtol=1e-8)
+
+
+@pytest.mark.usefixtures("on_tpus")
+def test_tails_far_out_on_tpus():
+    t, df = np.meshgrid([2e4, 5e4, 1e5, 1e6, np.inf], [1e9, 1e12, np.inf])
+    np.testing.assert_array_equal(doubled(distributions.t_survival, t, df), 0)
+    assert doubled(distributions.hotelling_survival, 1e9, 3, np.inf) == 0
 
 
 def test_binomial_quantile():

@@ -1,9 +1,9 @@
-"""Tails and quantiles of the Beta distribution, elementwise and in float64.
+"""Tails and quantiles of the Beta distribution, elementwise.
 
 SciPy's of NumPy's arrays. JAX's incomplete Beta function loses digits as the shapes grow, and has
 no inverse and no derivative in them, so its tails here are integrals: in the log-odds the density
-is analytic and log-concave. To be traced inside `double_precision()`. On TPUs the integrals are in
-float32.
+is analytic and log-concave. To be traced inside `double_precision()`. All is in float64, but for
+tails and quantiles on TPUs; their derivatives are in float64 there, too, of a float32 quantile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _NODES, _WEIGHTS = (
     for x, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0), strict=True)
 )
 _REACH = 40.0  # of the integral: the logarithm of the density's fall from one end to the other
-_FAR = 40.0  # from the mode in log-odds, where 1 is nothing beside their exponential
+_FAR = 40.0  # log-odds from the mode, where rest is nothing beside share times the exponential,
+# unless the share is tiny; the density is then 0 long before
 _STEPS = 6
 _STEPS_OF_REACH = 24
 _LARGE = 100.0  # the shapes from which on SciPy's inverse may have eight digits
@@ -196,10 +197,10 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
     def longer(_: Array, length: Array) -> Array:
         (here, there), (_slope, slope), _log_rest = density(ahead(length, np.arange(2.0)))
         reached: Array = length - (here - there - _REACH) / slope
-        return reached
+        return jnp.maximum(reached, 0.0)  # where the density is 0, the difference is of rounding
 
     # From the right of where a convex function has the value, Newton's method stays there.
-    furthest = (_REACH + total * (jnp.log(total / other) + jnp.maximum(end, 0))) / own
+    furthest = (_REACH + total * (jnp.log(total / other) + jnp.maximum(end, 0.0))) / own
     length = varying.fori_loop(0, _STEPS_OF_REACH, longer, furthest)
     away = ahead(length, _NODES)
     there, (slope, *_), log_rest = density(away)
@@ -209,8 +210,8 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
     mass = jnp.sum(ratios, axis=0)
     mean_away, mean_rest = (jnp.sum(ratios * x, axis=0) / mass for x in (away, log_rest))
     means = (
-        jnp.log(own / total) + mean_rest + jnp.where(sign > 0, mean_away, 0),
-        jnp.log(other / total) + mean_rest - jnp.where(sign > 0, 0, mean_away),
+        jnp.log(own / total) + mean_rest + jnp.where(sign > 0, mean_away, 0.0),
+        jnp.log(other / total) + mean_rest - jnp.where(sign > 0, 0.0, mean_away),
     )
     here = here - _log_norm(own, other)
     return _Tail(here + jnp.log(length * mass), here, slope, means)

@@ -1,6 +1,7 @@
-"""Tails and quantiles, elementwise and in float64: SciPy's of NumPy's arrays, and of JAX's ours.
+"""Tails and quantiles, elementwise: SciPy's of NumPy's arrays, and of JAX's ours.
 
-JAX lacks them. Its part is to be traced inside `double_precision()`.
+JAX lacks them. Its part is to be traced inside `double_precision()`. All is in float64, but on TPUs
+what `beta.py` has in float32, of which the errors below are then those of float32.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def _outside(square: Any, dimensions: Any, df: Any) -> Array:
 def t_quantile(probability: Any, df: Any) -> Array:
     """The quantile of Student's t; `df` may be fractional or infinite.
 
-    The relative error is below 1e-10 for probabilities from 1e-6 to 1 - 1e-6 and df from 0.5.
+    The relative error is below 1e-10 for probabilities from 1e-6 to 1 - 1e-6 and df from 0.5, and
+    1e-5 on TPUs.
     """
     if numerics.namespace(probability, df) is np:
         quantile: Array = np.where(
@@ -114,7 +116,8 @@ def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:
     """The smallest whole k with P(X <= k) >= probability, for X binomial of `n` and `share`.
 
     `n` may be fractional: P(X <= k) is then the Beta's tail that it is for whole numbers. Exact
-    where the expansion of E. A. Cornish and R. A. Fisher 1937 is nearer than 2.5.
+    where the expansion of E. A. Cornish and R. A. Fisher 1937 is nearer than 2.5; on TPUs seldom
+    off by one, and by up to three where n is a million and more.
     """
     library = numerics.namespace(probability, n, share)
     z = special(library).ndtri(probability)
