@@ -9,6 +9,7 @@ tails and quantiles on TPUs; their derivatives are in float64 there, too, of a f
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -162,6 +163,14 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
     sign = jnp.where(own > other, -1.0, 1.0)  # of log-odds of what is rarer
     end = odds - jnp.log(own / other)  # from the mode
     close = jnp.finfo(odds.dtype).eps ** (1 / 6)  # to the mode: the series has all digits there
+    both, skew = share * rest, rest - share
+    cumulants = [
+        1 / 2,
+        skew / 6,
+        (1 - 6 * both) / 24,
+        skew * (1 - 12 * both) / 120,
+        (1 - 30 * both + 120 * both**2) / 720,
+    ]  # over share rest, and factorials
 
     def density(away: Array) -> tuple[Array, Array, Array]:
         """Its logarithm, but for a constant; its slope; log((1 - x) / (1 - mode)) of the rarer.
@@ -174,18 +183,7 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
         more = share * growth
         log_rest = -jnp.where(u < _FAR, jnp.log1p(more), u + log_share)
         slope = -sign * rarer * rest * growth / (1 + more)
-        both, skew = share * rest, rest - share
-        terms: list[Any] = [
-            1,
-            skew,
-            1 - 6 * both,
-            skew * (1 - 12 * both),
-            1 - 30 * both + 120 * both**2,
-        ]
-        series = jnp.zeros_like(u)
-        for i, term in zip(range(6, 1, -1), reversed(terms), strict=True):
-            series = series * u + term / math.factorial(i)
-        near = -rarer * rest * u**2 * series
+        near = -rarer * rest * u**2 * _polynomial(cumulants, u)
         return jnp.where(abs(u) < close, near, rarer * u + total * log_rest), slope, log_rest
 
     def ahead(length: Array, shares: HostArray) -> Array:
@@ -232,10 +230,16 @@ def _stirling(x: Array) -> Array:
     large = jnp.where(x < 10, x + 10, x)
     square = 1 / large**2
     terms = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
-    series = jnp.zeros_like(x)
-    for term in reversed(terms):
-        series = series * square + term
+    series = _polynomial(terms, square)
     small = jnp.minimum(x, 10.0)
     raised, rising = small + 10, math.prod(small + k for k in range(10))
     below = (small - 0.5) * jnp.log(raised / small) + jnp.log(raised**10 / rising) - 10
     return series / large + jnp.where(x < 10, below, 0.0)
+
+
+def _polynomial(coefficients: Sequence[Any], x: Array) -> Array:
+    """Its value at x; the coefficients ascend."""
+    value = jnp.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        value = value * x + coefficient
+    return value
