@@ -10,7 +10,7 @@ from jax.test_util import check_grads
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
-from jaxmetrics.losses import _evaluated, _pair_sums
+from jaxmetrics.losses import _evaluated, _kernels, _pair_sums
 
 CONVEX = ("hinge", "squared_hinge", "square", "logistic")
 SURROGATES = (*CONVEX, "sigmoid")
@@ -590,23 +590,40 @@ def test_gradients_have_the_dtype_of_the_scores(name, dtype, wide, rng):
 
 @pytest.mark.parametrize("kernel", ["sigmoid", "softplus", "hinge", "square"])
 @pytest.mark.parametrize("lists", [False, True])
-def test_sums_along_rows_of_blocks_are_those_of_all_pairs(kernel, lists, rng, x64, monkeypatch):
-    """Of many items, here few: ties, lists, weights of any sign in two rows."""
-    monkeypatch.setattr(_pair_sums, "_MANY", 64)
-    monkeypatch.setattr(_pair_sums, "_ROWS", 3)
+@pytest.mark.parametrize("lanes", [1, 5, 2000])
+def test_sums_along_lanes_are_those_of_all_pairs(kernel, lists, lanes, rng, x64, monkeypatch):
+    """Ties, lists, weights of any sign in two rows; a batch of places, and a batch of weights."""
+    monkeypatch.setattr(_pair_sums, "_LANES", lanes)
     n = 203
-    places = np.sort(np.round(60 * rng.normal(size=n)))
+    places = np.sort(np.round(60 * rng.normal(size=(3, n))))
     opens = np.isin(np.arange(n), [0, 5, 60, 61, 150]) if lists else None
     number = np.zeros(n) if opens is None else opens.cumsum()
-    weights = rng.normal(size=(2, n))
+    weights = rng.normal(size=(2, 3, 2, n))
     kernels = {
-        "sigmoid": (_pair_sums.sigmoid(np.float64), lambda x: 1 / (1 + np.exp(-x))),
-        "softplus": (_pair_sums.softplus(np.float64), lambda x: np.log1p(np.exp(x))),
-        "hinge": (_pair_sums.power(1), lambda x: np.maximum(x, 0)),
-        "square": (_pair_sums.square(), lambda x: x**2),
+        "sigmoid": (_kernels.sigmoid(np.float64), lambda x: 1 / (1 + np.exp(-x))),
+        "softplus": (_kernels.softplus(np.float64), lambda x: np.log1p(np.exp(x))),
+        "hinge": (_kernels.power(1), lambda x: np.maximum(x, 0)),
+        "square": (_kernels.square(), lambda x: x**2),
     }
     ours, plain = kernels[kernel]
-    found = jax.jit(partial(_pair_sums.pair_sums, ours, opens=opens))(places, weights)
+    sums = partial(_pair_sums.pair_sums, ours, opens=opens)
     together = number[:, None] == number
-    expected = weights @ np.where(together, plain(places[:, None] - places), 0)
+    away = places[:, :, None] - places[:, None]
+    expected = weights @ np.where(together, plain(away), 0)
+    alone = jax.jit(sums)(places[0], weights[0, 0])
+    np.testing.assert_allclose(alone, expected[0, 0], rtol=1e-9, atol=1e-9)
+    found = jax.jit(jax.vmap(jax.vmap(sums), (None, 0)))(places, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_many_equal_steps_keep_their_digits():
+    """A factor next to 1, rounded alike at each step, would lose five digits of seven."""
+    n = 200_000
+    places = np.linspace(-20, 20, n)
+    kernel = _kernels.sigmoid(np.float32).derivative()
+    sums = partial(_pair_sums.pair_sums, opens=None)
+    found = jax.jit(partial(sums, kernel))(np.float32(places), np.ones(n, np.float32))
+    with jax.enable_x64(True):
+        wide = _kernels.sigmoid(np.float64).derivative()
+        expected = jax.jit(partial(sums, wide))(np.float64(np.float32(places)), np.ones(n))
+    np.testing.assert_allclose(found, expected, rtol=4e-6)

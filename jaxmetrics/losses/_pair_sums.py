@@ -3,20 +3,13 @@
 The function must be a sum of powers and exponentials of the distance. A pass over the sorted items
 then carries a state, which sums up all items before the present one. The binomial theorem moves its
 moments to the next item, by terms that do not cancel; one factor moves each exponential.
-
-The sigmoid is such a sum as well. With t = exp(-|x|) it is t / (1 + t), or 1 minus that. The pole
-of t / (1 + t) is at -1, far from the interval from 0 to 1, where a polynomial in t approximates it
-to within 5.8^-degree: the one that accelerates alternating series, from a Chebyshev polynomial. The
-derivatives and the integral of the sigmoid are such sums too.
-
-Reference: H. Cohen, F. Rodriguez Villegas and D. Zagier, "Convergence acceleration of alternating
-series", Experimental Mathematics 9, 2000.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import comb
 from typing import Any, NamedTuple
 
@@ -24,93 +17,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base import varying
 from jaxmetrics._base.double import ordinary_promotion
+from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
+from jaxmetrics.losses._kernels import Kernel, Side, polynomial, value
 
-# Of many items a state moves along rows of blocks, which are small; of few ones by doubling.
-_MANY = 1 << 17
-_ROWS = 512
-
-Coefficients = tuple[float, ...]
-
-
-class Side(NamedTuple):
-    """g(y) = sum over d of powers[d] y^d + sum over k of exponentials[k - 1] exp(-k y)."""
-
-    powers: Coefficients = ()
-    exponentials: Coefficients = ()
-
-    def derivative(self) -> Side:
-        powers = tuple(d * x for d, x in enumerate(self.powers))[1:]
-        exponentials = tuple(-k * x for k, x in enumerate(self.exponentials, 1))
-        return Side(powers, exponentials)
-
-    def negative(self) -> Side:
-        return Side(*(tuple(-x for x in part) for part in self))
-
-
-class Kernel(NamedTuple):
-    """f(x): `above(x)` for x > 0, otherwise `below(-x)`."""
-
-    below: Side
-    above: Side
-
-    def derivative(self) -> Kernel:
-        return Kernel(self.below.derivative().negative(), self.above.derivative())
-
-    def mirrored(self) -> Kernel:
-        """f(-x)."""
-        return Kernel(self.above, self.below)
-
-    def at(self, x: Array) -> Array:
-        """f(x), element by element."""
-        distance = jnp.abs(x)
-        return jnp.where(x > 0, _value(self.above, distance), _value(self.below, distance))
-
-
-def power(degree: int) -> Kernel:
-    """max(x, 0)^degree."""
-    return Kernel(Side(), Side((0.0,) * degree + (1.0,)))
-
-
-def square() -> Kernel:
-    """x^2."""
-    return Kernel(*[Side((0.0, 0.0, 1.0))] * 2)
-
-
-def softplus(dtype: Any) -> Kernel:
-    """log(1 + exp(x)), to the precision of `dtype`."""
-    tail = tuple(c / k for k, c in enumerate(_alternating(_degree(dtype)), 1))
-    return Kernel(Side((), tail), Side((0.0, 1.0), tail))
-
-
-def sigmoid(dtype: Any) -> Kernel:
-    """1 / (1 + exp(-x)), to the precision of `dtype`."""
-    return softplus(dtype).derivative()
-
-
-def _degree(dtype: Any) -> int:
-    return 24 if np.dtype(dtype).itemsize == 8 else 12
-
-
-@functools.cache
-def _alternating(degree: int) -> Coefficients:
-    """Coefficients of t, t^2, ... in a polynomial that approximates t / (1 + t) on [0, 1].
-
-    The polynomial is t (1 - R(t) / R(-1)) / (1 + t), with R the Chebyshev polynomial of [0, 1].
-    """
-    # R(t) = sum over k of degree / (degree + k) C(degree + k, 2 k) 4^k (-t)^k. The terms at t = -1
-    # are positive whole numbers, so their sums are exact.
-    terms = [degree * comb(degree + k, 2 * k) * 4**k // (degree + k) for k in range(degree + 1)]
-    total, left, found = sum(terms), sum(terms), []
-    for k in range(degree):
-        left -= terms[k]
-        found.append((-1) ** k * left / total)
-    return tuple(found)
+# A state moves along so many items, in all lanes at once, and from lane to lane by doubling.
+_STEPS = 16
+# On the CPU there are so many lanes at most, whose states stay in its caches. Items of a column
+# would share few places of them if lanes were a power of two.
+_LANES = 1040
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -125,14 +46,46 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
         make no pairs; places ascend within a list.
 
     Returns:
-      `[..., n]`. The sum at i includes j = i.
+      `[..., n]`. The sum at i includes j = i. Without lists all are NaN if a place is infinite.
     """
     with ordinary_promotion():  # derivatives are traced in the caller's modes
-        blocks = _blocks(places, weights, opens)
-        # In reverse order the items above come before.
-        above = jnp.flip(_across(kernel.above, blocks.reversed()), (-2, -1))
-        total = _within(kernel, blocks) + _across(kernel.below, blocks) + above
-        return total.reshape(*weights.shape[:-1], -1)[..., : len(places)]
+        rows = weights.reshape(1, -1, len(places))
+        sums = _of_rows(kernel)(places[None], rows, None if opens is None else opens[None])
+        return sums.reshape(weights.shape)
+
+
+@functools.cache
+def _of_rows(kernel: Kernel) -> Callable[..., Array]:
+    """`pair_sums` of places `[rows, n]` and weights `[rows, ..., n]`; a batch of them is more rows.
+
+    Rows are the last axis of all that is computed, so that short ones are vectors, too.
+    """
+
+    def of_rows(places: Array, weights: Array, opens: Array | None) -> Array:
+        lanes = _lanes(places, weights, opens)
+        # Both sides have the item itself.
+        below = _sums_upto(kernel.below, lanes, turn=1)
+        above = _sums_upto(kernel.above, lanes, turn=-1)
+        sums = [(x + y).T.reshape(len(places), -1) for x, y in zip(below, above, strict=True)]
+        own = value(kernel.above, jnp.zeros((), places.dtype)) * weights
+        found = jnp.stack(sums, 1)[..., : places.shape[1]] - own
+        if opens is None:  # a list does not spoil the others
+            finite = jnp.all(jnp.isfinite(places), axis=1)
+            found = jnp.where(finite[:, None, None], found, jnp.nan)
+        return found
+
+    mapped = custom_vmap(of_rows)
+
+    @mapped.def_vmap
+    def _(size: int, batched: Any, *given: Any) -> tuple[Array, bool]:
+        def joined(x: Array, is_batched: bool) -> Array:
+            x = x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
+            return x.reshape(-1, *x.shape[2:])
+
+        sums = mapped(*jax.tree.map(joined, given, tuple(batched)))
+        return sums.reshape(size, -1, *sums.shape[1:]), True
+
+    return mapped
 
 
 class _Moving(NamedTuple):
@@ -185,203 +138,166 @@ def _pulled_back(
 
 
 class State(NamedTuple):
-    """Sums of w y^d, and of w exp(-k y) from k = 1, over items at distances y before a place."""
+    """Sums of w y^d, and of w exp(-k y) from k = 1, over items at distances y before a place.
 
-    moments: Array  # [..., powers]
-    decays: Array  # [..., exponentials]
+    Terms are the first axis: what is computed for each is a vector of places.
+    """
+
+    moments: Array  # [powers, ...]
+    decays: Array  # [exponentials, ...]
 
     def moved(self, distance: Array) -> State:
         """The state at a place that is further on by a distance `[...]`."""
-        decays = self.decays * _decay(distance, self.decays.shape[-1])
-        return State(_moved_moments(self.moments, distance), decays)
+        # As a difference: a factor next to 1 is rounded, and always in one way if steps are equal.
+        lost = self.decays * jnp.expm1(-_multiples(distance, *self.decays.shape))
+        return State(_moved_moments(self.moments, distance), self.decays + lost)
 
-    def joined(self, before: State, joins: Array, distance: Array) -> State:
-        """With the state at a place that is so far before, where it joins."""
-        moved = before.moved(jnp.where(joins, distance, 0))
-        return State(
-            *(a + jnp.where(joins[..., None], b, 0) for a, b in zip(self, moved, strict=True))
-        )
+    def joined(self, other: State) -> State:
+        """The state of the items of both, at the same place."""
+        return State(*map(jnp.add, self, other))
+
+    def where(self, chosen: Array | None) -> State:
+        """The state where chosen, and that of no items elsewhere; None for everywhere."""
+        return self if chosen is None else State(*(jnp.where(chosen, x, 0) for x in self))
+
+
+def state_of(side: Side, behind: Array, weight: Array) -> State:
+    """The sums that the side needs of items `[n]` so far behind a place."""
+    powers = behind ** np.arange(len(side.powers), dtype=np.int32)[:, None]
+    decays = jnp.exp(-_multiples(behind, len(side.exponentials), len(behind)))
+    return State(*(_contract("kn,n->k", x, weight) for x in (powers, decays)))
+
+
+def sum_of_state(side: Side, state: State, distance: Array | None = None) -> Array:
+    """The sum of weight times g over a state's items, at its place or so far beyond as `[...]`."""
+    moments, decays = state
+    if distance is not None:
+        moments = _moved_moments(moments, distance)
+    terms = [c * x for c, x in zip(side.powers, moments, strict=True) if c]
+    of_decays = [c * x for c, x in zip(side.exponentials, decays, strict=True)]
+    if of_decays and distance is not None:
+        t = jnp.exp(-distance)
+        of_decays = [t * polynomial(of_decays, t)]
+    total: Array = functools.reduce(jnp.add, terms + of_decays, jnp.zeros((), decays.dtype))
+    return total
 
 
 def _moved_moments(moments: Array, distance: Array) -> Array:
     """Sums of w (y + distance)^d, from those of w y^d."""
-    n = moments.shape[-1]
     terms = [
-        [comb(d, e) * moments[..., e] * distance ** (d - e) for e in range(d + 1)] for d in range(n)
+        [comb(d, e) * moments[e] * distance ** (d - e) for e in range(d + 1)]
+        for d in range(len(moments))
     ]
-    return jnp.stack([functools.reduce(jnp.add, each) for each in terms], -1) if n else moments
+    return jnp.stack([functools.reduce(jnp.add, each) for each in terms]) if terms else moments
 
 
-def _of_all_before(state: State, end: Array, last: Array) -> State:
-    """The state at the end of each block, of all items of its last list up to there.
-
-    Args:
-      state: `[..., blocks, terms]`, of the items of the block itself.
-      end: `[blocks]`, the place of the last item of a block.
-      last: `[blocks]`, the number of the list that this item is in.
-    """
-    blocks = len(end)
-    if blocks > _MANY // 8:
-        return _along_rows(state, end, last)
-    block = jnp.arange(blocks, dtype=jnp.int32)
-
-    def doubled(i: Array, state: State) -> State:
-        shift = jnp.left_shift(1, i)
-        from_end, from_last = (_shifted(x[:, None], shift)[:, 0] for x in (end, last))
-        joins = (block >= shift) & (from_last == last)
-        return state.joined(_shifted(state, shift), joins, end - from_end)
-
-    total: State = varying.fori_loop(0, (blocks - 1).bit_length(), doubled, state)
-    return total
+def _multiples(distance: Array, n: int, *shape: int) -> Array:
+    """k distance for k from 1 to n, of distances that broadcast with the shape."""
+    return distance * np.arange(1, n + 1, dtype=distance.dtype).reshape(-1, *[1] * len(shape))
 
 
-def _along_rows(state: State, end: Array, last: Array) -> State:
-    """`_of_all_before` of many blocks: along all rows of them at once, and then from row to row."""
-    blocks = len(end)
-    shape = _ROWS, -(-blocks // _ROWS)
-    fill = shape[0] * shape[1] - blocks
-    end, last = (jnp.pad(x, (0, fill), mode="edge").reshape(shape) for x in (end, last))
-
-    def in_rows(x: Array) -> Array:  # [steps, ..., rows, terms]
-        x = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, fill), (0, 0)])
-        return jnp.moveaxis(x.reshape(*x.shape[:-2], *shape, x.shape[-1]), -2, 0)
-
-    def step(before: tuple[State, Array, Array], here: Any) -> Any:
-        so_far, from_end, from_last = before
-        own, end, last = here
-        total = own.joined(so_far, from_last == last, end - from_end)
-        return (total, end, last), total
-
-    own = jax.tree.map(in_rows, state)
-    none = jax.tree.map(lambda x: jnp.zeros_like(x[0]), own)
-    _, totals = varying.scan(step, (none, end[:, 0], last[:, 0] - 1), (own, end.T, last.T))
-    of_rows = _of_all_before(jax.tree.map(lambda x: x[-1], totals), end[:, -1], last[:, -1])
-    earlier = jax.tree.map(lambda x: x[..., None, :, :], _shifted(of_rows, 1))
-    totals = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -3), totals)
-    from_end, from_last = (jnp.roll(x[:, -1], 1) for x in (end, last))
-    joins = (from_last == last.T).at[:, 0].set(False)
-    totals = totals.joined(earlier, joins, end.T - from_end)
-
-    def in_order(x: Array) -> Array:
-        x = jnp.swapaxes(x, -3, -2)
-        return x.reshape(*x.shape[:-3], blocks + fill, x.shape[-1])[..., :blocks, :]
-
-    found: State = jax.tree.map(in_order, totals)
-    return found
-
-
-def _shifted(values: Any, by: int | Array) -> Any:
-    """`[..., blocks, terms]`, shifted by a number of blocks; the first ones become 0."""
-
-    def shift(x: Array) -> Array:
-        blocks = x.shape[-2]
-        padded = jnp.concatenate([jnp.zeros_like(x), x], -2)
-        return lax.dynamic_slice_in_dim(padded, blocks - by, blocks, -2)
-
-    return jax.tree.map(shift, values)
-
-
-def _decay(distance: Array, n: int) -> Array:
-    """exp(-k distance), `[..., n]`, for k from 1."""
-    return jnp.exp(-distance[..., None] * np.arange(1, n + 1, dtype=distance.dtype))
-
-
-def _value(side: Side, distance: Array) -> Array:
-    """g(distance)."""
-    powers = _polynomial(side.powers, distance)
-    if not side.exponentials:
-        return powers
-    t = jnp.exp(-distance)
-    return powers + t * _polynomial(side.exponentials, t)
-
-
-def _polynomial(coefficients: Sequence[float | Array], x: Array) -> Array:
-    """The polynomial in x; coefficients in ascending order of powers."""
-    value = jnp.zeros_like(x)
-    for coefficient in reversed(coefficients):
-        value = value * x + coefficient
-    return value
-
-
-class _Blocks(NamedTuple):
-    """Sorted items, cut into blocks.
+class _Lanes(NamedTuple):
+    """Sorted items, cut into lanes of neighbours; `[steps, lanes, rows]` each.
 
     Attributes:
-      place: `[blocks, items]`.
-      weight: `[..., blocks, items]`.
-      number: `[blocks, items]`, the number of the list that an item is in.
+      place: of each item.
+      weights: several.
+      number: of the list that an item is in; None if there is one list.
     """
 
     place: Array
-    weight: Array
-    number: Array
-
-    def reversed(self) -> _Blocks:
-        place, weight, number = (jnp.flip(x, (-2, -1)) for x in self)
-        return _Blocks(-place, weight, number)
+    weights: tuple[Array, ...]
+    number: Array | None
 
 
-def _blocks(places: Array, weights: Array, opens: Array | None) -> _Blocks:
-    n = len(places)
-    size = 8 if n > _MANY else 16
-    blocks = -(-n // size)
-    fill = blocks * size - n
-    place = jnp.pad(places, (0, fill), mode="edge")
-    weight = jnp.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, fill)])
-    if opens is None:
-        number = jnp.zeros(blocks * size, jnp.int32)
-    else:
-        number = jnp.cumsum(jnp.pad(opens, (0, fill)), dtype=jnp.int32)
-    return _Blocks(*(x.reshape(*x.shape[:-1], blocks, size) for x in (place, weight, number)))
+def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
+    rows, n = places.shape
+    lanes = -(-n // _STEPS)
+    lanes = min(lanes, max(_LANES // rows, 1)) if on_cpu() else lanes
+    steps = -(-n // lanes)
+
+    def in_lanes(x: Array, mode: str) -> Array:
+        padded = jnp.pad(x, ((0, 0), (0, lanes * steps - n)), mode=mode)
+        return padded.reshape(rows, lanes, steps).T
+
+    number = None if opens is None else in_lanes(jnp.cumsum(opens, 1, dtype=jnp.int32), "edge")
+    each = tuple(in_lanes(x, "constant") for x in jnp.moveaxis(weights, 1, 0))
+    return _Lanes(in_lanes(places, "edge"), each, number)
 
 
-def _within(kernel: Kernel, blocks: _Blocks) -> Array:
-    """The part of items of the same block, pair by pair; of tied items the later ones are above."""
-    place, weight, number = blocks
-    distance = jnp.abs(place[:, None, :] - place[:, :, None])
-    later = ~np.tri(place.shape[-1], dtype=bool)
-    pairs = jnp.where(later, _value(kernel.above, distance), _value(kernel.below, distance))
-    pairs = jnp.where(number[:, None, :] == number[:, :, None], pairs, 0)
-    return _contract("bij,...bj->...bi", pairs, weight)
+def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
+    """At each item the sum over all items upto it, for each of the weights.
 
-
-def _across(side: Side, blocks: _Blocks) -> Array:
-    """The part of items of all earlier blocks, from the state at the end of the block before."""
-    place, weight, number = blocks
+    The items are passed in ascending order, or in descending order if `turn` is -1 in place of 1.
+    """
+    place, weights, number = lanes
+    n_powers, n_decays = len(side.powers), len(side.exponentials)
     if not any(side.powers) and not any(side.exponentials):
-        return jnp.zeros_like(weight)
-    end, last = place[:, -1], number[:, -1]
-    known = number == last[:, None]
-    behind = jnp.where(known, end[:, None] - place, 0)
-    weight = jnp.where(known, weight, 0)
-    state = state_of(side, behind, weight)
-    moments, decays = _shifted(_of_all_before(state, end, last), 1)
+        return tuple(map(jnp.zeros_like, weights))
+    at_place = np.arange(n_powers).reshape(-1, 1, 1, 1) == 0
 
-    reached = (number == jnp.roll(last, 1)[:, None]).at[0].set(False)
-    distance = jnp.where(reached, place - jnp.roll(end, 1)[:, None], 0)
-    return jnp.where(reached, sum_of_state(side, State(moments, decays), distance), 0)
+    def step(before: State, here: Any) -> tuple[State, tuple[Array, ...]]:
+        gap, joins, weight = here
+        weight = jnp.stack(weight)
+        state = before.where(joins).moved(gap)
+        state = state.joined(State(jnp.where(at_place, weight, 0), weight))
+        # In memory, or each of the sums would compute it once more.
+        state = lax.optimization_barrier(state)
+        return state, tuple(sum_of_state(side, state))
+
+    def since_last(x: Array) -> Array:
+        before = [x[:1], x[:-1]] if turn > 0 else [x[1:], x[-1:]]
+        return jnp.abs(x - jnp.concatenate(before))
+
+    joins = None if number is None else since_last(number) == 0
+    gap = since_last(place)
+    gap = gap if joins is None else jnp.where(joins, gap, 0)
+    shape = len(weights), *place.shape[1:]
+    none = State(*(jnp.zeros((k, *shape), place.dtype) for k in (n_powers, n_decays)))
+    of_lanes, sums = varying.scan(step, none, (gap, joins, weights), reverse=turn < 0)
+
+    end = -1 if turn > 0 else 0
+    ends = _Ends(place[end], None if number is None else number[end], turn)
+    before = jax.tree.map(partial(ends.earlier, by=1), _of_all_before(of_lanes, ends))
+    reached, distance = ends.since(1, place, number)
+
+    def of_lanes_before(row: int) -> Array:
+        state = State(*(x[:, row] for x in before))
+        return jnp.where(reached, sum_of_state(side, state, distance), 0)
+
+    return tuple(x + of_lanes_before(row) for row, x in enumerate(sums))
 
 
-def state_of(side: Side, behind: Array, weight: Array) -> State:
-    """The sums that the side needs of items `[..., blocks, items]` so far behind a place."""
-    powers = behind[..., None] ** np.arange(len(side.powers), dtype=np.int32)
-    return State(
-        _contract("bjd,...bj->...bd", powers, weight),
-        _contract("bjk,...bj->...bk", _decay(behind, len(side.exponentials)), weight),
-    )
+class _Ends(NamedTuple):
+    """The last items of the lanes `[lanes, rows]`, of a pass along them in the direction `turn`."""
+
+    place: Array
+    number: Array | None
+    turn: int
+
+    def earlier(self, x: Array, by: int | Array) -> Array:
+        """What `x` `[..., lanes, rows]` is `by` lanes before."""
+        return jnp.roll(x, self.turn * by, -2)
+
+    def since(self, by: int | Array, place: Array, number: Array | None) -> tuple[Array, Array]:
+        """Whether the lane `by` lanes before ends in the list of an item, and how far before it."""
+        lane = jnp.arange(len(self.place), dtype=jnp.int32)[:, None]
+        reached = (lane if self.turn > 0 else lane[::-1]) >= by
+        if self.number is not None:
+            reached &= number == self.earlier(self.number, by)
+        return reached, jnp.where(reached, jnp.abs(place - self.earlier(self.place, by)), 0)
 
 
-def sum_of_state(side: Side, state: State, distance: Array) -> Array:
-    """The sum of weight times g over a state's items, so far beyond its place as `[..., n]`."""
-    moments, decays = state
-    total = jnp.zeros((), distance.dtype)
-    if side.powers:
-        moments = _moved_moments(moments[..., None, :], distance)
-        total = _contract("...d,d->...", moments, np.asarray(side.powers, distance.dtype))
-    if side.exponentials:
-        of_side = decays * np.asarray(side.exponentials, distance.dtype)
-        t = jnp.exp(-distance)
-        total = total + t * _polynomial([x[..., None] for x in jnp.moveaxis(of_side, -1, 0)], t)
+def _of_all_before(state: State, ends: _Ends) -> State:
+    """The state `[terms, ..., lanes, rows]` at the end of each lane, of all items upto there."""
+
+    def doubled(i: Array, state: State) -> State:
+        by = jnp.left_shift(1, i)
+        reached, distance = ends.since(by, ends.place, ends.number)
+        earlier = State(*(ends.earlier(x, by) for x in state))
+        return state.joined(earlier.where(reached).moved(distance))
+
+    total: State = varying.fori_loop(0, (len(ends.place) - 1).bit_length(), doubled, state)
     return total
 
 

@@ -19,7 +19,8 @@ from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.double import in_double
 from jaxmetrics._base.parts import AxisName, Rows, rows_of_range, sum_over
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics.losses._pair_sums import Kernel, Side, State, pair_sums, state_of, sum_of_state
+from jaxmetrics.losses._kernels import Kernel, Side
+from jaxmetrics.losses._pair_sums import State, pair_sums, state_of, sum_of_state
 from jaxmetrics.losses._rows import Row, refused, rows_of_items
 
 
@@ -126,11 +127,6 @@ class Range(NamedTuple):
         own = jnp.arange(len(self.before)) == lax.axis_index(self.axis_name)
         return ~(self.before | own)
 
-    def _sum(self, of_each: Array, chosen: Array) -> Array:
-        """Over the chosen devices, of `[devices, ...]`."""
-        shape = len(chosen), *[1] * (of_each.ndim - 1)
-        return jnp.sum(jnp.where(chosen.reshape(shape), of_each, 0), axis=0)
-
     def shares_above(self, weights: Array) -> tuple[Array, Array]:
         """The share of a class above each row, and the same including it."""
         upto = lax.cumsum(weights, reverse=True)
@@ -158,9 +154,9 @@ class Range(NamedTuple):
 
     def _of_devices_before(self, side: Side, weights: Array) -> Array:
         first, last = self.places[0], self.places[-1]
-        own = state_of(side, (last - self.places)[None], weights[None])
-        state = State(*(lax.all_gather(x[0], self.axis_name) for x in own))
+        own = state_of(side, last - self.places, weights)
+        state = State(*(lax.all_gather(x, self.axis_name, axis=1) for x in own))
         lasts = lax.all_gather(last, self.axis_name)
-        moved = state.moved(jnp.where(self.before, first - lasts, 0))
-        before = State(*(self._sum(x, self.before) for x in moved))
+        moved = state.moved(jnp.where(self.before, first - lasts, 0)).where(self.before)
+        before = State(*(jnp.sum(x, axis=1) for x in moved))
         return sum_of_state(side, before, self.places - first)

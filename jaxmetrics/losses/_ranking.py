@@ -17,7 +17,8 @@ from jaxmetrics._base.sorting import descending_keys
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._ranking.gain import GAINS, dcg
 from jaxmetrics._ranking.lists import in_a_segment, order_of_items
-from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
+from jaxmetrics.losses._kernels import sigmoid
+from jaxmetrics.losses._pair_sums import pair_sums
 from jaxmetrics.losses._rows import permuted
 
 

@@ -11,7 +11,8 @@ from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._evaluated import loss_of_rows
 from jaxmetrics.losses._head import reach_of, shares_in_head
-from jaxmetrics.losses._pair_sums import pair_sums, sigmoid
+from jaxmetrics.losses._kernels import sigmoid
+from jaxmetrics.losses._pair_sums import pair_sums
 from jaxmetrics.losses._rates_of_parts import average_precision_of_parts, recall_of_parts
 from jaxmetrics.losses._rows import Row, ascending, of_negatives, weight_of_positives
 from jaxmetrics.losses._top_set import edge_of_shares

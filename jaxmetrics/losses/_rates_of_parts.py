@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.parts import AxisName, sum_over
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics.losses._pair_sums import sigmoid
+from jaxmetrics.losses._kernels import sigmoid
 from jaxmetrics.losses._range import (
     in_range,
     loss_and_slopes,

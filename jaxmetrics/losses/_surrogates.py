@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import checks
 from jaxmetrics._base.parts import AxisName, sum_over
 from jaxmetrics._base.types import Array
-from jaxmetrics.losses._pair_sums import Kernel, power, sigmoid, softplus, square
+from jaxmetrics.losses._kernels import Kernel, power, sigmoid, softplus, square
 from jaxmetrics.losses._rows import Row, of_negatives
 
 _MARGIN = ("hinge", "squared_hinge", "square")
