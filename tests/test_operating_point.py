@@ -417,6 +417,46 @@ def test_limits_of_the_cheapest_threshold_of_clusters(rng):
     np.testing.assert_allclose([whole.low, whole.high], [low, high[within[0]]], rtol=1e-6)
 
 
+@pytest.mark.parametrize("rule", [{"max_fpr": 0.1}, {"min_recall": 0.8}, {"min_recall": 1.0}])
+def test_limits_of_a_quantile_of_clusters(rule, rng):
+    """Copies in one cluster are as one item; of items of their own the limits differ by a rank."""
+    scores, given = drawn(rng), {"key": KEY, "n_resamples": 20, **rule}
+    alone = jm.operating_point(scores, LABELS, **rule).threshold
+    single = jm.operating_point(scores, LABELS, clusters=np.arange(N), **given).threshold
+    ids = np.repeat(np.arange(N), 3)
+    copies = np.repeat(scores, 3), np.repeat(LABELS, 3)
+    whole = jm.operating_point(*copies, clusters=ids, **given).threshold
+    assert (whole.low, whole.high) == (single.low, single.high)
+    of_class = np.sort(np.float32(scores[LABELS if "min_recall" in rule else ~LABELS]))
+    ends = np.searchsorted(of_class, [single.low, alone.low, alone.high, single.high])
+    assert max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) <= 1
+    # As many as the variance by hand: of pairs of positives, which are in one cluster.
+    pairs = np.where(LABELS, np.arange(N) // 2, np.arange(N))
+    if rule == {"min_recall": 0.8}:
+        away = np.bincount(pairs[LABELS], (scores >= np.sort(scores[LABELS])[8])[LABELS] - 0.8)
+        halves = np.bincount(pairs[LABELS], (scores >= np.sort(scores[LABELS])[20])[LABELS] - 0.5)
+        spreads = (away**2).sum() / (0.8 * 0.2), (halves**2).sum() / 0.25
+        size = min(40, *(40**2 / (x * 20 / 19) for x in spreads))
+        found = jm.operating_point(scores, LABELS, clusters=pairs, **given).threshold
+        fewest, most = (int(np.sum(scores[LABELS] >= x)) for x in (found.high, found.low))
+        lower, upper = (
+            next(k for k in range(41) if k >= size or stats.beta.cdf(0.2, size - k, k + 1) >= x)
+            for x in (0.025, 0.975)
+        )
+        assert fewest == np.ceil(40 * lower / size)
+        assert most == np.ceil(40 * (upper + 1) / size)
+
+
+def test_a_threshold_of_enough_recall_holds_with_few_clustered_positives(rng):
+    """The lower limit is the threshold that guarantees a recall: an order statistic, or none."""
+    labels, ids = np.arange(400) < 12, np.arange(400) // 2
+    given = {"min_recall": 0.95, "clusters": ids, "key": KEY, "n_resamples": 60}
+    point = jm.operating_point(rng.normal(size=400) + labels, labels, **given)
+    assert point.threshold.low == -np.inf
+    assert point.recall.low < 0.8
+    assert point.precision.high < 0.2
+
+
 @pytest.mark.parametrize("clusters", [None, np.arange(N) % 30])
 @pytest.mark.parametrize("prevalence", [None, 0.2])
 def test_limits_of_the_lowest_precise_threshold(prevalence, clusters, rng):

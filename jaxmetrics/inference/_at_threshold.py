@@ -5,6 +5,7 @@ NumPy computes all of it for items at hand.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,12 @@ from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.operating import Point
 from jaxmetrics.inference._influence.gradient import effective_size
+from jaxmetrics.inference._intervals.distributions import binomial_quantile
 from jaxmetrics.inference._intervals.operating import Chosen, Sizes, Terms, shares_of
 from jaxmetrics.inference._intervals.rules import Limits
 
 _ROUNDING = 1e-9
+_SOME = 5  # clusters
 
 
 @library_program()
@@ -68,16 +71,55 @@ def _moments(x: Array) -> Chosen:
     return Chosen(mean, numerics.divide(squares, library.maximum(n - 1, 0), np.nan))
 
 
+@library_program("of_negatives")
+def clustered_size(items: Items, ids: Array, share: Array, of_negatives: bool) -> Array:
+    """As many independent items of a class would vary as much: `[...]`, of the share above a score.
+
+    It is the smaller number at two scores, above which there are `share` and half of the class: few
+    items far out do not show how they depend on each other. Of fewer than _SOME clusters each
+    counts as one item.
+    """
+    positives, negatives, _ = weights_by_class(items)
+    library = numerics.namespace(positives, share)
+
+    def of_row(scores: Array, weights: Array, shares: Array) -> Array:
+        order = library.argsort(-scores)
+        weights, index = weights[order], ids[order].astype(int)
+        scores, counted = scores[order], _running_sum(weights)
+        total = counted[-1]
+        at = library.searchsorted(counted, shares * total * (1 - _ROUNDING))
+        at = library.minimum(at, len(scores) - 1)
+
+        def squares(of_item: Array) -> Any:
+            return library.sum(numerics.sums_at(index, of_item, len(scores)) ** 2)
+
+        n_clusters = library.sum(numerics.sums_at(index, weights, len(scores)) > 0)
+        each = numerics.divide(total**2, squares(weights), 0.0)
+        most: list[Any] = [library.where(n_clusters < _SOME, each, effective_size(weights))]
+        for at_least, above in zip(scores[at], shares, strict=True):
+            spread = squares(weights * ((scores >= at_least) - above))
+            unbiased = spread * n_clusters / library.maximum(n_clusters - 1, 1)
+            inflated = numerics.divide(unbiased, above * (1 - above) * total**2, 0.0)
+            most.append(numerics.divide(library.ones_like(inflated), inflated, library.inf))
+        found: Array = functools.reduce(library.minimum, most) * (1 + _ROUNDING)
+        return found
+
+    weights = negatives if of_negatives else positives
+    scores = library.where(weights > 0, items.scores.astype(np.float64), -np.inf)
+    shares = library.stack([share, 0 * share + 0.5], axis=-1)
+    found: Array = library.vectorize(of_row, signature="(n),(n),(k)->()")(scores, weights, shares)
+    return found
+
+
 @library_program()
-def percentiles_of_threshold(drawn: Array, level: Array) -> Limits:
-    """The percentiles of thresholds `[resamples, ...]`, without NaN; some may be infinite."""
-    library = numerics.namespace(drawn)
-    ascending = library.sort(drawn, axis=0)
-    last = library.maximum(library.sum(~library.isnan(drawn), axis=0) - 1, 0)
-    below = library.minimum(library.floor((1 - level) / 2 * (last + 1)).astype(last.dtype), last)
-    ends = (below, last - below)
-    low, high = (library.take_along_axis(ascending, x[None], axis=0)[0] for x in ends)
-    return low, high
+def likely_shares(size: Array, share: Array, level: Array) -> Array:
+    """Shares of a class whose scores are the limits of its (1 - share)-quantile, `[..., 2]`.
+
+    The number of the class above the quantile is binomial, whatever the law of the scores is.
+    """
+    fewest, most = (binomial_quantile((1 + s * level) / 2, size, share + 0 * size) for s in (-1, 1))
+    shares: Array = numerics.namespace(size).stack([fewest / size, (most + 1) / size], axis=-1)
+    return shares
 
 
 @library_program("of_negatives")

@@ -32,15 +32,15 @@ from jaxmetrics._roc.operating import (
 from jaxmetrics._roc.record import MetricLike, Options, evaluate_chosen
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
+    clustered_size,
     flagged_at,
+    likely_shares,
     moments_of_choice,
     order_statistics,
-    percentiles_of_threshold,
 )
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
-from jaxmetrics.inference._intervals.distributions import binomial_quantile
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.operating import (
     Chosen,
@@ -170,10 +170,11 @@ def operating_point(
     The intervals answer what this very threshold does to new items, not what the rule attains at
     best: for recall at an FPR that is known exactly see `confidence_interval` of `recall_at_fpr`.
     With max_fpr, min_recall and threshold they are Jeffreys's, and those of Zou and Donner for what
-    follows from two rates; t has the limits of a quantile. With costs and criterion the limits of t
-    are the lowest and the highest threshold whose cost is not significantly above the least: at
-    most z_level (sum v_i^2 + 2 (v_0^2 + v_1^2))^(1/2) above it, where v_i is what flagging item i
-    adds to the cost, the sum is over the items between the two thresholds, and v_0 and v_1 are of
+    follows from two rates; t has the limits of a quantile, and with clusters those of as many
+    independent items as have the variance of the share above it. With costs and criterion the
+    limits of t are the lowest and the highest threshold whose cost is not significantly above the
+    least: at most z_level (sum v_i^2 + 2 (v_0^2 + v_1^2))^(1/2) above it, where v_i is what
+    flagging item i adds to the cost, the sum is over the items between them, and v_0 and v_1 are of
     an item of each class. With min_precision=c the cost of a flagged item is c - label, and that
     of nothing is 0: the limits of t are the lowest threshold whose cost is not significantly above
     0, and the lowest whose cost is significantly below, by the same standard error over all flagged
@@ -184,7 +185,8 @@ def operating_point(
     need a key: in each resample the rule chooses again, and d is the value in the resample less the
     value in the data at the threshold so chosen. Limits are Jeffreys's around (value - mean of d),
     with as many draws as have the variance of d; with prevalence, those of precision and NPV follow
-    from recall and FPR. So it is with clusters, by any rule.
+    from recall and FPR. So it is with clusters, by any rule, of which max_fpr and min_recall choose
+    once.
 
     Args:
       scores: `[..., n]`, higher is more positive.
@@ -279,7 +281,8 @@ def operating_point(
     terms = near_tree(Terms(*(options.get(x) for x in ("prevalence", *COSTS))))
     drawn = None
     if resamples:
-        drawn = jax.tree.map(lambda x: x[1:], _replicates(rule, items, request, batch))
+        at = reported if name in QUANTILES else None
+        drawn = jax.tree.map(lambda x: x[1:], _replicates(rule, items, request, batch, at))
     *columns, reported = at_hand(*items, reported)
     items = Items(*columns)
     library = numerics.namespace(reported)
@@ -288,29 +291,41 @@ def operating_point(
     if drawn is not None:
         drawn = near_tree(drawn)
         chosen = moments_of_choice(items, terms, drawn)
+    index = None if ids is None else ids[0]
     if name in BEST:
-        index = None if ids is None else ids[0]
         limits = _limits_of_best(name, options, items, index, found[0], level)
-    elif name in QUANTILES and drawn is not None:
-        limits = percentiles_of_threshold(drawn.threshold, np.float64(level))
     elif name in QUANTILES:
         of_negatives = name == "max_fpr"
-        size = found[1].negatives if of_negatives else found[1].positives
-        shares = _likely_shares(*near_tree((size, options[name], np.float64(level))))
+        of_class = "negatives" if of_negatives else "positives"
+        size, share = getattr(found[1], of_class), options[name]
+        if index is not None:
+            size = clustered_size(items, *near_tree((index, share + 0 * size)), of_negatives)
+            found = found[0], found[1]._replace(**{of_class: size})
+        shares = likely_shares(*near_tree((size, share, np.float64(level))))
         limits = order_statistics(items, shares, of_negatives)
-    values = _intervals(*near_tree((*found, terms, np.float64(level), chosen, limits)))
+    given = near_tree((*found, terms, np.float64(level), chosen, limits))
+    values = _intervals(*given, name in QUANTILES)
     warn_of_undefined(values["recall"][0])
     method = "bootstrap" if resamples else "closed form"
-    return _result(values, method, "closed form" if name in BEST else method, level)
+    return _result(values, method, level)
 
 
-def _replicates(rule: MetricLike, items: Items, request: Request, batch: tuple[int, ...]) -> Any:
-    """The points of all resamples: of one row after the other where runs can be drawn."""
+def _replicates(
+    rule: functools.partial[Any], items: Items, request: Request, batch: tuple[int, ...], at: Any
+) -> Any:
+    """The points of all resamples: of one row after the other where runs can be drawn.
+
+    In all of them the threshold is `at` `[...]`, if that is not None.
+    """
     by_item = any(x is not None for x in (request.clusters, items.weights, items.amounts))
-    if by_item or 0 in batch or not all_concrete(*items):
+    if 0 in batch or (at is None and (by_item or not all_concrete(*items))):
         return replicates_of(rule, items, request).values
     rows = list(rows_of(items, batch, len(batch) + 1))
-    each = [replicates_of(rule, row, request).values for row in rows]
+    rules = [rule] * len(rows)
+    if at is not None:
+        none = dict.fromkeys(QUANTILES)
+        rules = [functools.partial(rule, threshold=x, **none) for x in at.ravel()]
+    each = [replicates_of(of, row, request).values for of, row in zip(rules, rows, strict=True)]
     return jax.tree.map(lambda *x: jnp.stack(x, axis=1).reshape(len(x[0]), *batch), *each)
 
 
@@ -341,18 +356,7 @@ def _limits_of_best(
     return limits_of_cheapest(items, *near_tree((ids, point.threshold, costs, np.float64(level))))
 
 
-@library_program()
-def _likely_shares(size: Array, share: Array, level: Array) -> Array:
-    """Shares of a class whose scores are the limits of its (1 - share)-quantile, `[..., 2]`.
-
-    The number of the class above the quantile is binomial, whatever the law of the scores is.
-    """
-    fewest, most = (binomial_quantile((1 + s * level) / 2, size, share + 0 * size) for s in (-1, 1))
-    shares: Array = numerics.namespace(size).stack([fewest / size, (most + 1) / size], axis=-1)
-    return shares
-
-
-@library_program()
+@library_program("quantile")
 def _intervals(
     point: Point,
     sizes: Sizes,
@@ -360,13 +364,15 @@ def _intervals(
     level: Array,
     chosen: dict[str, Chosen] | None,
     limits: Limits | None,
+    quantile: bool,
 ) -> dict[str, tuple[Array, ...]]:
     """Estimates, limits and standard errors by name."""
     library, at = numerics.namespace(*point), point.threshold
+    given = point, sizes, terms, level
     found: dict[str, tuple[Array, ...]] = (
-        {**limits_at_threshold(point, sizes, terms, level, quantile=limits is not None)}
+        {**limits_at_threshold(*given, quantile=quantile)}
         if chosen is None
-        else {**limits_of_choice(point, sizes, terms, level, chosen)}
+        else {**limits_of_choice(*given, chosen, quantile=quantile)}
     )
     low, high = around(at, (at, at) if limits is None else limits)
     error = library.where(low < high, normal_error((low, high), level), 0.0)
@@ -380,14 +386,12 @@ def _intervals(
     }
 
 
-def _result(
-    values: dict[str, tuple[Array, ...]], method: str, of_threshold: str, level: float
-) -> OperatingPoint:
+def _result(values: dict[str, tuple[Array, ...]], method: str, level: float) -> OperatingPoint:
     def interval(name: str) -> Any:
         if name not in values:
             return None
         estimate, low, high, error = map(as_default, values[name])
-        how = of_threshold if name == "threshold" else method
+        how = "closed form" if name == "threshold" else method
         return Interval(estimate, low, high, error, how, level)
 
     fields = [x.name for x in dataclasses.fields(OperatingPoint)][:-1]

@@ -155,9 +155,7 @@ def limits_at_threshold(
     """
     library = numerics.namespace(*point)
     estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
-    if quantile:
-        half = numerics.divide(point.positives, 2 * sizes.positives, 0.0)
-        point = point._replace(tp=library.maximum(point.tp - half, 0))
+    point = _less_half(point, sizes) if quantile else point
     values = shares_of(point, terms, amounts=sizes.amounts is not None)
     recall = proportion(values["recall"], sizes.positives, level)
     fpr = proportion(values["fpr"], sizes.negatives, level)
@@ -189,6 +187,13 @@ def limits_at_threshold(
         name: (estimates[name], *around(estimates[name], x[1:3]), library.sqrt(x.variance))
         for name, x in found.items()
     }
+
+
+def _less_half(point: Point, sizes: Sizes) -> Point:
+    """Half a positive less is flagged."""
+    half = numerics.divide(point.positives, 2 * sizes.positives, 0.0)
+    tp: Array = numerics.namespace(*point).maximum(point.tp - half, 0)
+    return point._replace(tp=tp)
 
 
 def _predictive_values(
@@ -228,12 +233,19 @@ def _precision(
 
 
 def limits_of_choice(
-    point: Point, sizes: Sizes, terms: Terms, level: Any, chosen: dict[str, Chosen]
+    point: Point,
+    sizes: Sizes,
+    terms: Terms,
+    level: Any,
+    chosen: dict[str, Chosen],
+    *,
+    quantile: bool,
 ) -> dict[str, tuple[Array, Array, Array, Array]]:
     """Values, limits and standard errors at a chosen threshold, by name, from resamples.
 
     Jeffreys's limits around the value less its optimism, of as many draws as have its variance,
-    which is that of resamples, made unbiased for the smaller class.
+    which is that of resamples, made unbiased for the smaller class. A `quantile` is as of
+    `limits_at_threshold`.
     """
     library = numerics.namespace(*point)
     fewest = library.minimum(sizes.positives, sizes.negatives)
@@ -245,6 +257,8 @@ def limits_of_choice(
         "npv": sizes.others,
         "recall_by_amount": sizes.amounts,
     }
+    estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
+    point = _less_half(point, sizes) if quantile else point
     values = shares_of(point, terms, amounts=sizes.amounts is not None)
     shares, numbers = {}, {}
     for name, value in values.items():
@@ -263,7 +277,7 @@ def limits_of_choice(
             shares[name] = share._replace(variance=shares[name].variance)
     return {
         name: (value, *around(value, shares[name][1:3]), library.sqrt(shares[name].variance))
-        for name, value in values.items()
+        for name, value in estimates.items()
     }
 
 
