@@ -221,3 +221,20 @@ def test_an_array_of_numpy_is_a_constant_of_programs_in_either_mode(name, first,
     found = (jax.jit(functions[1]) if compiled else functions[1])(SCORES)
     labels, weights = labels.copy(), weights.copy()  # objects that no program has
     close(found, functions[1](SCORES))
+
+
+@pytest.mark.parametrize("library", [np, jnp], ids=["numpy", "jax"])
+@pytest.mark.parametrize("given", ["clusters", "weights"])
+def test_labels_may_be_known_while_scores_are_traced(library, given):
+    """The usual evaluation of a training loop, whose labels are a constant of the program."""
+    labels = library.asarray(LABELS)
+    ids = {"clusters": np.arange(N) // 2}
+    options = ids if given == "clusters" else {"weights": library.asarray(1 + np.arange(N) % 3)}
+
+    def low(scores):
+        interval = jm.confidence_interval(jm.roc_auc, scores, labels, **options)
+        both = jm.compare(jm.roc_auc, jnp.stack([scores, scores**3]), labels, **ids)
+        return interval.low, both.p_value
+
+    found, expected = jax.jit(low)(SCORES), low(SCORES)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found, expected)

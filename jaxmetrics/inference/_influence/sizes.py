@@ -96,9 +96,12 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
         counts = {"positives": positive & valid, "negatives": ~positive & valid}
         return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    # Scores, of which only the shape counts, may be traced.
+    items = items._replace(scores=np.broadcast_to(np.float32(0), items.scores.shape))
     with double_precision():
-        negatives, positives, _ = (
-            float(x.min(initial=np.inf)) for x in sizes_of(items, ids, len(batch))
-        )
+        found = sizes_of(items, ids, len(batch))
+    if not all_concrete(*found):
+        return None
+    negatives, positives, _ = (float(x.min(initial=np.inf)) for x in found)
     of = "" if ids is None else "clusters with "
     return {f"{of}positives": positives, f"{of}negatives": negatives}
