@@ -79,6 +79,20 @@ def test_columns_of_pandas_are_paired_by_equal_indexes(name):
     TWO[name](scores, labels)
 
 
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+def test_models_and_labels_of_one_name_must_be_at_one_place(kind):
+    """Findings of a chest radiograph, say: paired by position, each would have another's labels."""
+    scores, labels = kind({"a": SCORES, "b": -SCORES}), kind({"b": LABELS, "a": LABELS})
+    way = {dict: r"\{x: labels\[x\] for x in scores\}", pd.DataFrame: r"labels\[list\(scores\)\]"}
+    with pytest.raises(ValueError, match=rf"have 'a' at different places.*write {way[kind]}"):
+        jm.roc_auc(scores, labels)
+    for names in (["a", "b"], ["y", "b"], ["a", "y"], ["of a", "of b"]):
+        jm.roc_auc(scores, kind({names[0]: LABELS, names[1]: LABELS}))
+    masks = kind({"b": LABELS == LABELS, "a": LABELS == LABELS})
+    with pytest.raises(ValueError, match="scores and where have 'a' at different places"):
+        jm.roc_auc(scores, LABELS, where=masks)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_every_array_of_the_items_must_have_the_index(name):
     column = pd.Series(VALUES.get(name, np.ones(6)))

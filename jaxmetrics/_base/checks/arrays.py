@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.frames import is_frame
+from jaxmetrics._base.frames import is_frame, names_in
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
@@ -210,7 +210,9 @@ def as_arrays(
 
 
 def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
-    """Refuse columns of pandas whose indexes differ: items are paired by position.
+    """Refuse columns of pandas whose indexes differ, and names in another order.
+
+    Items, and models, are paired by position.
 
     Args:
       given: by name, what the caller passed.
@@ -219,6 +221,7 @@ def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
     first, like = "", None
     if all(isinstance(x, _ARRAYS) for x in given.values()):
         return
+    _check_names(given)
     parts = given.items() if by_rows else (x for pair in given.items() for x in _parts(*pair))
     for name, value in parts:
         axes = getattr(value, "axes", None)
@@ -231,6 +234,21 @@ def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
             raise ValueError(
                 f"{first} and {name} have different indexes, and items are paired by position: "
                 f"write {name}.reindex({first}.index), or {name}.to_numpy() if they are in order"
+            )
+
+
+def _check_names(given: dict[str, Any]) -> None:
+    """Refuse dicts and frames that have a name in common at different places."""
+    named = {name: found for name, x in given.items() if (found := names_in(x)) is not None}
+    first, like = next(iter(named.items()), ("", ()))
+    for name, names in named.items():
+        moved = [x for x, y in zip(like, names, strict=False) if x != y and x in names]
+        if moved and len(names) == len(like):
+            isdict = isinstance(given[name], dict)
+            ordered = f"{{x: {name}[x] for x in {first}}}" if isdict else f"{name}[list({first})]"
+            raise ValueError(
+                f"{first} and {name} have {brief(moved[0])} at different places, and they are "
+                f"paired by position: write {ordered}"
             )
 
 
