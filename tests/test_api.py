@@ -191,6 +191,7 @@ ORDER_OF_TRAINING = [
     "weights",
     "where",
     "amounts",
+    "clusters",
     "progress",
 ]
 

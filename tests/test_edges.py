@@ -141,6 +141,30 @@ def test_intervals_say_why_they_are_undefined():
         jm.mean_interval(with_nan[1])
 
 
+UNDEFINED = {
+    "value": partial(jm.compare_to_value, jm.roc_auc, value=0.5),
+    "permutation": partial(jm.permutation_test, jm.roc_auc, key=jax.random.key(0), n_resamples=9),
+    "size": partial(jm.sample_size, jm.roc_auc, difference=0.1),
+    "power": partial(jm.power, jm.roc_auc, difference=0.1),
+    "compare": partial(jm.compare, jm.roc_auc),
+}
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_results_say_why_they_are_undefined(name):
+    both = np.stack([SCORES, SCORES[::-1]])
+    with pytest.warns(UserWarning, match="the metric is undefined, as a class is absent"):
+        UNDEFINED[name](both, [0, 0, 0, 0])
+
+
+def test_undefined_groups_are_named():
+    labels, groups = np.arange(12) % 2, np.repeat(["a", "b", "c"], 4)
+    scores = np.where(np.arange(12) == 5, np.nan, np.sin(np.arange(12)))
+    few = pytest.warns(UserWarning, match="group a has 2 positives")
+    with few, pytest.warns(UserWarning, match=r"of group b is undefined.*other groups are"):
+        jm.compare_samples(jm.roc_auc, scores, labels, groups=groups)
+
+
 def test_a_level_that_is_alpha_is_doubted():
     few = pytest.warns(UserWarning, match="there are only 2")
     with few, pytest.warns(UserWarning, match=r"0\.05 is low: write 0\.95"):

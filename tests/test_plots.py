@@ -632,6 +632,19 @@ def test_forest_has_a_row_for_each_model(ax):
     assert ax.get_xlabel() == "AUC"
 
 
+def test_results_with_names_draw_them(ax):
+    labels = np.arange(40) % 2
+    scores = {"new": labels + np.sin(np.arange(40)), "old": labels + np.cos(np.arange(40))}
+    plots.forest(jm.confidence_interval(jm.roc_auc, scores, labels), ax=ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["new", "old"]
+    assert ax.get_xlabel() == "AUC"
+    compared = jm.compare(jm.roc_auc, scores, labels)
+    axes = plots.differences(compared)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["new", "old"]
+    assert axes.get_xlabel().startswith("Difference in AUC\nfrom ")
+    assert plots.differences(compared, names=["a", "b"]).get_yticklabels()[0].get_text() == "a"
+
+
 def test_forest_of_several_metrics_has_a_marker_for_each(ax):
     several = [interval_of([0.5, 0.6]), interval_of([0.3, 0.2])]
     plots.forest(several, metrics=["AUC", "recall"], ax=ax)

@@ -94,6 +94,21 @@ def test_the_gate(loss, taken):
     assert bool(gain) == (taken == "loss")
 
 
+def test_the_gate_knows_which_items_depend_on_each_other():
+    """And says what was taken in a few lines, without the parameters."""
+    clusters = np.arange(len(HELD[1])) // 5
+    found = finetune(loss=LOSS, clusters=clusters)
+    scores = [linear(run.params, HELD[0]) for run in (found.loss, found.cross_entropy)]
+    again = jm.compare(METRIC, jnp.stack(scores), HELD[1], clusters=clusters)
+    assert_allclose(found.comparison.standard_error, again.standard_error)
+    told = str(found)
+    assert told.startswith(f"Taken: {found.taken}\n")
+    assert "cross_entropy" in told
+    assert len(told) < 600
+    with pytest.raises(ValueError, match="clusters"):
+        finetune(loss=LOSS, clusters=clusters[1:])
+
+
 def test_equal_models_do_not_pass_the_gate():
     found = finetune(loss=jm.training.cross_entropy)
     assert found.comparison.difference[0, 1] == 0

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
+from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
@@ -16,6 +17,7 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated
 from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import ends_of_range
 from jaxmetrics.inference._pairs import pairs_of
 
@@ -99,6 +101,7 @@ def compare_to_value(
     ids = checks.check_clusters(clusters, items)
     request = Request(key, n_resamples, True, ids, memory_budget=memory_budget)
     estimate, covariance, bounds = estimated(metric, items, request)
+    warn_of_undefined(estimate, "model", names_in(scores))
     n_models = len(estimate)
     estimate, covariance = _with_value(estimate, covariance, np.float64(value))
     found = comparison_of(

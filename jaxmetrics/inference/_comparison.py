@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import is_concrete, near
+from jaxmetrics._base.host import near
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
@@ -20,7 +20,7 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import Covariance, covariance_of
-from jaxmetrics.inference._influence.sizes import FEWEST, too_few
+from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
 from jaxmetrics.inference._maxima import N_POINTS
 from jaxmetrics.inference._pairs import pairs_of
@@ -136,7 +136,7 @@ def compare(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
     )
     estimate, covariance, bounds = estimated(metric, items, request)
-    _warn_of_undefined(estimate)
+    warn_of_undefined(estimate, "model", names_in(scores))
     pairs = pairs_of(estimate, covariance, bounds, None)
     return comparison_of(
         estimate,
@@ -178,19 +178,6 @@ def _of_replicates(replicates: Array) -> Covariance:
     total = _covariance_of(replicates)
     unlimited = np.float64(np.inf)
     return Covariance(total, None, (unlimited, unlimited, unlimited), np.float64(0))
-
-
-def _warn_of_undefined(estimate: Array) -> None:
-    if not is_concrete(estimate):
-        return
-    lost = np.flatnonzero(np.isnan(np.asarray(estimate)))
-    if 0 < len(lost) < len(estimate):
-        models = "models " if len(lost) > 1 else "model "
-        warn(
-            f"the metric of {models}{', '.join(map(str, lost[:8]))}{', ...' * (len(lost) > 8)} is "
-            "undefined, as a class is absent or a score is NaN: the other models are compared "
-            "without",
-        )
 
 
 @library_program()

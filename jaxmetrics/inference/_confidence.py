@@ -241,7 +241,7 @@ def _so_many(size: float, what: str) -> str:
 # coverage that `python -m benchmarks.coverage` found below this size.
 _FEWEST = {
     "closed form": (10, "closed-form intervals", "90 to 100 %, and less if labels are wrong"),
-    "clusters": (10, "intervals of clusters", "91 to 97 %"),
+    "clusters": (50, "intervals of clusters", "83 to 97 %, the least of high values"),
     "logit": (50, "logit intervals", "81 to 100 %, and from 29 % for a partial area"),
     "wald": (200, "Wald intervals", "50 to 95 %, and from 24 % for a partial area"),
     "percentile": (200, "percentile intervals", "49 to 96 %, and from 33 % for a partial area"),

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default, double_program
+from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
@@ -20,6 +21,7 @@ from jaxmetrics._roc.order import in_order, starts
 from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
+from jaxmetrics.inference._influence.sizes import warn_of_undefined
 
 
 @functools.partial(
@@ -122,6 +124,7 @@ def permutation_test(
     )
     ranks = _ranks(flat)
     estimate = evaluate_chosen(metric, items)
+    warn_of_undefined(estimate, "model", names_in(scores))
     pairs = tuple(itertools.combinations(range(n_models), 2))
     values = [
         resample_swaps(

@@ -19,7 +19,7 @@ from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.record import MetricLike, choose, record_of
-from jaxmetrics.inference._influence.sizes import sizes_of
+from jaxmetrics.inference._influence.sizes import sizes_of, warn_of_undefined
 from jaxmetrics.inference._influence.variance import errors_of_items
 from jaxmetrics.inference._intervals.metrics import (
     ends_of_range,
@@ -298,6 +298,7 @@ def _pilot(
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, shape[-1])
     estimate, errors = errors_of_items(metric, items)
+    warn_of_undefined(estimate)
     sizes = sizes_of(items, None, estimate.ndim)
     counts = Sizes(sizes.negatives, sizes.positives)
     kind = ("pair" if paired else "samples") if not alone or n_models == 2 else "one"

@@ -26,7 +26,7 @@ from jaxmetrics.inference._compared import Comparison, check_margin, comparison_
 from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
-from jaxmetrics.inference._influence.sizes import FEWEST, too_few
+from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence, with_influence
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._pairs import Pairs, Sample, pairs_by_limits, pairs_of_samples
@@ -145,6 +145,7 @@ def compare_samples(
     for i in range(1 if one else len(items.scores)):
         own = [x._replace(scores=x.scores if one else x.scores[i]) for x in of_groups]
         estimate, variance, pairs = pairs_of_groups(metric, own, request, level)
+        warn_of_undefined(estimate, "group", names)
         rows.append(
             comparison_of(
                 estimate,

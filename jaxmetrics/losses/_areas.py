@@ -115,8 +115,8 @@ def partial_auc_loss(
     min_tpr. A convex surrogate at a small max_fpr has a poor minimum: scores that shrink until
     every pair costs its margin. On its own it can lose to cross-entropy. The default surrogate is
     bounded and does not depend on the scale of the scores. Use it to continue from a model that
-    cross-entropy has trained. The README shows on which data it gains, and how validation data
-    decide.
+    cross-entropy has trained. The page on training shows on which data it gains, and how
+    validation data decide.
 
     Args:
       scores: `[..., n]`, higher is more positive.

@@ -9,7 +9,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
-from jaxmetrics.plots._inputs import names_of
+from jaxmetrics.plots._inputs import metric_carried, names_carried, names_of
 from jaxmetrics.plots._style import (
     COLOURS,
     GREY,
@@ -52,8 +52,8 @@ def forest(
 
     Args:
       intervals: what `confidence_interval` returns, `[models]`, or a list of these, one a metric.
-      names: one name a model, for the rows.
-      metrics: one name a metric.
+      names: one name a model, for the rows; by default those that the intervals carry.
+      metrics: one name a metric, as `names`.
       best_set: `[models]` bool, as `compare` returns it; `[metrics, models]` for several metrics.
       style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure, as high as the rows need.
@@ -82,7 +82,10 @@ def forest(
     several = [intervals] if isinstance(intervals, jm.Interval) else list(intervals)
     values = _estimates_and_limits(several)  # [3, metrics, models]
     n_metrics, n_models = values.shape[1:]
+    names = names_carried(several[0], n_models) if names is None else names
     names = names_of("model", names, n_models)
+    carried = [x for x in map(metric_carried, several) if x]
+    metrics = carried if metrics is None and len(carried) == n_metrics else metrics
     called = names_of("metric", metrics, n_metrics)
     members = None if best_set is None else _members(best_set, values.shape[1:])
     ax = axes_of(ax, 1.2 + 0.24 * n_models * (1 + n_metrics) / 2)
@@ -124,8 +127,8 @@ def differences(
 
     Args:
       comparison: what `compare` returns.
-      names: one name a model, for the rows.
-      metric: the name of the metric, for the axis.
+      names: one name a model, for the rows; by default those that the comparison carries.
+      metric: the name of the metric, for the axis, as `names`.
       style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure, as high as the rows need.
 
@@ -156,7 +159,9 @@ def differences(
             "compare(metric, scores, labels) returns"
         )
     estimate = np.asarray(comparison.estimate)
+    names = names_carried(comparison, len(estimate)) if names is None else names
     names = names_of("model", names, len(estimate))
+    metric = metric or metric_carried(comparison)
     limits = (
         comparison.difference,
         comparison.simultaneous_low,

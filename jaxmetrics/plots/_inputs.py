@@ -10,6 +10,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.frames import names_in
+from jaxmetrics._base.results import Caption, Result
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._base.words import decimals_of_metric, with_limits
 from jaxmetrics.plots._names import short_names
@@ -52,6 +53,18 @@ def models_or_table(
         raise ValueError(f"a ScoreTable must be [rows] or [models, rows], got {list(shape)}")
     columns: list[Any] = [np.atleast_2d(np.broadcast_to(x, shape)) for x in scores]
     return jm.ScoreTable(*columns), names_of("model", names, len(columns[0]))
+
+
+def names_carried(result: Result, n_models: int) -> list[str] | None:
+    """The names that a result has of its models, from the dict or frame of their scores."""
+    names = result._caption.names.get("model", ())
+    return [str(x) for x in names] if len(names) == n_models else None
+
+
+def metric_carried(result: Result) -> str | None:
+    """The metric of a result, in words."""
+    metric = result._caption.metric
+    return None if metric == Caption().metric else metric
 
 
 def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 
 from jaxmetrics._base.keywords import takes_metric
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference import Comparison, compare
 from jaxmetrics.training._data import OPTIONS, Batch, check_params, checked
@@ -31,11 +30,14 @@ class Finetuned:
       cross_entropy: the run with cross-entropy, a Fitted.
     """
 
-    params: Any
+    params: Any = field(repr=False)
     taken: str
     comparison: Comparison
-    loss: Fitted
-    cross_entropy: Fitted
+    loss: Fitted = field(repr=False)
+    cross_entropy: Fitted = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"Taken: {self.taken}\n\n{self.comparison}"
 
 
 @takes_metric
@@ -52,6 +54,7 @@ def finetune(
     checkpoints: int = 10,
     batch: Batch = None,
     key: Array | None = None,
+    clusters: ArrayLike | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> Finetuned:
     """Train on for a metric, and take the result only if it beats as much cross-entropy.
@@ -74,6 +77,8 @@ def finetune(
       batch: as in `fit`. If it is a pair, cross-entropy has batches of as many items from both
         classes together, as another share of positives would be another loss.
       key: a JAX random key, for batches and for metrics that `compare` resamples.
+      clusters: `[n]` of the validation items, for `compare`: items of one cluster (a patient, a
+        user) may depend on each other.
       progress: a function of the finished steps and the validation metric, for the run with the
         loss and then for that with cross-entropy, each from step 0.
 
@@ -105,9 +110,10 @@ def finetune(
     held = checked("validation", validation, apply, params, OPTIONS)
 
     def compared(*models: Any) -> Comparison:
-        scores = jnp.stack([apply(model, held.features) for model in models])
+        each = (apply(model, held.features) for model in models)
+        scores = dict(zip(("loss", "cross_entropy"), each, strict=True))
         own = None if key is None else jax.random.fold_in(key, 0)
-        return compare(metric, scores, held.labels, key=own, **held.options)
+        return compare(metric, scores, held.labels, key=own, clusters=clusters, **held.options)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the final comparison they are heard

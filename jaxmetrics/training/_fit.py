@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -47,7 +47,7 @@ class Fitted:
       losses: `[checkpoints]`, the mean training loss of the steps before each checkpoint.
     """
 
-    params: Any
+    params: Any = field(repr=False)
     step: int
     steps: np.ndarray[Any, Any]
     values: np.ndarray[Any, Any]

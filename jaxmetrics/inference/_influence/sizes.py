@@ -71,17 +71,30 @@ def too_few(items: Items, ids: Clusters | None, fewest: float = FEWEST) -> list[
     return [(what, size) for what, size in sizes.items() if 0 < size < fewest]
 
 
-def warn_of_undefined(estimate: Any) -> None:
-    """Warn where the estimate of a metric is NaN, unless it is traced."""
+def warn_of_undefined(estimate: Any, kind: str = "", names: Any = None) -> None:
+    """Warn where the estimate of a metric is NaN, unless it is traced.
+
+    Of values that are compared, `[n]` of a kind, it says which: by their names, or numbers.
+    """
     if not is_concrete(estimate):
         return
     lost = np.isnan(np.asarray(estimate))
-    if lost.any():
-        some = "" if lost.all() else f" in {lost.sum()} of {lost.size} values"
-        warn(
-            f"the metric is undefined{some}, as a class is absent or a score is NaN, whose item "
-            "where= leaves out"
-        )
+    if not lost.any():
+        return
+    of, some, then = "", "", ""
+    if lost.all():
+        pass
+    elif kind:
+        which = [str(i if names is None else names[i]) for i in np.flatnonzero(lost)]
+        plural, more = "s" * (len(which) > 1), ", ..." * (len(which) > 8)
+        of = f" of {kind}{plural} {', '.join(which[:8])}{more}"
+        then = f": the other {kind}s are compared without"
+    else:
+        some = f" in {lost.sum()} of {lost.size} values"
+    warn(
+        f"the metric{of} is undefined{some}, as a class is absent or a score is NaN, whose item "
+        f"where= leaves out{then}"
+    )
 
 
 def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | None:
