@@ -2,6 +2,7 @@
 
 import logging
 import math
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -608,3 +609,20 @@ def test_areas_of_segments_in_memory_compile_nothing(rng):
     assert np.isnan(found[1, segments[0]]).all()
     assert not np.isnan(found[0, segments[0]]).any()
     assert_allclose(found, jax.jit(metric)(scores, labels), rtol=1e-6)
+
+
+def test_ids_that_a_filter_left_are_doubted():
+    """One market's queries: the mean over all ids would count those of the others as 0."""
+    ids = np.repeat(np.arange(20), 6)
+    scores, grades = np.sin(np.arange(120)), np.arange(120) % 3
+    some = ids % 4 == 0
+    given = scores[some], grades[some]
+    with pytest.warns(UserWarning, match=r"segments has 5 of the ids 0 to 16.*num_segments=17"):
+        raw = jm.ndcg(*given, segments=ids[some])
+    numbered = jm.ndcg(*given, segments=np.unique(ids[some], return_inverse=True)[1])
+    assert len(raw) == 17
+    assert len(numbered) == 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jm.ndcg(*given, segments=ids[some], num_segments=20)
+        jm.ndcg(scores, grades, segments=ids)

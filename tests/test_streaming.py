@@ -741,9 +741,18 @@ def test_few_values_and_those_out_of_range():
     one = M.result(M.update(M.init(), [0.5]))
     assert one.mean == 0.5
     assert np.isnan(one.standard_error)
-    odd = M.result(M.update(M.init(), [1e6, np.inf, -np.inf, np.nan, 2.0, 4.0]))
+    with pytest.warns(UserWarning, match=r"3 of 6 values are beyond 65,536, such as 1e\+06"):
+        odd = M.result(M.update(M.init(), [1e6, np.inf, -np.inf, np.nan, 2.0, 4.0]))
     assert (odd.mean, odd.n, odd.n_undefined) == (3, 2, 4)
     assert_allclose(odd.standard_error, 1)
+
+
+def test_batches_of_similar_size_share_a_program():
+    before, state = M._update._cache_size(), M.init()
+    for n in (1025, 1500, 2048):
+        state = M.update(state, jnp.ones(n), where=np.arange(n) < 1000)
+    assert M._update._cache_size() <= before + 1
+    assert M.result(state).n == 3000
 
 
 def test_means_do_not_overflow():

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from pathlib import Path
 
 PACKAGE = str(Path(__file__).parents[1])
+# Some of the library's functions are called through those of context managers.
+_INSIDE = PACKAGE, contextlib.__file__
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns of the first line outside the library, through however many of its functions."""
     # From Python 3.12 on `skip_file_prefixes` does the same.
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -16,9 +16,10 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, ordinary_promotion
-from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array, ArrayLike, HostArray
+from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
 from jaxmetrics.streaming._batch import check_batch, check_not_used_up, is_ready, zeros
@@ -112,7 +113,8 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
 
     NaN and values out of range are counted separately. `update` does not wait for a device that
     still computes the state; if sums overflow, a later function that takes the state refuses it,
-    and in a traced program the result is NaN. Compiled once for each input shape. Time O(n).
+    and in a traced program the result is NaN. A warning says where values in the CPU's memory are
+    out of range. Compiled once for each power of two of these, and each shape of others. Time O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -126,9 +128,29 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     _check_means(state, wait=False)
     given = checks.as_arrays({"values": values}, {"where": where})
     check_batch(given.values(), state.digits.shape[:-2])
+    values, where = near(checks.unwrapped(given["values"])), near(given.get("where"))
+    if isinstance(values, np.ndarray) and not isinstance(where, jax.Array):
+        values, where = _padded(values, where)
     with ordinary_promotion():
-        updated: State = _update(state, checks.unwrapped(given["values"]), given.get("where"))
+        updated: State = _update(state, values, where)
     return updated
+
+
+def _padded(values: HostArray, where: HostArray | None) -> tuple[HostArray, HostArray]:
+    """Of a length that is a power of two, so that batches of similar size share a program.
+
+    Warns of values out of range, which are left out.
+    """
+    values, valid = np.broadcast_arrays(values, np.bool_(True) if where is None else where)
+    beyond = valid & (np.abs(values) > _LARGEST)
+    if beyond.any():
+        warn(
+            f"{beyond.sum()} of {valid.sum()} values are beyond {_LARGEST:,.0f}, such as "
+            f"{values[beyond][0]:g}, and left out: write values / 1000, or of another unit"
+        )
+    n = values.shape[-1]
+    widths = [(0, 0)] * (values.ndim - 1) + [(0, (1 << max(n - 1, 0).bit_length()) - n)]
+    return np.pad(values, widths), np.pad(valid, widths)
 
 
 @functools.partial(jax.jit, donate_argnums=0)

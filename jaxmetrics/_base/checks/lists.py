@@ -22,9 +22,11 @@ from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.frames import is_frame
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.quoting import brief
-from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
+from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray, Items
+from jaxmetrics._base.warned import warn
 
 HIGHEST_GRADE = 1023  # 2^1024 overflows
+_MOST_OCCUR = 0.9  # of ids that are taken as they are
 
 
 @double_precision()  # keeps a 64-bit array of another library in 64 bits
@@ -107,10 +109,25 @@ def _check_segments(
     if num_segments is not None:
         return segment, int(num_segments)
     if high < max(ids.shape[-1], 1):
+        _warn_of_empty(valid, high + 1)
         return segment, high + 1
     distinct = np.unique(valid)
     place = np.searchsorted(distinct, ids)
     return np.minimum(place, len(distinct) - 1).astype(np.int32), len(distinct)
+
+
+def _warn_of_empty(ids: HostArray, num_segments: int) -> None:
+    """Warn where many ids do not occur, as after a filter: their lists would count in a mean."""
+    occurs = np.zeros(num_segments, bool)
+    occurs[ids] = True
+    some = np.count_nonzero(occurs)
+    if some < _MOST_OCCUR * num_segments:
+        warn(
+            f"segments has {some:,} of the ids 0 to {num_segments - 1:,}, and all others are lists "
+            "without items, which a mean would count: number the lists with "
+            "numpy.unique(segments, return_inverse=True)[1], or, if they are to be empty, write "
+            f"num_segments={num_segments}"
+        )
 
 
 def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
