@@ -164,6 +164,7 @@ def test_size_and_coverage():
         ("x", [202602, 202511], "month", ("2025-11", "2026-02")),
         ("month", [3, 1, 2], "month", ("1", "2", "3")),
         ("x", pd.date_range("2026-01-30", periods=3), "day", None),
+        ("x", pd.date_range("2026-03-01", periods=31), "week", None),
         ("x", pd.date_range("2026-01-01", periods=400), "month", None),
     ],
 )
@@ -206,6 +207,25 @@ def test_months_of_the_command(data, tmp_path):
     assert "trend over month" in page
     assert "new falls by" in page
     assert (tmp_path / "out/slices.png").stat().st_size > 10_000
+
+
+def test_the_page_begins_with_what_is_worse(data, tmp_path):
+    """Whichever slices are asked for first; and two months have no trend to be significant."""
+    scores, labels, month = data
+    early = np.isin(month, MONTHS[:2])
+    device = np.arange(N) % 2
+    worse = np.where(device == 1, np.random.default_rng(5).normal(size=N), scores[1])
+    table = pd.DataFrame({"y": labels * 1, "old": scores[0], "new": worse, "month": month})
+    table[early].assign(device=device[early]).to_csv(tmp_path / "d.csv", index=False)
+    result = run(
+        *("evaluate", tmp_path / "d.csv", "--label", "y", "--score", "old", "--score", "new"),
+        *("--slice", "month", "--slice", "device", "--output", tmp_path / "out"),
+    )
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "out/report.html").read_text()
+    assert "too few months for a trend of old, new and new minus old" in page
+    assert "no significant trend" not in page
+    assert 0 < page.index("AUC, by device") < page.index("AUC, by month")
 
 
 def test_figure(found):

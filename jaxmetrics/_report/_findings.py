@@ -36,14 +36,15 @@ class Finding(NamedTuple):
 def findings_of(evaluation: Evaluation) -> list[Finding]:
     """A finding for each metric that compares models, also within slices, and for each trend.
 
-    If none compares models, one for each metric.
+    Slices in which a model is worse come before others. If no metric compares models, one for each.
     """
     names = short_names(evaluation.names, LONGEST_IN_TEXT)
     compared = [x for x in evaluation.measures if x.comparison is not None]
     trends = [Finding(*x) for part in evaluation.slices for x in sentences_of(part, names)]
     if compared:
         within = [x for part in evaluation.slices for x in _of_slices(part, names)]
-        return [*(_of_comparison(x, names) for x in compared), *within, *trends]
+        found = [x for _, x in sorted(within, key=lambda pair: not pair[0])]
+        return [*(_of_comparison(x, names) for x in compared), *found, *trends]
     return [*(_of_values(x, names) for x in evaluation.measures), *trends]
 
 
@@ -87,8 +88,11 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
     return Finding(measure.called, answer, _detail(measure, names, best, worse))
 
 
-def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[Finding]:
-    """In which slices models are significantly worse than the first, and in how many it is open."""
+def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Finding]]:
+    """In which slices models are significantly worse than the first, and in how many it is open.
+
+    With each finding, whether there are such slices.
+    """
     values = short_names(slices.values, LONGEST_IN_TEXT)
     for measure, compared in zip(slices.measures, slices.compared, strict=False):
         found: Any = compared.models
@@ -112,7 +116,8 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[Finding]:
             about += (
                 f"; fewer than {FEWEST} positives or negatives, so not tested: {some_of(small)}"
             )
-        yield Finding(f"{measure.called}, by {visible(slices.column)}", "; ".join(answers), about)
+        called = f"{measure.called}, by {visible(slices.column)}"
+        yield bool(somewhere.any()), Finding(called, "; ".join(answers), about)
 
 
 def _within(

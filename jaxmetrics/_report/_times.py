@@ -15,7 +15,8 @@ from jaxmetrics.inference._trend import with_dashes
 # From fine to coarse: the most distinct values of a unit that are slices; with more, the next one.
 _MOST = {"day": 20, "week": 60, "month": 60, "quarter": 60, "year": 60}
 _FREQUENCY = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
-_COARSER = {"day": "month", "week": "month", "month": "quarter", "quarter": "year"}
+_COARSER = {"day": "week", "week": "month", "month": "quarter", "quarter": "year"}
+_MOST_WEEKS_OF_DAYS = 13  # a quarter: of more days months are easier to read
 
 _TEXTS = {
     "month": re.compile(r"\d{4}[-/]\d{2}"),
@@ -119,7 +120,8 @@ def _periods(stamps: Any, given: str, codes: Any) -> Times | None:
     while unit is not None:
         ordinals = stamps.to_period(_FREQUENCY[unit])
         found, place = np.unique(ordinals.asi8, return_inverse=True)
-        if len(found) <= _MOST[unit]:
+        most = _MOST_WEEKS_OF_DAYS if unit == "week" != given else _MOST[unit]
+        if len(found) <= most:
             firsts = pandas.PeriodIndex.from_ordinals(found, freq=_FREQUENCY[unit])
             week = unit == "week"  # whose periods have the text of their first and last day
             values = tuple(f"{x.start_time:%G-W%V}" if week else str(x) for x in firsts)

@@ -29,8 +29,11 @@ def sentences_of(slices: Slices, names: Sequence[str]) -> Iterator[tuple[str, st
         lines = list(_lines(trend, names))
         clear = [x for x in lines if _excludes_0(x[1])]
         answers = [f"{who} {_moves(line)} per {slices.unit}" for who, line in clear]
-        if rest := [who for who, line in lines if not _excludes_0(line)]:
+        unknown = [who for who, line in lines if math.isnan(line["low"])]
+        if rest := [who for who, line in lines if not _excludes_0(line) and who not in unknown]:
             answers.append(f"no significant trend of {enumerated(rest)}")
+        if unknown:
+            answers.append(f"too few {slices.unit}s for a trend of {enumerated(unknown)}")
         any_change = ", ".join(
             f"{who} {p_value(line['f_p_value'])}"
             for who, line in lines
