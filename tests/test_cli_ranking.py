@@ -266,6 +266,17 @@ def test_binary_labels_and_ten_places_by_default(tmp_path):
     assert metrics["expected_reciprocal_rank"]["value"] == pytest.approx((1 + 1 / 2) / 2 / 2)
 
 
+def test_ties_of_other_grades_are_noted(folder, data, report, tmp_path):
+    """A constant in a file sorted by grade would have the best average precision."""
+    assert not any("equal scores" in note for note in report["warnings"])
+    frame = data.sort_values(["q", "grade"], ascending=[True, False]).assign(a=0.0)
+    frame.to_csv(tmp_path / "sorted.csv", index=False)
+    notes = evaluated(tmp_path / "sorted.csv", *ALL)["warnings"]
+    mixed = frame.groupby("q")["grade"].nunique().gt(1).sum()
+    (note,) = (x for x in notes if "equal scores" in x)
+    assert f"a has equal scores for items of different grades in {mixed} of {N_QUERIES}" in note
+
+
 def test_what_no_query_has_is_null_and_a_dash(tmp_path):
     file = tmp_path / "x.csv"
     file.write_text("q,y,a\n1,1,3\n1,1,2\n2,1,1\n2,1,0\n")  # no pairs of different grade

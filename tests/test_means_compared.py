@@ -162,3 +162,9 @@ def test_errors(values):
         jm.compare_means(values[0])
     with pytest.warns(UserWarning, match="rests on 5 items"):
         jm.compare_means(values[:, 10:15])
+
+
+def test_rows_of_items_are_doubted_and_long_lists_are_cut(rng):
+    with pytest.warns(UserWarning, match=r"has 30 models of 3 items.*write values\.T"):
+        found = jm.compare_means(rng.normal(size=(30, 3)))
+    assert "and 10 more" in str(found)

@@ -12,7 +12,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics import plots
 from jaxmetrics._base.warned import warn
-from jaxmetrics._base.words import percent_text
+from jaxmetrics._base.words import percent_text, visible
 from jaxmetrics._report._evaluation import (
     Drawing,
     Evaluation,
@@ -175,6 +175,17 @@ def _notes(queries: Queries) -> list[str]:
             f"only {queries.n_queries} queries: with fewer than {FEW_QUERIES}, intervals may be as "
             "wide as those of shares of yes and no"
         )
+    tied = {
+        name: _n_tied(queries, scores)
+        for name, scores in zip(queries.names, queries.scores, strict=True)
+    }
+    if most := max(tied.values()):
+        name = max(tied, key=lambda x: tied[x])
+        notes.append(
+            f"{visible(name)} has equal scores for items of different grades in {most} of "
+            f"{queries.n_queries} queries: average precision and reciprocal ranks take them in the "
+            "order of the file, which may favour a model; the other metrics average over the orders"
+        )
     empty = int((np.bincount(queries.segments, queries.grades) == 0).sum())
     if empty:
         notes.append(
@@ -182,6 +193,15 @@ def _notes(queries: Queries) -> list[str]:
             "precision and reciprocal ranks, and the other metrics leave them out"
         )
     return notes
+
+
+def _n_tied(queries: Queries, scores: Any) -> int:
+    """The number of queries in which items of different grades have equal scores."""
+    order = np.lexsort((queries.grades, scores, queries.segments))
+    query, score, grade = (x[order] for x in (queries.segments, scores, queries.grades))
+    apart = grade[1:] != grade[:-1]
+    tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1]) & apart
+    return len(np.unique(query[1:][tied]))
 
 
 def _facts_of_queries(

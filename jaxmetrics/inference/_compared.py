@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,9 @@ _OF_MARGIN = (
     ("p, not worse", "noninferiority_p_value"),
     ("p, equivalent", "equivalence_p_value"),
 )
+
+
+_MOST_TOLD = 20  # models, in a line below a table
 
 
 @functools.partial(
@@ -168,11 +172,16 @@ class Comparison(Result):
             )
         names = self._labels(kind, len(estimate))
         values = [f"{name} {fixed(x, digits)}" for name, x in zip(names, estimate, strict=True)]
-        about = (f"{self._caption.metric}: {', '.join(values)}",)
+        about = (f"{self._caption.metric}: {_some(values)}",)
         if np.isnan(width).all():  # of no two is known which is better
             return about
         best = [str(name) for name, x in zip(names, self.best_set, strict=True) if x]
-        return (*about, f"not significantly worse than the best: {', '.join(best)}")
+        return (*about, f"not significantly worse than the best: {_some(best)}")
+
+
+def _some(words: Sequence[str]) -> str:
+    more = len(words) - _MOST_TOLD
+    return ", ".join([*words[:_MOST_TOLD], *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def check_margin(margin: float | None, metric: MetricLike | None = None) -> float | None:

@@ -29,6 +29,8 @@ from jaxmetrics.inference._intervals.means import (
 )
 from jaxmetrics.inference._pairs import pairs_of_means
 
+_MANY_MODELS = 20
+
 
 @on_any_mesh
 def mean_interval(
@@ -148,6 +150,11 @@ def compare_means(
     items = checks.check_values(values, weights, where, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)
     n_models = checks.check_models(items)
+    if n_models > max(items.scores.shape[-1], _MANY_MODELS):
+        warn(
+            f"values is [models, items], and has {n_models} models of {items.scores.shape[-1]} "
+            "items: if its rows are items, write values.T"
+        )
     checks.check_fits("the number of models", n_models, 64 * n_models**2, "compare fewer at a time")
     reference = checks.check_reference(reference, names_in(values), n_models)
     _refuse_nan(items)
