@@ -8,6 +8,7 @@ moments to the next item, by terms that do not cancel; one factor moves each exp
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import comb
@@ -27,10 +28,10 @@ from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._kernels import Kernel, Side, polynomial, value
 
-# A state moves along so many items, in all lanes at once, and from lane to lane by doubling.
+# A state moves along so many items at least, in all lanes at once, and between lanes by doubling.
 _STEPS = 16
-# On the CPU there are so many lanes at most, whose states stay in its caches. Items of a column
-# would share few places of them if lanes were a power of two.
+# On the CPU there are so many lanes at most, whose states stay in its caches. If they were a power
+# of two, the items of a column would share few places of them.
 _LANES = 1040
 
 
@@ -213,7 +214,9 @@ class _Lanes(NamedTuple):
 def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
     rows, n = places.shape
     lanes = -(-n // _STEPS)
-    lanes = min(lanes, max(_LANES // rows, 1)) if on_cpu() else lanes
+    if on_cpu():  # several rows have an odd number each, so that all have no power of two
+        lanes = -(-n // max(_STEPS, math.isqrt(n) // 3))
+        lanes = min(lanes, _LANES if rows == 1 else _LANES // rows | 1)
     steps = -(-n // lanes)
 
     def in_lanes(x: Array, mode: str) -> Array:
