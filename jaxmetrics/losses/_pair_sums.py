@@ -23,7 +23,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base import varying
 from jaxmetrics._base.double import ordinary_promotion
-from jaxmetrics._base.host import on_cpu
+from jaxmetrics._base.host import on_cpu, on_tpu
 from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._kernels import Kernel, Side, polynomial, value
@@ -237,6 +237,9 @@ def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
     n_powers, n_decays = len(side.powers), len(side.exponentials)
     if not any(side.powers) and not any(side.exponentials):
         return tuple(map(jnp.zeros_like, weights))
+    # A GPU takes all steps in one kernel, so that states stay in its registers. On a TPU, whose
+    # programs take long to compile, they are a loop.
+    step_by_step = on_cpu() or on_tpu()
     at_place = np.arange(n_powers).reshape(-1, 1, 1, 1) == 0
 
     def step(before: State, here: Any) -> tuple[State, tuple[Array, ...]]:
@@ -244,8 +247,8 @@ def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
         weight = jnp.stack(weight)
         state = before.where(joins).moved(gap)
         state = state.joined(State(jnp.where(at_place, weight, 0), weight))
-        # In memory, or each of the sums would compute it once more.
-        state = lax.optimization_barrier(state)
+        if step_by_step:  # in memory, or each of the sums would compute it once more
+            state = lax.optimization_barrier(state)
         return state, tuple(sum_of_state(side, state))
 
     def since_last(x: Array) -> Array:
@@ -257,7 +260,9 @@ def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
     gap = gap if joins is None else jnp.where(joins, gap, 0)
     shape = len(weights), *place.shape[1:]
     none = State(*(jnp.zeros((k, *shape), place.dtype) for k in (n_powers, n_decays)))
-    of_lanes, sums = varying.scan(step, none, (gap, joins, weights), reverse=turn < 0)
+    unroll = 1 if step_by_step else _STEPS
+    given = gap, joins, weights
+    of_lanes, sums = varying.scan(step, none, given, reverse=turn < 0, unroll=unroll)
 
     end = -1 if turn > 0 else 0
     ends = _Ends(place[end], None if number is None else number[end], turn)
