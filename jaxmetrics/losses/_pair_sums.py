@@ -49,10 +49,9 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
     Returns:
       `[..., n]`. The sum at i includes j = i. Without lists all are NaN if a place is infinite.
     """
-    with ordinary_promotion():  # derivatives are traced in the caller's modes
-        rows = weights.reshape(1, -1, len(places))
-        sums = _of_rows(kernel)(places[None], rows, None if opens is None else opens[None])
-        return sums.reshape(weights.shape)
+    rows = weights.reshape(1, -1, len(places))
+    sums = _of_rows(kernel)(places[None], rows, None if opens is None else opens[None])
+    return sums.reshape(weights.shape)
 
 
 @functools.cache
@@ -62,6 +61,7 @@ def _of_rows(kernel: Kernel) -> Callable[..., Array]:
     Rows are the last axis of all that is computed, so that short ones are vectors, too.
     """
 
+    @ordinary_promotion()  # derivatives and batches are traced in the caller's modes
     def of_rows(places: Array, weights: Array, opens: Array | None) -> Array:
         lanes = _lanes(places, weights, opens)
         # Both sides have the item itself.

@@ -113,8 +113,8 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
     items = items._replace(scores=np.broadcast_to(np.float32(0), items.scores.shape))
     with double_precision():
         found = sizes_of(items, ids, len(batch))
-    if not all_concrete(*found):
-        return None
-    negatives, positives, _ = (float(x.min(initial=np.inf)) for x in found)
+        if not all_concrete(*found):
+            return None
+        negatives, positives, _ = (float(x.min(initial=np.inf)) for x in found)
     of = "" if ids is None else "clusters with "
     return {f"{of}positives": positives, f"{of}negatives": negatives}
