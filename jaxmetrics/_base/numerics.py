@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -312,6 +312,14 @@ def is_nan(array: Any) -> Any:
     if is_inexact(array):
         return namespace(array).isnan(array)
     return namespace(array).zeros(array.shape, bool)
+
+
+def polynomial(coefficients: Sequence[Any], x: Array) -> Array:
+    """Its value at JAX's x; the coefficients ascend."""
+    value = jnp.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        value = value * x + coefficient
+    return value
 
 
 def over_batch(function: Callable[..., R], axes: int) -> Callable[..., R]:

@@ -175,14 +175,11 @@ def _notes(queries: Queries) -> list[str]:
             f"only {queries.n_queries} queries: with fewer than {FEW_QUERIES}, intervals may be as "
             "wide as those of shares of yes and no"
         )
-    tied = {
-        name: _n_tied(queries, scores)
-        for name, scores in zip(queries.names, queries.scores, strict=True)
-    }
-    if most := max(tied.values()):
-        name = max(tied, key=lambda x: tied[x])
+    tied = [_n_tied(queries, scores) for scores in queries.scores]
+    if most := max(tied):
+        name = visible(queries.names[tied.index(most)])
         notes.append(
-            f"{visible(name)} has equal scores for items of different grades in {most} of "
+            f"{name} has equal scores for items of different grades in {most} of "
             f"{queries.n_queries} queries: average precision and reciprocal ranks take them in the "
             "order of the file, which may favour a model; the other metrics average over the orders"
         )

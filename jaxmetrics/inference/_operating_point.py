@@ -244,9 +244,8 @@ def operating_point(
     level = checks.check_level(confidence_level)
     ids = checks.check_clusters(clusters, items)
     checks.check_rows(items)
-    if isinstance(threshold, str):
-        raise TypeError(f"threshold must be a number, got {threshold!r}: write it without quotes")
-    if threshold is not None and numerics.is_inexact(items.scores) and not np.ndim(threshold):
+    alone = not (threshold is None or isinstance(threshold, str) or np.ndim(threshold))
+    if alone and numerics.is_inexact(items.scores):
         threshold = np.asarray(threshold, items.scores.dtype)  # as scores >= threshold takes it
     rule = functools.partial(
         chosen_point,

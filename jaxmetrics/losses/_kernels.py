@@ -12,13 +12,13 @@ series", Experimental Mathematics 9, 2000.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from math import comb
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 
 Coefficients = tuple[float, ...]
@@ -101,16 +101,8 @@ def _alternating(degree: int) -> Coefficients:
 
 def value(side: Side, distance: Array) -> Array:
     """g(distance)."""
-    powers = polynomial(side.powers, distance)
+    powers = numerics.polynomial(side.powers, distance)
     if not side.exponentials:
         return powers
     t = jnp.exp(-distance)
-    return powers + t * polynomial(side.exponentials, t)
-
-
-def polynomial(coefficients: Sequence[float | Array], x: Array) -> Array:
-    """The polynomial in x; coefficients in ascending order of powers."""
-    value = jnp.zeros_like(x)
-    for coefficient in reversed(coefficients):
-        value = value * x + coefficient
-    return value
+    return powers + t * numerics.polynomial(side.exponentials, t)

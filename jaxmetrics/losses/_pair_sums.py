@@ -21,12 +21,12 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
-from jaxmetrics._base import varying
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.host import on_cpu, on_tpu
 from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
-from jaxmetrics.losses._kernels import Kernel, Side, polynomial, value
+from jaxmetrics.losses._kernels import Kernel, Side, value
 
 # A state moves along so many items at least, in all lanes at once, and between lanes by doubling.
 _STEPS = 16
@@ -35,7 +35,7 @@ _STEPS = 16
 _LANES = 1040
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
 def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None) -> Array:
     """At each item the sum over j of `weights[j] f(places[j] - places[i])`.
 
@@ -96,12 +96,12 @@ class _Moving(NamedTuple):
     weights: Array | None
 
 
-@functools.partial(pair_sums.defjvp, symbolic_zeros=True)
+@partial(pair_sums.defjvp, symbolic_zeros=True)
 def _derivative(kernel: Kernel, primals: Any, tangents: Any) -> tuple[Array, Array]:
     moving = _Moving(*(None if isinstance(x, SymbolicZero) else x for x in tangents[:2]))
     sums = pair_sums(kernel, *primals)
-    transpose = functools.partial(_pulled_back, kernel, [x is not None for x in moving])
-    pushed = functools.partial(_pushed_forward, kernel)
+    transpose = partial(_pulled_back, kernel, [x is not None for x in moving])
+    pushed = partial(_pushed_forward, kernel)
     return sums, linear(pushed, transpose, primals, moving, sums)
 
 
@@ -178,7 +178,7 @@ def sum_of_state(side: Side, state: State, distance: Array | None = None) -> Arr
     of_decays = [c * x for c, x in zip(side.exponentials, decays, strict=True)]
     if of_decays and distance is not None:
         t = jnp.exp(-distance)
-        of_decays = [t * polynomial(of_decays, t)]
+        of_decays = [t * numerics.polynomial(of_decays, t)]
     total: Array = functools.reduce(jnp.add, terms + of_decays, jnp.zeros((), decays.dtype))
     return total
 
@@ -229,7 +229,7 @@ def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
 
 
 def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
-    """At each item the sum over all items upto it, for each of the weights.
+    """At each item the sum over all items up to it, for each of the weights.
 
     The items are passed in ascending order, or in descending order if `turn` is -1 in place of 1.
     """
@@ -297,7 +297,7 @@ class _Ends(NamedTuple):
 
 
 def _of_all_before(state: State, ends: _Ends) -> State:
-    """The state `[terms, ..., lanes, rows]` at the end of each lane, of all items upto there."""
+    """The state `[terms, ..., lanes, rows]` at the end of each lane, of all items up to there."""
 
     def doubled(i: Array, state: State) -> State:
         by = jnp.left_shift(1, i)

@@ -12,6 +12,7 @@ from jaxmetrics._base.host import all_concrete, at_hand, is_concrete, is_divided
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
+from jaxmetrics._base.words import some_of
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.gradient import effective_size
 
@@ -86,8 +87,7 @@ def warn_of_undefined(estimate: Any, kind: str = "", names: Any = None) -> None:
         pass
     elif kind:
         which = [str(i if names is None else names[i]) for i in np.flatnonzero(lost)]
-        plural, more = "s" * (len(which) > 1), ", ..." * (len(which) > 8)
-        of = f" of {kind}{plural} {', '.join(which[:8])}{more}"
+        of = f" of {kind}{'s' * (len(which) > 1)} {some_of(which)}"
         then = f": the other {kind}s are compared without"
     else:
         some = f" in {lost.sum()} of {lost.size} values"

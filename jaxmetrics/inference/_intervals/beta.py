@@ -9,7 +9,6 @@ tails and quantiles on TPUs; their derivatives are in float64 there, too, of a f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -183,7 +182,7 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
         more = share * growth
         log_rest = -jnp.where(u < _FAR, jnp.log1p(more), u + log_share)
         slope = -sign * rarer * rest * growth / (1 + more)
-        near = -rarer * rest * u**2 * _polynomial(cumulants, u)
+        near = -rarer * rest * u**2 * numerics.polynomial(cumulants, u)
         return jnp.where(abs(u) < close, near, rarer * u + total * log_rest), slope, log_rest
 
     def ahead(length: Array, shares: HostArray) -> Array:
@@ -230,16 +229,8 @@ def _stirling(x: Array) -> Array:
     large = jnp.where(x < 10, x + 10, x)
     square = 1 / large**2
     terms = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
-    series = _polynomial(terms, square)
+    series = numerics.polynomial(terms, square)
     small = jnp.minimum(x, 10.0)
     raised, rising = small + 10, math.prod(small + k for k in range(10))
     below = (small - 0.5) * jnp.log(raised / small) + jnp.log(raised**10 / rising) - 10
     return series / large + jnp.where(x < 10, below, 0.0)
-
-
-def _polynomial(coefficients: Sequence[Any], x: Array) -> Array:
-    """Its value at x; the coefficients ascend."""
-    value = jnp.zeros_like(x)
-    for coefficient in reversed(coefficients):
-        value = value * x + coefficient
-    return value
