@@ -96,7 +96,12 @@ def test_weights_count_by_their_shares(rng):
     n, d = 1 / np.sum(p**2), values[0] - p @ values[0]
     found = jm.bootstrap_mean(values, weights=weights, **FEW).sample
     close(found.n, [n, n])
-    close(found.standard_error[0], np.sqrt(n / (n - 1) * np.sum((p * d) ** 2)))
+    # The sum is the quadratic form of a matrix, of values that vary alike.
+    from_mean = p[:, None] * (np.eye(24) - p)
+    form = from_mean.T @ from_mean
+    close(found.standard_error[0], np.sqrt(np.sum((p * d) ** 2) / (n * np.trace(form))))
+    close(found.df, np.trace(form) ** 2 / np.trace(form @ form))
+    assert (found.df < n - 1).all()
     assert (np.diff(limits(values, weights=weights), axis=0) > np.diff(once, axis=0)).all()
 
 

@@ -194,7 +194,10 @@ class OnHost:
     def near_one(self, *, together: bool = False) -> OnHost:
         if together or not self._by_key:  # sums stay in range
             return self
-        return placements_of(self.positive.near_one()[0], self.negative.near_one()[0])
+        positive, negative = self.positive.near_one()[0], self.negative.near_one()[0]
+        if positive is self.positive and negative is self.negative:  # which may be sorted
+            return self
+        return placements_of(positive, negative)
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         head = self if max_fpr is None else self.head(max_fpr)

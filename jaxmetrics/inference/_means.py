@@ -21,6 +21,7 @@ from jaxmetrics.inference._intervals.means import (
     Within,
     draws_of_clusters,
     interval_of_mean,
+    kept_and_df,
     kish,
     mean_of,
     moments_of_sample,
@@ -160,10 +161,10 @@ def compare_means(
     _refuse_nan(items)
     *given, within = _units(items, ids)
     units: Any = at_hand(*given)
-    estimate, covariance, n, is_share, draws, apart = _moments(*units, within)
+    estimate, covariance, n, df, is_share, draws, apart = _moments(*units, within)
     if numerics.namespace(estimate) is np:
         _warn_of_few(float(n), "items" if ids is None else "clusters")
-    pairs = pairs_of_means(estimate, covariance, n, is_share, draws, apart)
+    pairs = pairs_of_means(estimate, covariance, n, df, is_share, draws, apart)
     return comparison_of(
         estimate,
         covariance,
@@ -212,21 +213,21 @@ def _means_of_clusters(
 @library_program()
 def _moments(
     values: Array, weights: Array | None, where: Array | None, within: Within | None
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """The means, their covariance, the effective size, whether all are shares, the draws, and the
-    share of the units in which two models differ, `[models, models]`."""
+) -> tuple[Array, ...]:
+    """The means, their covariance, the effective size and the degrees of freedom, whether all are
+    shares, the draws, and the share of the units in which two models differ, `[models, models]`."""
     library = numerics.namespace(values)
     weights, values = weighted(values, weights, where)
     n, shares = kish(library.ravel(weights))
     means = mean_of(shares, values)
     errors = shares * (values - means[:, None])
-    unbiased = numerics.divide(n, library.maximum(n - 1, 0.0), np.nan)
+    kept, df = kept_and_df(shares)
     is_share = library.all((values >= 0) & (values <= 1))
-    covariance, draws = unbiased * (errors @ errors.T), n + 0 * means
+    covariance, draws = numerics.divide(errors @ errors.T, kept, np.nan), n + 0 * means
     if within is not None:
-        draws = draws_of_clusters(means, library.diagonal(covariance), draws, within)
+        draws = draws_of_clusters(means, library.diagonal(covariance), draws, df, within)
     apart = library.stack([library.sum(shares * (values != x), axis=-1) for x in values])
-    return means, covariance, n, is_share, draws, apart
+    return means, covariance, n, df, is_share, draws, apart
 
 
 def _refuse_nan(items: Items) -> None:

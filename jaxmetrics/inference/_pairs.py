@@ -130,7 +130,13 @@ def pairs_of(
 
 @library_program()
 def pairs_of_means(
-    estimate: Array, covariance: Array, n: Array, is_share: Array, draws: Array, apart: Array
+    estimate: Array,
+    covariance: Array,
+    n: Array,
+    df: Array,
+    is_share: Array,
+    draws: Array,
+    apart: Array,
 ) -> Pairs:
     """The pairs of means of `n` units each; of values from 0 to 1 with disagreements not drawn.
 
@@ -150,9 +156,9 @@ def pairs_of_means(
         raised, _of_sparse(estimate, variance, n, library.where(is_share, n / draws, 0.0), apart)
     )
     others = ~library.eye(len(estimate), dtype=bool)
-    df = library.full_like(variance, 1.0) * library.maximum(n - 1, 1.0)
     raised = library.where(others, raised, 0.0)
-    return Pairs(error, library.sqrt(raised), df, library.ones((1, *df.shape)), (n,))
+    one = library.ones_like(variance)
+    return Pairs(error, library.sqrt(raised), one * library.maximum(df, 1.0), one[None], (df + 1,))
 
 
 def _of_sparse(estimate: Array, variance: Array, n: Array, largest: Array, apart: Array) -> Array:

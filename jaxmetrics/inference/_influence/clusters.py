@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import at_hand
+from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, HostArray, Items
-from jaxmetrics._roc.order import LEFT_OUT
-from jaxmetrics._roc.record import Chosen, MetricLike, Options
-from jaxmetrics.inference._influence.gradient import (
-    Problems,
-    choose_known,
-    of_each,
-    of_items,
-    problems_of,
-    slopes_of,
-)
+from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._influence.variance import derivatives_of_items
 from jaxmetrics.inference._intervals.rules import sixth_of_skewness
 
 # The cluster index of each item, from 0, and the number of clusters.
@@ -47,10 +41,8 @@ class Sums(NamedTuple):
 
 def sums_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> Sums:
     """The influence of clusters on a metric."""
-    chosen, arrays = choose_known(metric)
-    problems, n_rows = problems_of(items, chosen.metric)
-    ids, n_clusters = clusters
-    return Sums(*_sums(problems, arrays, ids, chosen, n_clusters, n_rows))
+    estimate, derivatives = at_hand(*derivatives_of_items(metric, items))
+    return Sums(*_sums(estimate, derivatives, Items(*at_hand(*items)), *clusters))
 
 
 def error_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Array, Array]:
@@ -64,41 +56,39 @@ def skewness_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -
     return _skewness_of(sums_of_clusters(metric, items, clusters).of_classes)
 
 
-@double_program()
+@library_program()
 def _error_of(of_classes: Array) -> Array:
-    return jnp.sqrt(jnp.sum(jnp.sum(of_classes, axis=-2) ** 2, axis=-1))
+    library = numerics.namespace(of_classes)
+    error: Array = library.sqrt(library.sum(library.sum(of_classes, axis=-2) ** 2, axis=-1))
+    return error
 
 
-@double_program()
+@library_program()
 def _skewness_of(of_classes: Array) -> Array:
-    return sixth_of_skewness(jnp.sum(of_classes, axis=-2))
+    return sixth_of_skewness(numerics.namespace(of_classes).sum(of_classes, axis=-2))
 
 
-@double_program("chosen", "n_clusters", "n_rows")
+@library_program("n_clusters")
 def _sums(
-    problems: Problems, arrays: Options, ids: Array, chosen: Chosen, n_clusters: int, n_rows: int
+    estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int
 ) -> tuple[Array, Array, Array]:
-    def of_one(problem: Problems, bad: Array) -> tuple[Array, Array, Array]:
-        slopes = slopes_of(problem, chosen, arrays, n_rows)
-        weighty = of_items([jnp.ones(n_rows)] * 2, problem, n_rows) > 0
-        kinds = jnp.full(len(weighty), LEFT_OUT).at[problem.order.item].set(problem.order.kinds)
-        at = jnp.where(weighty, kinds, LEFT_OUT).astype(jnp.int32), ids
-        shape = LEFT_OUT + 1, n_clusters
-        held = jnp.zeros(shape, bool).at[at].set(True)[:LEFT_OUT]
-        k = jnp.sum(held, axis=1, keepdims=True).astype(jnp.float64)
-        scale = jnp.sqrt(numerics.divide(k, jnp.maximum(k - 1, 0), jnp.nan))
+    library = numerics.namespace(derivatives)
+    batch = max(x.ndim for x in items if x is not None) - 1
+    values = (1,) * (estimate.ndim - batch)  # axes of a metric with several values
 
-        def of_value(estimate: Array, negatives: Array, positives: Array) -> tuple[Array, Array]:
-            by_item = of_items([negatives, positives], problem, n_rows)
-            sums = jnp.zeros(shape).at[at].add(by_item)[:LEFT_OUT]
-            mean = numerics.divide(jnp.sum(sums, axis=1, keepdims=True), k, 0.0)
-            estimate = jnp.where(bad[0], jnp.nan, estimate)
-            return estimate, jnp.where(held, scale * (sums - mean), 0) + 0 * estimate
+    def of_clusters(x: Array) -> Array:
+        return numerics.sums_at(ids, x, n_clusters)
 
-        of_values = numerics.over_batch(of_value, slopes.estimate.ndim)
-        estimate, of_classes = of_values(slopes.estimate, *slopes.raw)
-        mixed = jnp.sum(held[0] & held[1]) / jnp.sum(held[0] | held[1])
-        return estimate, of_classes, jnp.broadcast_to(mixed, estimate.shape)
+    def of_class(weights: Array) -> tuple[Array, Array]:
+        weighty = (weights > 0).reshape(*weights.shape[:-1], *values, weights.shape[-1])
+        held = of_clusters(weighty.astype(np.float64)) > 0
+        sums = of_clusters(library.where(weighty, derivatives, 0.0))
+        k = library.sum(held, axis=-1, keepdims=True).astype(np.float64)
+        mean = numerics.divide(library.sum(sums, axis=-1, keepdims=True), k, 0.0)
+        scale = library.sqrt(numerics.divide(k, library.maximum(k - 1, 0), np.nan))
+        return library.where(held, scale * (sums - mean), 0.0) + 0 * estimate[..., None], held
 
-    result: tuple[Array, Array, Array] = of_each(of_one, problems)
-    return result
+    positives, negatives = class_weights(items)
+    sums, held = zip(of_class(negatives), of_class(positives), strict=True)
+    mixed = library.sum(held[0] & held[1], axis=-1) / library.sum(held[0] | held[1], axis=-1)
+    return estimate, library.stack(sums, axis=-2), library.broadcast_to(mixed, estimate.shape)

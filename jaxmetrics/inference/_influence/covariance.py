@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program, library_program
+from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import near
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.record import MetricLike, choose
@@ -67,10 +66,12 @@ def _products_of_items(errors: Array, positive: Array) -> tuple[Array, Array]:
     return library.sum(of_classes, axis=-3), of_classes
 
 
-@double_program()
+@library_program()
 def _products_of_clusters(of_classes: Array) -> tuple[Array, Array]:
     """Of `[..., models, 2, clusters]`."""
-    return _products(jnp.sum(of_classes, axis=-2)), _products(jnp.moveaxis(of_classes, -2, -3))
+    library = numerics.namespace(of_classes)
+    apart = library.moveaxis(of_classes, -2, -3)
+    return _products(library.sum(of_classes, axis=-2)), _products(apart)
 
 
 def _products(units: Array) -> Array:

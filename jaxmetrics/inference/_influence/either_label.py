@@ -41,11 +41,11 @@ def _slopes_by_label(
         bad = bad[0] | jnp.any(jnp.isnan(problem.items.scores))
         estimate = jnp.where(bad, jnp.nan, slopes.estimate)
 
-        def by_item(of_rows: Array) -> Array:
-            values = of_rows[problem.rows]
+        def by_item(kind: int) -> Array:
+            values = (slopes.centred[kind] + slopes.means[kind])[problem.rows]
             return jnp.zeros_like(values).at[problem.order.item].set(values) + 0 * estimate
 
-        return estimate, by_item(slopes.raw[NEGATIVE]), by_item(slopes.raw[POSITIVE])
+        return estimate, by_item(NEGATIVE), by_item(POSITIVE)
 
     found: tuple[Array, Array, Array] = of_each(of_one, problems)
     return found

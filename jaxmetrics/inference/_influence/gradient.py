@@ -49,15 +49,15 @@ class Slopes(NamedTuple):
     Attributes:
       estimate: the value of the metric.
       table: the score table of the items.
-      raw: for NEGATIVE and POSITIVE, the derivative with respect to the weight of the class in a
-        row.
-      centred: the same derivative with the total weight of the class held fixed.
+      centred: for NEGATIVE and POSITIVE, the derivative with respect to the weight of the class in
+        a row, with the total weight of the class held fixed.
+      means: `[..., 1]`, what the same derivatives have more where that total moves, too.
     """
 
     estimate: Array
     table: ScoreTable
-    raw: tuple[Array, Array]
     centred: tuple[Array, Array]
+    means: tuple[Array, Array]
 
 
 def choose_known(metric: MetricLike) -> tuple[Chosen, Options]:
@@ -150,14 +150,15 @@ def slopes_of(problem: Problems, chosen: Chosen, arrays: Options, n_rows: int) -
         decision = decide(OfTable(table), (sizes[0], sizes[1]), chosen.options(arrays))
         estimate, raw = decision.estimate, _slopes_of_decision(table, decision)
 
-    def centred(slope: Array, count: Array) -> Array:
+    def mean(slope: Array, count: Array) -> Array:
         total = jnp.sum(slope * count, axis=-1, keepdims=True)
-        return slope - numerics.divide(total, jnp.sum(count), 0.0)
+        return numerics.divide(total, jnp.sum(count), 0.0)
 
-    negatives, positives = map(centred, raw, (table.negatives, table.positives))
-    return Slopes(
-        estimate, table, raw if decide is None else (negatives, positives), (negatives, positives)
-    )
+    negatives, positives = map(mean, raw, (table.negatives, table.positives))
+    centred = raw[0] - negatives, raw[1] - positives
+    if decide is not None:
+        negatives, positives = 0 * negatives, 0 * positives
+    return Slopes(estimate, table, centred, (negatives, positives))
 
 
 def _gradient(

@@ -42,6 +42,7 @@ class _Rows(NamedTuple):
       bounds: `[rows + 1]`, where each row begins and ends among them.
       weights: `[rows]`, the total weight of each row.
       centred: `[rows]`, the derivative in the weight of an item, with that of the class held fixed.
+      mean: what the same derivative has more where the weight of the class moves, too.
     """
 
     n: float
@@ -49,6 +50,7 @@ class _Rows(NamedTuple):
     bounds: HostArray
     weights: HostArray
     centred: HostArray
+    mean: Any
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def units_on_host(
         with np.errstate(all="ignore"):
             estimate, by_class = _rows_of(placed, chosen, arrays)
             rows = list(by_class)
-            values = [of_item(x.centred, np.float64(x.n)) for x in rows]
+            values = [of_item(x.centred, x.mean, np.float64(x.n)) for x in rows]
         estimate = np.nan if undefined else estimate
         units = np.full(items.scores.shape[-1], 0 * estimate)
         for (_, of_class, bounds, *_), value in zip(rows, values, strict=True):
@@ -209,7 +211,7 @@ def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iter
         scaled, _ = OneClass(*both).near_one()
         slopes = np.array([0.0, slope / scaled.weight])
         bounds = np.array([0, len(low.scores), len(items.scores)])
-        rows.append(_rows(scaled, slopes, bounds, items.weight))
+        rows.append(_rows(scaled, slopes, bounds, items.weight)._replace(mean=0.0))
     return decision.estimate, rows
 
 
@@ -242,13 +244,15 @@ def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, I
     totals = np.array([placed.total_positives, placed.total_negatives], np.float64)
     length = min(max(_FEWEST, 1 << (n - 1).bit_length()), _PART)
     of_negatives, of_positives, so_far = np.zeros(2 * n + 1), np.zeros(n + 1), 0.0
+    by_totals = np.zeros(2)
     for begin in range(0, max(n, 1), length):
         part = slice(begin, min(begin + length, n))
         columns, size = np.zeros((5, length)), len(first[part])
         columns[0, :size] = of_groups[part]
         columns[1:3, :size] = [placed.weight_from(x[part]) for x in (not_above, below)]
         columns[3:5, :size] = [sums.take(x[part]) for x in (bounds[2:], first)]
-        estimate, slopes = _slopes(columns, totals, arrays, chosen)
+        estimate, slopes, in_totals = _slopes(columns, totals, arrays, chosen)
+        by_totals += np.asarray(in_totals)
         by_weight, *by_placement = np.asarray(slopes)[:, :size]
         by_negatives, by_positives = by_placement[:2], by_placement[2:]
         rows = slice(2 * begin, 2 * begin + 2 * size + 1)
@@ -261,8 +265,8 @@ def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, I
 
     between = np.zeros(2 * n + 2, kind)
     between[1:-1:2], between[2::2], between[-1] = below, not_above, len(negative.scores)
-    of_negatives *= unit_of_negatives
-    of_positives *= unit
+    of_positives = (of_positives + by_totals[0]) * unit
+    of_negatives = (of_negatives + by_totals[1]) * unit_of_negatives
 
     def of_classes() -> Iterator[_Rows]:
         yield _rows(negative, of_negatives, between, placed.total_negatives)
@@ -317,13 +321,14 @@ def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> 
         weights[0] += n - len(items.scores)
     of_class = weights.sum()
     # Not BLAS's product, whose threads wait for JAX's.
-    slopes -= np.einsum("i,i", slopes, weights) / of_class if of_class else 0.0
-    return _Rows(n, items, bounds, weights, slopes)
+    mean = np.einsum("i,i", slopes, weights) / of_class if of_class else 0.0
+    slopes -= mean
+    return _Rows(n, items, bounds, weights, slopes, mean)
 
 
 def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
-    n, items, bounds, squares, centred = rows
+    n, items, bounds, squares, centred, _ = rows
     size = total = squares.sum()
     if items.weights is not None and total:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
@@ -334,13 +339,15 @@ def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
 
 
 @double_program("chosen")
-def _slopes(columns: Array, totals: Array, arrays: Options, chosen: Chosen) -> tuple[Array, Array]:
-    """The value of the metric, and its derivatives in the columns."""
+def _slopes(
+    columns: Array, totals: Array, arrays: Options, chosen: Chosen
+) -> tuple[Array, Array, Array]:
+    """The value of the metric, and its derivatives in the columns and in the totals."""
 
-    def value(columns: Array) -> Array:
+    def value(columns: Array, totals: Array) -> Array:
         return jnp.asarray(_value(chosen, GroupsOfPositives(columns, totals), arrays), jnp.float64)
 
-    estimate, pull_back = varying.vjp(value, columns)
+    estimate, pull_back = varying.vjp(value, columns, totals)
     chosen.refuse_shapes(estimate)
-    (slopes,) = pull_back(jnp.ones(()))
-    return estimate, slopes
+    slopes, by_totals = pull_back(jnp.ones(()))
+    return estimate, slopes, by_totals

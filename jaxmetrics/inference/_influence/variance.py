@@ -69,7 +69,14 @@ def acceleration(metric: MetricLike, items: Items) -> Array:
 
 def influence_values(metric: MetricLike, items: Items) -> Array:
     """`[..., n]`, in float64 whatever the x64 mode."""
+    chosen, arrays = choose_known(metric)
+    chosen.refuse_several(arrays, items.scores.shape[-1])
     return _by_item(metric, items, _influences)[1]
+
+
+def derivatives_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array]:
+    """The metric `[...]`, and `[..., n]` w_i d metric / d w_i of the items, in float64."""
+    return _by_item(metric, items, _derivatives)
 
 
 def _by_item(
@@ -77,7 +84,9 @@ def _by_item(
 ) -> tuple[Array, Array]:
     """The metric, and `of_item` of the items `[..., n]`."""
     chosen, arrays = choose_known(metric)
-    found = units_on_host(chosen, items, arrays, of_item)
+    found = None
+    if not any(np.ndim(x) for x in arrays.values()):  # of one value
+        found = units_on_host(chosen, items, arrays, of_item)
     if found is not None:
         return found
     problems, n_rows = problems_of(items, chosen.metric)
@@ -121,15 +130,19 @@ def _moments(
     return result
 
 
-def _influences(centred: Array, n: Array) -> Array:
+def _influences(centred: Array, mean: Array, n: Array) -> Array:
     return n * centred
 
 
-def _contributions(centred: Array, n: Array) -> Array:
+def _contributions(centred: Array, mean: Array, n: Array) -> Array:
     return centred
 
 
-def _errors(centred: Array, n: Array) -> Array:
+def _derivatives(centred: Array, mean: Array, n: Array) -> Array:
+    return centred + mean
+
+
+def _errors(centred: Array, mean: Array, n: Array) -> Array:
     scale: Array = numerics.namespace(n).sqrt(numerics.divide(n, n - 1, jnp.nan))
     return scale * centred
 
@@ -139,17 +152,19 @@ def _item_units(
     problems: Problems,
     arrays: Options,
     chosen: Chosen,
-    of_item: Callable[[Array, Array], Array],
+    of_item: Callable[[Array, Array, Array], Array],
     n_units: int,
     n_rows: int,
 ) -> tuple[Array, Array]:
     def of_one(problem: Problems, bad: Array) -> tuple[Array, Array]:
         slopes = slopes_of(problem, chosen, arrays, n_rows)
-        chosen.refuse_shapes(slopes.estimate)
-        counts = counts_of(problem)
-        by_class = [of_item(slope, n) for slope, n in zip(slopes.centred, counts, strict=True)]
+        given = zip(slopes.centred, slopes.means, counts_of(problem), strict=True)
+        by_class = [of_item(*of_class) for of_class in given]
         estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
-        return estimate, of_items(by_class, problem, n_rows)[:n_units] + 0 * estimate
+        of_values = numerics.over_batch(
+            lambda *by_class: of_items(list(by_class), problem, n_rows)[:n_units], estimate.ndim
+        )
+        return estimate, of_values(*by_class) + 0 * estimate[..., None]
 
     result: tuple[Array, Array] = of_each(of_one, problems)
     return result

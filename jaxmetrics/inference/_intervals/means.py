@@ -36,7 +36,8 @@ class Sample(NamedTuple):
     """What the interval of a mean needs of the values; `[...]` each.
 
     With p the shares w / sum w, d = x - mean and n = 1 / sum p^2, the effective size of Kish:
-    standard_error^2 = n / (n - 1) sum p^2 d^2, and, as the mean has the third moment sum p^3 d^3,
+    standard_error^2 = sum p^2 d^2 / k, where that sum keeps the part k of the variance, and, as
+    the mean has the third moment sum p^3 d^3,
     skewness = sqrt(n) sum p^3 d^3 / (sum p^2 d^2)^1.5 sqrt(n (n - 1)) / (n - 2).
 
     `draws` of yes and no have the variance of a share of such values; without clusters they are n.
@@ -46,6 +47,7 @@ class Sample(NamedTuple):
     standard_error: Array
     skewness: Array  # of the values, adjusted as that of Fisher and Pearson is
     n: Array
+    df: Array  # of the standard error
     is_share: Array  # whether all values are in [0, 1]
     draws: Array
 
@@ -81,8 +83,8 @@ def sample_of(
     furthest = library.where(furthest > _ROUNDING * largest, furthest, 0.0 * mean)
     parts = shares * numerics.divide(distances, furthest[..., None], 0.0)
     second, third = library.sum(parts**2, axis=-1), library.sum(parts**3, axis=-1)
-    unbiased = numerics.divide(n, library.maximum(n - 1, 0), np.nan)
-    error = furthest * library.sqrt(unbiased * second)
+    kept, df = kept_and_df(shares)
+    error = furthest * library.sqrt(numerics.divide(second, kept, np.nan))
     # sqrt(n) is the largest that n equal weights can have. Unequal ones are kept to it.
     adjusted = numerics.divide(
         n * library.sqrt(library.maximum(n - 1, 0)), library.maximum(n - 2, 0), 0.0
@@ -90,9 +92,9 @@ def sample_of(
     skewness = adjusted * numerics.divide(third, second**1.5, 0.0)
     skewness = library.clip(skewness, -library.sqrt(n), library.sqrt(n))
     is_share = library.all((values >= 0) & (values <= 1), axis=-1)
-    n = library.broadcast_to(n, mean.shape)
-    draws = n if within is None else draws_of_clusters(mean, error**2, n, within)
-    return Sample(mean, error, skewness, n, is_share, draws)
+    n, df = library.broadcast_to(n, mean.shape), library.broadcast_to(df, mean.shape)
+    draws = n if within is None else draws_of_clusters(mean, error**2, n, df, within)
+    return Sample(mean, error, skewness, n, df, is_share, draws)
 
 
 def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
@@ -117,6 +119,22 @@ def kish(weights: Array) -> tuple[Array, Array]:
     return n, numerics.divide(weights, total[..., None], np.nan)
 
 
+def kept_and_df(shares: Array) -> tuple[Array, Array]:
+    """The part of the variance of a mean that sum p^2 d^2 keeps, and its degrees of freedom.
+
+    For values of one variance and d their distances from the mean: 1 - 1 / n and n - 1 of equal
+    shares, and less of unequal ones, as the largest draw the mean towards their values. The sum is
+    taken for a multiple of chi-squared with the same mean and variance, as by F. E. Satterthwaite,
+    "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946.
+    """
+    library = numerics.namespace(shares)
+    p2, p3, p4, p5 = (library.sum(shares**k, axis=-1) for k in (2, 3, 4, 5))
+    kept = library.maximum(1 - 2 * numerics.divide(p3, p2, 0.5) + p2, 0.0)
+    mean = p2 * kept
+    half_variance = (1 + 4 * p2) * p4 - 4 * p5 + 2 * p3 * (p3 - 2 * p2**2) + p2**4
+    return kept, numerics.divide(mean**2, half_variance, 0.0)
+
+
 def mean_of(shares: Array, values: Array) -> Array:
     """The mean of values along the last axis, by their `shares`; NaN without any."""
     some = shares.shape[-1] > 0
@@ -124,18 +142,19 @@ def mean_of(shares: Array, values: Array) -> Array:
     return mean if some else mean + np.nan
 
 
-def draws_of_clusters(mean: Array, variance: Array, n: Array, within: Within) -> Array:
+def draws_of_clusters(mean: Array, variance: Array, n: Array, df: Array, within: Within) -> Array:
     """How many draws of yes and no n clusters amount to: from n to the number of their items.
 
     Draws of the mean m have the variance m (1 - m) / draws. That of a cluster is r m (1 - m), with
-    r = ((n - 1) n V / (m (1 - m)) + 2 (1 - W / (m (1 - m)))) / (n + 1) from the variance V of the
-    mean, and from what the variance W within clusters leaves of m (1 - m), as of two clusters more.
+    r = (f n V / (m (1 - m)) + 2 (1 - W / (m (1 - m)))) / (f + 2) from the variance V of the mean,
+    of f degrees of freedom, and from what the variance W within clusters leaves of m (1 - m), as of
+    two clusters more.
     """
     of_draw = mean * (1 - mean)
     seen = numerics.divide(n * variance, of_draw, 1.0)
     most = 1 - numerics.divide(within.variance, of_draw, 0.0)
     library = numerics.namespace(seen, most)
-    spread = ((n - 1) * seen + _CLUSTERS_MORE * most) / (n - 1 + _CLUSTERS_MORE)
+    spread = (df * seen + _CLUSTERS_MORE * most) / (df + _CLUSTERS_MORE)
     most_draws = library.maximum(within.n_items, n)
     draws: Array = library.clip(numerics.divide(n, spread, np.inf), n, most_draws)
     return draws
@@ -145,7 +164,7 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     """Hall's limits for the t statistic of a skewed sample, kept to what a share can have.
 
     mean - SE g(t), mean - SE g(-t), with g(x) = (3 / a) (cbrt(1 + a (x - a / 6)) - 1), where
-    a = skewness / sqrt(n) and t has n - 1 degrees of freedom.
+    a = skewness / sqrt(n) and t has the degrees of freedom of SE.
 
     - Values of any range: the hull of these limits and of mean -+ t SE, since values that are
       mostly 0, as differences of models often are, have a skewness by chance.
@@ -160,10 +179,10 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     `double_precision()`. Found by simulation: see benchmarks/means.md. P. Hall, "On the removal of
     skewness by transformation", JRSS B 54, 1992.
     """
-    mean, error, skewness, n, is_share, draws = sample
+    mean, error, skewness, n, df, is_share, draws = sample
     library = numerics.namespace(mean, confidence_level)
     level = library.asarray(confidence_level, np.float64)
-    t = distributions.t_quantile((1 + level) / 2, library.maximum(n - 1, _FEWEST_DF))
+    t = distributions.t_quantile((1 + level) / 2, library.maximum(df, _FEWEST_DF))
     bend = numerics.divide(skewness, library.sqrt(n), 0.0)
 
     def transformed(x: Array) -> Array:
@@ -235,7 +254,7 @@ def _of_dtype(x: Array, dtype: Any) -> Array:
 
 def sums_of_rare(sample: Sample) -> HostArray:
     """The draws times the mean or 1 - mean, the less; infinite for what is no share, or NaN."""
-    mean, error, _, _, is_share, draws = (np.asarray(x) for x in sample)
+    mean, error, _, _, _, is_share, draws = (np.asarray(x) for x in sample)
     rare = draws * np.minimum(mean, 1 - mean)
     sums: HostArray = np.where(is_share & ~np.isnan(error), rare, np.inf)
     return sums
@@ -245,7 +264,7 @@ def warn_of_few_values(sample: Sample) -> None:
     """Warn that the values are NaN or too few, and say what is lacking."""
     if not all_concrete(*sample):
         return
-    mean, error, _, n, is_share, _ = (np.asarray(x).ravel() for x in sample)
+    mean, error, _, n, _, is_share, _ = (np.asarray(x).ravel() for x in sample)
     if np.any((n == 0) & np.isnan(mean)):
         warn("a mean without a valid value is NaN")
     if np.any((n > 0) & ~np.isfinite(mean)):
