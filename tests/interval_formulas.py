@@ -316,26 +316,42 @@ def recall(positives, negatives, max_fpr, level):
     return np.array([min(low, least), max(high, most)])
 
 
-def sums_of_clusters(phi, labels, clusters):
-    """Of negatives and of positives, `[clusters]`, centred over the clusters with such items, and
-    times sqrt(K_c / (K_c - 1)); of influence values whose mean in each class is 0."""
-    found = []
-    for kind in (False, True):
-        members = labels == kind
-        held = np.unique(clusters[members])
-        sums = np.bincount(clusters[members], phi[members] / members.sum(), clusters.max() + 1)
-        k = len(held)
-        sums[held] = (sums[held] - sums[held].mean()) * np.sqrt(k / (k - 1))
-        found.append(sums)
-    return np.array(found)
+def kept_and_df(weights):
+    """Of the quadratic form sum p^2 (x - mean)^2 of units that vary alike."""
+    p = weights[weights > 0] / weights.sum()
+    from_mean = p[:, None] * (np.eye(len(p)) - p)
+    form = from_mean.T @ from_mean
+    return np.trace(form) / np.sum(p**2), np.trace(form) ** 2 / np.trace(form @ form)
+
+
+def weights_of_clusters(labels, clusters, weights=1.0):
+    """Of negatives and of positives, `[2, clusters]`, and the share of clusters with both."""
+    by_item = np.broadcast_to(weights, labels.shape)
+    found = np.array(
+        [np.bincount(clusters, by_item * (labels == kind)) for kind in (False, True)], float
+    )
+    return found, found[:, (found > 0).all(axis=0)].sum() / found.sum()
+
+
+def sums_of_clusters(phi, labels, clusters, weights=1.0):
+    """Of negatives and of positives, `[2, clusters]`, centred over the clusters with such items,
+    over the root of the part of the variance kept; of influence values with a mean of 0."""
+    of_classes, mixed = weights_of_clusters(labels, clusters, weights)
+    together = kept_and_df(of_classes.sum(axis=0))[0]
+    sums = []
+    for kind, weight in zip((False, True), of_classes, strict=True):
+        of_kind = np.where(labels == kind, phi * weights, 0.0) / weight.sum()
+        found, held = np.bincount(clusters, of_kind), weight > 0
+        kept = (1 - mixed) * kept_and_df(weight)[0] + mixed * together
+        sums.append(np.where(held, (found - found[held].mean()) / np.sqrt(kept), 0.0))
+    return np.array(sums)
 
 
 def degrees_of_clusters(v0, v1, variance, labels, clusters):
-    with_negatives, with_positives = (set(clusters[labels == kind]) for kind in (False, True))
-    k0, k1, k = map(len, (with_negatives, with_positives, with_negatives | with_positives))
-    mixed = len(with_negatives & with_positives) / k
-    apart = v1**2 / (k1 - 1) + v0**2 / (k0 - 1)
-    return max(variance**2 / ((1 - mixed) * apart + mixed * variance**2 / (k - 1)), 1)
+    weights, mixed = weights_of_clusters(labels, clusters)
+    df0, df1, df = (kept_and_df(x)[1] for x in (*weights, weights.sum(axis=0)))
+    apart = v1**2 / df1 + v0**2 / df0
+    return max(variance**2 / ((1 - mixed) * apart + mixed * variance**2 / df), 1)
 
 
 def logit_t_of_clusters(estimate, phi, labels, clusters, level):

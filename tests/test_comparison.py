@@ -372,14 +372,13 @@ def test_limits_with_clusters(kind, data):
     found = jm.compare(jm.roc_auc, *data, clusters=clusters)
     phi, areas = values_of_influence(*data), delong(*data)[0]
     sums = np.array([formulas.sums_of_clusters(x, labels, clusters) for x in phi])
-    held = [np.unique(clusters[labels == c]) for c in (False, True)]
-    mixed = len(np.intersect1d(*held)) / len(np.union1d(*held))
+    weights, mixed = formulas.weights_of_clusters(labels, clusters)
+    sizes = [1 + formulas.kept_and_df(x)[1] for x in weights]
     for i, j in ((0, 1), (0, 2), (2, 1)):
-        m = formulas.weight_of_the_unseen(areas[[i, j]], min(map(len, held)))
+        m = formulas.weight_of_the_unseen(areas[[i, j]], min(sizes))
         total, parts = np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2), []
         for c in (0, 1):
-            k = len(held[c])
-            a, b = sums[i, c, held[c]], sums[j, c, held[c]]
+            k, a, b = sizes[c], sums[i, c], sums[j, c]
             v = (a - b) @ (a - b)
             most = formulas.largest_variance(
                 areas[[i, j]], k * np.array([[a @ a, a @ b], [a @ b, b @ b]]), k

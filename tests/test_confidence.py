@@ -183,8 +183,8 @@ def influences(data):
 @pytest.mark.parametrize("kind", ["one class", "some mixed", "mixed"])
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_clusters(kind, level, data, influences):
-    """The variance of the class sums of clusters, with degrees of freedom between Welch's and
-    K - 1."""
+    """The variance of the class sums of clusters, with degrees of freedom between Welch's and those
+    of all clusters."""
     scores, labels = data
     clusters = clusters_of(kind, labels)
     for metric, phi in influences.items():
@@ -199,16 +199,18 @@ def test_clusters(kind, level, data, influences):
 
 
 def test_mixed_clusters_are_draws_of_one_class(data):
-    """All with both classes: t has K - 1 degrees of freedom, and the variance is that of sums."""
+    """All with both classes: t has the degrees of all, and the variance is that of sums."""
     scores, labels = data
     clusters = clusters_of("mixed", labels)
     assert all(len(set(labels[clusters == k])) == 2 for k in range(14))
     phi = np.asarray(jm.influence(jm.roc_auc, scores, labels), float)
     sums = np.bincount(clusters, phi / np.where(labels, labels.sum(), (~labels).sum()))
-    error, estimate = np.sqrt(14 / 13 * np.sum(sums**2)), float(jm.roc_auc(scores, labels))
+    kept, df = formulas.kept_and_df(np.bincount(clusters) * 1.0)
+    assert 10 < df < 13
+    error, estimate = np.sqrt(np.sum(sums**2) / kept), float(jm.roc_auc(scores, labels))
     found = jm.confidence_interval(jm.roc_auc, scores, labels, clusters=clusters)
     close(found.standard_error, error)
-    close(limits(found), formulas.on_logit(estimate, error**2, 13, 0.95))
+    close(limits(found), formulas.on_logit(estimate, error**2, df, 0.95))
 
 
 @pytest.mark.filterwarnings("ignore:.*cluster")
@@ -534,7 +536,7 @@ def test_clusters_that_hold_no_valid_item_do_not_count(data, rng):
             found = compute(*data, clusters=clusters, **how)
             close(limits(found), limits(alone), rtol=2e-5 if metric is jm.roc_auc else 0.2)
     few = where & (clusters < 9)
-    with pytest.warns(UserWarning, match="only 9 clusters with positives"):
+    with pytest.warns(UserWarning, match="clusters with positives that count as only 6.95"):
         jm.confidence_interval(jm.roc_auc, *data, clusters=clusters, where=few)
     alone = np.where(data[1], 0, clusters + 1)
     with pytest.warns(UserWarning, match="only 1 of the clusters with positives.* NaN"):

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import interval_formulas as formulas
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -223,7 +224,7 @@ def test_covariance_is_that_of_delong(rng):
 
 
 def test_clusters(rng):
-    """By class the sums over the clusters that hold it, centred, times sqrt(K_c / (K_c - 1))."""
+    """By class the sums over the clusters that hold it, centred, over what their squares keep."""
     scores, labels, weights = sample(rng, 60, batch=(2,))
     labels, weights, where = labels[0], weights[0].astype(float), rng.random(60) < 0.8
     clusters = rng.integers(0, 12, 60)
@@ -235,14 +236,7 @@ def test_clusters(rng):
     w, sums = np.where(where, weights, 0), []
     for row in scores:
         deviation = placements(row, labels, w) - jm.roc_auc(row, labels, weights=w)
-        totals = np.where(labels, w[labels].sum(), w[~labels].sum())
-        of_both = np.zeros(12)
-        for members in classes(labels):
-            held = np.unique(clusters[members][where[members]])
-            k = len(held)
-            of_class = np.bincount(clusters[members], (w / totals * deviation)[members], 12)[held]
-            of_both[held] += np.sqrt(k / (k - 1)) * (of_class - of_class.mean())
-        sums.append(of_both)
+        sums.append(formulas.sums_of_clusters(deviation, labels, clusters, w).sum(axis=0))
     expected = np.array(sums) @ np.array(sums).T
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 

@@ -15,8 +15,8 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.operating import Point
-from jaxmetrics.inference._influence.gradient import effective_size
 from jaxmetrics.inference._intervals.distributions import binomial_quantile
+from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.operating import Chosen, Sizes, Terms, shares_of
 from jaxmetrics.inference._intervals.rules import Limits
 

@@ -82,7 +82,8 @@ def confidence_interval(
       min_fpr = min_tpr = 0, without clusters. Found by simulation on many populations: the coverage
       is near nominal from ten items of each class, and three negatives within `max_fpr`.
     - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t; with K
-      clusters from those of Welch, where each has one class, to K - 1, where each has both.
+      clusters of one size from those of Welch, where each has one class, to K - 1, where each has
+      both.
     - wald: A -+ z SE.
     - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the
       effective size (sum w)^2 / sum w^2 of the positives, with SE from the bootstrap. Of a
@@ -232,6 +233,8 @@ def _warn_of_few_successes(metric: MetricLike, moments: Moments) -> None:
 
 def _so_many(size: float, what: str) -> str:
     """In words; a size that is not a count of items says how it is made."""
+    if size != round(size) and what.startswith("clusters"):
+        return f"are {what} that count as only {size:.3g} of one size"
     if size != round(size):
         return f"are only {size:.3g} {what} by the effective size (sum w)^2 / sum w^2"
     return f"is only 1 {what[:-1]}" if size == 1 else f"are only {size:.0f} {what}"

@@ -16,13 +16,12 @@ from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.sizes import FEWEST
+from jaxmetrics.inference._intervals.effective import kept_and_df, kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
     Within,
     draws_of_clusters,
     interval_of_mean,
-    kept_and_df,
-    kish,
     mean_of,
     moments_of_sample,
     warn_of_few_values,

@@ -20,9 +20,9 @@ from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.either_label import slopes_by_label
-from jaxmetrics.inference._influence.gradient import effective_size
 from jaxmetrics.inference._influence.sizes import too_few
 from jaxmetrics.inference._intervals import distributions, rules
+from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import range_of, with_influence
 
@@ -319,7 +319,7 @@ def _limits(
     least, width = bounds[0], bounds[1] - bounds[0]
     place = jnp.clip((value - least) / width, 0.0, 1.0)
     limits = rules.on_logit(rules.interior(place, sizes), variance / width**2, df, level)
-    limits = rules.around(place, rules.ends(place, limits, sizes, level, variance <= 0))
+    limits = rules.around(place, rules.ends(place, limits, sizes, level, variance))
     low, high = (least + width * x + 0 * variance for x in limits)
     return least + width * place, low, high
 

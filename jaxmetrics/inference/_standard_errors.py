@@ -98,8 +98,9 @@ def standard_error(
 
     SE^2 = sum over classes c of n_c / (n_c - 1) sum_(i in c) (w_i d metric / d w_i)^2, with the
     total weight of each class held fixed; for `roc_auc` this is DeLong's variance. With clusters
-    SE^2 = sum_k (sum_c z_kc)^2, where z_kc = sqrt(K_c / (K_c - 1)) (S_kc - mean of S_kc over the
-    K_c clusters with items of class c), and S_kc = sum_(i in k and c) w_i d metric / d w_i. For an
+    SE^2 = sum_k (sum_c z_kc)^2, where z_kc = (S_kc - mean of S_kc over the K_c clusters with items
+    of class c) / sqrt(g_c), S_kc = sum_(i in k and c) w_i d metric / d w_i, and g_c is 1 - 1 / K_c
+    for clusters of one size, and less for others, as the formulas say. For an
     operating point, such as `recall_at_fpr`, the slope of the ROC curve at the threshold takes the
     part of the gradient. For other metrics SE is the standard deviation of bootstrap replicates.
 

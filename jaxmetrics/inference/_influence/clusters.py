@@ -17,6 +17,7 @@ from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.variance import derivatives_of_items
+from jaxmetrics.inference._intervals.effective import kept_and_df, kish
 from jaxmetrics.inference._intervals.rules import sixth_of_skewness
 
 # The cluster index of each item, from 0, and the number of clusters.
@@ -29,9 +30,9 @@ class Sums(NamedTuple):
     Attributes:
       estimate: `[...]`, the metric.
       of_classes: `[..., 2, clusters]`, of the negatives and of the positives of each cluster,
-        centred over the clusters with such items, and times sqrt(K_c / (K_c - 1)) for K_c of them;
-        NaN where one cluster has all items of a class.
-      mixed: `[...]`, the share of the clusters that have items of both classes.
+        centred over the clusters with such items, and over the root of the part of the variance
+        that their squares keep; NaN where one cluster has all items of a class.
+      mixed: `[...]`, the share of the clusters that have items of both classes, by weight.
     """
 
     estimate: Array
@@ -76,19 +77,30 @@ def _sums(
     batch = max(x.ndim for x in items if x is not None) - 1
     values = (1,) * (estimate.ndim - batch)  # axes of a metric with several values
 
+    def of_values(x: Array) -> Array:
+        return x.reshape(*x.shape[:-1], *values, x.shape[-1])
+
     def of_clusters(x: Array) -> Array:
         return numerics.sums_at(ids, x, n_clusters)
 
-    def of_class(weights: Array) -> tuple[Array, Array]:
-        weighty = (weights > 0).reshape(*weights.shape[:-1], *values, weights.shape[-1])
-        held = of_clusters(weighty.astype(np.float64)) > 0
-        sums = of_clusters(library.where(weighty, derivatives, 0.0))
-        k = library.sum(held, axis=-1, keepdims=True).astype(np.float64)
-        mean = numerics.divide(library.sum(sums, axis=-1, keepdims=True), k, 0.0)
-        scale = library.sqrt(numerics.divide(k, library.maximum(k - 1, 0), np.nan))
-        return library.where(held, scale * (sums - mean), 0.0) + 0 * estimate[..., None], held
+    def part_kept(weights: Array) -> Array:
+        return of_values(kept_and_df(kish(weights)[1])[0][..., None])
 
-    positives, negatives = class_weights(items)
-    sums, held = zip(of_class(negatives), of_class(positives), strict=True)
-    mixed = library.sum(held[0] & held[1], axis=-1) / library.sum(held[0] | held[1], axis=-1)
+    of_items = [x.astype(np.float64) for x in class_weights(items)[::-1]]
+    weights = [of_clusters(x) for x in of_items]
+    held = [of_values(x > 0) for x in weights]
+    both = weights[0] + weights[1]
+    mixed = library.sum(library.where(held[0] & held[1], of_values(both), 0.0), axis=-1)
+    mixed = mixed / library.sum(of_values(both), axis=-1)
+    # Of clusters with both classes, whose parts cancel, one part for both.
+    together = library.where(mixed > 0, mixed, 0.0)[..., None]
+    sums = []
+    for weighty, weight, some in zip(of_items, weights, held, strict=True):
+        sum_of = of_clusters(library.where(of_values(weighty > 0), derivatives, 0.0))
+        k = library.sum(some, axis=-1, keepdims=True).astype(np.float64)
+        mean = numerics.divide(library.sum(sum_of, axis=-1, keepdims=True), k, 0.0)
+        kept = part_kept(weight)
+        blend = library.where(kept > 0, (1 - together) * kept + together * part_kept(both), 0.0)
+        centred = numerics.divide(sum_of - mean, library.sqrt(blend), np.nan)
+        sums.append(library.where(some, centred, 0.0) + 0 * estimate[..., None])
     return estimate, library.stack(sums, axis=-2), library.broadcast_to(mixed, estimate.shape)

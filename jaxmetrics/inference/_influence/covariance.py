@@ -25,7 +25,7 @@ class Covariance(NamedTuple):
         if they are not known. With clusters the two classes depend on each other, and do not add up
         to the total.
       sizes: the effective numbers of negatives, positives and all items, or of clusters with such.
-      mixed: the share of the clusters that have both classes; 0 without clusters.
+      mixed: the share of the clusters that have both classes, by weight; 0 without clusters.
     """
 
     total: Array

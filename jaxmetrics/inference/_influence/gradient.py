@@ -28,6 +28,7 @@ from jaxmetrics._roc.order import (
 from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence
 from jaxmetrics.inference._intervals.numbers import Decision
 
@@ -184,16 +185,6 @@ def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, A
         numerics.divide(flagged, jnp.sum(x), 0.0) for x in (table.negatives, table.positives)
     )
     return -decision.slope[..., None] * negatives, positives
-
-
-def effective_size(weights: Array) -> Array:
-    """(sum w)^2 / sum w^2 along the last axis."""
-    library = numerics.namespace(weights)
-    # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
-    largest = library.max(weights, axis=-1, keepdims=True, initial=0)
-    shares = numerics.divide(weights.astype(np.float64), largest, 0.0)
-    of_squares = library.sum(shares**2, axis=-1)
-    return numerics.divide(library.sum(shares, axis=-1) ** 2, of_squares, 0.0)
 
 
 def of_items(by_class: list[Array], problem: Problems, n_rows: int) -> Array:

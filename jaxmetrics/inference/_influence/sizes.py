@@ -14,7 +14,7 @@ from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import some_of
 from jaxmetrics.inference._influence.clusters import Clusters
-from jaxmetrics.inference._influence.gradient import effective_size
+from jaxmetrics.inference._intervals.effective import clusters_of_one_size, effective_size
 
 FEWEST = 10  # items of a class, or clusters with it, that a comparison needs
 
@@ -22,7 +22,7 @@ FEWEST = 10  # items of a class, or clusters with it, that a comparison needs
 class Sizes(NamedTuple):
     """Effective sizes (sum w)^2 / sum w^2, each shaped to broadcast with values of a metric.
 
-    With clusters, the size of the clusters, each with the weight of its heaviest item. Items of
+    With clusters, the number of clusters of one size that have as many degrees of freedom. Items of
     weight 0 and items that are masked count in none of them.
     """
 
@@ -42,28 +42,17 @@ def _sizes(items: Items, ids: Array | None, n_clusters: int, ndim: int) -> tuple
     positives, negatives = class_weights(items)
 
     def size(weights: Array) -> Array:
-        weights = weights.astype(np.float64)
-        if ids is not None:
-            weights = _heaviest(weights, ids, n_clusters)
-        found = effective_size(weights)
+        if ids is None:
+            found = effective_size(weights)
+        else:
+            found = clusters_of_one_size(
+                numerics.sums_at(ids, weights.astype(np.float64), n_clusters)
+            )
         lacking = max(min(items.scores.ndim - 1, ndim) - found.ndim, 0)
         found = found.reshape((1,) * lacking + found.shape)
         return found.reshape(found.shape + (1,) * (ndim - found.ndim))
 
     return size(negatives), size(positives), size(positives + negatives)
-
-
-def _heaviest(weights: Array, ids: Array, n_clusters: int) -> Array:
-    """The weight of the heaviest item of each cluster."""
-    library = numerics.namespace(weights, ids)
-    rows: Any = library.zeros((*weights.shape[:-1], n_clusters))
-    if library is np:
-        at: Any = (..., ids)
-        np.maximum.at(rows, at, weights)
-    else:
-        rows = rows.at[..., ids].max(weights)
-    found: Array = rows
-    return found
 
 
 def too_few(items: Items, ids: Clusters | None, fewest: float = FEWEST) -> list[tuple[str, float]]:

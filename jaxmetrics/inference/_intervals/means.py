@@ -12,6 +12,7 @@ from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals import distributions
+from jaxmetrics.inference._intervals.effective import kept_and_df, kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.rules import Limits, lacking, wilson
 
@@ -106,33 +107,6 @@ def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple
     valid = library.ones(values.shape[-1:], bool) if where is None else where
     weights = library.where(valid, 1.0 if weights is None else weights, 0.0).astype(np.float64)
     return weights, library.where(weights > 0, values, 0.0).astype(np.float64)
-
-
-def kish(weights: Array) -> tuple[Array, Array]:
-    """Kish's effective size of weights along the last axis, and their shares of the sum."""
-    library = numerics.namespace(weights)
-    # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
-    largest = library.max(weights, axis=-1, keepdims=True, initial=0)
-    weights = numerics.divide(weights, largest, 0.0)
-    total = library.sum(weights, axis=-1)
-    n = numerics.divide(total**2, library.sum(weights**2, axis=-1), 0.0)
-    return n, numerics.divide(weights, total[..., None], np.nan)
-
-
-def kept_and_df(shares: Array) -> tuple[Array, Array]:
-    """The part of the variance of a mean that sum p^2 d^2 keeps, and its degrees of freedom.
-
-    For values of one variance and d their distances from the mean: 1 - 1 / n and n - 1 of equal
-    shares, and less of unequal ones, as the largest draw the mean towards their values. The sum is
-    taken for a multiple of chi-squared with the same mean and variance, as by F. E. Satterthwaite,
-    "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946.
-    """
-    library = numerics.namespace(shares)
-    p2, p3, p4, p5 = (library.sum(shares**k, axis=-1) for k in (2, 3, 4, 5))
-    kept = library.maximum(1 - 2 * numerics.divide(p3, p2, 0.5) + p2, 0.0)
-    mean = p2 * kept
-    half_variance = (1 + 4 * p2) * p4 - 4 * p5 + 2 * p3 * (p3 - 2 * p2**2) + p2**4
-    return kept, numerics.divide(mean**2, half_variance, 0.0)
 
 
 def mean_of(shares: Array, values: Array) -> Array:

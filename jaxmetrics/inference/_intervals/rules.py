@@ -80,7 +80,7 @@ def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
     variance, df = variance_by_welch(moments, kurtosis)
     estimate, _, sizes = moments
     limits = on_logit(interior(estimate, sizes), variance, df, level)
-    return around(estimate, ends(estimate, limits, sizes, level, variance <= 0))
+    return around(estimate, ends(estimate, limits, sizes, level, variance))
 
 
 def variance_by_welch(moments: Moments, kurtosis: float) -> tuple[Array, Array]:
@@ -104,15 +104,15 @@ class OfClusters(NamedTuple):
     negatives: Array  # their part of the variance
     positives: Array
     total: Array  # also with the part of clusters with both
-    sizes: tuple[Array, Array, Array]  # clusters with negatives, with positives, and all
-    mixed: Array  # the share of the clusters with both
+    sizes: tuple[Array, Array, Array]  # clusters with negatives, with positives, all; of one size
+    mixed: Array  # the share of the clusters with both, by weight
 
 
 def degrees_of_clusters(found: OfClusters) -> Array:
     """Those of Welch where each cluster has one class, and K - 1 where each has both.
 
     V^2 / ((1 - w) (V1^2 / (K1 - 1) + V0^2 / (K0 - 1)) + w V^2 / (K - 1)), at least 1, with w the
-    share of the clusters with both.
+    share of the clusters with both, by weight. Clusters count as those of one size.
     """
     k0, k1, k = found.sizes
     apart = spread_of(found.negatives, 1.0, k0) + spread_of(found.positives, 1.0, k1)
@@ -128,7 +128,7 @@ def logit_t_of_clusters(estimate: Array, found: OfClusters, level: Any) -> Limit
     sizes = found.sizes[:2]
     centre = interior(estimate, sizes)
     limits = on_logit(centre, found.total, degrees_of_clusters(found), level)
-    return around(estimate, ends(estimate, limits, sizes, level, found.total <= 0))
+    return around(estimate, ends(estimate, limits, sizes, level, found.total))
 
 
 def on_logit(centre: Array, variance: Array, df: Array, level: Any) -> Limits:
@@ -325,19 +325,28 @@ def ends(
     limits: Limits,
     sizes: tuple[Array, Array],
     level: Any,
-    constant: Any = False,
+    variance: Array | None = None,
 ) -> Limits:
-    """The limits, replaced where the estimate is 0 or 1, or the influence is `constant`.
+    """The limits, replaced where the estimate is 0 or 1, or the variance is 0.
 
     The lower limit of a perfect sample is that of Clopper and Pearson for n successes of n, with n
     the size of the smaller class, unless `limits` has a lower one. An estimate of 0 is the reverse.
+    With a variance, which the threshold of a perfect recall leaves it, n is that of as many draws
+    of p = (n + 1/2) / (n + 1) as have this variance more; `limits` on a logit do not count there.
     """
     library = numerics.namespace(estimate, *limits, *sizes)
     low, high = limits
-    lowest = ((1 - level) / 2) ** (1 / library.minimum(*sizes))
+    n: Any = library.minimum(*sizes)
+    constant: Any = False
+    if variance is not None:
+        p = (n + 0.5) / (n + 1)
+        n, constant = effective_size(p, p * (1 - p) / n + variance, n), variance <= 0
+    lowest = ((1 - level) / 2) ** (1 / n)
     perfect = estimate >= library.where(constant, 0.5, 1 - ROUNDING)
     worst = estimate <= library.where(constant, 0.5, ROUNDING)
-    least, most = library.minimum(low, lowest), library.maximum(high, 1 - lowest)
+    least, most = lowest, 1 - lowest
+    if variance is None:
+        least, most = library.minimum(low, least), library.maximum(high, most)
     low = library.where(worst, 0.0, library.where(perfect, least, low))
     high = library.where(perfect, 1.0, library.where(worst, most, high))
     return low, high

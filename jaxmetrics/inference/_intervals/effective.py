@@ -1,0 +1,47 @@
+"""How many observations unequal weights amount to. Over the array library, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array
+
+
+def effective_size(weights: Array) -> Array:
+    """(sum w)^2 / sum w^2 along the last axis."""
+    return kish(weights.astype(np.float64))[0]
+
+
+def clusters_of_one_size(weights: Array) -> Array:
+    """How many have the degrees of freedom of clusters with these weights; 0 of none."""
+    n, shares = kish(weights)
+    found: Array = numerics.namespace(n).where(n > 0, kept_and_df(shares)[1] + 1, 0.0)
+    return found
+
+
+def kish(weights: Array) -> tuple[Array, Array]:
+    """Kish's effective size of weights along the last axis, and their shares of the sum."""
+    library = numerics.namespace(weights)
+    # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
+    largest = library.max(weights, axis=-1, keepdims=True, initial=0)
+    weights = numerics.divide(weights, largest, 0.0)
+    total = library.sum(weights, axis=-1)
+    n = numerics.divide(total**2, library.sum(weights**2, axis=-1), 0.0)
+    return n, numerics.divide(weights, total[..., None], np.nan)
+
+
+def kept_and_df(shares: Array) -> tuple[Array, Array]:
+    """The part of the variance of a mean that sum p^2 d^2 keeps, and its degrees of freedom.
+
+    For values of one variance and d their distances from the mean: 1 - 1 / n and n - 1 of equal
+    shares, and less of unequal ones, as the largest draw the mean towards their values. The sum is
+    taken for a multiple of chi-squared with the same mean and variance, as by F. E. Satterthwaite,
+    "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946.
+    """
+    library = numerics.namespace(shares)
+    p2, p3, p4, p5 = (library.sum(shares**k, axis=-1) for k in (2, 3, 4, 5))
+    kept = library.maximum(1 - 2 * numerics.divide(p3, p2, 0.5) + p2, 0.0)
+    mean = p2 * kept
+    half_variance = (1 + 4 * p2) * p4 - 4 * p5 + 2 * p3 * (p3 - 2 * p2**2) + p2**4
+    return kept, numerics.divide(mean**2, half_variance, 0.0)
