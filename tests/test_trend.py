@@ -162,6 +162,8 @@ def test_size_and_coverage():
         ("x", ["2026-W02", "2025-W52"], "week", ("2025-W52", "2026-W02")),
         ("x", ["2026-Q2", "2025-Q4"], "quarter", ("2025Q4", "2026Q2")),
         ("x", [202602, 202511], "month", ("2025-11", "2026-02")),
+        ("week", [202602, 202511], "week", ("2025-W11", "2026-W02")),
+        ("x", [202602, 202552], "week", ("2025-W52", "2026-W02")),
         ("month", [3, 1, 2], "month", ("1", "2", "3")),
         ("x", pd.date_range("2026-01-30", periods=3), "day", None),
         ("x", pd.date_range("2026-03-01", periods=31), "week", None),
@@ -266,7 +268,17 @@ def test_names_are_times(rng):
     written = np.array([202511, 202512, 202601])[month % 3]
     for names in (written, written.astype(str)):
         assert slope(names) == slope(month % 3)
+    written = np.array([202551, 202552, 202602])[month % 3]
+    weeks = [np.array([f"{x[:4]}-W{x[4:]}" for x in written.astype(str)]), written]
+    periods = pd.PeriodIndex(["2025-12-15", "2025-12-22", "2026-01-05"], freq="W")
+    for form in (*weeks, periods[month % 3]):
+        found = jm.trend(jm.slices(jm.roc_auc, scores, labels, form))
+        np.testing.assert_array_equal(found.times, [0, 1, 3])
+        assert "per week" in str(found)
     whole = np.array([20260131, 20260228, 20260302])[month % 3]
     assert slope(whole) == slope(days)
     with pytest.raises(ValueError, match=r"got 'Apr': write times=\[...\]"):
         slope(np.array(["Jan", "Feb", "Apr"])[month % 3])
+    quarters = pd.PeriodIndex(["2025Q4", "2026Q1", "2026Q2"], freq="Q")
+    with pytest.raises(ValueError, match=r"got Period.*: write times=\[...\]"):
+        slope(quarters[month % 3])

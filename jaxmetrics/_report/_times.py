@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas
 
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics.inference._trend import with_dashes
+from jaxmetrics.inference._trend import mondays_of, with_dashes
 
 # From fine to coarse: the most distinct values of a unit that are slices; with more, the next one.
 _MOST = {"day": 20, "week": 60, "month": 60, "quarter": 60, "year": 60}
@@ -56,7 +56,7 @@ def times_of(name: str, column: Any) -> Times | None:
     if pandas.api.types.is_integer_dtype(distinct) or _are_whole(distinct):
         distinct = distinct.astype(np.int64)
         unit = _unit_of_name(name)
-        found = _dates_of_numbers(distinct)
+        found = _dates_of_numbers(distinct.tolist(), weeks=unit == "week")
         if found is None:
             return None if unit is None else _numbers(distinct, codes, unit)
         return _periods(*found, codes)
@@ -81,11 +81,14 @@ def _numbers(distinct: Any, codes: Any, unit: str) -> Times | None:
     return Times(values, _placed(place, codes), found - float(found[0]), unit)
 
 
-def _dates_of_numbers(distinct: Any) -> tuple[Any, str] | None:
-    """Whole numbers such as 202603 or 20260315."""
-    names = distinct.tolist()
+def _dates_of_numbers(names: list[int], *, weeks: bool) -> tuple[Any, str] | None:
+    """Whole numbers such as 202603 or 20260315; or 202607, of `weeks` or if some is of no month."""
+    if len(names) < 2:
+        return None
     dated = with_dashes(names)
-    return None if dated is names or len(names) < 2 else _dates(dated)
+    if (weeks or dated is names) and (mondays := mondays_of(names)) is not None:
+        return pandas.DatetimeIndex(mondays), "week"
+    return None if dated is names else _dates(dated)
 
 
 def _dates(distinct: Any) -> tuple[Any, str] | None:

@@ -57,18 +57,24 @@ def moments_of_choice(items: Items, terms: Terms, drawn: Point) -> dict[str, Cho
     amounts = items.amounts is not None
     in_resamples = shares_of(drawn, terms, amounts=amounts)
     in_data = shares_of(_looked_up(items, drawn.threshold), terms, amounts=amounts)
-    differences = {name: x - in_data[name] for name, x in in_resamples.items()}
-    return {name: _moments(x) for name, x in differences.items()}
+    return {name: _moments(x, in_data[name]) for name, x in in_resamples.items()}
 
 
-def _moments(x: Array) -> Chosen:
-    """The mean and the variance over the first axis, without NaN."""
+def _moments(x: Array, in_data: Array) -> Chosen:
+    """The moments of x - in_data over the first axis, without NaN."""
     library = numerics.namespace(x)
+    x = x - in_data
     valid = ~library.isnan(x)
     n = library.sum(valid, axis=0)
-    mean = numerics.divide(library.sum(library.where(valid, x, 0), axis=0), n, np.nan)
+
+    def mean_of(values: Array) -> Array:
+        total = library.sum(library.where(valid, values, 0), axis=0)
+        return numerics.divide(total, n, np.nan)
+
+    mean = mean_of(x)
     squares = library.sum(library.where(valid, (x - mean) ** 2, 0), axis=0)
-    return Chosen(mean, numerics.divide(squares, library.maximum(n - 1, 0), np.nan))
+    variance = numerics.divide(squares, library.maximum(n - 1, 0), np.nan)
+    return Chosen(mean, variance, mean_of(in_data * (1 - in_data)))
 
 
 @library_program("of_negatives")

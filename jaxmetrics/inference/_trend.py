@@ -25,6 +25,7 @@ from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile
 from jaxmetrics.inference._slices import Slices
 
 _DIGITS = re.compile(r"((?:19|20)\d\d)(0[1-9]|1[0-2])([0-3]\d)?")  # of a month or a day
+_WEEK = re.compile(r"((?:19|20)\d\d)(?:-?W)?(\d\d)")
 _UNITS = {f"datetime64[{x[0].upper()}]": x for x in ("year", "month", "day")}
 _NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_value", "fitted")
 
@@ -114,8 +115,9 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     Args:
       slices: what `slices` returns for slices that do not depend on each other, such as months.
       times: `[slices]`, the time of each slice in the order of its `names`, in any unit; NaN to
-        leave a slice out. None for the names themselves: days, months or years such as "2026-03",
-        202603 or 20260315 in days, months or years since the first, and other numbers as they are.
+        leave a slice out. None for the names themselves: days, weeks, months or years such as
+        "2026-03", 202603, 20260315 or "2026-W07" in such units since the first, and other numbers
+        as they are. Whole numbers such as 202552 are weeks if some cannot be months.
 
     Returns:
       A Trend, whose `models` is the same for the differences of models. Slices that were too small
@@ -189,12 +191,16 @@ def _times(times: ArrayLike | None, names: Sequence[Any]) -> tuple[Any, tuple[st
 
 
 def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
-    """The times that names say, of one unit: numbers, or dates in days, months or years."""
-    dated = with_dashes([_as_text(x) for x in names])
+    """The times that names say, of one unit: numbers, or dates in days, weeks, months or years."""
+    texts = [_as_text(x) for x in names]
+    dated = with_dashes(texts)
+    if dated is texts and (mondays := mondays_of(texts)) is not None:
+        since = np.array(mondays, "datetime64[D]")
+        return (since - since.min()) / np.timedelta64(7, "D"), ("week",)
     try:
         if all(isinstance(x, str) for x in dated):
             dates = np.array(dated, "datetime64")
-            since: Any = dates - dates.min()
+            since = dates - dates.min()
             unit = _UNITS.get(dates.dtype.name)
             if unit is None:  # times of day
                 return since / np.timedelta64(1, "D"), ("day",)
@@ -203,9 +209,10 @@ def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
         pass
     try:
         return np.array(names, np.float64), ()
-    except ValueError:
+    except (TypeError, ValueError):
         raise ValueError(
-            f"names of slices must be numbers or dates such as 2026-03, got {brief(names[0])}: "
+            f"names of slices must be numbers, or days, weeks, months or years such as 2026-03 and "
+            f"2026-W07, got {brief(names[0])}: "
             f"write times=[...], the time of each of {brief(list(names))}"
         ) from None
 
@@ -216,7 +223,23 @@ def _as_text(name: Any) -> Any:
         name = name.replace(tzinfo=None)
     if isinstance(name, datetime.date):
         return name.isoformat()
-    return str(name) if type(name).__name__ in ("Period", "datetime64") else name
+    if type(name).__name__ not in ("Period", "datetime64"):
+        return name
+    first, *last = str(name).split("/")
+    return f"{datetime.date.fromisoformat(first):%G-W%V}" if last else first  # a week of pandas'
+
+
+def mondays_of(names: Sequence[Any]) -> list[datetime.date] | None:
+    """The first days of the weeks 2026-W07 or 202607; None if some name is of no week."""
+    mondays = []
+    for name in names:
+        found = _WEEK.fullmatch(str(name))
+        try:
+            year, week = map(int, found.groups() if found else ())
+            mondays.append(datetime.date.fromisocalendar(year, week, 1))
+        except ValueError:  # of no form, or a week that its year lacks
+            return None
+    return mondays
 
 
 def with_dashes(names: Sequence[Any]) -> Sequence[Any]:

@@ -145,9 +145,9 @@ def partial_auc_loss(
 
     The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN,
     and its gradient 0, where a valid score is NaN, or a traced label, weight or option is invalid.
-    The sets depend on ranks alone and carry no gradient. Low negatives whose weights together are
-    below rounding may have no part. The loss can be differentiated in forward and reverse mode, any
-    number of times. Time O(n log n), memory O(n), for every surrogate.
+    The sets depend on ranks and weights, and carry no gradient in either. Low negatives whose
+    weights together are below rounding may have no part. The loss can be differentiated in forward
+    and reverse mode, any number of times. Time O(n log n), memory O(n), for every surrogate.
 
     Example:
       >>> import jax, jaxmetrics as jm

@@ -39,7 +39,7 @@ def recall_at_fpr_loss(
     standard deviation of the negatives' scores. The threshold q is a smooth quantile of them: their
     weighted mean. The weights are a logistic density of u, the share of the negatives above, with
     centre max_fpr and scale band max_fpr (1 - max_fpr); q leaves out low negatives whose weights
-    together are below the rounding. Scores, q and c all carry gradient.
+    together are below the rounding. Scores, q and c all carry gradient; in the weights, u does not.
 
     Args:
       scores: `[..., n]`, higher is more positive.

@@ -7,7 +7,7 @@ equal parts.
 
 Weights depend on ranks alone and have no derivative. If a loss rises with the score of an item, the
 set is the one with the highest loss among sets of its size. A change of the set then does not
-change the loss to first order.
+change the loss to first order. Nor have they one in the weights of items, which do change it.
 """
 
 from __future__ import annotations

@@ -57,10 +57,12 @@ class Chosen(NamedTuple):
     Attributes:
       optimism: the mean, by which a choice on the data that it is judged by is too good.
       variance: the variance.
+      of_draw: the mean of p (1 - p) of its value p in the data, the variance of one draw.
     """
 
     optimism: Array
     variance: Array
+    of_draw: Array
 
 
 class Share(NamedTuple):
@@ -243,9 +245,9 @@ def limits_of_choice(
 ) -> dict[str, tuple[Array, Array, Array, Array]]:
     """Values, limits and standard errors at a chosen threshold, by name, from resamples.
 
-    Jeffreys's limits around the value less its optimism, of as many draws as have its variance,
-    which is that of resamples, made unbiased for the smaller class. A `quantile` is as of
-    `limits_at_threshold`.
+    Jeffreys's limits around the value less its optimism, of as many draws as have its variance over
+    resamples, each at the threshold that it chose; made unbiased for the smaller class. A
+    `quantile` is as of `limits_at_threshold`.
     """
     library = numerics.namespace(*point)
     fewest = library.minimum(sizes.positives, sizes.negatives)
@@ -265,8 +267,7 @@ def limits_of_choice(
         optimism, variance = chosen[name].optimism, unbiased * chosen[name].variance
         n = most.get(name, _LARGEST + 0 * value)
         centre = library.clip(value - optimism, 0.0, 1.0)
-        middle = (sizes.all * centre + 0.5) / (sizes.all + 1)
-        n = effective_size(middle, variance, n)
+        n = library.minimum(numerics.divide(chosen[name].of_draw, variance, library.inf), n)
         n = library.where(variance > 0, n, library.minimum(n, sizes.all))
         shares[name] = Share(centre, *jeffreys(n * centre, n, level), variance)
         numbers[name] = n
