@@ -181,10 +181,12 @@ class OfTable:
     Attributes:
       table: its counts.
       whole: the total weights of both classes, if the table is only the head of a longer one.
+      drawn: whether it is of a resample, whose metric is not differentiated.
     """
 
     table: ScoreTable
     whole: tuple[Any, Any] | None = None
+    drawn: bool = False
 
     @property
     def library(self) -> Any:
@@ -235,7 +237,7 @@ class OfTable:
             positives, negatives = numerics.near_one(*counts)
         else:
             (positives,), (negatives,) = map(numerics.near_one, counts)
-        return OfTable(ScoreTable(thresholds, positives, negatives))
+        return OfTable(ScoreTable(thresholds, positives, negatives), drawn=self.drawn)
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
         del max_fpr

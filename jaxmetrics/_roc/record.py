@@ -20,7 +20,7 @@ from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_batches import evaluate_batch
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.mesh_values import evaluate_on_mesh
-from jaxmetrics._roc.placements import Part, order_of_all
+from jaxmetrics._roc.placements import OfTable, Part, order_of_all
 from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.selection import evaluate_by_selection, selects
 from jaxmetrics._roc.table import ScoreTable
@@ -111,6 +111,13 @@ class Chosen(NamedTuple):
     def value(self, table: ScoreTable, arrays: Options) -> Any:
         """The value of one table, in double precision."""
         return self.metric.function(table, **self.options(arrays))
+
+    def value_of_resample(self, table: ScoreTable, arrays: Options) -> Any:
+        """The value of a table that was drawn, which is not differentiated."""
+        of_placements = self.metric.of_placements
+        if of_placements is None:
+            return self.value(table, arrays)
+        return of_placements(OfTable(table, drawn=True), **self.options(arrays))
 
     def evaluated(self, source: Items | ScoreTable, arrays: Options) -> Any:
         """The value of each table of a batch."""

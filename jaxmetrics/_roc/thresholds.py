@@ -14,6 +14,7 @@ from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import (
     Beside,
     Groups,
+    OfTable,
     Part,
     Placements,
     order_of_few,
@@ -87,8 +88,9 @@ def recall_at_fpr(
             library.isnan(threshold), library.nan, placed.caught_above(threshold)
         )
     elif method == "linear":
-        # NumPy differentiates nothing, and a search takes no longer for more limits.
-        if isinstance(placed, OnHost) and max_fpr.size > MANY:
+        # What is not differentiated: a search takes no longer for more limits.
+        plain = isinstance(placed, OnHost) or (isinstance(placed, OfTable) and placed.drawn)
+        if plain and max_fpr.size > MANY:
             caught = _on_line(placed, max_fpr)
         else:
             caught = placed.summed(partial(_caught_between, max_fpr=max_fpr), max_fpr)

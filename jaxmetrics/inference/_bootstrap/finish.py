@@ -366,7 +366,8 @@ def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options, tied: 
         if cells.amounts is not None:
             amounts = jnp.where(valid, cells.amounts, 0)
             options = {**arrays, "amounts": _sums(drawn.astype(jnp.float64) * amounts, rows)}
-        value = how.chosen.value(ScoreTable(thresholds, positives, negatives), options)
+        table = ScoreTable(thresholds, positives, negatives)
+        value = how.chosen.value_of_resample(table, options)
         value = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), value)
         return value, (jnp.sum(positives) > 0) & (jnp.sum(negatives) > 0)
 
