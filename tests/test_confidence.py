@@ -1,5 +1,6 @@
 """Confidence intervals: each method against its formula, scales, ends, warnings and errors."""
 
+import logging
 import warnings
 from functools import partial
 
@@ -196,6 +197,24 @@ def test_clusters(kind, level, data, influences):
         expected, error = formulas.logit_t_of_clusters(estimate, phi, labels, clusters, level)
         close(limits(found), expected)
         close(found.standard_error, error)
+
+
+def test_clusters_of_other_numbers_compile_nothing(caplog):
+    """Of numbers of items and of clusters that no program had: they share those of positives."""
+    rng = np.random.default_rng(8)
+    recall = partial(jm.recall_at_fpr, max_fpr=LIMIT)
+
+    def every(n, n_clusters):
+        labels, clusters = np.arange(n) % 3 == 0, rng.integers(0, n_clusters, n)
+        scores = rng.normal(size=(2, n)) + labels
+        for metric in (jm.roc_auc, jm.average_precision, recall):
+            jm.confidence_interval(metric, scores[0], labels, clusters=clusters)
+        jm.compare(jm.roc_auc, scores, labels, clusters=clusters)
+
+    every(300, 80)
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        every(311, 83)
+    assert [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()] == []
 
 
 def test_mixed_clusters_are_draws_of_one_class(data):
@@ -428,6 +447,23 @@ def test_a_perfect_auc_has_an_interval(sign, data):
         else:
             assert low == 0
             assert 1 - end - 1e-6 <= high < 0.2
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(400) // 2])
+def test_a_perfect_recall_has_as_many_draws_as_its_threshold_leaves(clusters):
+    """Its error is that of the threshold alone, and the logit of 1 is infinite."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(400) < 100
+    scores = rng.normal(size=400) + 6 * labels
+    recall = partial(jm.recall_at_fpr, max_fpr=0.1)
+    found = jm.confidence_interval(recall, scores, labels, clusters=clusters, method="logit")
+    n = 100 if clusters is None else 50
+    assert found.estimate == 1
+    assert found.high == 1
+    assert found.standard_error > 0
+    p = (n + 0.5) / (n + 1)
+    left = p * (1 - p) / (p * (1 - p) / n + float(found.standard_error) ** 2)
+    close(found.low, 0.025 ** (1 / left), rtol=1e-3)
 
 
 @pytest.mark.parametrize("lost", [0, 1, "nan"])

@@ -216,6 +216,17 @@ def test_optimism_moves_the_limits():
     assert middle.mean() < 0.75 * apparent.mean()
 
 
+def test_limits_of_rates_at_an_end_have_as_many_draws_as_vary():
+    """Where the best flags next to nothing, and resamples at times more: recall to .97 before."""
+    rng = np.random.default_rng(4)
+    labels = rng.random(4000) < 0.03
+    scores = rng.normal(size=4000) + 1.2 * labels
+    point = jm.operating_point(scores, labels, fp_cost=1.0, fn_cost=1.0, key=KEY, n_resamples=200)
+    assert point.recall.estimate < 0.02
+    assert point.recall.high < 0.1
+    assert point.flagged.high < 0.01
+
+
 def test_batch_and_masks(rng):
     """Models of a batch get the same resamples, in any order; a mask leaves items out."""
     scores, out = drawn(rng, 2), LABELS[::-1]

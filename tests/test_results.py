@@ -85,6 +85,17 @@ def test_frame_has_all_numbers():
     assert [frame.estimate, frame.minus_estimate] == found.estimate.tolist()
 
 
+def test_a_margin_is_told():
+    """And with a reference which models are not worse by it, at one side of the level."""
+    scores = np.stack([OLD, OLD + 0.01 * NEW, -OLD])
+    for margin, told in ((0.2, "b"), (1e-9, "none")):
+        found = jm.compare(jm.roc_auc, scores, LABELS, margin=margin, reference=0)
+        assert found.margin == margin
+        text = str(found.named("a", "b", "c"))
+        assert f"not worse than a by {margin:g}, one-sided at 5 %: {told};" in text
+    assert "margin 0.2;" in str(jm.compare(jm.roc_auc, scores, LABELS, margin=0.2))
+
+
 def test_one_interval_is_a_sentence():
     values = np.float32([0.9580, 0.9512, 0.9641, 0.0033])
     interval = jm.Interval(*values, "closed form", 0.95).named(metric="AUC")

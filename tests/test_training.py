@@ -282,6 +282,27 @@ def test_early_stopping():
     assert_allclose(state.scores, epochs[5], rtol=1e-6)
 
 
+def test_early_stopping_of_clusters():
+    """The error is that of clusters; a decision cannot be traced."""
+    y = np.repeat(HELD[1], 8)
+    ids = np.repeat(np.arange(len(HELD[1])), 8)
+    noise = np.random.default_rng(2).normal(size=(2, len(HELD[1])))
+    first, second = np.repeat(noise[0] + np.outer([0, 0.02], HELD[1]) + 0.3 * noise, 8, axis=1)
+    states = []
+    for clusters in (None, ids):
+        state = jm.training.early_stopping(None, jm.roc_auc, first, y, clusters=clusters)
+        states.append(
+            jm.training.early_stopping(state, jm.roc_auc, second, y, clusters=clusters).best
+        )
+    difference = jm.compare(jm.roc_auc, np.stack([second, first]), y)
+    of_clusters = jm.compare(jm.roc_auc, np.stack([second, first]), y, clusters=ids)
+    gain = float(difference.difference[0, 1])
+    expected = [gain > float(x.standard_error[0, 1]) for x in (difference, of_clusters)]
+    assert states == expected == [1, 0]
+    with pytest.raises(TypeError, match="call it outside jit"):
+        jax.jit(lambda s: jm.training.early_stopping(state, jm.roc_auc, s, y).best)(second)
+
+
 def test_early_stopping_of_nan():
     x, y = HELD
     state = jm.training.early_stopping(None, jm.roc_auc, np.full(len(y), np.nan), y)

@@ -238,11 +238,11 @@ def _refuse_missing(role: str, name: str, column: Any) -> None:
 
 
 def _counted(some: int, column: Any) -> str:
-    """How many of which rows: of all that were read, or of a batch that is not the first."""
+    """How many of which rows: of the first that were read, or of a later batch."""
     index = column.index
     if isinstance(index, pandas.RangeIndex) and index.start:
         return f"{some:,} of rows {index.start + 1:,} to {index.stop:,}"
-    return f"{some:,} of {len(index):,} rows"
+    return f"{some:,} of {len(index):,} rows read"
 
 
 def _quoted(value: Any) -> str:

@@ -194,7 +194,7 @@ def notes_of_direction(measures: Sequence[Measure], names: Sequence[str]) -> lis
         if high < 0.5
     ]
     return [
-        f"the AUC of {visible(x)} is below 0.5: are its low scores those of positives?"
+        f"the AUC of {visible(x)} is below 0.5: if its low scores mean positive, negate the column"
         for x in below
     ]
 

@@ -314,7 +314,7 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"Threshold of least cost, {name}", f"{at}, which costs {number(best['cost'])}"
     if "n_duplicates" in facts:
         yield "Duplicate rows of label and scores", of_all(facts["n_duplicates"])
-    yield "Missing or NaN labels and scores", "none: the command refuses them"
+    yield "Missing or NaN labels and scores", "none among these rows"
     if facts.get("n_infinite"):
         yield "Infinite scores", f"{facts['n_infinite']:,}"
     if facts.get("streamed"):

@@ -66,7 +66,7 @@ _MOST_TOLD = 20  # models, in a line below a table
         "noninferiority_p_value",
         "equivalence_p_value",
     ],
-    meta_fields=["confidence_level"],
+    meta_fields=["confidence_level", "margin"],
 )
 @dataclass(frozen=True)
 class Comparison(Result):
@@ -101,6 +101,7 @@ class Comparison(Result):
       equivalence_p_value: pairwise, of the hypothesis that the two differ by the margin or more,
         the larger one of two one-sided tests; None without a margin.
       confidence_level: the nominal coverage of the limits and of the set.
+      margin: of the tests that have one; None without.
     """
 
     estimate: Array
@@ -123,6 +124,7 @@ class Comparison(Result):
     one_sided_high: Array | None = None
     noninferiority_p_value: Array | None = None
     equivalence_p_value: Array | None = None
+    margin: float | None = None
 
     def _table(self) -> Table:
         """Each pair once, or in both directions with a margin; or others less the reference."""
@@ -172,11 +174,29 @@ class Comparison(Result):
             )
         names = self._labels(kind, len(estimate))
         values = [f"{name} {fixed(x, digits)}" for name, x in zip(names, estimate, strict=True)]
-        about = (f"{self._caption.metric}: {_some(values)}",)
+        about = (f"{self._caption.metric}: {_some(values)}", *self._of_margin(names))
         if np.isnan(width).all():  # of no two is known which is better
             return about
         best = [str(name) for name, x in zip(names, self.best_set, strict=True) if x]
         return (*about, f"not significantly worse than the best: {_some(best)}")
+
+    def _of_margin(self, names: Sequence[Any]) -> tuple[str, ...]:
+        """The margin, and which models are not worse than a reference by it."""
+        base = self._caption.names.get("reference", ())
+        if self.margin is None:
+            return ()
+        if not base:
+            return (f"margin {self.margin:g}",)
+        p_values = np.asarray(self.noninferiority_p_value)
+        shown = [
+            f"{names[i]}"
+            for i in range(len(names))
+            if i != base[0] and p_values[i] < 1 - self.confidence_level
+        ]
+        level = fixed(100 * (1 - self.confidence_level), 3).rstrip("0").rstrip(".")
+        found = _some(shown) if shown else "none"
+        than = f"not worse than {names[base[0]]} by {self.margin:g}"
+        return (f"{than}, one-sided at {level} %: {found}",)
 
 
 def _some(words: Sequence[str]) -> str:
@@ -210,7 +230,8 @@ def comparison_of(
     numbers: dict[str, Any] = {
         name: None if x is None else as_default(x) for name, x in values.items()
     }
-    found = Comparison(**numbers, best_set=jnp.asarray(best_set), confidence_level=confidence_level)
+    known: Any = {"confidence_level": confidence_level, "margin": margin}
+    found = Comparison(**numbers, best_set=jnp.asarray(best_set), **known)
     return found if reference is None else found._captioned_as(reference=(reference,))
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
@@ -41,6 +42,7 @@ def early_stopping(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
     amounts: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Stopping:
     """Whether to stop, as no later checkpoint is better by more than the error of the difference.
 
@@ -57,13 +59,15 @@ def early_stopping(
       weights: `[n]`, not negative.
       where: `[n]` bool, False for items to leave out.
       amounts: `[n]`, how much each positive counts, for metrics that take amounts.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a conversation) may
+        depend on each other: the error is that of whole clusters.
 
     Returns:
       A Stopping. Save parameters where `best == last`.
 
     Raises:
-      TypeError, ValueError: as `compare`; patience is not a whole number of at least 1, or state is
-        not a Stopping.
+      TypeError, ValueError: as `compare`; patience is not a whole number of at least 1, state is
+        not a Stopping, or the scores are traced.
 
     A checkpoint whose metric is NaN is not better, and any other is better than it. Cost: one
     `compare` of two models, of which the first call has none.
@@ -87,7 +91,9 @@ def early_stopping(
     if scores.ndim != 1:
         raise ValueError(f"scores must be [n], of one checkpoint; got scores {scores.shape}")
     if state is None:
-        checks.check_items(scores, labels, weights, where, amounts)
+        given = (scores, labels, weights, where, amounts)
+        items = checks.check_items(*given, along={"clusters": clusters})
+        checks.check_clusters(clusters, items)
         return Stopping(scores, 0, 0, False)
     if state.scores.shape != scores.shape:
         raise ValueError(
@@ -99,10 +105,16 @@ def early_stopping(
         jnp.stack([scores, state.scores]),
         labels,
         key=key,
+        clusters=clusters,
         weights=weights,
         where=where,
         amounts=amounts,
     )
+    if not is_concrete(found.difference):
+        raise TypeError(
+            "early_stopping decides now, and its arrays are traced: call it outside jit and scan, "
+            "with the scores that they return"
+        )
     now = state.last + 1
     undefined = jnp.isnan(found.estimate[1]) & ~jnp.isnan(found.estimate[0])
     if undefined or found.difference[0, 1] > found.standard_error[0, 1]:
