@@ -62,9 +62,9 @@ def test_shares_have_halls_limits(rng):
 
 @pytest.mark.parametrize("hits", [10, 21, 30])
 def test_yes_and_no_have_wilsons_limits_or_narrower_ones(hits):
-    values = np.arange(40) < hits
+    values = (np.arange(40) < hits).astype(float)
     low, high = np.stack([hall(values), wilson(hits / 40, 40)]).T
-    close(limits(values.astype(float)), [low.max(), high.min()])
+    close(limits(values), [low.max(), high.min()])
 
 
 @pytest.mark.parametrize("hits", [0, 1, 2])
