@@ -100,7 +100,8 @@ def compare_means(
     """Paired differences of the means of models over the same items: rankers over queries, say.
 
     d -+ t E for each difference d of two means, with E^2 = V + m max(L - n V, 0) / n^2, where V is
-    the variance of d from the n paired differences, and t has n - 1 degrees of freedom. For values
+    the variance of d from the n paired differences, and t has n - 1 degrees of freedom, or fewer of
+    unequal weights or clusters. For values
     that are all from 0 to 1, L is the variance that disagreements which were not drawn may have,
     and m is 1, and up to 5, as in `compare`; else E^2 = V. Where a share q of the differences is 0,
     E^2 is at least the variance of d with q differences more of either sign,
