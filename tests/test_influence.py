@@ -10,6 +10,7 @@ import pytest
 from registry import sample
 
 import jaxmetrics as jm
+from jaxmetrics.inference._intervals.effective import clusters_of_one_size
 
 pytestmark = [pytest.mark.usefixtures("x64")]
 
@@ -245,6 +246,14 @@ def test_clusters(rng):
     np.testing.assert_allclose(again, got, rtol=1e-12)
     error = jm.standard_error(jm.roc_auc, scores, labels, clusters=clusters, **options)
     np.testing.assert_allclose(np.asarray(error) ** 2, np.diagonal(got), rtol=1e-10)
+
+
+def test_clusters_of_one_size_are_counted_exactly():
+    """A rounded count would be warned of where the clusters are just enough."""
+    for k in range(1, 300):
+        assert clusters_of_one_size(np.full(k, 0.3)) == k
+    assert clusters_of_one_size(np.zeros(3)) == 0
+    assert 2 < clusters_of_one_size(np.array([1.0, 2.0, 3.0])) < 3
 
 
 def test_mixed_clusters_are_those_of_obuchowski(rng):

@@ -299,8 +299,10 @@ def test_early_stopping_of_clusters():
     gain = float(difference.difference[0, 1])
     expected = [gain > float(x.standard_error[0, 1]) for x in (difference, of_clusters)]
     assert states == expected == [1, 0]
-    with pytest.raises(TypeError, match="call it outside jit"):
-        jax.jit(lambda s: jm.training.early_stopping(state, jm.roc_auc, s, y).best)(second)
+    for before in (None, state):
+        decide = partial(jm.training.early_stopping, before, jm.roc_auc, labels=y)
+        with pytest.raises(TypeError, match="call it outside jit"):
+            jax.jit(lambda s, decide=decide: decide(scores=s).best)(second)
 
 
 def test_early_stopping_of_nan():

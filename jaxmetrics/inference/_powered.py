@@ -318,8 +318,9 @@ def _limits(
         return value, value - margin, value + margin
     least, width = bounds[0], bounds[1] - bounds[0]
     place = jnp.clip((value - least) / width, 0.0, 1.0)
-    limits = rules.on_logit(rules.interior(place, sizes), variance / width**2, df, level)
-    limits = rules.around(place, rules.ends(place, limits, sizes, level, variance))
+    of_place = variance / width**2
+    limits = rules.on_logit(rules.interior(place, sizes), of_place, df, level)
+    limits = rules.around(place, rules.ends(place, limits, sizes, level, of_place))
     low, high = (least + width * x + 0 * variance for x in limits)
     return least + width * place, low, high
 

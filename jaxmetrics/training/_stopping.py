@@ -88,6 +88,11 @@ def early_stopping(
     if state is not None and not isinstance(state, Stopping):
         raise TypeError(f"state must be None or a Stopping, got {type(state).__name__}")
     scores = jnp.asarray(scores)
+    if not is_concrete(scores):
+        raise TypeError(
+            "early_stopping decides now, and its scores are traced: call it outside jit and scan, "
+            "with the scores that they return"
+        )
     if scores.ndim != 1:
         raise ValueError(f"scores must be [n], of one checkpoint; got scores {scores.shape}")
     if state is None:
@@ -110,11 +115,6 @@ def early_stopping(
         where=where,
         amounts=amounts,
     )
-    if not is_concrete(found.difference):
-        raise TypeError(
-            "early_stopping decides now, and its arrays are traced: call it outside jit and scan, "
-            "with the scores that they return"
-        )
     now = state.last + 1
     undefined = jnp.isnan(found.estimate[1]) & ~jnp.isnan(found.estimate[0])
     if undefined or found.difference[0, 1] > found.standard_error[0, 1]:

@@ -7,6 +7,8 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 
+_ROUNDING = 1e-9
+
 
 def effective_size(weights: Array) -> Array:
     """(sum w)^2 / sum w^2 along the last axis."""
@@ -16,8 +18,12 @@ def effective_size(weights: Array) -> Array:
 def clusters_of_one_size(weights: Array) -> Array:
     """How many have the degrees of freedom of clusters with these weights; 0 of none."""
     n, shares = kish(weights)
-    found: Array = numerics.namespace(n).where(n > 0, kept_and_df(shares)[1] + 1, 0.0)
-    return found
+    library = numerics.namespace(n)
+    found: Array = kept_and_df(shares)[1] + 1
+    whole = library.round(found)  # which clusters of one size are but for rounding
+    found = library.where(library.abs(found - whole) < _ROUNDING * found, whole, found)
+    counted: Array = library.where(n > 0, found, 0.0)
+    return counted
 
 
 def kish(weights: Array) -> tuple[Array, Array]:
