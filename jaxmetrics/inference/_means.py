@@ -161,10 +161,10 @@ def compare_means(
     _refuse_nan(items)
     *given, within = _units(items, ids)
     units: Any = at_hand(*given)
-    estimate, covariance, n, df, is_share, draws, apart = _moments(*units, within)
+    estimate, covariance, *rest = _moments(*units, within)
     if numerics.namespace(estimate) is np:
-        _warn_of_few(float(n), "items" if ids is None else "clusters")
-    pairs = pairs_of_means(estimate, covariance, n, df, is_share, draws, apart)
+        _warn_of_few(float(rest[0]), "items" if ids is None else "clusters")
+    pairs = pairs_of_means(estimate, covariance, *rest)
     return comparison_of(
         estimate,
         covariance,
@@ -214,8 +214,7 @@ def _means_of_clusters(
 def _moments(
     values: Array, weights: Array | None, where: Array | None, within: Within | None
 ) -> tuple[Array, ...]:
-    """The means, their covariance, the effective size and the degrees of freedom, whether all are
-    shares, the draws, and the share of the units in which two models differ, `[models, models]`."""
+    """The arguments of `pairs_of_means`."""
     library = numerics.namespace(values)
     weights, values = weighted(values, weights, where)
     n, shares = kish(library.ravel(weights))
@@ -227,7 +226,7 @@ def _moments(
     if within is not None:
         draws = draws_of_clusters(means, library.diagonal(covariance), draws, df, within)
     apart = library.stack([library.sum(shares * (values != x), axis=-1) for x in values])
-    return means, covariance, n, df, is_share, draws, apart
+    return means, covariance, n, kept, df, is_share, draws, apart
 
 
 def _refuse_nan(items: Items) -> None:

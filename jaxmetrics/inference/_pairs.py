@@ -133,6 +133,7 @@ def pairs_of_means(
     estimate: Array,
     covariance: Array,
     n: Array,
+    kept: Array,
     df: Array,
     is_share: Array,
     draws: Array,
@@ -140,8 +141,8 @@ def pairs_of_means(
 ) -> Pairs:
     """The pairs of means of `n` units each; of values from 0 to 1 with disagreements not drawn.
 
-    Units are worth `draws` `[models]` of yes and no, more than n where they are clusters. A pair
-    differs in a share `apart` of the units.
+    `kept` and `df` are as of `kept_and_df`. Units are worth `draws` `[models]` of yes and no, more
+    than n where they are clusters. A pair differs in a share `apart` of the units.
     """
     library = numerics.namespace(estimate, covariance, n)
     variance = of_differences(covariance)
@@ -152,8 +153,9 @@ def pairs_of_means(
     unseen = library.maximum(largest - n * variance, 0) / n**2
     more = (1 + _MORE * _unseen(share, draws, np.True_)) * unseen
     raised = variance + library.where(is_share, more, 0.0)
+    largest_square = library.where(is_share, n / draws, 0.0)
     raised = library.maximum(
-        raised, _of_sparse(estimate, variance, n, library.where(is_share, n / draws, 0.0), apart)
+        raised, _of_sparse(estimate, kept * variance, n, largest_square, apart)
     )
     others = ~library.eye(len(estimate), dtype=bool)
     raised = library.where(others, raised, 0.0)
@@ -161,8 +163,10 @@ def pairs_of_means(
     return Pairs(error, library.sqrt(raised), one * library.maximum(df, 1.0), one[None], (df + 1,))
 
 
-def _of_sparse(estimate: Array, variance: Array, n: Array, largest: Array, apart: Array) -> Array:
+def _of_sparse(estimate: Array, biased: Array, n: Array, largest: Array, apart: Array) -> Array:
     """The variances with one difference more of either sign, where most differences are 0.
+
+    `biased` are those of the sample, which are too small by the part that it keeps.
 
     A sample of few may have those of one sign alone, and then too small a variance. As many are
     added of either sign as there is a share of zeros. Their square is the mean of those that are
@@ -170,9 +174,9 @@ def _of_sparse(estimate: Array, variance: Array, n: Array, largest: Array, apart
     D. G. Bonett and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial
     proportions based on paired data", JEBS 37, 2012, have 1 for it.
     """
-    library = numerics.namespace(estimate, variance)
+    library = numerics.namespace(estimate, biased)
     squared = (estimate[:, None] - estimate[None, :]) ** 2
-    square = library.maximum(n - 1, 0.0) * variance + squared
+    square = n * biased + squared
     more = library.maximum(largest[:, None], largest[None, :])
     added = _ONE_OF_EACH * (1 - apart)
     total = n + added
