@@ -66,6 +66,11 @@ def on_tpu() -> bool:
     return jax.default_backend() == "tpu"
 
 
+def on_gpu() -> bool:
+    """Whether programs run on a GPU, for which each step of a loop is several launches."""
+    return not (on_cpu() or on_tpu())
+
+
 def one_by_one(n: int) -> bool:
     """Whether a program takes rows of n items in turn: their arrays then stay in the CPU's caches.
 
@@ -83,6 +88,10 @@ def near(array: Any) -> Any:
     return array
 
 
+def _is_whole(array: jax.Array) -> bool:
+    return is_concrete(array) and not is_divided(array)
+
+
 def is_divided(array: Any) -> bool:
     """Whether an array with known values lies on several devices, perhaps of several processes."""
     return isinstance(array, jax.Array) and is_concrete(array) and len(array.devices()) > 1
@@ -96,10 +105,18 @@ def at_hand(*arrays: Any) -> tuple[Any, ...]:
 
 
 def near_tree(tree: Any) -> Any:
-    """A pytree of numbers in float64, `at_hand`."""
+    """A pytree of a few numbers in float64, NumPy's where they are known, from any device.
+
+    Rules for them are loops of small steps, each of which would be a launch on a GPU.
+    """
     leaves, structure = jax.tree.flatten(tree)
-    views = (x.astype(np.float64) if isinstance(x, np.ndarray) else x for x in at_hand(*leaves))
-    return jax.tree.unflatten(structure, views)
+    if not is_compiling():
+        known = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array) and _is_whole(x)]
+        # Together, so that the copies from a device do not wait for each other.
+        for i, x in zip(known, jax.device_get([leaves[i] for i in known]), strict=True):
+            leaves[i] = x
+    leaves = [x.astype(np.float64) if isinstance(x, np.ndarray) else x for x in leaves]
+    return jax.tree.unflatten(structure, leaves)
 
 
 def on_host(*arrays: Any) -> tuple[Any, ...] | None:

@@ -249,6 +249,10 @@ def cumulated(x: Array) -> Array:
     if library is jnp and _in_blocks(x):
         return _scanned(jnp.add, x, 0.0)
     sums: Array = library.cumsum(x, axis=-1)
+    if library is jnp and not on_cpu():
+        # XLA for GPUs makes the transpose of a sum whose last entry alone is used a window of all
+        # items at each of them.
+        sums = lax.optimization_barrier(sums)
     return sums
 
 
