@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import varying
+from jaxmetrics._base.host import on_gpu
 from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap import random
@@ -18,8 +19,11 @@ from jaxmetrics.inference._bootstrap.units import TILE, Units, tiles_of
 
 # An item of a unit of MAX_SIZE is drawn so often with probability below 1e-50.
 COUNTS = jnp.uint8
-# Items that a resample lacks are added in blocks of this many.
+# Items that a resample lacks are added in blocks of this many on the CPU.
 BLOCK = 32
+# A GPU takes so many at a time: each step of a loop is several launches, and one look at a number.
+_BLOCK_OF_GPU = 1 << 10
+_DRAWN_AT_ONCE = 1 << 23  # units of all resamples
 
 
 class Sampler(NamedTuple):
@@ -131,9 +135,9 @@ class _Law(NamedTuple):
 
     Attributes:
       units: how many units have one word in common.
-      entry: from the sampler, words `[words, resamples]`, and the sizes and strata `[units, 1]` to
-        what the words find in tables, `[words, resamples]`.
-      counts: from the sampler, that, words, sizes and strata to counts `[units, resamples]`.
+      entry: from the sampler, words `[tiles, words, resamples]`, and the sizes and strata
+        `[tiles, units, 1]` to what the words find in tables, `[tiles, words, resamples]`.
+      counts: from the sampler, that, words, sizes and strata to counts `[tiles, units, resamples]`.
       dtype: of the counts.
     """
 
@@ -147,53 +151,65 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
     """The counts of all units, and their totals by stratum."""
     units = source.units
     key = source.keys[0]
-    half = (TILE // law.units, n // 2)
-    pair = first.astype(jnp.uint32) // 2 + lax.broadcasted_iota(jnp.uint32, half, 1)
+    n_tiles = len(units.size) // TILE
+    most = max(_DRAWN_AT_ONCE // (TILE * n), 1) if on_gpu() else 1
+    steps = -(-n_tiles // most)
+    at_once = -(-n_tiles // steps)
+    n_units = at_once * TILE
+    columns = [jnp.pad(x, (0, steps * n_units - len(x))) for x in (units.size, units.stratum)]
+    half = (at_once, TILE // law.units, n // 2)
+    pair = first.astype(jnp.uint32) // 2 + lax.broadcasted_iota(jnp.uint32, half, 2)
+    place = np.arange(half[0] * half[1], dtype=np.uint32).reshape(*half[:2], 1)
     as_is = numbers(first, n) == 0
 
     def words(state: _Tiles) -> Array:
-        unit = (state.tile * half[0]).astype(jnp.uint32) + lax.broadcasted_iota(jnp.uint32, half, 0)
+        unit = (state.step * place.size).astype(jnp.uint32) + jnp.broadcast_to(place, half)
         if law is _COIN:  # the two units of a pair share one coin
             unit = units.owner.astype(jnp.uint32)[jnp.minimum(unit, len(units.owner) - 1)]
-        return jnp.concatenate(random.threefry(key, unit, pair), axis=1)
+        return jnp.concatenate(random.threefry(key, unit, pair), axis=-1)
 
-    def of_tile(tile: Array) -> tuple[Array, Array]:
+    def of_step(step: Array) -> tuple[Array, Array]:
         size, stratum = (
-            lax.dynamic_slice_in_dim(x, tile * TILE, TILE)[:, None]
-            for x in (units.size, units.stratum)
+            lax.dynamic_slice_in_dim(x, step * n_units, n_units).reshape(-1, TILE, 1)
+            for x in columns
         )
         return size, stratum
 
     def body(word: Array, state: _Tiles) -> _Tiles:
-        # What the words find in tables is in memory, too, when it is used, one tile later.
-        last = jnp.maximum(state.tile - 1, 0)
-        size, stratum = of_tile(last)
+        # What the words find in tables is in memory, too, when it is used, one step later.
+        last = jnp.maximum(state.step - 1, 0)
+        size, stratum = of_step(last)
         new = law.counts(source, state.entry, state.word, size, stratum).astype(law.dtype)
         new = jnp.where(as_is, size.astype(law.dtype), new)
-        new = jnp.where(state.tile > 0, new, 0)
+        new = jnp.where(state.step > 0, new, 0)
         whole = new.astype(jnp.int16)  # a tile has 128 counts of at most 255
-        both = jnp.sum(whole, axis=0, dtype=jnp.int16)
-        one = jnp.sum(whole * stratum.astype(jnp.int16), axis=0, dtype=jnp.int16)
+        both = jnp.sum(whole, axis=1, dtype=jnp.int16)
+        one = jnp.sum(whole * stratum.astype(jnp.int16), axis=1, dtype=jnp.int16)
+        drawn = jnp.stack([jnp.sum(x, axis=0, dtype=jnp.int32) for x in (both - one, one)])
+        counts = new.reshape(n_units, n)
         return _Tiles(
-            state.tile + 1,
+            state.step + 1,
             word,
-            law.entry(source, word, *of_tile(state.tile)),
-            lax.dynamic_update_slice_in_dim(state.counts, new, last * TILE, 0),
-            state.drawn + jnp.stack([both - one, one]).astype(jnp.int32),
+            law.entry(source, word, *of_step(state.step)),
+            lax.dynamic_update_slice_in_dim(state.counts, counts, last * n_units, 0),
+            state.drawn + drawn,
         )
 
-    none = jnp.zeros((half[0], n), jnp.uint32)
-    counts = jnp.zeros((len(units.size), n), law.dtype)
+    none = jnp.zeros((*half[:2], n), jnp.uint32)
+    counts = jnp.zeros((steps * n_units, n), law.dtype)
     start = _Tiles(jnp.int32(0), none, none, counts, jnp.zeros((2, n), jnp.int32))
-    end = tiles_of(units.used)
-    found: _Tiles = _words_ahead(words, lambda state: state.tile <= end, body, start)
-    return found.counts, found.drawn
+    end = (tiles_of(units.used) + at_once - 1) // at_once
+    found: _Tiles = _words_ahead(words, lambda state: state.step <= end, body, start)
+    return found.counts[: len(units.size)], found.drawn
 
 
 class _Tiles(NamedTuple):
-    """The state of drawing tile after tile, with the words and entries of the tile before."""
+    """The state of drawing a number of tiles a step, with the words and entries of the step before.
 
-    tile: Array
+    On the CPU a step is one tile, which stays in the cache.
+    """
+
+    step: Array
     word: Array
     entry: Array
     counts: Array
@@ -218,7 +234,7 @@ def _table(source: Sampler, size: Array, stratum: Array) -> Array:
 def _entry_of_pair(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
     """Of two units of at most one item, which are half a tile apart."""
     rate = jnp.where(size > 0, 1 + stratum, 0)
-    first, second = jnp.split(rate, 2)
+    first, second = jnp.split(rate, 2, axis=-2)
     return random.entry(source.tables, 3 * first + second, word, random.BITS_OF_PAIR)
 
 
@@ -226,7 +242,7 @@ def _counts_of_pair(
     source: Sampler, entry: Array, word: Array, size: Array, stratum: Array
 ) -> Array:
     both, half = random.number(entry, word, random.BITS_OF_PAIR), random.BITS_OF_PAIR // 2
-    return jnp.concatenate([both >> np.uint32(half), both & np.uint32((1 << half) - 1)])
+    return jnp.concatenate([both >> np.uint32(half), both & np.uint32((1 << half) - 1)], axis=-2)
 
 
 def _no_entry(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
@@ -235,7 +251,7 @@ def _no_entry(source: Sampler, word: Array, size: Array, stratum: Array) -> Arra
 
 def _gamma(source: Sampler, entry: Array, word: Array, size: Array, stratum: Array) -> Array:
     """The sum of an exponential weight for each item of the unit."""
-    coefficients = source.tables.at[size[:, 0]].get(mode="promise_in_bounds")
+    coefficients = source.tables.at[size[..., 0]].get(mode="promise_in_bounds")
     return random.gamma(coefficients, word)
 
 
@@ -284,22 +300,23 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
     """
     units = source.units
     key = source.keys[2]
-    down = lax.broadcasted_iota(jnp.int32, (BLOCK, len(resamples)), 0)
-    across = lax.broadcasted_iota(jnp.int32, (BLOCK, len(resamples)), 1)
+    block = _BLOCK_OF_GPU if on_gpu() else BLOCK
+    down = lax.broadcasted_iota(jnp.int32, (block, len(resamples)), 0)
+    across = lax.broadcasted_iota(jnp.int32, (block, len(resamples)), 1)
     draws = 1 if source.rest is None else 2
 
     def words(state: _Slots) -> tuple[Words, ...]:
-        slot = (2 * (state.block * BLOCK + down) + state.stratum).astype(jnp.uint32)
+        slot = (2 * (state.block * block + down) + state.stratum).astype(jnp.uint32)
         lane = jnp.broadcast_to(resamples, slot.shape)
         return tuple(random.threefry(key, draws * slot + i, lane) for i in range(draws))
 
     def body(word: tuple[Words, ...], state: _Slots) -> _Slots:
         here, drawn = missing[state.stratum], units.drawn[state.stratum]
-        gap = jnp.ones_like(down)
+        gone = down + 1  # not as a sum of ones, which XLA for GPUs would add up as it compiles
         if source.rest is not None:
             chance = drawn.astype(jnp.float64) / units.total[state.stratum]
-            gap = random.geometric(chance, word[1][0])
-        at = state.passed + jnp.cumsum(gap, axis=0, dtype=jnp.int32)
+            gone = jnp.cumsum(random.geometric(chance, word[1][0]), axis=0, dtype=jnp.int32)
+        at = state.passed + gone
         added = at <= here
         item = state.stratum * units.drawn[0] + random.below(drawn, word[0])
         unit = units.owner.at[jnp.where(added, item, 0)].get(mode="promise_in_bounds")

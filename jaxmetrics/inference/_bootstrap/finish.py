@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import numerics, varying
-from jaxmetrics._base.host import on_cpu
+from jaxmetrics._base.host import on_cpu, on_gpu
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts
 from jaxmetrics._roc.limits import limit_of_fpr, most_within
 from jaxmetrics._roc.operating import Point
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
+from jaxmetrics.inference._bootstrap.scans import Groups, scanned, tile_of
+from jaxmetrics.inference._bootstrap.scans import totals as drawn_of_classes
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, Mixed, tiles_of
 from jaxmetrics.inference._intervals.metrics import (
     Curves,
@@ -31,9 +33,6 @@ from jaxmetrics.inference._intervals.metrics import (
     under_one_name,
 )
 
-T = TypeVar("T")
-
-UNROLL = 16
 # Of so many cells an area takes half the time in whole numbers, by a program that takes longer to
 # compile.
 MANY = 1 << 14
@@ -125,9 +124,9 @@ def _curves(
     totals = None if totals is None else totals.astype(jnp.float64)
     if limits is not None:
         if totals is None:
-            totals = _totals(counts, cells)
+            totals = drawn_of_classes(counts, cells)
         elif len(totals) == 1:
-            totals = jnp.concatenate([totals, _totals(counts, cells)[1:]])
+            totals = jnp.concatenate([totals, drawn_of_classes(counts, cells)[1:]])
         slack = max(numerics.slack(cells.negatives), numerics.slack(counts))
         edge = in_counts(limits[:, None], totals[0])
         within = most_within(limit_of_fpr(limits[:, None]), totals[0], slack)
@@ -163,10 +162,23 @@ def _curves(
     columns = *classes, *_continued(cells, tied)
     start = Curves(zero, zero, zeros, zeros, zero)
     whole = limits is None and not (by_precision or tied) and len(cells.joined) >= MANY
-    if whole and not any(map(numerics.is_inexact, (counts, cells.negatives))):
+    if whole and not (on_gpu() or any(map(numerics.is_inexact, (counts, cells.negatives)))):
         curves = _area_of_counts(start, counts, cells, columns)
     else:
-        curves, _ = _scanned(cell, (start, zero), counts, cells, columns)
+
+        def starts(groups: Groups) -> tuple[Curves, Array]:
+            tps, fps = groups.before(*columns[:2])
+            none = [jnp.zeros((len(fps), *x.shape)) for x in (zeros, zeros, zero)]
+            of_row = groups.of_row_before(columns[0 if by_precision else 1])
+            return Curves(fps, tps, *none), of_row
+
+        def together(ends: tuple[Curves, Array]) -> tuple[Curves, Array]:
+            curves, of_row = ends
+            counted = curves.negatives[-1], curves.positives[-1]
+            return Curves(*counted, *(jnp.sum(x, axis=0) for x in curves[2:])), of_row[-1]
+
+        way = starts, together
+        curves, _ = scanned(cell, (start, zero), counts, cells, columns, *way, tied=tied)
     if cells.mixed is not None:
         curves = curves._replace(area=curves.area + 0.5 * _tied_pairs(counts, cells, cells.mixed))
     end = curves.negatives
@@ -197,7 +209,7 @@ def _area_of_counts(
     none = jax.tree.map(lambda x: x.astype(jnp.int32), start)
 
     def tile(number: Array, before: Curves) -> Curves:
-        here = varying.scan(cell, none, _tile(number, counts, *columns), unroll=TILE // 2)[0]
+        here = varying.scan(cell, none, tile_of(number, counts, *columns), unroll=TILE // 2)[0]
         here = jax.tree.map(lambda x: x.astype(jnp.float64), here)
         between = here.negatives * before.positives
         here = here._replace(area=here.area + between)
@@ -228,7 +240,7 @@ def _best_points(
 ) -> Finished:
     """The first operating point of each resample where the objective is least."""
     if totals is None or len(totals) < 2:
-        totals = _totals(counts, cells)
+        totals = drawn_of_classes(counts, cells)
     negatives, positives = totals.astype(jnp.float64)
     tolerance = max(numerics.slack(cells.negatives), numerics.slack(counts))
 
@@ -257,8 +269,22 @@ def _best_points(
     amounts = jnp.zeros_like(cells.positives) if cells.amounts is None else cells.amounts
     classes = cells.positives, cells.negatives
     columns = *classes, amounts, cells.thresholds, *_continued(cells, tied)
-    start = none, jnp.broadcast_to(value(none), zero.shape), none
-    every, _, best = _scanned(cell, start, counts, cells, columns)
+    first = jnp.broadcast_to(value(none), zero.shape)
+
+    def starts(groups: Groups) -> tuple[_Flagged, Array, _Flagged]:
+        tps, fps, caught = groups.before(*columns[:3])
+        nothing = jax.tree.map(lambda x: jnp.broadcast_to(x, tps.shape), none)
+        least = jnp.full(tps.shape, jnp.inf).at[0].set(first)
+        return _Flagged(nothing.threshold, tps, fps, caught), least, nothing
+
+    def together(ends: tuple[_Flagged, Array, _Flagged]) -> tuple[_Flagged, Array, _Flagged]:
+        every, least, best = ends
+        group = jnp.argmin(least, axis=0)[None]
+        best = jax.tree.map(lambda x: jnp.take_along_axis(x, group, axis=0)[0], best)
+        return jax.tree.map(lambda x: x[-1], every), jnp.min(least, axis=0), best
+
+    start, way = (none, first, none), (starts, together)
+    every, _, best = scanned(cell, start, counts, cells, columns, *way, tied=tied)
     defined = (negatives > 0) & (positives > 0)
     best = best._replace(threshold=jnp.where(defined, best.threshold, jnp.nan))
     best = best._replace(**{x: jnp.where(defined, getattr(best, x), 0) for x in best._fields[1:]})
@@ -282,29 +308,6 @@ def _continued(cells: Cells, tied: bool) -> tuple[Array, ...]:
         return ()
     joined = cells.joined[1:] & (jnp.arange(1, len(cells.joined)) < cells.used)
     return (jnp.pad(joined, (0, 1)),)
-
-
-def _scanned(
-    cell: Callable[[T, Any], tuple[T, None]],
-    start: T,
-    counts: Array,
-    cells: Cells,
-    columns: tuple[Array, ...],
-) -> T:
-    """The carry of a scan along the cells of the head, with their counts and columns in float64."""
-
-    def tile(number: Array, carry: T) -> T:
-        count, *rest = _tile(number, counts, *columns)
-        inputs = count, *(x.astype(jnp.float64) for x in rest)
-        last: T = varying.scan(cell, carry, inputs, unroll=UNROLL)[0]
-        return last
-
-    found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
-    return found
-
-
-def _tile(number: Array, *columns: Array) -> tuple[Array, ...]:
-    return tuple(lax.dynamic_slice_in_dim(x, number * TILE, TILE) for x in columns)
 
 
 def _of_cells(counts: Array, cells: Cells) -> Array:
@@ -332,21 +335,6 @@ def _of_cells(counts: Array, cells: Cells) -> Array:
     if of_bytes:
         found = lax.bitcast_convert_type(found, jnp.uint8).reshape(-1, resamples)
     return found
-
-
-def _totals(counts: Array, cells: Cells) -> Array:
-    """All negatives and positives drawn, `[2, resamples]`."""
-
-    def tile(number: Array, sums: Array) -> Array:
-        def of_tile(x: Array) -> Array:
-            return lax.dynamic_slice_in_dim(x, number * TILE, TILE)
-
-        drawn = of_tile(counts).astype(jnp.float64)
-        classes = jnp.stack([of_tile(cells.negatives), of_tile(cells.positives)])
-        return sums + classes.astype(jnp.float64) @ drawn
-
-    sums: Array = varying.fori_loop(0, tiles_of(cells.used), tile, jnp.zeros((2, counts.shape[1])))
-    return sums
 
 
 def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options, tied: bool) -> Finished:

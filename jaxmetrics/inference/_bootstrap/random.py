@@ -39,7 +39,7 @@ TERMS = 20
 _ENDS = np.sqrt(-2 * np.log([0.5, 2.0**-33]))
 _MIDDLE, _REACH = float(_ENDS.mean()), float(_ENDS[1] - _ENDS[0]) / 2
 # Above any number of missing items, yet a block of such numbers adds up within 32 bits.
-MANY = 1 << 24
+MANY = 1 << 20
 
 
 @jax.jit
@@ -101,14 +101,17 @@ def gamma_tables(max_size: int) -> HostArray:
 
 
 def gamma(coefficients: Array, word: Array) -> Array:
-    """Gamma variates from words `[units, ...]`, by coefficients `[units, 2, TERMS]`, in float32."""
+    """Gamma variates from words `[..., units, resamples]`, in float32.
+
+    Their coefficients are `[..., units, 2, TERMS]`.
+    """
     upper = (word >> np.uint32(31)) == 1
     # The midpoints of 2^32 parts of [0, 1], as the smaller of both tails.
     tail = (jnp.where(upper, ~word, word).astype(jnp.float32) + 0.5) * 2.0**-32
     x = (jnp.sqrt(-2 * jnp.log(tail)) - _MIDDLE) / _REACH
     found = jnp.zeros_like(x)
     for k in reversed(range(TERMS)):
-        low, high = (coefficients[:, side, k, None] for side in (0, 1))
+        low, high = (coefficients[..., side, k, None] for side in (0, 1))
         found = found * x + jnp.where(upper, high, low)
     return jnp.maximum(found, 0)
 

@@ -1,0 +1,147 @@
+"""Scans along the cells of all resamples at once, from the first to the last or by groups.
+
+The CPU takes cell after cell of a tile, which stays in its cache. A GPU takes groups of cells side
+by side, each from what all cells before it add up to: a scan of a million cells would be as many
+launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxmetrics._base import varying
+from jaxmetrics._base.host import on_gpu
+from jaxmetrics._base.types import Array
+from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
+
+T = TypeVar("T")
+
+UNROLL = 16
+_GROUP = 64  # cells, which divide a tile
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Cells in groups of neighbours.
+
+    Attributes:
+      counts: `[cells, groups, resamples]`, how often each cell is drawn.
+      joined: `[cells of all groups]`, whether the next cell is in the same row; None where no row
+        has several cells.
+    """
+
+    counts: Array
+    joined: Array | None
+
+    def before(self, *of_cells: Array) -> list[Array]:
+        """What all cells before each group add up to, `[groups, resamples]`."""
+        sums = self._summed(*map(in_groups, of_cells))
+        return [_shifted(jnp.cumsum(x, axis=0)) for x in sums]
+
+    def of_row_before(self, of_cell: Array) -> Array:
+        """What those of them add up to that are in the row which the group goes on with."""
+        if self.joined is None:
+            return jnp.zeros(self.counts.shape[1:])
+        joined = in_groups(self.joined) > 0
+        # Of a group, the cells behind which no row ends.
+        in_last = lax.cumprod(joined.astype(jnp.int32), axis=0, reverse=True)
+        (sums,) = self._summed(jnp.where(in_last > 0, in_groups(of_cell), 0))
+        ends = ~jnp.all(joined, axis=0)[:, None]
+
+        def both(a: Any, b: Any) -> Any:
+            return jnp.where(b[1], b[0], a[0] + b[0]), a[1] | b[1]
+
+        return _shifted(lax.associative_scan(both, (sums, jnp.broadcast_to(ends, sums.shape)))[0])
+
+    def _summed(self, *of_cells: Array) -> tuple[Array, ...]:
+        """The sums of each group. XLA's own would store all counts once more, in 64 bits."""
+
+        def add(sums: Any, cell: Any) -> tuple[Any, None]:
+            count, *columns = cell
+            drawn = count.astype(jnp.float64)
+            return tuple(x + drawn * y[:, None] for x, y in zip(sums, columns, strict=True)), None
+
+        none = tuple(jnp.zeros(self.counts.shape[1:]) for _ in of_cells)
+        columns = tuple(x.astype(jnp.float64) for x in of_cells)
+        sums: tuple[Array, ...]
+        sums, _ = varying.scan(add, none, (self.counts, *columns), unroll=UNROLL)
+        return sums
+
+
+def in_groups(x: Array) -> Array:
+    """`[cells, groups, ...]` of `[cells of all groups, ...]`."""
+    return jnp.moveaxis(x.reshape(-1, _GROUP, *x.shape[1:]), 1, 0)
+
+
+def _shifted(x: Array) -> Array:
+    return jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
+
+
+def scanned(
+    cell: Callable[[T, Any], tuple[T, None]],
+    start: T,
+    counts: Array,
+    cells: Cells,
+    columns: tuple[Array, ...],
+    starts: Callable[[Groups], T],
+    together: Callable[[T], T],
+    *,
+    tied: bool,
+) -> T:
+    """The carry of a scan along the cells of the head, with their counts and columns in float64.
+
+    Args:
+      cell: a step.
+      start: the carry before the first cell.
+      counts: `[cells, resamples]`.
+      cells: of which the head has so many.
+      columns: `[cells]` each, which beyond the head add nothing; if tied, the last one is whether
+        the next cell is in the same row.
+      starts: the carries `[groups, ...]` before each group.
+      together: the carry at the end from those at the end of each group, `[groups, ...]`.
+      tied: whether any row has several cells.
+    """
+    if on_gpu():
+        groups = Groups(in_groups(counts), columns[-1] if tied else None)
+        inputs = groups.counts, *(in_groups(x.astype(jnp.float64)) for x in columns)
+
+        def of_group(start: T, *inputs: Array) -> T:
+            last: T = varying.scan(cell, start, inputs, unroll=UNROLL)[0]
+            return last
+
+        ends = jax.vmap(of_group, (0, *[1] * len(inputs)))(starts(groups), *inputs)
+        return together(ends)
+
+    def tile(number: Array, carry: T) -> T:
+        count, *rest = tile_of(number, counts, *columns)
+        inputs = count, *(x.astype(jnp.float64) for x in rest)
+        last: T = varying.scan(cell, carry, inputs, unroll=UNROLL)[0]
+        return last
+
+    found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
+    return found
+
+
+def tile_of(number: Array, *columns: Array) -> tuple[Array, ...]:
+    return tuple(lax.dynamic_slice_in_dim(x, number * TILE, TILE) for x in columns)
+
+
+def totals(counts: Array, cells: Cells) -> Array:
+    """All negatives and positives drawn, `[2, resamples]`."""
+    classes = jnp.stack([cells.negatives, cells.positives]).astype(jnp.float64)
+    if on_gpu():
+        used = jnp.where(jnp.arange(len(cells.joined)) < cells.used, classes, 0)
+        return jnp.stack([jnp.sum(counts.astype(jnp.float64) * x[:, None], axis=0) for x in used])
+
+    def tile(number: Array, sums: Array) -> Array:
+        here, drawn = tile_of(number, classes.T, counts)
+        return sums + here.T @ drawn.astype(jnp.float64)
+
+    sums: Array = varying.fori_loop(0, tiles_of(cells.used), tile, jnp.zeros((2, counts.shape[1])))
+    return sums
