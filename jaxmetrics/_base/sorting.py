@@ -10,6 +10,8 @@ Reference: M. Herf, "Radix tricks", 2001, which maps floats to unsigned integers
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +24,7 @@ from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array, HostArray
 
 MANY = 1 << 17  # fewer words are sorted before threads have started
+_LONG_ROW = 1 << 15  # from which on a GPU's own sort of several rows is not always one by radix
 _ITEMS_APART = 160  # of a segment, on average, from which on it is sorted by itself
 
 
@@ -92,17 +95,17 @@ def _sign(unsigned: Any) -> Any:
     return unsigned(1 << (63 if unsigned is np.uint64 else 31))
 
 
-def sort_by_key(keys: Any, payload: Any) -> tuple[Any, Any]:
+def sort_by_key(keys: Any, payload: Any, *, most: int = (1 << 32) - 1) -> tuple[Any, Any]:
     """Keys `[..., n]` in ascending order, and their `uint32` payload in the same order.
 
-    The order within a tie is unspecified. NumPy sorts NumPy's arrays; other arrays must be traced
-    in double precision.
+    The order within a tie is unspecified; no payload is above `most`. NumPy sorts NumPy's arrays;
+    other arrays must be traced in double precision.
     """
     if isinstance(keys, np.ndarray):
         return _sort_on_host(keys, payload)
     packed = _sort_packed if keys.dtype == jnp.uint32 else _sort_in_halves
     result: tuple[Array, Array] = lax.platform_dependent(
-        keys, payload, cpu=packed, default=_sort_pairs
+        keys, payload, cpu=packed, tpu=_sort_pairs, default=partial(_sort_on_gpu, most=most)
     )
     return result
 
@@ -274,6 +277,19 @@ def _sorted_words(keys: HostArray, payload: HostArray) -> HostArray:
 def _sort_pairs(keys: Array, payload: Array) -> tuple[Array, Array]:
     keys, payload = lax.sort((keys, payload), num_keys=1, is_stable=False)
     return keys, payload
+
+
+def _sort_on_gpu(keys: Array, payload: Array, *, most: int) -> tuple[Array, Array]:
+    """A few long rows by one radix sort, with the row in the upper bits: XLA would merge them."""
+    *batch, n = keys.shape
+    of_row, of_payload = ((x - 1).bit_length() for x in (math.prod(batch), most + 1))
+    if not of_row or n < _LONG_ROW or keys.dtype != jnp.uint32 or of_row + of_payload > 32:
+        return _sort_pairs(keys, payload)
+    row = lax.broadcasted_iota(jnp.uint64, (math.prod(batch), n), 0).reshape(keys.shape)
+    words = (((row << 32) | keys) << of_payload) | payload
+    words = lax.sort(words.ravel()).reshape(keys.shape)
+    rest = (words & ((1 << of_payload) - 1)).astype(jnp.uint32)
+    return (words >> of_payload).astype(jnp.uint32), rest
 
 
 def _sort_by_both(keys: Array, payload: Array) -> tuple[Array, Array]:

@@ -14,8 +14,10 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from jaxmetrics._base.host import on_gpu
 from jaxmetrics._base.numerics import running_count, running_highest
 from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.in_words import InWords, Words, words_of
 from jaxmetrics._roc.placements import Groups, OfPlacements, OfTable
 from jaxmetrics._roc.table import Prepared, ScoreTable, SortedItems, build_sorted
 
@@ -93,11 +95,13 @@ class OfSorted(OfTable):
     Attributes:
       items: the items from which the table was built.
       all_count, negatives_first: as of `InOrder`.
+      words: the bits of the items, which a GPU counts.
     """
 
     items: SortedItems
     all_count: bool
     negatives_first: bool
+    words: Words | None
 
     @property
     def total_positives(self) -> Any:
@@ -113,6 +117,8 @@ class OfSorted(OfTable):
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
         del max_fpr
+        if self.words is not None:
+            return function(InWords(*self.words, self.total_negatives))
         known = self.all_count, self.negatives_first
         return function(InOrder(self.items, self.total_negatives, *known))
 
@@ -138,7 +144,17 @@ def _of_sorted(
 ) -> OfSorted:
     # Where a score is NaN, so is the value. The sort of 64-bit keys takes no class along.
     all_count, negatives_first = items.where is None, items.scores.dtype.itemsize < 8
-    return OfSorted(table, whole, items=found, all_count=all_count, negatives_first=negatives_first)
+    words = words_of(found) if on_gpu() else None
+    if words is not None and whole is None:
+        whole = words.totals()
+    return OfSorted(
+        table,
+        whole,
+        items=found,
+        all_count=all_count,
+        negatives_first=negatives_first,
+        words=words,
+    )
 
 
 def _number(ones: Array) -> Array:

@@ -168,6 +168,8 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
     if labels_ride(items):
         positives, negatives = ((payload == x).astype(np.int32) for x in (_POSITIVE, _NEGATIVE))
         undefined = library.any(nan if items.where is None else nan & items.where, axis=-1)
+        # Asked of the items, as a program that needs no row then makes none.
+        some: Any = True if items.where is None else library.any(items.where, axis=-1)
     else:
         # The order depends on the scores alone: a batch of labels or weights shares one sort.
         positives, negatives = class_weights(items)
@@ -175,17 +177,16 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
         nan = sorting.take(nan, payload)
         positives = library.where(nan, 0, sorting.take(positives, payload))
         negatives = library.where(nan, 0, sorting.take(negatives, payload))
+        some = library.any(positives + negatives > 0, axis=-1)
 
     first = library.ones_like(keys[..., :1], bool)
     starts = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
     in_order = SortedItems(starts, positives, negatives) if labels_ride(items) else None
-    # Asked of the items, as a program that needs no row then makes none.
-    some = library.any(positives + negatives > 0, axis=-1)
     thresholds = sorting.scores_of_keys(keys, items.scores)
     thresholds, positives, negatives = _rows_of_items(starts, thresholds, positives, negatives)
 
     weighty = positives + negatives > 0
-    undefined = undefined | ~some | not_allowed(items)
+    undefined = undefined | library.logical_not(some) | not_allowed(items)
     return ScoreTable(settled(thresholds, weighty), positives, negatives), undefined, in_order
 
 
@@ -221,10 +222,12 @@ def _in_order(items: Items) -> tuple[Any, Any]:
     if labels_ride(items):
         valid = ~numerics.is_nan(scores) if where is None else ~numerics.is_nan(scores) & where
         payload = library.where(labels == 1, _POSITIVE, _NEGATIVE) * valid.astype(np.uint32)
+        most = int(_POSITIVE)
     else:
         payload = library.arange(scores.shape[-1], dtype=np.uint32)
+        most = scores.shape[-1] - 1
     keys = sorting.descending_keys(scores)
-    return sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape))
+    return sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape), most=most)
 
 
 def prepared(items: Items) -> Prepared:

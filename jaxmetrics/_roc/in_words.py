@@ -1,0 +1,170 @@
+"""Placements of sorted items within a program for a GPU: words of 32 neighbours, and their bits.
+
+There a running count is three passes over memory and a new array. A word has a bit for each of its
+items, so that the count at an item is that before its word and the number of bits up to it. Items
+are read once, and only words are added up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.table import SortedItems
+
+_BITS = 32
+
+
+class _Classes(NamedTuple):
+    """What is of each class."""
+
+    negatives: Array
+    positives: Array
+
+
+@dataclass(frozen=True)
+class InWords:
+    """Groups of positives that tie: an item `[32 words]` that is the last of its score is one.
+
+    Attributes:
+      starts: `[words]`, the bits of the items whose score is another than that of the one before.
+      classes: the bits of the items of each class.
+      total_negatives: the number of all negatives, of which the items may be only the head.
+    """
+
+    starts: Array
+    classes: _Classes
+    total_negatives: Any
+    library = jnp
+    slack = 0.0
+
+    def total(self, of_each: Any) -> Any:
+        # The product with 0 makes derivatives NaN where the value is, as those of a table are.
+        return jnp.sum(self._gained * of_each, axis=-1)
+
+    @property
+    def above(self) -> Array:
+        return _of_items(self._above.negatives)
+
+    @property
+    def not_below(self) -> Array:
+        return _of_items(self._upto.negatives)
+
+    @property
+    def positives_above(self) -> Array:
+        return _of_items(self._above.positives)
+
+    @property
+    def positives_not_below(self) -> Array:
+        return _of_items(self._upto.positives)
+
+    @cached_property
+    def _gained(self) -> Array:
+        """The positives of the group; 0 for an item that is not the last of its score."""
+        after = jnp.append(self.starts[1:], jnp.uint32(1))
+        ends = (self.starts >> 1) | (after << (_BITS - 1))
+        last = ((ends[:, None] >> _place()) & 1).astype(bool)
+        return _of_items(jnp.where(last, self._upto.positives - self._above.positives, 0))
+
+    @cached_property
+    def _before(self) -> _Classes:
+        """The number of items before each word."""
+        both = _packed(*(lax.population_count(x) for x in self.classes))
+        return _unpacked(_shifted(jnp.cumsum(both)))
+
+    @cached_property
+    def _above_before(self) -> _Classes:
+        """The number above the score with which the items before each word end."""
+        first = _lowest_bits(_highest_bit(self.starts))
+        found = (x + _count(y & first) for x, y in zip(self._before, self.classes, strict=True))
+        # Both grow together, so that the largest of both is that of either.
+        last = jnp.where(self.starts > 0, _packed(*found), 0)
+        return _unpacked(_shifted(lax.cummax(last)))
+
+    @cached_property
+    def _upto(self) -> _Classes:
+        """`[words, 32]`, the number up to each item and including it."""
+        upto = _lowest_bits(_place()) * 2 + 1
+        found = (
+            x[:, None] + _count(y[:, None] & upto)
+            for x, y in zip(self._before, self.classes, strict=True)
+        )
+        return _Classes(*found)
+
+    @cached_property
+    def _above(self) -> _Classes:
+        """`[words, 32]`, the number before the first item with the score of each."""
+        starts = self.starts[:, None] & (_lowest_bits(_place()) * 2 + 1)
+        first = _lowest_bits(_highest_bit(starts))
+        found = (
+            jnp.where(starts > 0, x[:, None] + _count(y[:, None] & first), z[:, None])
+            for x, y, z in zip(self._before, self.classes, self._above_before, strict=True)
+        )
+        return _Classes(*found)
+
+
+class Words(NamedTuple):
+    """The bits of items: those at which another score starts, and those of each class."""
+
+    starts: Array
+    classes: _Classes
+
+    def totals(self) -> tuple[Array, Array]:
+        """The numbers of positives and of negatives, in float64."""
+        negatives, positives = (jnp.sum(_count(x)).astype(jnp.float64) for x in self.classes)
+        return positives, negatives
+
+
+def words_of(items: SortedItems) -> Words:
+    """Of items `[n]`."""
+
+    def words(bits: Array, fill: bool) -> Array:
+        bits = jnp.pad(bits, (0, -len(bits) % _BITS), constant_values=fill)
+        each = bits.reshape(-1, _BITS).astype(jnp.uint32) << _place()
+        return jnp.sum(each, axis=-1, dtype=jnp.uint32)
+
+    # What fills the last word begins with another score.
+    classes = _Classes(words(items.negatives, False), words(items.positives, False))
+    return Words(words(items.starts, True), classes)
+
+
+def _place() -> Array:
+    return jnp.arange(_BITS, dtype=jnp.uint32)
+
+
+def _highest_bit(words: Array) -> Array:
+    """The place of the highest bit that is set; of none it means nothing."""
+    return (_BITS - 1 - lax.clz(words)) & (_BITS - 1)
+
+
+def _lowest_bits(n: Array) -> Array:
+    """Words of which so many bits are set, fewer than all."""
+    found: Array = (jnp.uint32(1) << n) - 1
+    return found
+
+
+def _count(words: Array) -> Array:
+    return lax.population_count(words).astype(jnp.int32)
+
+
+def _of_items(counts: Array) -> Array:
+    return counts.astype(jnp.float64).ravel()
+
+
+def _packed(negatives: Array, positives: Array) -> Array:
+    """Both numbers in one word of 64 bits: one running sum in place of two."""
+    both: Array = (positives.astype(jnp.uint64) << 32) | negatives.astype(jnp.uint64)
+    return both
+
+
+def _unpacked(words: Array) -> _Classes:
+    return _Classes(*(x.astype(jnp.int32) for x in (words.astype(jnp.uint32), words >> 32)))
+
+
+def _shifted(x: Array) -> Array:
+    return jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
