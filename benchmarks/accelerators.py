@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 TARGETS = ("H200", "v5e")
+_WIDE = 1024  # entries of a window; a scan has at most 256
 _SLOWER = 20  # seconds by the clock for one of the processor, after which a program counts as stuck
 _H200 = Path(__file__).with_name("h200.txtpb")
 _BYTES = {"pred": 1, "bf16": 2, "token": 0, "opaque": 0}
@@ -53,6 +54,7 @@ class Counted(NamedTuple):
       moved: bytes that the kernels read and write.
       wide: those of them in words of 64 bits.
       atomics: scatters of 64-bit floats, each of which is an atomic addition for each item.
+      windows: sums over windows of so many entries at each entry that their number is a square.
     """
 
     kernels: int
@@ -60,6 +62,7 @@ class Counted(NamedTuple):
     moved: int
     wide: int
     atomics: int
+    windows: int
 
 
 def main() -> None:
@@ -214,7 +217,7 @@ def counted(text: str) -> Counted:
 
     def of(name: str) -> Counted:
         sizes: dict[str, tuple[int, int]] = {}
-        total = Counted(0, 0, 0, 0, 0)
+        total = Counted(0, 0, 0, 0, 0, 0)
         for line in computations[name]:
             if not (found := _INSTRUCTION.match(line)):
                 continue
@@ -225,7 +228,7 @@ def counted(text: str) -> Counted:
                 trips = re.search(r'known_trip_count":\{"n":"(\d+)"', rest)
                 times = int(trips[1]) if trips else 1
                 assert body is not None
-                total = _sum(total, Counted(0, 1, 0, 0, 0))
+                total = _sum(total, Counted(0, 1, 0, 0, 0, 0))
                 inner = of(body[1])
                 total = _sum(
                     total, Counted(*(x * times for x in inner))._replace(loops=inner.loops)
@@ -239,11 +242,13 @@ def counted(text: str) -> Counted:
             elif kind not in _FREE:
                 read = [sizes.get(x, (0, 0)) for x in re.findall(r"%([\w.-]+)", operands)]
                 moved, wide = (sum(x) for x in zip(sizes[result], *read, strict=True))
-                total = _sum(total, Counted(1, 0, moved, wide, 0))
+                total = _sum(total, Counted(1, 0, moved, wide, 0, 0))
         return total
 
     atomics = len(re.findall(r" = f64\S* scatter\(", text))
-    return of(entry)._replace(atomics=atomics)
+    sizes = re.findall(r" reduce-window\(.*?window=\{size=([\dx]+)", text)
+    windows = sum(math.prod(map(int, x.split("x"))) > _WIDE for x in sizes)
+    return of(entry)._replace(atomics=atomics, windows=windows)
 
 
 def _sum(a: Counted, b: Counted) -> Counted:
@@ -274,6 +279,7 @@ def _cells(target: str, found: dict[str, Any]) -> dict[str, str]:
         # A TPU has no words of 64 bits: its compiler splits them.
         **({} if target == "v5e" else {f"{target}: of 64 bits": f"{found['wide'] / n:.0f}"}),
         f"{target}: temporaries": f"{found['temporary'] / n:.0f}",
+        **({f"{target}: wide windows": str(found["windows"])} if found["windows"] else {}),
     }
     return {"least bytes an item": f"{found['least'] / n:.0f}", **cells}
 

@@ -130,6 +130,10 @@ ENTRY %main (a: f32[10]) -> (f32[10], f64[5]) {
     found = counted(text)
     assert (found.kernels, found.loops) == (5, 1)
     assert (found.moved, found.wide) == (80 + 3 * 80 + 40, 40)
+    assert found.windows == 0
+    for size, windows in (("1x16", 0), ("100000x1", 1)):
+        line = f"  %s = f32[9] reduce-window(%a), window={{size={size} pad=1_0}}, to_apply=%f\n"
+        assert counted(text + line).windows == windows
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics._base import host, numerics, sorting
+from jaxmetrics._base import host, numerics, sorting, varying
 from jaxmetrics._roc import in_order, selection
 from jaxmetrics.inference._bootstrap import draws, finish, scans
 
@@ -22,7 +22,7 @@ def both_ways(monkeypatch, function):
     with jax.enable_x64(True):
         first = jax.tree.map(np.asarray, function())
         jax.clear_caches()
-        for module in (draws, finish, scans, in_order):
+        for module in (draws, finish, scans, in_order, varying):
             monkeypatch.setattr(module, "on_gpu", lambda: True)
         monkeypatch.setattr(selection, "on_cpu", lambda: False)
         monkeypatch.setattr(draws, "_DRAWN_AT_ONCE", 1 << 15)  # so that several steps are taken
@@ -134,6 +134,24 @@ def test_the_transpose_of_a_running_sum_is_one(monkeypatch, x64):
     weights = jnp.arange(5.0)
     slope = str(jax.make_jaxpr(jax.grad(lambda x: numerics.cumulated(x)[-1]))(weights))
     assert slope.index("= pad") < slope.rindex("= optimization_barrier") < slope.rindex("reverse=T")
+
+
+@pytest.mark.parametrize("n", [3, 8, 19])
+def test_steps_of_a_few_numbers(n, monkeypatch, x64):
+    monkeypatch.setattr(varying, "on_gpu", lambda: True)
+    found = varying.repeated(n, lambda x: x * 1.5 + 1, jnp.float64(1))
+    assert found == 3 * 1.5**n - 2
+
+
+def test_limits(monkeypatch):
+    scores, labels, _ = data(1)
+
+    def interval():
+        return jax.tree.leaves(jax.jit(partial(jm.confidence_interval, jm.roc_auc))(scores, labels))
+
+    first, second = both_ways(monkeypatch, interval)
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def test_a_few_numbers_come_from_any_device(monkeypatch):

@@ -15,8 +15,12 @@ import jax
 from jax import lax
 from jax.sharding import get_abstract_mesh
 
+from jaxmetrics._base.host import on_gpu
+
 S = TypeVar("S")
 Body = Callable[..., Any]
+
+_AT_ONCE = 8  # steps of one launch
 
 
 def scan(
@@ -34,6 +38,22 @@ def scan(
         return varied(state), outputs
 
     found: tuple[S, Any] = lax.scan(one_step, varied(start), inputs, unroll=unroll, reverse=reverse)
+    return found
+
+
+def repeated(n: int, step: Callable[[S], S], start: S) -> S:
+    """The state after n steps, of a few numbers: on a GPU each step alone would be a launch."""
+    at_once = _AT_ONCE if on_gpu() else 1
+    whole, rest = divmod(n, at_once)
+
+    def steps(_: Any, state: S) -> S:
+        for _ in range(at_once):
+            state = step(state)
+        return state
+
+    found = fori_loop(0, whole, steps, start)
+    for _ in range(rest):
+        found = step(found)
     return found
 
 

@@ -111,7 +111,7 @@ class Maximum(NamedTuple):
 
 def _repeated(library: Any, step: Callable[[Array], Array], start: Array) -> Array:
     if library is not np:
-        found: Array = varying.fori_loop(0, _STEPS, lambda _, x: step(x), start)
+        found: Array = varying.repeated(_STEPS, step, start)
         return found
     for _ in range(_STEPS):
         last, start = start, step(start)

@@ -128,13 +128,13 @@ def _log_odds(mass: Array, own: Array, other: Array) -> Array:
     """By Halley's method for the logarithm of the chance, which is a concave function of them."""
     goal = jnp.log(mass)
 
-    def step(_: int, odds: Array) -> Array:
+    def step(odds: Array) -> Array:
         tail = _tail(own, other, odds)
         slope = jnp.exp(tail.log_density - tail.log_mass)
         error = tail.log_mass - goal
         return odds - error / (slope - error * (tail.slope - slope) / 2)
 
-    found: Array = varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
+    found: Array = varying.fori_loop(0, _STEPS, lambda _, x: step(x), jnp.log(own / other))
     return found
 
 
@@ -185,25 +185,23 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
         near = -rarer * rest * u**2 * numerics.polynomial(cumulants, u)
         return jnp.where(abs(u) < close, near, rarer * u + total * log_rest), slope, log_rest
 
-    def ahead(length: Array, shares: HostArray) -> Array:
-        """Ways that go from the end to `length` before it."""
-        column = shares.astype(odds.dtype).reshape(-1, *(1,) * odds.ndim)
-        way: Array = end - length * column
-        return way
+    def column(numbers: HostArray) -> HostArray:
+        """Of an axis before those of the arrays."""
+        return numbers.astype(odds.dtype).reshape(-1, *(1,) * odds.ndim)
 
-    def longer(_: Array, length: Array) -> Array:
-        (here, there), (_slope, slope), _log_rest = density(ahead(length, np.arange(2.0)))
-        reached: Array = length - (here - there - _REACH) / slope
+    def longer(length: Array) -> Array:
+        there, slope, _ = density(end - length)
+        reached: Array = length - (at_end - there - _REACH) / slope
         return jnp.maximum(reached, 0.0)  # where the density is 0, the difference is of rounding
 
     # From the right of where a convex function has the value, Newton's method stays there.
+    at_end, *_ = density(end)
     furthest = (_REACH + total * (jnp.log(total / other) + jnp.maximum(end, 0.0))) / own
-    length = varying.fori_loop(0, _STEPS_OF_REACH, longer, furthest)
-    away = ahead(length, _NODES)
+    length = varying.repeated(_STEPS_OF_REACH, longer, furthest)
+    away = end - length * column(_NODES)
     there, (slope, *_), log_rest = density(away)
     here = there[0]
-    weights = _WEIGHTS.astype(odds.dtype).reshape(-1, *(1,) * odds.ndim)
-    ratios = jnp.exp(there - here) * weights
+    ratios = jnp.exp(there - here) * column(_WEIGHTS)
     mass = jnp.sum(ratios, axis=0)
     mean_away, mean_rest = (jnp.sum(ratios * x, axis=0) / mass for x in (away, log_rest))
     means = (
