@@ -11,13 +11,15 @@ Reference: M. Herf, "Radix tricks", 2001, which maps floats to unsigned integers
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.custom_batching import custom_vmap
 
 from jaxmetrics._base.host import in_threads, processors
 from jaxmetrics._base.numerics import namespace
@@ -105,12 +107,14 @@ def sort_by_key(keys: Any, payload: Any, *, most: int = (1 << 32) - 1) -> tuple[
         return _sort_on_host(keys, payload)
     packed = _sort_packed if keys.dtype == jnp.uint32 else _sort_in_halves
     result: tuple[Array, Array] = lax.platform_dependent(
-        keys, payload, cpu=packed, tpu=_sort_pairs, default=partial(_sort_on_gpu, most=most)
+        keys, payload, cpu=packed, tpu=_sort_pairs, default=_of_any_batch(_sort_pairs, most)
     )
     return result
 
 
-def sort_by_key_and_payload(keys: Any, payload: Any) -> tuple[Any, Any]:
+def sort_by_key_and_payload(
+    keys: Any, payload: Any, *, most: int = (1 << 32) - 1
+) -> tuple[Any, Any]:
     """As `sort_by_key`, with the payload ascending within a tie on every backend."""
     if keys.dtype == np.uint64:
         # Sorts again, by the rank among distinct keys, which fits in 32 bits.
@@ -119,11 +123,12 @@ def sort_by_key_and_payload(keys: Any, payload: Any) -> tuple[Any, Any]:
         first = library.zeros_like(keys[..., :1], dtype=bool)
         differs = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
         rank = library.cumsum(differs, axis=-1).astype(np.uint32)
-        return keys, sort_by_key_and_payload(rank, payload)[1]
+        return keys, sort_by_key_and_payload(rank, payload, most=most)[1]
     if isinstance(keys, np.ndarray):
         return _sort_on_host(keys, payload)
+    of_gpu = _of_any_batch(_sort_packed, most)
     result: tuple[Array, Array] = lax.platform_dependent(
-        keys, payload, tpu=_sort_by_both, default=_sort_packed
+        keys, payload, cpu=_sort_packed, tpu=_sort_by_both, default=of_gpu
     )
     return result
 
@@ -279,17 +284,40 @@ def _sort_pairs(keys: Array, payload: Array) -> tuple[Array, Array]:
     return keys, payload
 
 
-def _sort_on_gpu(keys: Array, payload: Array, *, most: int) -> tuple[Array, Array]:
-    """A few long rows by one radix sort, with the row in the upper bits: XLA would merge them."""
-    *batch, n = keys.shape
-    of_row, of_payload = ((x - 1).bit_length() for x in (math.prod(batch), most + 1))
-    if not of_row or n < _LONG_ROW or keys.dtype != jnp.uint32 or of_row + of_payload > 32:
-        return _sort_pairs(keys, payload)
-    row = lax.broadcasted_iota(jnp.uint64, (math.prod(batch), n), 0).reshape(keys.shape)
-    words = (((row << 32) | keys) << of_payload) | payload
-    words = lax.sort(words.ravel()).reshape(keys.shape)
-    rest = (words & ((1 << of_payload) - 1)).astype(jnp.uint32)
-    return (words >> of_payload).astype(jnp.uint32), rest
+Sort = Callable[[Array, Array], tuple[Array, Array]]
+
+
+@cache
+def _of_any_batch(otherwise: Sort, most: int) -> Sort:
+    """A sort on a GPU of all rows of a batch at once, also of one that `vmap` makes.
+
+    A few long rows are one radix sort, with the row in the upper bits: XLA would merge them.
+    """
+
+    def of_rows(keys: Array, payload: Array) -> tuple[Array, Array]:
+        *batch, n = keys.shape
+        of_row, of_payload = ((x - 1).bit_length() for x in (math.prod(batch), most + 1))
+        fits = keys.dtype == jnp.uint32 and of_row + of_payload <= 32
+        if not of_row or n < _LONG_ROW or not fits:
+            return otherwise(keys, payload)
+        row = lax.broadcasted_iota(jnp.uint64, (math.prod(batch), n), 0).reshape(keys.shape)
+        words = (((row << 32) | keys) << of_payload) | payload
+        words = lax.sort(words.ravel()).reshape(keys.shape)
+        rest = (words & ((1 << of_payload) - 1)).astype(jnp.uint32)
+        return (words >> of_payload).astype(jnp.uint32), rest
+
+    mapped = custom_vmap(of_rows)
+
+    @mapped.def_vmap
+    def _(size: int, batched: Any, *given: Array) -> tuple[Any, Any]:
+        arrays = (
+            x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
+            for x, is_batched in zip(given, batched, strict=True)
+        )
+        return mapped(*arrays), (True, True)
+
+    sort: Sort = mapped
+    return sort
 
 
 def _sort_by_both(keys: Array, payload: Array) -> tuple[Array, Array]:

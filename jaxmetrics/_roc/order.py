@@ -12,8 +12,7 @@ from jaxmetrics._base.items import not_allowed
 from jaxmetrics._base.types import Array, Items
 
 NEGATIVE, POSITIVE, LEFT_OUT = 0, 1, 2
-# A word of 32 bits holds the kind of an item above its index.
-_INDEX_BITS = 30
+_MOST_ITEMS = 1 << 30  # a word of 32 bits holds the kind of an item above its index
 
 
 class Ordered(NamedTuple):
@@ -36,18 +35,21 @@ def in_order(items: Items) -> Ordered:
     library = numerics.namespace(scores)
     if any(numerics.namespace(x) is jnp for x in (labels, where) if x is not None):
         library = jnp
-    if scores.shape[-1] >= 1 << _INDEX_BITS:
-        raise ValueError(f"at most 2^{_INDEX_BITS} items can be resampled, got {scores.shape[-1]}")
+    n = scores.shape[-1]
+    if n >= _MOST_ITEMS:
+        raise ValueError(f"at most 2^30 items can be resampled, got {n}")
+    bits = np.uint32(n.bit_length())
     kinds = (labels == 1).astype(np.uint32)
     if where is not None:
         kinds = library.where(where, kinds, np.uint32(LEFT_OUT))
-    payload = (kinds << np.uint32(_INDEX_BITS)) | library.arange(scores.shape[-1], dtype=np.uint32)
+    payload = (kinds << bits) | library.arange(n, dtype=np.uint32)
     keys = sorting.descending_keys(library.asarray(scores))
     if where is not None:
         keys = library.where(where, keys, ~keys.dtype.type(0))
-    keys, payload = sorting.sort_by_key_and_payload(*library.broadcast_arrays(keys, payload))
-    index = payload & np.uint32((1 << _INDEX_BITS) - 1)
-    kinds = (payload >> np.uint32(_INDEX_BITS)).astype(np.uint8)
+    arrays, most = library.broadcast_arrays(keys, payload), (LEFT_OUT << int(bits)) + n
+    keys, payload = sorting.sort_by_key_and_payload(*arrays, most=most)
+    index = payload & ((np.uint32(1) << bits) - np.uint32(1))
+    kinds = (payload >> bits).astype(np.uint8)
     return Ordered(keys, kinds, index.astype(np.int32))
 
 
