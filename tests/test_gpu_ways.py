@@ -36,6 +36,7 @@ def data(decimals, n=N):
     rng = np.random.default_rng(7)
     labels = rng.random(n) < 0.3
     scores = (rng.normal(size=(2, n)) + labels).round(decimals).astype("float32")
+    scores[:, np.flatnonzero(labels)[0]] = -9  # the last row has a positive
     return scores, labels, rng.random(n) + 0.1
 
 

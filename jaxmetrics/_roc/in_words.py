@@ -123,14 +123,13 @@ class Words(NamedTuple):
 def words_of(items: SortedItems) -> Words:
     """Of items `[n]`."""
 
-    def words(bits: Array, fill: bool) -> Array:
-        bits = jnp.pad(bits, (0, -len(bits) % _BITS), constant_values=fill)
+    def words(bits: Array) -> Array:
+        # What fills the last word is of no class, and of the last score.
+        bits = jnp.pad(bits, (0, -len(bits) % _BITS))
         each = bits.reshape(-1, _BITS).astype(jnp.uint32) << _place()
         return jnp.sum(each, axis=-1, dtype=jnp.uint32)
 
-    # What fills the last word begins with another score.
-    classes = _Classes(words(items.negatives, False), words(items.positives, False))
-    return Words(words(items.starts, True), classes)
+    return Words(words(items.starts), _Classes(words(items.negatives), words(items.positives)))
 
 
 def _place() -> Array:
