@@ -25,7 +25,7 @@ def both_ways(monkeypatch, function):
         for module in (draws, finish, scans, in_order, varying):
             monkeypatch.setattr(module, "on_gpu", lambda: True)
         monkeypatch.setattr(selection, "on_cpu", lambda: False)
-        monkeypatch.setattr(draws, "_DRAWN_AT_ONCE", 1 << 15)  # so that several steps are taken
+        monkeypatch.setattr(draws, "_DRAWN_AT_ONCE", (1 << 15, 1 << 15))  # several steps
         second = jax.tree.map(np.asarray, function())
     jax.clear_caches()
     return first, second
@@ -102,6 +102,22 @@ def test_resamples(metric, options, decimals, monkeypatch):
     first, second = both_ways(monkeypatch, replicates)
     for a, b in zip(first, second, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("decimals", [1, 8])
+def test_the_best_point_of_weights(decimals, monkeypatch):
+    """It is a point of an item that was drawn, and a rate of all is 1."""
+    scores, labels, weights = data(decimals)
+    labels = labels | (scores[0] < np.sort(scores[0])[20])  # so that the best flags all negatives
+
+    def limits():
+        given = {"weights": weights, "key": KEY, "n_resamples": 200}
+        return jm.operating_point(scores[0], labels, fp_cost=1.0, fn_cost=1e3, **given)
+
+    first, second = both_ways(monkeypatch, limits)
+    assert first.fpr.high == 1
+    for a, b in zip(*map(jax.tree.leaves, (first, second)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 @pytest.mark.parametrize("decimals", [1, 8])

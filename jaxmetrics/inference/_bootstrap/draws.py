@@ -23,7 +23,10 @@ COUNTS = jnp.uint8
 BLOCK = 32
 # A GPU takes so many at a time: each step of a loop is several launches, and one look at a number.
 _BLOCK_OF_GPU = 1 << 10
-_DRAWN_AT_ONCE = 1 << 23  # units of all resamples
+# Units of all resamples; at least the first number, then an eighth of all: so words, of which there
+# are several arrays, take less memory than the counts and their copies.
+_DRAWN_AT_ONCE = 1 << 20, 1 << 23
+_UNITS_AT_ONCE = 1 << 18  # each has 160 bytes of coefficients, if weights are drawn
 
 
 class Sampler(NamedTuple):
@@ -152,8 +155,7 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
     units = source.units
     key = source.keys[0]
     n_tiles = len(units.size) // TILE
-    most = max(_DRAWN_AT_ONCE // (TILE * n), 1) if on_gpu() else 1
-    steps = -(-n_tiles // most)
+    steps = _steps(n_tiles, n) if on_gpu() else n_tiles
     at_once = -(-n_tiles // steps)
     n_units = at_once * TILE
     columns = [jnp.pad(x, (0, steps * n_units - len(x))) for x in (units.size, units.stratum)]
@@ -201,6 +203,14 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
     end = (tiles_of(units.used) + at_once - 1) // at_once
     found: _Tiles = _words_ahead(words, lambda state: state.step <= end, body, start)
     return found.counts[: len(units.size)], found.drawn
+
+
+def _steps(n_tiles: int, n: int) -> int:
+    """In how many steps a GPU draws so many tiles of n resamples."""
+    least, largest = _DRAWN_AT_ONCE
+    drawn = max(min(largest, n_tiles * TILE * n // 8), least)
+    at_once = max(min(drawn // n, _UNITS_AT_ONCE) // TILE, 1)
+    return -(-n_tiles // at_once)
 
 
 class _Tiles(NamedTuple):

@@ -7,7 +7,6 @@ other metric is called with the score tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,10 +19,10 @@ from jaxmetrics._base.host import on_cpu, on_gpu
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import in_counts
 from jaxmetrics._roc.limits import limit_of_fpr, most_within
-from jaxmetrics._roc.operating import Point
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
-from jaxmetrics.inference._bootstrap.scans import Groups, scanned, tile_of
+from jaxmetrics.inference._bootstrap.best_points import best_points
+from jaxmetrics.inference._bootstrap.scans import Groups, continued, scanned, tile_of, whole
 from jaxmetrics.inference._bootstrap.scans import totals as drawn_of_classes
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, Mixed, tiles_of
 from jaxmetrics.inference._intervals.metrics import (
@@ -80,11 +79,11 @@ def finish(
     if how.objective is not None:
         options = how.chosen.options(arrays)
         objective = partial(how.objective, options=options)
-        best = _best_points(objective, counts, cells, totals, tied)
-        if how.of_point is None:
-            return best
-        values = jnp.where(best.defined, how.of_point(best.values, options), jnp.nan)
-        return best._replace(values=values)
+        points, defined = best_points(objective, counts, cells, totals, tied)
+        best: Any = points
+        if how.of_point is not None:
+            best = jnp.where(defined, how.of_point(points, options), jnp.nan)
+        return Finished(best, defined, jnp.ones_like(defined))
     if how.of_curves is None:
         return _of_tables(how, counts, cells, arrays, tied)
     if totals is None:  # they would need the same unit, and are of negatives without weights
@@ -159,10 +158,11 @@ def _curves(
     zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
     in_head = jnp.arange(len(cells.joined)) < cells.head
     classes = (jnp.where(in_head, x, 0) for x in (cells.positives, cells.negatives))
-    columns = *classes, *_continued(cells, tied)
+    columns = *classes, *continued(cells, tied)
     start = Curves(zero, zero, zeros, zeros, zero)
-    whole = limits is None and not (by_precision or tied) and len(cells.joined) >= MANY
-    if whole and not (on_gpu() or any(map(numerics.is_inexact, (counts, cells.negatives)))):
+    plain = limits is None and not (by_precision or tied or on_gpu())
+    counted = not any(map(numerics.is_inexact, (counts, cells.negatives)))
+    if plain and counted and len(cells.joined) >= MANY:
         curves = _area_of_counts(start, counts, cells, columns)
     else:
 
@@ -174,8 +174,9 @@ def _curves(
 
         def together(ends: tuple[Curves, Array]) -> tuple[Curves, Array]:
             curves, of_row = ends
-            counted = curves.negatives[-1], curves.positives[-1]
-            return Curves(*counted, *(jnp.sum(x, axis=0) for x in curves[2:])), of_row[-1]
+            fps, tps = curves.negatives[-1], curves.positives[-1]
+            area, caught, precisions = (jnp.sum(x, axis=0) for x in curves[2:])
+            return Curves(fps, tps, area, whole(caught, tps), precisions), of_row[-1]
 
         way = starts, together
         curves, _ = scanned(cell, (start, zero), counts, cells, columns, *way, tied=tied)
@@ -229,85 +230,6 @@ def _tied_pairs(counts: Array, cells: Cells, mixed: Mixed) -> Array:
         for x in (cells.negatives, cells.positives)
     )
     return jnp.sum(negatives * positives, axis=0)
-
-
-def _best_points(
-    objective: Callable[..., Array],
-    counts: Array,
-    cells: Cells,
-    totals: Array | None,
-    tied: bool,
-) -> Finished:
-    """The first operating point of each resample where the objective is least."""
-    if totals is None or len(totals) < 2:
-        totals = drawn_of_classes(counts, cells)
-    negatives, positives = totals.astype(jnp.float64)
-    tolerance = max(numerics.slack(cells.negatives), numerics.slack(counts))
-
-    def value(flagged: _Flagged) -> Array:
-        return objective(flagged.fps, flagged.tps, positives, negatives, tolerance)
-
-    def cell(carry: tuple[_Flagged, Array, _Flagged], inputs: Any) -> Any:
-        so_far, least, best = carry
-        count, positive, negative, amount, threshold, *more = inputs
-        count = count.astype(jnp.float64)
-        here = _Flagged(
-            jnp.broadcast_to(threshold, count.shape),
-            so_far.tps + count * positive,
-            so_far.fps + count * negative,
-            so_far.caught + count * amount,
-        )
-        found = value(here)
-        better = found < least
-        if tied:
-            better &= more[0] == 0
-        best = _Flagged(*(jnp.where(better, x, y) for x, y in zip(here, best, strict=True)))
-        return (here, jnp.where(better, found, least), best), None
-
-    zero = jnp.zeros(counts.shape[1])
-    none = _Flagged(zero + jnp.inf, zero, zero, zero)
-    amounts = jnp.zeros_like(cells.positives) if cells.amounts is None else cells.amounts
-    classes = cells.positives, cells.negatives
-    columns = *classes, amounts, cells.thresholds, *_continued(cells, tied)
-    first = jnp.broadcast_to(value(none), zero.shape)
-
-    def starts(groups: Groups) -> tuple[_Flagged, Array, _Flagged]:
-        tps, fps, caught = groups.before(*columns[:3])
-        nothing = jax.tree.map(lambda x: jnp.broadcast_to(x, tps.shape), none)
-        least = jnp.full(tps.shape, jnp.inf).at[0].set(first)
-        return _Flagged(nothing.threshold, tps, fps, caught), least, nothing
-
-    def together(ends: tuple[_Flagged, Array, _Flagged]) -> tuple[_Flagged, Array, _Flagged]:
-        every, least, best = ends
-        group = jnp.argmin(least, axis=0)[None]
-        best = jax.tree.map(lambda x: jnp.take_along_axis(x, group, axis=0)[0], best)
-        return jax.tree.map(lambda x: x[-1], every), jnp.min(least, axis=0), best
-
-    start, way = (none, first, none), (starts, together)
-    every, _, best = scanned(cell, start, counts, cells, columns, *way, tied=tied)
-    defined = (negatives > 0) & (positives > 0)
-    best = best._replace(threshold=jnp.where(defined, best.threshold, jnp.nan))
-    best = best._replace(**{x: jnp.where(defined, getattr(best, x), 0) for x in best._fields[1:]})
-    # The sums of the scan, so that a rate of all is 1: others are rounded in another order.
-    values = Point(*best[:3], every.tps, every.fps, best.caught, every.caught)
-    return Finished(values, defined, jnp.ones_like(defined))
-
-
-class _Flagged(NamedTuple):
-    """What is flagged from a threshold on, `[resamples]`."""
-
-    threshold: Array
-    tps: Array
-    fps: Array
-    caught: Array  # the amount of the positives
-
-
-def _continued(cells: Cells, tied: bool) -> tuple[Array, ...]:
-    """Whether the next cell is in the same row; nothing where no row has several cells."""
-    if not tied:
-        return ()
-    joined = cells.joined[1:] & (jnp.arange(1, len(cells.joined)) < cells.used)
-    return (jnp.pad(joined, (0, 1)),)
 
 
 def _of_cells(counts: Array, cells: Cells) -> Array:

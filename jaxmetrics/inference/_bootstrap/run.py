@@ -12,7 +12,7 @@ from jax import lax
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.host import is_concrete, on_cpu, threads
+from jaxmetrics._base.host import is_concrete, on_cpu, on_gpu, threads
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
@@ -34,6 +34,7 @@ from jaxmetrics.inference._bootstrap.plan import (
 )
 from jaxmetrics.inference._bootstrap.random import MAX_SIZE, keys_of
 from jaxmetrics.inference._bootstrap.request import Request
+from jaxmetrics.inference._bootstrap.scans import GROUP
 from jaxmetrics.inference._bootstrap.units import (
     ALL,
     TILE,
@@ -156,6 +157,9 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
     bytes_each = 3 * n_units + 24 * TILE
     bytes_each *= 4 if plan.resampling == "bayesian" else 1
     of_tables = plan.finish is not None and plan.finish.of_tables
+    if plan.finish is not None and on_gpu():  # two states of each limit for each group of cells
+        n_limits = sum(np.size(prepared.arrays[name]) for name in plan.finish.limits)
+        bytes_each += 32 * n_limits * prepared.cells.joined.shape[-1] // GROUP
     if plan.finish is None:
         bytes_each += 8 * n_units
     elif of_tables and not on_cpu():

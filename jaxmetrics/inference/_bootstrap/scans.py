@@ -23,7 +23,8 @@ from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
 T = TypeVar("T")
 
 UNROLL = 16
-_GROUP = 64  # cells, which divide a tile
+_ROUNDING = 1e-12  # above the relative difference of two sums in different orders
+GROUP = 64  # cells, which divide a tile
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Groups:
 
 def in_groups(x: Array) -> Array:
     """`[cells, groups, ...]` of `[cells of all groups, ...]`."""
-    return jnp.moveaxis(x.reshape(-1, _GROUP, *x.shape[1:]), 1, 0)
+    return jnp.moveaxis(x.reshape(-1, GROUP, *x.shape[1:]), 1, 0)
 
 
 def _shifted(x: Array) -> Array:
@@ -101,8 +102,8 @@ def scanned(
       start: the carry before the first cell.
       counts: `[cells, resamples]`.
       cells: of which the head has so many.
-      columns: `[cells]` each, which beyond the head add nothing; if tied, the last one is whether
-        the next cell is in the same row.
+      columns: `[cells]` each; of cells beyond the head the counts or the columns are 0, so that a
+        step changes nothing; if tied, the last one is whether the next cell is in the same row.
       starts: the carries `[groups, ...]` before each group.
       together: the carry at the end from those at the end of each group, `[groups, ...]`.
       tied: whether any row has several cells.
@@ -126,6 +127,19 @@ def scanned(
 
     found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
     return found
+
+
+def continued(cells: Cells, tied: bool) -> tuple[Array, ...]:
+    """Whether the next cell is in the same row; nothing where no row has several cells."""
+    if not tied:
+        return ()
+    joined = cells.joined[1:] & (jnp.arange(1, len(cells.joined)) < cells.used)
+    return (jnp.pad(joined, (0, 1)),)
+
+
+def whole(part: Array, total: Array) -> Array:
+    """The total itself, of which groups added up all in another order: a rate of all is 1."""
+    return jnp.where(part >= total * (1 - _ROUNDING), total, part)
 
 
 def tile_of(number: Array, *columns: Array) -> tuple[Array, ...]:

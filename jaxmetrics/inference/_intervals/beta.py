@@ -128,13 +128,13 @@ def _log_odds(mass: Array, own: Array, other: Array) -> Array:
     """By Halley's method for the logarithm of the chance, which is a concave function of them."""
     goal = jnp.log(mass)
 
-    def step(odds: Array) -> Array:
+    def step(_: int, odds: Array) -> Array:
         tail = _tail(own, other, odds)
         slope = jnp.exp(tail.log_density - tail.log_mass)
         error = tail.log_mass - goal
         return odds - error / (slope - error * (tail.slope - slope) / 2)
 
-    found: Array = varying.fori_loop(0, _STEPS, lambda _, x: step(x), jnp.log(own / other))
+    found: Array = varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
     return found
 
 
