@@ -9,7 +9,7 @@ from jax import lax
 from jaxmetrics._base.numerics import running_count, running_highest
 from jaxmetrics._base.types import Array
 
-_BITS = 32  # of a word, which holds so many entries of the mask
+BITS = 32  # of a word, which holds so many entries of a mask
 _SCATTERS = np.uint32(2654435761)  # 2^32 over the golden ratio: its multiples are even on [0, 2^32)
 
 
@@ -25,11 +25,8 @@ def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:
     Both are `[capacity]`. XLA's running sum and scatter over all n entries take as long as half a
     sort on the CPU. Here they are over words of 32 entries, and over the result.
     """
-    n = len(mask)
-    each = jnp.arange(_BITS, dtype=jnp.uint32)
-    entries = jnp.pad(mask, (0, -n % _BITS)).reshape(-1, _BITS).astype(jnp.uint32)
-    words = jnp.sum(entries << each, axis=-1, dtype=jnp.uint32)
-    counts = _count(words)
+    n, words = len(mask), in_words(mask)
+    counts = number_of_bits(words)
     ends = running_count(counts)
     starts = ends - counts
     # Each word with entries, at the place of its first, is repeated up to the next.
@@ -38,14 +35,21 @@ def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:
     word = running_highest(jnp.zeros(capacity, jnp.int32).at[at].set(number, mode="drop"))
     place = jnp.arange(capacity, dtype=jnp.int32)
     bit = _place_of_bit(words.at[word].get(), place - starts.at[word].get())
-    return jnp.minimum(word * _BITS + bit.astype(jnp.int32), n - 1), place < ends[-1]
+    return jnp.minimum(word * BITS + bit.astype(jnp.int32), n - 1), place < ends[-1]
+
+
+def in_words(mask: Array) -> Array:
+    """The entries of a mask `[n]`, bool or 0 and 1, as bits: the first one is the lowest."""
+    entries = jnp.pad(mask, (0, -len(mask) % BITS)).reshape(-1, BITS).astype(jnp.uint32)
+    words: Array = jnp.sum(entries << np.arange(BITS, dtype=np.uint32), axis=-1, dtype=jnp.uint32)
+    return words
 
 
 def _place_of_bit(words: Array, number: Array) -> Array:
     """The place of the bit of this number, from 0, among those that are set, by bisection."""
-    place, width = jnp.zeros_like(words), _BITS // 2
+    place, width = jnp.zeros_like(words), BITS // 2
     while width:
-        below = _count((words >> place) & jnp.uint32((1 << width) - 1))
+        below = number_of_bits((words >> place) & jnp.uint32((1 << width) - 1))
         beyond = number >= below
         number = jnp.where(beyond, number - below, number)
         place = jnp.where(beyond, place + jnp.uint32(width), place)
@@ -53,5 +57,6 @@ def _place_of_bit(words: Array, number: Array) -> Array:
     return place
 
 
-def _count(words: Array) -> Array:
+def number_of_bits(words: Array) -> Array:
+    """How many bits of each word are set."""
     return lax.population_count(words).astype(jnp.int32)

@@ -88,10 +88,6 @@ def near(array: Any) -> Any:
     return array
 
 
-def _is_whole(array: jax.Array) -> bool:
-    return is_concrete(array) and not is_divided(array)
-
-
 def is_divided(array: Any) -> bool:
     """Whether an array with known values lies on several devices, perhaps of several processes."""
     return isinstance(array, jax.Array) and is_concrete(array) and len(array.devices()) > 1
@@ -111,7 +107,8 @@ def near_tree(tree: Any) -> Any:
     """
     leaves, structure = jax.tree.flatten(tree)
     if not is_compiling():
-        known = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array) and _is_whole(x)]
+        arrays = ((i, x) for i, x in enumerate(leaves) if isinstance(x, jax.Array))
+        known = [i for i, x in arrays if is_concrete(x) and not is_divided(x)]
         # Together, so that the copies from a device do not wait for each other.
         for i, x in zip(known, jax.device_get([leaves[i] for i in known]), strict=True):
             leaves[i] = x

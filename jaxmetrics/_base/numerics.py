@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import varying
-from jaxmetrics._base.host import on_cpu, on_tpu
+from jaxmetrics._base.host import on_cpu, on_gpu, on_tpu
 from jaxmetrics._base.types import Array, HostArray
 
 R = TypeVar("R")
@@ -178,6 +178,11 @@ def near_one(*counts: Array) -> tuple[Array, ...]:
     return tuple(x * (1 / power_near(highest)) for x in counts)
 
 
+def shifted(x: Array) -> Array:
+    """What is before each entry of the first axis: 0, and all but the last."""
+    return jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
+
+
 def others(counts: Array) -> Array:
     """For each entry along the last axis, the sum of all others; no difference is rounded to 0."""
     none = jnp.zeros_like(counts[..., :1])
@@ -249,7 +254,7 @@ def cumulated(x: Array) -> Array:
     if library is jnp and _in_blocks(x):
         return _scanned(jnp.add, x, 0.0)
     sums: Array = library.cumsum(x, axis=-1)
-    if library is jnp and not on_cpu():
+    if library is jnp and on_gpu():
         # XLA for GPUs makes the transpose of a sum whose last entry alone is used a window of all
         # items at each of them.
         sums = lax.optimization_barrier(sums)

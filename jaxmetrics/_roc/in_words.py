@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxmetrics._base.compaction import BITS, in_words, number_of_bits
+from jaxmetrics._base.numerics import shifted
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import SortedItems
-
-_BITS = 32
 
 
 class _Classes(NamedTuple):
@@ -67,31 +67,33 @@ class InWords:
     def _gained(self) -> Array:
         """The positives of the group; 0 for an item that is not the last of its score."""
         after = jnp.append(self.starts[1:], jnp.uint32(1))
-        ends = (self.starts >> 1) | (after << (_BITS - 1))
+        ends = (self.starts >> 1) | (after << (BITS - 1))
         last = ((ends[:, None] >> _place()) & 1).astype(bool)
         return _of_items(jnp.where(last, self._upto.positives - self._above.positives, 0))
 
     @cached_property
     def _before(self) -> _Classes:
         """The number of items before each word."""
-        both = _packed(*(lax.population_count(x) for x in self.classes))
-        return _unpacked(_shifted(jnp.cumsum(both)))
+        both = _packed(*(number_of_bits(x) for x in self.classes))
+        return _unpacked(shifted(jnp.cumsum(both)))
 
     @cached_property
     def _above_before(self) -> _Classes:
         """The number above the score with which the items before each word end."""
         first = _lowest_bits(_highest_bit(self.starts))
-        found = (x + _count(y & first) for x, y in zip(self._before, self.classes, strict=True))
+        found = (
+            x + number_of_bits(y & first) for x, y in zip(self._before, self.classes, strict=True)
+        )
         # Both grow together, so that the largest of both is that of either.
         last = jnp.where(self.starts > 0, _packed(*found), 0)
-        return _unpacked(_shifted(lax.cummax(last)))
+        return _unpacked(shifted(lax.cummax(last)))
 
     @cached_property
     def _upto(self) -> _Classes:
         """`[words, 32]`, the number up to each item and including it."""
         upto = _lowest_bits(_place()) * 2 + 1
         found = (
-            x[:, None] + _count(y[:, None] & upto)
+            x[:, None] + number_of_bits(y[:, None] & upto)
             for x, y in zip(self._before, self.classes, strict=True)
         )
         return _Classes(*found)
@@ -102,7 +104,7 @@ class InWords:
         starts = self.starts[:, None] & (_lowest_bits(_place()) * 2 + 1)
         first = _lowest_bits(_highest_bit(starts))
         found = (
-            jnp.where(starts > 0, x[:, None] + _count(y[:, None] & first), z[:, None])
+            jnp.where(starts > 0, x[:, None] + number_of_bits(y[:, None] & first), z[:, None])
             for x, y, z in zip(self._before, self.classes, self._above_before, strict=True)
         )
         return _Classes(*found)
@@ -116,39 +118,32 @@ class Words(NamedTuple):
 
     def totals(self) -> tuple[Array, Array]:
         """The numbers of positives and of negatives, in float64."""
-        negatives, positives = (jnp.sum(_count(x)).astype(jnp.float64) for x in self.classes)
+        negatives, positives = (
+            jnp.sum(number_of_bits(x)).astype(jnp.float64) for x in self.classes
+        )
         return positives, negatives
 
 
 def words_of(items: SortedItems) -> Words:
     """Of items `[n]`."""
-
-    def words(bits: Array) -> Array:
-        # What fills the last word is of no class, and of the last score.
-        bits = jnp.pad(bits, (0, -len(bits) % _BITS))
-        each = bits.reshape(-1, _BITS).astype(jnp.uint32) << _place()
-        return jnp.sum(each, axis=-1, dtype=jnp.uint32)
-
-    return Words(words(items.starts), _Classes(words(items.negatives), words(items.positives)))
+    # What fills the last word is of no class, and of the last score.
+    starts, positives, negatives = map(in_words, items)
+    return Words(starts, _Classes(negatives, positives))
 
 
 def _place() -> Array:
-    return jnp.arange(_BITS, dtype=jnp.uint32)
+    return jnp.arange(BITS, dtype=jnp.uint32)
 
 
 def _highest_bit(words: Array) -> Array:
     """The place of the highest bit that is set; of none it means nothing."""
-    return (_BITS - 1 - lax.clz(words)) & (_BITS - 1)
+    return (BITS - 1 - lax.clz(words)) & (BITS - 1)
 
 
 def _lowest_bits(n: Array) -> Array:
     """Words of which so many bits are set, fewer than all."""
     found: Array = (jnp.uint32(1) << n) - 1
     return found
-
-
-def _count(words: Array) -> Array:
-    return lax.population_count(words).astype(jnp.int32)
 
 
 def _of_items(counts: Array) -> Array:
@@ -163,7 +158,3 @@ def _packed(negatives: Array, positives: Array) -> Array:
 
 def _unpacked(words: Array) -> _Classes:
     return _Classes(*(x.astype(jnp.int32) for x in (words.astype(jnp.uint32), words >> 32)))
-
-
-def _shifted(x: Array) -> Array:
-    return jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])

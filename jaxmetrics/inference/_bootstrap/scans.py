@@ -17,12 +17,13 @@ from jax import lax
 
 from jaxmetrics._base import varying
 from jaxmetrics._base.host import on_gpu
+from jaxmetrics._base.numerics import shifted
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
 
 T = TypeVar("T")
 
-UNROLL = 16
+_UNROLL = 16
 _ROUNDING = 1e-12  # above the relative difference of two sums in different orders
 GROUP = 64  # cells, which divide a tile
 
@@ -43,7 +44,7 @@ class Groups:
     def before(self, *of_cells: Array) -> list[Array]:
         """What all cells before each group add up to, `[groups, resamples]`."""
         sums = self._summed(*map(in_groups, of_cells))
-        return [_shifted(jnp.cumsum(x, axis=0)) for x in sums]
+        return [shifted(jnp.cumsum(x, axis=0)) for x in sums]
 
     def of_row_before(self, of_cell: Array) -> Array:
         """What those of them add up to that are in the row which the group goes on with."""
@@ -58,7 +59,7 @@ class Groups:
         def both(a: Any, b: Any) -> Any:
             return jnp.where(b[1], b[0], a[0] + b[0]), a[1] | b[1]
 
-        return _shifted(lax.associative_scan(both, (sums, jnp.broadcast_to(ends, sums.shape)))[0])
+        return shifted(lax.associative_scan(both, (sums, jnp.broadcast_to(ends, sums.shape)))[0])
 
     def _summed(self, *of_cells: Array) -> tuple[Array, ...]:
         """The sums of each group. XLA's own would store all counts once more, in 64 bits."""
@@ -71,17 +72,13 @@ class Groups:
         none = tuple(jnp.zeros(self.counts.shape[1:]) for _ in of_cells)
         columns = tuple(x.astype(jnp.float64) for x in of_cells)
         sums: tuple[Array, ...]
-        sums, _ = varying.scan(add, none, (self.counts, *columns), unroll=UNROLL)
+        sums, _ = varying.scan(add, none, (self.counts, *columns), unroll=_UNROLL)
         return sums
 
 
 def in_groups(x: Array) -> Array:
     """`[cells, groups, ...]` of `[cells of all groups, ...]`."""
     return jnp.moveaxis(x.reshape(-1, GROUP, *x.shape[1:]), 1, 0)
-
-
-def _shifted(x: Array) -> Array:
-    return jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
 
 
 def scanned(
@@ -113,7 +110,7 @@ def scanned(
         inputs = groups.counts, *(in_groups(x.astype(jnp.float64)) for x in columns)
 
         def of_group(start: T, *inputs: Array) -> T:
-            last: T = varying.scan(cell, start, inputs, unroll=UNROLL)[0]
+            last: T = varying.scan(cell, start, inputs, unroll=_UNROLL)[0]
             return last
 
         ends = jax.vmap(of_group, (0, *[1] * len(inputs)))(starts(groups), *inputs)
@@ -122,7 +119,7 @@ def scanned(
     def tile(number: Array, carry: T) -> T:
         count, *rest = tile_of(number, counts, *columns)
         inputs = count, *(x.astype(jnp.float64) for x in rest)
-        last: T = varying.scan(cell, carry, inputs, unroll=UNROLL)[0]
+        last: T = varying.scan(cell, carry, inputs, unroll=_UNROLL)[0]
         return last
 
     found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
