@@ -24,6 +24,8 @@ LOSSES = {
     "average precision": jm.losses.average_precision_loss,
 }
 EVERY_LOSS = pytest.mark.parametrize("name", LOSSES)
+# Of pairs, a window, a rate and lists.
+OF_DTYPES = ("squared_hinge", "sigmoid", "recall", "approx_ndcg")
 # What takes long is tested of the default alone, and of the rest with -m slow.
 DEFAULT_LOSS = pytest.mark.parametrize(
     "name",
@@ -567,7 +569,12 @@ def test_bad_labels(name):
 @pytest.mark.parametrize(
     ("name", "dtype", "wide"),
     [
-        *((name, "bfloat16", False) for name in (*LOSSES, "approx_ndcg")),
+        *(
+            pytest.param(
+                name, "bfloat16", False, marks=() if name in OF_DTYPES else pytest.mark.slow
+            )
+            for name in (*LOSSES, "approx_ndcg")
+        ),
         ("sigmoid", "float16", False),
         ("sigmoid", "float32", True),
         ("sigmoid", "float16", True),
@@ -588,9 +595,16 @@ def test_gradients_have_the_dtype_of_the_scores(name, dtype, wide, rng):
     assert np.any(np.asarray(gradient) != 0)
 
 
-@pytest.mark.parametrize("kernel", ["sigmoid", "softplus", "hinge", "square"])
-@pytest.mark.parametrize("lists", [False, True])
-@pytest.mark.parametrize("lanes", [1, 5, 2000])
+def _sums():
+    """Each kernel with each number of lanes, of lists or not; the other half with -m slow."""
+    for i, kernel in enumerate(("sigmoid", "softplus", "hinge", "square")):
+        for j, lanes in enumerate((1, 5, 2000)):
+            for lists in (False, True):
+                slow = pytest.mark.slow if (i + j + lists) % 2 else ()
+                yield pytest.param(kernel, lists, lanes, marks=slow)
+
+
+@pytest.mark.parametrize(("kernel", "lists", "lanes"), _sums())
 def test_sums_along_lanes_are_those_of_all_pairs(kernel, lists, lanes, rng, x64, monkeypatch):
     """Ties, lists, weights of any sign in two rows; a batch of places, and a batch of weights."""
     monkeypatch.setattr(_pair_sums, "_LANES", lanes)

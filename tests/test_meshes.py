@@ -141,7 +141,7 @@ def test_within_a_mesh_of_explicit_axes_a_state_is_updated_in_place():
     np.testing.assert_allclose(found.low, alone.low, rtol=1e-6)
 
 
-@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize("checked", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_parts_of_one_device_are_the_whole(checked):
     """Programs for many devices also run on one."""
     metrics = [

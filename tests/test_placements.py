@@ -537,7 +537,12 @@ def _no_tables(monkeypatch):
     [pytest.param(("where",), marks=pytest.mark.slow), ("where", "weights")],
     ids="-".join,
 )
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize(
+    "name",
+    [  # "of arrays" is a partial area as well
+        pytest.param(x, marks=pytest.mark.slow if x == "partial_auc" else ()) for x in SMOOTH
+    ],
+)
 def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
     """Ties, -0.0, infinities, NaN, one class, few items, and the numbers of the closed form."""
     metric = SMOOTH[name]
