@@ -4,7 +4,7 @@
 compilers. Nothing runs. Seconds are of the processor, for the compiler alone. Bytes are those of
 the operands and results of each kernel: a loop counts as often as it runs, or once where the
 compiler does not know how often. A sort counts as one reading and one writing, though it takes
-several passes.
+several passes. What a TPU works on in the memory of its core counts as well, and apart.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Counted(NamedTuple):
       loops: `while` instructions.
       moved: bytes that the kernels read and write.
       wide: those of them in words of 64 bits.
+      near: those of them in the memory of a TPU's core.
       atomics: scatters of 64-bit floats, each of which is an atomic addition for each item.
       windows: sums over windows of so many entries at each entry that their number is a square.
     """
@@ -61,8 +62,12 @@ class Counted(NamedTuple):
     loops: int
     moved: int
     wide: int
+    near: int
     atomics: int
     windows: int
+
+
+_NOTHING = Counted(0, 0, 0, 0, 0, 0, 0)
 
 
 def main() -> None:
@@ -216,8 +221,8 @@ def counted(text: str) -> Counted:
             lines.append(line)
 
     def of(name: str) -> Counted:
-        sizes: dict[str, tuple[int, int]] = {}
-        total = Counted(0, 0, 0, 0, 0, 0)
+        sizes: dict[str, tuple[int, int, int]] = {}
+        total = _NOTHING
         for line in computations[name]:
             if not (found := _INSTRUCTION.match(line)):
                 continue
@@ -228,7 +233,7 @@ def counted(text: str) -> Counted:
                 trips = re.search(r'known_trip_count":\{"n":"(\d+)"', rest)
                 times = int(trips[1]) if trips else 1
                 assert body is not None
-                total = _sum(total, Counted(0, 1, 0, 0, 0, 0))
+                total = _sum(total, _NOTHING._replace(loops=1))
                 inner = of(body[1])
                 total = _sum(
                     total, Counted(*(x * times for x in inner))._replace(loops=inner.loops)
@@ -240,9 +245,10 @@ def counted(text: str) -> Counted:
                 if branches:
                     total = _sum(total, max(branches, key=lambda x: x.moved))
             elif kind not in _FREE:
-                read = [sizes.get(x, (0, 0)) for x in re.findall(r"%([\w.-]+)", operands)]
-                moved, wide = (sum(x) for x in zip(sizes[result], *read, strict=True))
-                total = _sum(total, Counted(1, 0, moved, wide, 0, 0))
+                read = [sizes.get(x, (0, 0, 0)) for x in re.findall(r"%([\w.-]+)", operands)]
+                moved, wide, near = (sum(x) for x in zip(sizes[result], *read, strict=True))
+                kernel = _NOTHING._replace(kernels=1, moved=moved, wide=wide, near=near)
+                total = _sum(total, kernel)
         return total
 
     atomics = len(re.findall(r" = f64\S* scatter\(", text))
@@ -255,16 +261,17 @@ def _sum(a: Counted, b: Counted) -> Counted:
     return Counted(*map(sum, zip(a, b, strict=True)))
 
 
-def _size(shape: str) -> tuple[int, int]:
-    """Bytes of a shape, and those of words of 64 bits."""
-    total = wide = 0
-    for kind, dims in re.findall(r"\b([a-z]+\d*)\[([\d,]*)\]", shape):
+def _size(shape: str) -> tuple[int, int, int]:
+    """Bytes of a shape, those of words of 64 bits, and those in the memory of a TPU's core."""
+    total = wide = near = 0
+    for kind, dims, layout in re.findall(r"\b([a-z]+\d*)\[([\d,]*)\](\{[^}]*\})?", shape):
         bits = re.search(r"\d+", kind)
         width = _BYTES.get(kind, int(bits[0]) // 8 if bits else 0)
         size = width * math.prod(int(x) for x in dims.split(",") if x)
         total += size
         wide += size if width >= 8 else 0
-    return total, wide
+        near += size if "S(1)" in layout else 0
+    return total, wide, near
 
 
 def _cells(target: str, found: dict[str, Any]) -> dict[str, str]:
@@ -277,7 +284,11 @@ def _cells(target: str, found: dict[str, Any]) -> dict[str, str]:
         f"{target}: loops": str(found["loops"]),
         f"{target}: bytes an item": f"{found['moved'] / n:.0f}",
         # A TPU has no words of 64 bits: its compiler splits them.
-        **({} if target == "v5e" else {f"{target}: of 64 bits": f"{found['wide'] / n:.0f}"}),
+        **(
+            {f"{target}: beyond the core": f"{(found['moved'] - found['near']) / n:.0f}"}
+            if target == "v5e"
+            else {f"{target}: of 64 bits": f"{found['wide'] / n:.0f}"}
+        ),
         f"{target}: temporaries": f"{found['temporary'] / n:.0f}",
         **({f"{target}: wide windows": str(found["windows"])} if found["windows"] else {}),
     }

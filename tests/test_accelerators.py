@@ -111,12 +111,12 @@ def test_next_above(rng, dtype):
 
 
 def test_kernels_loops_and_bytes_are_counted():
-    """10 floats are read and written, and again three times in a loop, and 5 doubles written."""
+    """10 floats are read and written, three times in a loop and in a core, and 5 doubles written."""
     text = """HloModule m
 
 %body (p: f32[10]) -> f32[10] {
   %p = f32[10]{0} parameter(0)
-  ROOT %x = f32[10]{0} fusion(%p), kind=kLoop, calls=%f
+  ROOT %x = f32[10]{0:T(128)S(1)} fusion(%p), kind=kLoop, calls=%f
 }
 
 ENTRY %main (a: f32[10]) -> (f32[10], f64[5]) {
@@ -129,7 +129,7 @@ ENTRY %main (a: f32[10]) -> (f32[10], f64[5]) {
 """
     found = counted(text)
     assert (found.kernels, found.loops) == (5, 1)
-    assert (found.moved, found.wide) == (80 + 3 * 80 + 40, 40)
+    assert (found.moved, found.wide, found.near) == (80 + 3 * 80 + 40, 40, 3 * 40)
     assert found.windows == 0
     for size, windows in (("1x16", 0), ("100000x1", 1)):
         line = f"  %s = f32[9] reduce-window(%a), window={{size={size} pad=1_0}}, to_apply=%f\n"

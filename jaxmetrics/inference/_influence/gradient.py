@@ -125,7 +125,14 @@ def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), trees)
     rows = len(jax.tree.leaves(flat)[0])
     at_once = min(max(_IN_CACHE // n, 1), rows) if on_cpu() or on_tpu() else rows
-    results = lax.map(lambda row: function(*row), flat, batch_size=at_once)
+
+    def of_row(row: Any) -> Any:
+        return function(*row)
+
+    if at_once == rows:  # without a loop, of which XLA for TPUs has the body twice
+        results = jax.vmap(of_row)(flat)
+    else:
+        results = lax.map(of_row, flat, batch_size=at_once)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), results)
 
 
