@@ -109,6 +109,8 @@ KINDS = {
 }
 STEPS = N // 2  # of the false positive rate, where each second item is negative
 RATES = ["recall", "recall at a step", "average precision"]
+if "all" not in more:
+    RATES.remove("recall at a step")  # of which `losses_at_steps` has the values
 # Each kind and each surrogate; "gradient of partial_loss" has the window of the sigmoid.
 OF_SURROGATE = {
     "hinge": ["all pairs", "two-way window"],

@@ -111,7 +111,7 @@ def test_next_above(rng, dtype):
 
 
 def test_kernels_loops_and_bytes_are_counted():
-    """10 floats are read and written, three times in a loop and in a core, and 5 doubles written."""
+    """10 floats go in and out, three times more in a loop, to a core; and 5 doubles are written."""
     text = """HloModule m
 
 %body (p: f32[10]) -> f32[10] {

@@ -338,7 +338,8 @@ def test_replay_of_runs_of_negatives(width, data, monkeypatch):
     labels, scores = data.labels, problem(ties=False).scores[0]
     if width:
         scores = np.round(scores / width) * width
-    got = [replicates(metric, scores, labels) for metric in OF_POSITIVES]
+    metrics = OF_POSITIVES[::2] if width else OF_POSITIVES
+    got = [replicates(metric, scores, labels) for metric in metrics]
     rows_of_positives, largest = np.unique(scores[labels], return_counts=True)
     assert (largest.max() > _random.MAX_SIZE) == (width > 0)
 
@@ -356,7 +357,7 @@ def test_replay_of_runs_of_negatives(width, data, monkeypatch):
     values = np.repeat(np.asarray(both.thresholds[0]), 2)
     (again, kinds), where = repeated(rows, values, np.arange(len(values)) % 2)
     assert where.all()
-    for values, metric in zip(got, OF_POSITIVES, strict=True):
+    for values, metric in zip(got, metrics, strict=True):
         close(values, metric(again, kinds))
 
 

@@ -10,6 +10,7 @@ import pytest
 from registry import sample
 
 import jaxmetrics as jm
+from jaxmetrics.inference._influence import gradient as _gradient
 from jaxmetrics.inference._intervals.effective import clusters_of_one_size
 
 pytestmark = [pytest.mark.usefixtures("x64")]
@@ -317,6 +318,17 @@ def test_one_item_of_a_class(rng):
     scores, one = sample(rng, 60)[0], np.arange(60) == 3
     assert np.isnan(jm.standard_error(jm.roc_auc, scores, one))
     assert jm.influence(jm.roc_auc, scores, one)[3] == 0
+
+
+@pytest.mark.parametrize(("in_cache", "loops"), [(1 << 15, 0), (60, 1), (1, 1)])
+def test_rows_in_a_loop_or_at_once(in_cache, loops, rng, monkeypatch):
+    """All at once if they stay in the cache, else some of them, with a rest, or one by one."""
+    monkeypatch.setattr(_gradient, "_IN_CACHE", in_cache)
+    rows = rng.normal(size=(5, 20))
+    of_rows = partial(_gradient.row_by_row, lambda x, y: x[::-1] + y[0])
+    program = str(jax.make_jaxpr(of_rows)(rows, rows))
+    assert program.count("scan[") == loops
+    np.testing.assert_array_equal(of_rows(rows, rows), rows[:, ::-1] + rows[:, :1])
 
 
 def test_errors_name_the_way_out(rng):
