@@ -22,6 +22,7 @@ HEADS = {
     [
         ("recall", 0.05, False),
         ("recall", 0.05, True),
+        ("squared_hinge", 0.05, False),
         pytest.param("sigmoid", 0.05, False, marks=pytest.mark.slow),
         pytest.param("sigmoid", 0.05, True, marks=pytest.mark.slow),
         pytest.param("sigmoid", 0.5, False, marks=pytest.mark.slow),
