@@ -58,16 +58,13 @@ class Counted(NamedTuple):
       windows: sums over windows of so many entries at each entry that their number is a square.
     """
 
-    kernels: int
-    loops: int
-    moved: int
-    wide: int
-    near: int
-    atomics: int
-    windows: int
-
-
-_NOTHING = Counted(0, 0, 0, 0, 0, 0, 0)
+    kernels: int = 0
+    loops: int = 0
+    moved: int = 0
+    wide: int = 0
+    near: int = 0
+    atomics: int = 0
+    windows: int = 0
 
 
 def main() -> None:
@@ -222,7 +219,7 @@ def counted(text: str) -> Counted:
 
     def of(name: str) -> Counted:
         sizes: dict[str, tuple[int, int, int]] = {}
-        total = _NOTHING
+        total = Counted()
         for line in computations[name]:
             if not (found := _INSTRUCTION.match(line)):
                 continue
@@ -233,7 +230,7 @@ def counted(text: str) -> Counted:
                 trips = re.search(r'known_trip_count":\{"n":"(\d+)"', rest)
                 times = int(trips[1]) if trips else 1
                 assert body is not None
-                total = _sum(total, _NOTHING._replace(loops=1))
+                total = _sum(total, Counted(loops=1))
                 inner = of(body[1])
                 total = _sum(
                     total, Counted(*(x * times for x in inner))._replace(loops=inner.loops)
@@ -247,8 +244,7 @@ def counted(text: str) -> Counted:
             elif kind not in _FREE:
                 read = [sizes.get(x, (0, 0, 0)) for x in re.findall(r"%([\w.-]+)", operands)]
                 moved, wide, near = (sum(x) for x in zip(sizes[result], *read, strict=True))
-                kernel = _NOTHING._replace(kernels=1, moved=moved, wide=wide, near=near)
-                total = _sum(total, kernel)
+                total = _sum(total, Counted(kernels=1, moved=moved, wide=wide, near=near))
         return total
 
     atomics = len(re.findall(r" = f64\S* scatter\(", text))

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import half
 from registry import sample, youden
 from scipy import stats
 
@@ -185,14 +186,7 @@ def test_replay_of_clusters(data):
 AREAS = [jm.roc_auc, PARTIAL, jm.average_precision, RECALL]
 
 
-@pytest.mark.parametrize(
-    ("metric", "resampling"),
-    [  # the others with -m slow
-        pytest.param(metric, kind, marks=pytest.mark.slow if (i + j) % 2 else ())
-        for i, metric in enumerate(AREAS)
-        for j, kind in enumerate(("multinomial", "bayesian"))
-    ],
-)
+@pytest.mark.parametrize(("metric", "resampling"), half(AREAS, ("multinomial", "bayesian")))
 def test_few_weights_are_drawn_in_runs(metric, resampling, monkeypatch):
     """Ties, masked items and weights of 0; the law is that of items drawn one by one."""
     rng = np.random.default_rng(11)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 from numpy.testing import assert_allclose
 from registry import METRICS
 
@@ -53,13 +54,7 @@ for name in SURROGATES:
 SMOOTH = {entry.name: entry.metric for entry in METRICS if record_of(entry.metric).smooth}
 # One of each kind: a table, a rate, pairs, mini-batches. The others with -m slow.
 FAST = ("average_precision", "recall", "pairwise squared_hinge", "kl squared_hinge")
-EVERY = pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
-        for name in (*SMOOTH, *LOSSES)
-    ],
-)
+EVERY = pytest.mark.parametrize("name", [marked(x, fast=x in FAST) for x in (*SMOOTH, *LOSSES)])
 
 
 def case(name):

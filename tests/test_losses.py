@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import half, marked
 from jax.test_util import check_grads
 from numpy.testing import assert_allclose
 
@@ -28,8 +29,7 @@ EVERY_LOSS = pytest.mark.parametrize("name", LOSSES)
 OF_DTYPES = ("squared_hinge", "sigmoid", "recall", "approx_ndcg")
 # What takes long is tested of the default alone, and of the rest with -m slow.
 DEFAULT_LOSS = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name == "sigmoid" else pytest.mark.slow) for name in LOSSES],
+    "name", [marked(name, fast=name == "sigmoid") for name in LOSSES]
 )
 
 
@@ -102,10 +102,7 @@ def _naive(scores, labels, weights, surrogate, max_fpr=1.0, min_tpr=0.0, band=0.
 
 @pytest.mark.parametrize(
     "surrogate",
-    [
-        pytest.param(x, marks=() if x in ("squared_hinge", "sigmoid") else pytest.mark.slow)
-        for x in SURROGATES
-    ],
+    [marked(x, fast=x in ("squared_hinge", "sigmoid")) for x in SURROGATES],
 )
 def test_value_and_gradient_against_naive_pairs(surrogate, rng, x64):
     """With ties, weights, masks, the fractional edge of an exact set, and soft ones."""
@@ -570,9 +567,7 @@ def test_bad_labels(name):
     ("name", "dtype", "wide"),
     [
         *(
-            pytest.param(
-                name, "bfloat16", False, marks=() if name in OF_DTYPES else pytest.mark.slow
-            )
+            marked(name, "bfloat16", False, fast=name in OF_DTYPES)
             for name in (*LOSSES, "approx_ndcg")
         ),
         ("sigmoid", "float16", False),
@@ -595,16 +590,10 @@ def test_gradients_have_the_dtype_of_the_scores(name, dtype, wide, rng):
     assert np.any(np.asarray(gradient) != 0)
 
 
-def _sums():
-    """Each kernel with each number of lanes, of lists or not; the other half with -m slow."""
-    for i, kernel in enumerate(("sigmoid", "softplus", "hinge", "square")):
-        for j, lanes in enumerate((1, 5, 2000)):
-            for lists in (False, True):
-                slow = pytest.mark.slow if (i + j + lists) % 2 else ()
-                yield pytest.param(kernel, lists, lanes, marks=slow)
-
-
-@pytest.mark.parametrize(("kernel", "lists", "lanes"), _sums())
+@pytest.mark.parametrize(
+    ("kernel", "lists", "lanes"),
+    half(("sigmoid", "softplus", "hinge", "square"), (False, True), (1, 5, 2000)),
+)
 def test_sums_along_lanes_are_those_of_all_pairs(kernel, lists, lanes, rng, x64, monkeypatch):
     """Ties, lists, weights of any sign in two rows; a batch of places, and a batch of weights."""
     monkeypatch.setattr(_pair_sums, "_LANES", lanes)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import half
 
 import jaxmetrics as jm
 from jaxmetrics import extreme, losses, sklearn, streaming
@@ -193,19 +194,10 @@ OF_CONSTANTS = {
 }
 
 
-def _pairs():
-    """Each function with either first, and in jit and eager; the other pairs with -m slow."""
-    for i, name in enumerate(OF_CONSTANTS):
-        for j, first in enumerate(("user", "library")):
-            for k, how in enumerate(("jit", "eager")):
-                slow = pytest.mark.slow if (i + j + k) % 2 else ()
-                yield pytest.param(
-                    name, first, how == "jit", id=f"{name}-{first}-{how}", marks=slow
-                )
-
-
-@pytest.mark.parametrize(("name", "first", "compiled"), _pairs())
-def test_an_array_of_numpy_is_a_constant_of_programs_in_either_mode(name, first, compiled):
+@pytest.mark.parametrize(
+    ("name", "first", "how"), half(OF_CONSTANTS, ("user", "library"), ("jit", "eager"))
+)
+def test_an_array_of_numpy_is_a_constant_of_programs_in_either_mode(name, first, how):
     """JAX keeps one buffer of the object while a program with it lives, in 32 or in 64 bits."""
     labels, weights = np.array(LABELS, np.int64), np.arange(1, N + 1) / 32
 
@@ -218,7 +210,7 @@ def test_an_array_of_numpy_is_a_constant_of_programs_in_either_mode(name, first,
     functions = [of_user, of_library] if first == "user" else [of_library, of_user]
     program = jax.jit(functions[0])  # lives to the end
     jax.block_until_ready(program(SCORES))
-    found = (jax.jit(functions[1]) if compiled else functions[1])(SCORES)
+    found = (jax.jit(functions[1]) if how == "jit" else functions[1])(SCORES)
     labels, weights = labels.copy(), weights.copy()  # objects that no program has
     close(found, functions[1](SCORES))
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 from scipy import stats
 
 import jaxmetrics as jm
@@ -362,10 +363,8 @@ SCANNED = (  # each rule, and clusters with weights and without
 @pytest.mark.parametrize(
     ("rule", "clusters", "weighted"),
     [
-        pytest.param(*case, marks=() if case in SCANNED else pytest.mark.slow)
-        for case in itertools.product(
-            ["min_precision", "youden", "cost"], [None, 15], [True, False]
-        )
+        marked(*x, fast=x in SCANNED)
+        for x in itertools.product(["min_precision", "youden", "cost"], [None, 15], [True, False])
     ],
 )
 def test_one_scan_finds_the_points_of_score_tables(rule, clusters, weighted, rng, monkeypatch):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 
 import jaxmetrics as jm
 from jaxmetrics._base import compaction, host, merging, sorting
@@ -274,7 +275,7 @@ def test_heads(name, turn, n_of_heads):
 @pytest.mark.parametrize(
     ("name", "n_of_heads"),
     [
-        pytest.param(name, head, marks=() if i == j else pytest.mark.slow)
+        marked(name, head, fast=i == j)
         for i, name in enumerate(WITH_HEAD)
         for j, head in enumerate(HEADS)
     ],
@@ -539,9 +540,7 @@ def _no_tables(monkeypatch):
 )
 @pytest.mark.parametrize(
     "name",
-    [  # "of arrays" is a partial area as well
-        pytest.param(x, marks=pytest.mark.slow if x == "partial_auc" else ()) for x in SMOOTH
-    ],
+    [marked(x, fast=x != "partial_auc") for x in SMOOTH],  # "of arrays" is a partial area as well
 )
 def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
     """Ties, -0.0, infinities, NaN, one class, few items, and the numbers of the closed form."""

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -305,17 +306,12 @@ def test_what_an_eager_call_refuses_is_counted_apart_if_traced(rng):
 # Bounds.
 
 
-def _slow_unless(condition):
-    return () if condition else pytest.mark.slow
-
-
 @pytest.mark.parametrize(
     ("name", "weighted"),
     [  # "range" has both limits of "partial", and a sensitivity is a recall
-        pytest.param(name, True, marks=_slow_unless(name not in ("partial", "sensitivity")))
-        for name in METRICS
+        marked(name, True, fast=name not in ("partial", "sensitivity")) for name in METRICS
     ]
-    + [pytest.param(name, False, marks=_slow_unless(name in UNWEIGHTED)) for name in METRICS],
+    + [marked(name, False, fast=name in UNWEIGHTED) for name in METRICS],
 )
 def test_bounds_hold(name, weighted, rng, x64):
     """Of scores with ties, in one bin and in many; the best and the worst order reach them."""
@@ -895,10 +891,7 @@ def small_weights(rng, scale):
     return rng.permuted(DISTINCT), labels, weights
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in METRICS],
-)
+@pytest.mark.parametrize("name", [marked(name, fast=name in FIRST) for name in METRICS])
 @pytest.mark.parametrize("scale", [1e-8, 3e-10])
 def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):
     """Of weights near the unit of 2^-32 and below it; the right scale makes the bounds narrow."""

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 
 import jaxmetrics as jm
 
@@ -29,7 +30,7 @@ def cases():
         # Whole numbers above 2^53 that are this close are warned of in single precision.
         for x64 in (True,) if "2^53" in kind else (False, True):
             quick = (f"{kind}-x64" if x64 else kind) in QUICK
-            yield pytest.param(kind, x64, marks=() if quick else pytest.mark.slow)
+            yield marked(kind, x64, fast=quick)
 
 
 def flagged_by(scores, threshold, *, above=False):

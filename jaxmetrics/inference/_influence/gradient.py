@@ -130,7 +130,7 @@ def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
         return function(*row)
 
     if at_once == rows:  # without a loop, of which XLA for TPUs has the body twice
-        results = jax.vmap(of_row)(flat)
+        results = numerics.over_rows(of_row, flat, 1)
     else:
         results = lax.map(of_row, flat, batch_size=at_once)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), results)
