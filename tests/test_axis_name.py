@@ -80,8 +80,8 @@ def test_resamples_are_those_of_one_device_to_the_last_bit(alone, how):
 
 
 def test_nothing_travels_but_replicates(alone):
-    """Of 300, each device makes 64 of 489 and more, of which 300 and more are accepted."""
-    assert alone["collectives"]["bootstrap"] == {"all-gather": 8 * 64}
+    """Of 300, each device makes 48 of 340 and more, of which 300 and more are accepted."""
+    assert alone["collectives"]["bootstrap"] == {"all-gather": 8 * 48}
 
 
 def test_two_processes_agree_with_one_device():

@@ -671,18 +671,19 @@ def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount
         {"weights": (), "amounts": ()},
         {"weights": (2,)},
         {"resampling": "bayesian", "weights": ()},
+        {"weights": "few"},
     ],
-    ids=["models", "weights", "weights and amounts", "weights of models", "bayesian"],
+    ids=["models", "weights", "weights and amounts", "weights of models", "bayesian", "few"],
 )
 def test_where_all_items_are_drawn_only_the_head_is_scanned(monkeypatch, options):
     """With the same result, also where it is too short."""
-    found = []
+    found, few = [], options.get("weights") == "few"
     collect = _run._collect
 
     def watched(prepared, *rest):
         result = collect(prepared, *rest)
         head, used = np.max(prepared.cells.head), np.max(prepared.cells.used)
-        found.append((head < 1000, used == 4000, result[1]))
+        found.append((head < (used / 2 if few else 1000), few or used == 4000, result[1]))
         return result
 
     monkeypatch.setattr(_run, "_collect", watched)
@@ -693,8 +694,10 @@ def test_where_all_items_are_drawn_only_the_head_is_scanned(monkeypatch, options
     drawn = {
         name: np.maximum(rng.gamma(1, 3, (*shape, 4000)) - 1, 0)
         for name, shape in options.items()
-        if name != "resampling"
+        if name != "resampling" and not few
     }
+    if few:
+        drawn = {"weights": rng.integers(1, 3, 4000)}
     draw = partial(
         replicates,
         partial(jm.recall_at_fpr if "amounts" in options else jm.partial_auc, max_fpr=[0.02, 0.04]),
@@ -705,7 +708,7 @@ def test_where_all_items_are_drawn_only_the_head_is_scanned(monkeypatch, options
     got = draw()
     monkeypatch.setattr(_run, "weight_of_head", lambda *_: np.full(1, np.inf))
     whole = draw()
-    assert found == [(True, "weights" in options, True), (False, True, True)]
+    assert found == [(True, "weights" in drawn, True), (False, True, True)]
     np.testing.assert_allclose(got, whole, rtol=1e-12)
     monkeypatch.undo()
     monkeypatch.setattr(_run, "_collect", watched)

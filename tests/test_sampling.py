@@ -40,13 +40,15 @@ def test_threefry_is_that_of_jax(rng):
     np.testing.assert_array_equal(np.concatenate(got), expected)
 
 
-def test_below(rng):
+def test_two_below(rng):
+    """The first two digits, to base n, of the words as a fraction."""
     n = np.array([1, 2, 3, 1000, 2**30 - 1, 2**31 - 1])[:, None]
     high, low = words(rng, 2, 200)
     high[:2], low[:2] = [0, 2**32 - 1], [0, 2**32 - 1]
-    got = doubled(_random.below, n, (high, low))
+    got = doubled(_random.two_below, n, (high, low))
     value = high.astype(object) * 2**32 + low.astype(object)
-    np.testing.assert_array_equal(got, (value * n.astype(object)) >> 64)
+    digits = (value * n.astype(object) ** 2) >> 64
+    np.testing.assert_array_equal(got, [digits // n, digits % n])
 
 
 def test_gamma(rng):

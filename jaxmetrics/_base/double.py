@@ -128,10 +128,13 @@ def _floating(tree: Any) -> list[Any]:
     return [x for x in jax.tree.leaves(tree) if is_inexact(x)]
 
 
-def double_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+def double_program(
+    *static: str, options: dict[str, Any] | None = None
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """A decorator: makes a function of pytrees one compiled program, `in_double`.
 
     The arguments named in `static` are compile-time constants. Pass all arguments by position.
+    `options` are XLA's.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
@@ -150,7 +153,7 @@ def double_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R
             return in_double(compute)(*(x for i, x in enumerate(arguments) if i not in constants))
 
         run.__name__ = function.__name__  # profilers and logs show this name
-        compiled = jax.jit(run, static_argnums=positions)
+        compiled = jax.jit(run, static_argnums=positions, compiler_options=options)
 
         @functools.wraps(function)
         def call(*arguments: Any) -> R:

@@ -1,4 +1,4 @@
-"""Loops and derivatives of values that vary over the devices of `jax.shard_map`.
+"""Loops, branches and derivatives of values that vary over the devices of `jax.shard_map`.
 
 There, types say over which axes of the mesh values vary. The type of a loop's state must not
 change, but a state that starts from constants and adds up arrays does not vary at first: here it
@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jax.sharding import get_abstract_mesh
 
-from jaxmetrics._base.host import on_gpu
+from jaxmetrics._base.host import on_cpu, on_gpu
 
 S = TypeVar("S")
 Body = Callable[..., Any]
@@ -72,6 +73,24 @@ def while_loop(goes_on: Body, body: Body, start: S) -> S:
     """`jax.lax.while_loop`."""
     varied = _varied(lambda state: (body(state), goes_on(state)), start)
     found: S = lax.while_loop(goes_on, lambda state: varied(body(state)), varied(start))
+    return found
+
+
+def apart(always: Any, function: Callable[..., S], *arguments: Any) -> S:
+    """`function(*arguments)`, which XLA for CPUs then computes once, before what uses it.
+
+    Otherwise it is computed again for each use, and within a gather without vectors. `always` is
+    true, which XLA must not know: of a branch that might not be taken it leaves the results alone.
+    """
+    if not on_cpu():
+        return function(*arguments)
+    kinds = jax.eval_shape(function, *arguments)
+    varied = _varied(lambda arguments: (arguments, function(*arguments)), arguments)
+
+    def nothing(*_: Any) -> Any:
+        return varied(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), kinds))
+
+    found: S = lax.cond(always, lambda *x: varied(function(*x)), nothing, *arguments)
     return found
 
 

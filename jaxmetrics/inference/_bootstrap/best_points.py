@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.operating import Point
-from jaxmetrics.inference._bootstrap.scans import Groups, continued, scanned, whole
+from jaxmetrics.inference._bootstrap.scans import Drawn, Groups, continued, scanned, whole
 from jaxmetrics.inference._bootstrap.scans import totals as drawn_of_classes
 from jaxmetrics.inference._bootstrap.units import Cells
 
@@ -36,7 +36,7 @@ class _Search(NamedTuple):
 
 def best_points(
     objective: Callable[..., Array],
-    counts: Array,
+    drawn: Drawn,
     cells: Cells,
     totals: Array | None,
     tied: bool,
@@ -44,9 +44,9 @@ def best_points(
     """The first operating point of each resample where the objective is least, and whether it is
     defined, `[resamples]`."""
     if totals is None or len(totals) < 2:
-        totals = drawn_of_classes(counts, cells)
+        totals = drawn_of_classes(drawn, cells)
     negatives, positives = totals.astype(jnp.float64)
-    tolerance = max(numerics.slack(cells.negatives), numerics.slack(counts))
+    tolerance = max(numerics.slack(cells.negatives), numerics.slack(drawn.counts))
 
     def value(flagged: _Flagged) -> Array:
         return objective(flagged.fps, flagged.tps, positives, negatives, tolerance)
@@ -71,7 +71,7 @@ def best_points(
         of_row = of_row * more[0] if tied else zero
         return _Search(here, jnp.where(better, found, least), best, of_row), None
 
-    zero = jnp.zeros(counts.shape[1])
+    zero = jnp.zeros(drawn.resamples)
     none = _Flagged(zero + jnp.inf, zero, zero, zero)
     amounts = jnp.zeros_like(cells.positives) if cells.amounts is None else cells.amounts
     classes = cells.positives, cells.negatives
@@ -94,7 +94,7 @@ def best_points(
         return found
 
     start, way = _Search(none, first, none, zero), (starts, together)
-    every, _, best, _ = scanned(cell, start, counts, cells, columns, *way, tied=tied)
+    every, _, best, _ = scanned(cell, start, drawn, cells, columns, *way, tied=tied)
     defined = (negatives > 0) & (positives > 0)
     best = best._replace(threshold=jnp.where(defined, best.threshold, jnp.nan))
     best = best._replace(**{x: jnp.where(defined, getattr(best, x), 0) for x in best._fields[1:]})

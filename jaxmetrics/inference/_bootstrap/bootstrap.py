@@ -85,7 +85,7 @@ def bootstrap(
         is below 1, memory cannot hold the replicates or a batch, or clusters are not `[n]`.
 
     NaN where the metric is NaN, and in resamples that lack a class, which are counted. Time
-    O(n log n) for the sort, then about 3 ns for each resample of each item. For one model without
+    O(n log n) for the sort, then about 2 ns for each resample of each item. For one model without
     weights, amounts and clusters, areas under the ROC curve and recall at a false positive rate
     take this time only for each run of neighbouring items of one class, and, stratified and outside
     of `jit`, only for runs up to `max_fpr`; so it is, by item, for one model with amounts, and for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,9 +20,11 @@ from jaxmetrics.inference._bootstrap.units import TILE, Units, tiles_of
 
 # An item of a unit of MAX_SIZE is drawn so often with probability below 1e-50.
 COUNTS = jnp.uint8
-# Items that a resample lacks are added in blocks of this many on the CPU.
-BLOCK = 32
-# A GPU takes so many at a time: each step of a loop is several launches, and one look at a number.
+# Poisson rates are lowered by so many standard deviations of the total, to exceed it rarely.
+MARGIN = 2.5
+# Items that resamples lack are added to so many resamples at a time, and so many to each. A GPU
+# takes all resamples at once: each step of a loop is several launches, and one look at a number.
+_RESAMPLES, BLOCK = 16, 128
 _BLOCK_OF_GPU = 1 << 10
 # Units of all resamples; at least the first number, then an eighth of all: so words, of which there
 # are several arrays, take less memory than the counts and their copies.
@@ -66,10 +69,11 @@ class Draws(NamedTuple):
 def rates_of(total: Array, fill: Array) -> Array:
     """The rates `[2]` of the Poisson counts of each stratum: 1, or less if totals are filled.
 
-    Lowered by two standard deviations, 2 sqrt(n), so that the total rarely exceeds n.
+    Lowered by MARGIN standard deviations, sqrt(n) each, so that the total rarely exceeds n.
     """
     library = namespace(total, fill)
-    lower = 1 - library.minimum(1, 2 / library.sqrt(library.maximum(total.astype(np.float64), 1)))
+    n = library.maximum(total.astype(np.float64), 1)
+    lower = 1 - library.minimum(1, MARGIN / library.sqrt(n))
     rates: Array = library.where(fill, lower, 1.0)
     return rates
 
@@ -82,8 +86,8 @@ def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:
 
     Multinomial: Poisson counts are multinomial given their total. They are drawn at a rate a little
     below 1, and then the missing items are added one by one, each item equally likely. A resample
-    is accepted if its total is within two standard deviations of its mean. This depends on the
-    total alone, so it does not bias the counts.
+    is accepted if no stratum has too many. This depends on the totals alone, so it does not bias
+    the counts.
     """
     units, resamples = source.units, numbers(first, n)
     poisson = _POISSON if len(source.starts) else _POISSON_PAIRS
@@ -95,8 +99,7 @@ def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:
     if resampling == "poisson":
         return Draws(counts, drawn + rest, jnp.ones(n, bool))
     missing = units.total[:, None] - drawn - rest
-    window = jnp.ceil(4 * jnp.sqrt(units.total.astype(jnp.float64))).astype(jnp.int32)
-    accepted = jnp.all((missing >= 0) & (missing <= window[:, None]), axis=0)
+    accepted = jnp.all(missing >= 0, axis=0)
     counts = _top_up(source, counts, jnp.where(accepted, missing, 0), resamples)
     return Draws(counts, jnp.broadcast_to(units.total[:, None], missing.shape), accepted)
 
@@ -111,26 +114,6 @@ def in_turn(values: Array) -> Array:
     """Values `[resamples, ...]` of a chunk, in the order of the resample numbers."""
     halves = values.reshape(2, -1, *values.shape[1:])
     return jnp.swapaxes(halves, 0, 1).reshape(values.shape)
-
-
-def _words_ahead(
-    words: Callable[[Any], Any],
-    more: Callable[[Any], Array],
-    body: Callable[[Any, Any], Any],
-    state: Any,
-) -> Any:
-    """Repeats `state = body(words(state), state)` while `more(state)`.
-
-    Each step ends with the words of the next, so the words are in memory when they are used.
-    Otherwise XLA fuses their arithmetic into the gathers that use them, which are not vectorised.
-    """
-
-    def step(carry: tuple[Any, Any]) -> tuple[Any, Any]:
-        state = body(*carry)
-        return words(state), state
-
-    _, state = varying.while_loop(lambda carry: more(carry[1]), step, (words(state), state))
-    return state
 
 
 class _Law(NamedTuple):
@@ -151,58 +134,58 @@ class _Law(NamedTuple):
 
 
 def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, Array]:
-    """The counts of all units, and their totals by stratum."""
+    """The counts of all units, and their totals by stratum.
+
+    On the CPU a step is one tile, which stays in the cache; a GPU takes many tiles a step.
+    """
     units = source.units
-    key = source.keys[0]
     n_tiles = len(units.size) // TILE
     steps = _steps(n_tiles, n) if on_gpu() else n_tiles
     at_once = -(-n_tiles // steps)
-    n_units = at_once * TILE
+    n_units, half = at_once * TILE, n // 2
     columns = [jnp.pad(x, (0, steps * n_units - len(x))) for x in (units.size, units.stratum)]
-    half = (at_once, TILE // law.units, n // 2)
-    pair = first.astype(jnp.uint32) // 2 + lax.broadcasted_iota(jnp.uint32, half, 2)
-    place = np.arange(half[0] * half[1], dtype=np.uint32).reshape(*half[:2], 1)
-    as_is = numbers(first, n) == 0
+    shape = (at_once, TILE // law.units, half)
+    pair = first.astype(jnp.uint32) // 2 + lax.broadcasted_iota(jnp.uint32, shape, 2)
+    place = np.arange(shape[0] * shape[1], dtype=np.uint32).reshape(*shape[:2], 1)
+    as_is = (numbers(first, n) == 0).reshape(2, half)
 
-    def words(state: _Tiles) -> Array:
-        unit = (state.step * place.size).astype(jnp.uint32) + jnp.broadcast_to(place, half)
+    def words(step: Array) -> Array:
+        """The words of two resamples in one."""
+        unit = (step * place.size).astype(jnp.uint32) + jnp.broadcast_to(place, shape)
         if law is _COIN:  # the two units of a pair share one coin
             unit = units.owner.astype(jnp.uint32)[jnp.minimum(unit, len(units.owner) - 1)]
-        return jnp.concatenate(random.threefry(key, unit, pair), axis=-1)
+        even, odd = random.threefry(source.keys[0], unit, pair)
+        return (odd.astype(jnp.uint64) << 32) | even.astype(jnp.uint64)
 
-    def of_step(step: Array) -> tuple[Array, Array]:
+    def halves(both: Array) -> tuple[Array, Array]:
+        return both.astype(jnp.uint32), (both >> 32).astype(jnp.uint32)
+
+    def entries(both: Array, *columns: Array) -> tuple[Array, ...]:
+        return tuple(law.entry(source, word, *columns) for word in halves(both))
+
+    def body(step: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        counts, drawn = state
+        begin = jnp.int32(step) * n_units
         size, stratum = (
-            lax.dynamic_slice_in_dim(x, step * n_units, n_units).reshape(-1, TILE, 1)
-            for x in columns
+            lax.dynamic_slice_in_dim(x, begin, n_units).reshape(-1, TILE, 1) for x in columns
         )
-        return size, stratum
-
-    def body(word: Array, state: _Tiles) -> _Tiles:
-        # What the words find in tables is in memory, too, when it is used, one step later.
-        last = jnp.maximum(state.step - 1, 0)
-        size, stratum = of_step(last)
-        new = law.counts(source, state.entry, state.word, size, stratum).astype(law.dtype)
-        new = jnp.where(as_is, size.astype(law.dtype), new)
-        new = jnp.where(state.step > 0, new, 0)
+        both = varying.apart(step < end, words, step)
+        found = varying.apart(step < end, entries, both, size, stratum)
+        for i, (entry, word) in enumerate(zip(found, halves(both), strict=True)):
+            new = law.counts(source, entry, word, size, stratum).astype(law.dtype)
+            new = jnp.where(as_is[i], size.astype(law.dtype), new).reshape(n_units, half)
+            counts = lax.dynamic_update_slice(counts, new, (begin, jnp.int32(i * half)))
+        new = lax.dynamic_slice_in_dim(counts, begin, n_units).reshape(-1, TILE, n)
         whole = new.astype(jnp.int16)  # a tile has 128 counts of at most 255
-        both = jnp.sum(whole, axis=1, dtype=jnp.int16)
+        all_drawn = jnp.sum(whole, axis=1, dtype=jnp.int16)
         one = jnp.sum(whole * stratum.astype(jnp.int16), axis=1, dtype=jnp.int16)
-        drawn = jnp.stack([jnp.sum(x, axis=0, dtype=jnp.int32) for x in (both - one, one)])
-        counts = new.reshape(n_units, n)
-        return _Tiles(
-            state.step + 1,
-            word,
-            law.entry(source, word, *of_step(state.step)),
-            lax.dynamic_update_slice_in_dim(state.counts, counts, last * n_units, 0),
-            state.drawn + drawn,
-        )
+        here = [jnp.sum(x, axis=0, dtype=jnp.int32) for x in (all_drawn - one, one)]
+        return counts, drawn + jnp.stack(here)
 
-    none = jnp.zeros((*half[:2], n), jnp.uint32)
     counts = jnp.zeros((steps * n_units, n), law.dtype)
-    start = _Tiles(jnp.int32(0), none, none, counts, jnp.zeros((2, n), jnp.int32))
     end = (tiles_of(units.used) + at_once - 1) // at_once
-    found: _Tiles = _words_ahead(words, lambda state: state.step <= end, body, start)
-    return found.counts[: len(units.size)], found.drawn
+    counts, drawn = varying.fori_loop(0, end, body, (counts, jnp.zeros((2, n), jnp.int32)))
+    return counts[: len(units.size)], drawn
 
 
 def _steps(n_tiles: int, n: int) -> int:
@@ -211,19 +194,6 @@ def _steps(n_tiles: int, n: int) -> int:
     drawn = max(min(largest, n_tiles * TILE * n // 8), least)
     at_once = max(min(drawn // n, _UNITS_AT_ONCE) // TILE, 1)
     return -(-n_tiles // at_once)
-
-
-class _Tiles(NamedTuple):
-    """The state of drawing a number of tiles a step, with the words and entries of the step before.
-
-    On the CPU a step is one tile, which stays in the cache.
-    """
-
-    step: Array
-    word: Array
-    entry: Array
-    counts: Array
-    drawn: Array
 
 
 def _entry_of_unit(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
@@ -291,12 +261,13 @@ def _rest(source: Sampler, resamples: Array) -> Array:
 
 
 class _Slots(NamedTuple):
-    """The state of adding items: block after block of slots, stratum after stratum.
+    """The state of adding items: block after block of pairs of slots, group after group.
 
-    `passed` `[resamples]` is the number of missing items of the stratum that are settled.
+    A group is some resamples that lack about as many items, of one stratum. `passed` `[group]` is
+    the number of missing items of each that are settled.
     """
 
-    stratum: Array
+    group: Array
     block: Array
     passed: Array
     counts: Array
@@ -308,37 +279,50 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
     Items in no unit change nothing and are skipped: the number of draws up to the next item that is
     in a unit is geometric.
     """
-    units = source.units
-    key = source.keys[2]
-    block = _BLOCK_OF_GPU if on_gpu() else BLOCK
-    down = lax.broadcasted_iota(jnp.int32, (block, len(resamples)), 0)
-    across = lax.broadcasted_iota(jnp.int32, (block, len(resamples)), 1)
+    units, key = source.units, source.keys[2]
+    lanes = len(resamples)
+    width, block = (lanes, _BLOCK_OF_GPU) if on_gpu() else (math.gcd(lanes, _RESAMPLES), BLOCK)
+    n_groups = lanes // width  # of each stratum
+    in_order = jnp.argsort(missing, axis=1).astype(jnp.int32).reshape(-1, width)
+    down = lax.broadcasted_iota(jnp.int32, (block // 2, width), 0)
     draws = 1 if source.rest is None else 2
 
-    def words(state: _Slots) -> tuple[Words, ...]:
-        slot = (2 * (state.block * block + down) + state.stratum).astype(jnp.uint32)
-        lane = jnp.broadcast_to(resamples, slot.shape)
-        return tuple(random.threefry(key, draws * slot + i, lane) for i in range(draws))
+    def items(group: Array, number: Array) -> tuple[Array, ...]:
+        """Of each slot an item of the stratum, and a word that says how many slots are skipped."""
+        stratum = group // n_groups
+        pair = (2 * draws * (number * (block // 2) + down) + stratum).astype(jnp.uint32)
+        lane = jnp.broadcast_to(resamples[in_order[group]], pair.shape)
+        item, *word = (random.threefry(key, pair + np.uint32(2 * i), lane) for i in range(draws))
+        found = random.two_below(units.drawn[stratum], item), *word
+        # The slots of a pair follow each other, however long a block is.
+        return tuple(jnp.stack(x, axis=1).reshape(block, width) for x in found)
 
-    def body(word: tuple[Words, ...], state: _Slots) -> _Slots:
-        here, drawn = missing[state.stratum], units.drawn[state.stratum]
-        gone = down + 1  # not as a sum of ones, which XLA for GPUs would add up as it compiles
+    def more(state: _Slots) -> Array:
+        return state.group < 2 * n_groups
+
+    def body(state: _Slots) -> _Slots:
+        found = varying.apart(more(state), items, state.group, state.block)
+        stratum, across = state.group // n_groups, in_order[state.group]
+        here, drawn = missing[stratum, across], units.drawn[stratum]
+        gone = jnp.arange(1, block + 1, dtype=jnp.int32)[:, None]
         if source.rest is not None:
-            chance = drawn.astype(jnp.float64) / units.total[state.stratum]
-            gone = jnp.cumsum(random.geometric(chance, word[1][0]), axis=0, dtype=jnp.int32)
+            chance = drawn.astype(jnp.float64) / units.total[stratum]
+            gone = jnp.cumsum(random.geometric(chance, found[1]), axis=0, dtype=jnp.int32)
         at = state.passed + gone
         added = at <= here
-        item = state.stratum * units.drawn[0] + random.below(drawn, word[0])
-        unit = units.owner.at[jnp.where(added, item, 0)].get(mode="promise_in_bounds")
-        counts = state.counts.at[unit, across].add(added.astype(COUNTS), mode="promise_in_bounds")
+        item = jnp.where(added, stratum * units.drawn[0] + found[0], 0)
+        unit = units.owner.at[item].get(mode="promise_in_bounds")
+        counts = state.counts.at[unit, jnp.broadcast_to(across, unit.shape)].add(
+            added.astype(COUNTS), mode="promise_in_bounds"
+        )
         done = jnp.all(at[-1] >= here)
         return _Slots(
-            state.stratum + done.astype(jnp.int32),
+            state.group + done.astype(jnp.int32),
             jnp.where(done, 0, state.block + 1),
             jnp.where(done, 0, jnp.minimum(at[-1], random.MANY)),
             counts,
         )
 
-    start = _Slots(jnp.int32(0), jnp.int32(0), jnp.zeros_like(missing[0]), counts)
-    filled: _Slots = _words_ahead(words, lambda state: state.stratum < 2, body, start)
+    start = _Slots(jnp.int32(0), jnp.int32(0), jnp.zeros(width, jnp.int32), counts)
+    filled: _Slots = varying.while_loop(more, body, start)
     return filled.counts

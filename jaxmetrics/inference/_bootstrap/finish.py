@@ -22,7 +22,15 @@ from jaxmetrics._roc.limits import limit_of_fpr, most_within
 from jaxmetrics._roc.record import MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.best_points import best_points
-from jaxmetrics.inference._bootstrap.scans import Groups, continued, scanned, tile_of, whole
+from jaxmetrics.inference._bootstrap.scans import (
+    Drawn,
+    Groups,
+    continued,
+    drawn_of,
+    scanned,
+    tile_of,
+    whole,
+)
 from jaxmetrics.inference._bootstrap.scans import totals as drawn_of_classes
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, Mixed, tiles_of
 from jaxmetrics.inference._intervals.metrics import (
@@ -75,17 +83,17 @@ def finish(
       arrays: the options that are arrays.
       tied: whether any row has several cells.
     """
-    counts = _of_cells(counts, cells)
+    drawn = drawn_of(counts, cells.unit)
     if how.objective is not None:
         options = how.chosen.options(arrays)
         objective = partial(how.objective, options=options)
-        points, defined = best_points(objective, counts, cells, totals, tied)
+        points, defined = best_points(objective, drawn, cells, totals, tied)
         best: Any = points
         if how.of_point is not None:
             best = jnp.where(defined, how.of_point(points, options), jnp.nan)
         return Finished(best, defined, jnp.ones_like(defined))
     if how.of_curves is None:
-        return _of_tables(how, counts, cells, arrays, tied)
+        return _of_tables(how, drawn.all(cells.used), cells, arrays, tied)
     if totals is None:  # they would need the same unit, and are of negatives without weights
         classes = cells.positives, cells.negatives
         if how.by_precision:  # which adds up both classes
@@ -98,7 +106,7 @@ def finish(
     shape = jnp.broadcast_shapes(*(x.shape for x in limits))
     shape = (len(limits), *shape) if len(limits) > 1 else shape
     joint = jnp.stack(jnp.broadcast_arrays(*limits)).ravel() if limits else None
-    curves, end = _curves(counts, cells, totals, joint, how.by_precision, tied)
+    curves, end = _curves(drawn, cells, totals, joint, how.by_precision, tied)
     sufficient = end >= curves.negatives * (1 - _ROUNDING)
     if joint is not None:
         sufficient |= end > jnp.max(joint) * curves.negatives
@@ -111,7 +119,7 @@ def finish(
 
 
 def _curves(
-    counts: Array,
+    drawn: Drawn,
     cells: Cells,
     totals: Array | None,
     limits: Array | None,
@@ -123,10 +131,10 @@ def _curves(
     totals = None if totals is None else totals.astype(jnp.float64)
     if limits is not None:
         if totals is None:
-            totals = drawn_of_classes(counts, cells)
+            totals = drawn_of_classes(drawn, cells)
         elif len(totals) == 1:
-            totals = jnp.concatenate([totals, drawn_of_classes(counts, cells)[1:]])
-        slack = max(numerics.slack(cells.negatives), numerics.slack(counts))
+            totals = jnp.concatenate([totals, drawn_of_classes(drawn, cells)[1:]])
+        slack = max(numerics.slack(cells.negatives), numerics.slack(drawn.counts))
         edge = in_counts(limits[:, None], totals[0])
         within = most_within(limit_of_fpr(limits[:, None]), totals[0], slack)
 
@@ -154,16 +162,16 @@ def _curves(
         of_row = of_row * more[0] if tied else zero
         return (Curves(fps + n, tps + p, area, caught, precisions), of_row), None
 
-    zero = jnp.zeros(counts.shape[1])
+    zero = jnp.zeros(drawn.resamples)
     zeros = zero if limits is None else jnp.zeros((len(limits), len(zero)))
     in_head = jnp.arange(len(cells.joined)) < cells.head
     classes = (jnp.where(in_head, x, 0) for x in (cells.positives, cells.negatives))
     columns = *classes, *continued(cells, tied)
     start = Curves(zero, zero, zeros, zeros, zero)
     plain = limits is None and not (by_precision or tied or on_gpu())
-    counted = not any(map(numerics.is_inexact, (counts, cells.negatives)))
+    counted = not any(map(numerics.is_inexact, (drawn.counts, cells.negatives)))
     if plain and counted and len(cells.joined) >= MANY:
-        curves = _area_of_counts(start, counts, cells, columns)
+        curves = _area_of_counts(start, drawn, cells, columns)
     else:
 
         def starts(groups: Groups) -> tuple[Curves, Array]:
@@ -179,9 +187,9 @@ def _curves(
             return Curves(fps, tps, area, whole(caught, tps), precisions), of_row[-1]
 
         way = starts, together
-        curves, _ = scanned(cell, (start, zero), counts, cells, columns, *way, tied=tied)
+        curves, _ = scanned(cell, (start, zero), drawn, cells, columns, *way, tied=tied)
     if cells.mixed is not None:
-        curves = curves._replace(area=curves.area + 0.5 * _tied_pairs(counts, cells, cells.mixed))
+        curves = curves._replace(area=curves.area + 0.5 * _tied_pairs(drawn, cells, cells.mixed))
     end = curves.negatives
     if totals is not None:
         curves = curves._replace(negatives=totals[0])
@@ -191,7 +199,7 @@ def _curves(
 
 
 def _area_of_counts(
-    start: Curves, counts: Array, cells: Cells, columns: tuple[Array, ...]
+    start: Curves, drawn: Drawn, cells: Cells, columns: tuple[Array, ...]
 ) -> Curves:
     """The curves of cells of one item in rows of their own: each tile in whole numbers.
 
@@ -208,55 +216,30 @@ def _area_of_counts(
         ), None
 
     none = jax.tree.map(lambda x: x.astype(jnp.int32), start)
+    end = tiles_of(cells.head)
 
     def tile(number: Array, before: Curves) -> Curves:
-        here = varying.scan(cell, none, tile_of(number, counts, *columns), unroll=TILE // 2)[0]
+        inputs = drawn.tile(number, number < end), *tile_of(number, *columns)
+        here = varying.scan(cell, none, inputs, unroll=TILE // 2)[0]
         here = jax.tree.map(lambda x: x.astype(jnp.float64), here)
         between = here.negatives * before.positives
         here = here._replace(area=here.area + between)
         found: Curves = jax.tree.map(jnp.add, before, here)
         return found
 
-    found: Curves = varying.fori_loop(0, tiles_of(cells.head), tile, start)
+    found: Curves = varying.fori_loop(0, end, tile, start)
     return found
 
 
-def _tied_pairs(counts: Array, cells: Cells, mixed: Mixed) -> Array:
+def _tied_pairs(drawn: Drawn, cells: Cells, mixed: Mixed) -> Array:
     """The tied pairs of both classes, `[resamples]`."""
-    drawn = counts.at[mixed.cell].get(mode="promise_in_bounds").astype(jnp.float64)
+    counts = drawn.of_cells(mixed.cell).astype(jnp.float64)
     used = jnp.arange(len(mixed.cell)) < mixed.used
     negatives, positives = (
-        _sums(drawn * jnp.where(used, x[mixed.cell], 0)[:, None], mixed.row)
+        _sums(counts * jnp.where(used, x[mixed.cell], 0)[:, None], mixed.row)
         for x in (cells.negatives, cells.positives)
     )
     return jnp.sum(negatives * positives, axis=0)
-
-
-def _of_cells(counts: Array, cells: Cells) -> Array:
-    """The counts `[cells, resamples]`, in the order of the cells in use; the others mean nothing.
-
-    All at once: on the CPU a scan that gathers takes twice the time of both.
-    """
-    unit, resamples = cells.unit, counts.shape[1]
-    if unit is None:
-        return counts
-    if not on_cpu():
-        return counts.at[unit].get(mode="promise_in_bounds")
-    # Eight bytes at a time, as a gather takes as long for one.
-    of_bytes = counts.dtype.itemsize == 1 and resamples % 8 == 0
-    if of_bytes:
-        counts = lax.bitcast_convert_type(counts.reshape(-1, resamples // 8, 8), jnp.uint64)
-
-    def tile(number: Array, found: Array) -> Array:
-        at = lax.dynamic_slice_in_dim(unit, number * TILE, TILE)
-        rows = counts.at[at].get(mode="promise_in_bounds")
-        return lax.dynamic_update_slice_in_dim(found, rows, number * TILE, 0)
-
-    start = jnp.zeros((len(unit), counts.shape[1]), counts.dtype)
-    found: Array = varying.fori_loop(0, tiles_of(cells.used), tile, start)
-    if of_bytes:
-        found = lax.bitcast_convert_type(found, jnp.uint8).reshape(-1, resamples)
-    return found
 
 
 def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options, tied: bool) -> Finished:

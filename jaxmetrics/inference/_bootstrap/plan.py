@@ -42,6 +42,7 @@ from jaxmetrics.inference._bootstrap.units import (
     Units,
     cells_of_items,
     head_of,
+    head_of_runs,
     items_of_head,
     numbers_of_classes,
     padded,
@@ -107,7 +108,10 @@ def is_traced(*trees: Any) -> bool:
 def prepare_runs(
     items: Items, plan: Plan, weight: Any, _: Any, *, merges: tuple[bool, bool]
 ) -> tuple[Units, Cells, Any]:
-    """Units and cells of one model whose items are drawn in runs, with few weights or none."""
+    """Units and cells of one model whose items are drawn in runs, with few weights or none.
+
+    Of items without weights only the head is drawn, of others it alone is scanned.
+    """
     depth, weights = np.max(weight), None
     if items.weights is not None:
         items, weights = without_weights(items)
@@ -116,8 +120,9 @@ def prepare_runs(
     total = _by_kind(order)
     traced = is_traced(order)
     if not traced:
+        drawn = ALL if weights is not None else depth
         with double_precision():
-            order = _padded(order, int(head_of(order, order.kinds == NEGATIVE, depth)))
+            order = _padded(order, int(head_of(order, order.kinds == NEGATIVE, drawn)))
     n = len(order.keys)
     runs = _runs(order, tuple(map(np.bool_, merges)))
     if weights is not None:
@@ -125,7 +130,10 @@ def prepare_runs(
     # Under a trace the number of runs is unknown, but at most that of items.
     capacity = n if traced else _capacity(runs, total, n, depth)
     like, stratified = np.zeros(0, items.scores.dtype), np.bool_(plan.stratified)
-    return *_units_of_runs(order, runs, weights, total, like, stratified, capacity), bad
+    units, cells = _units_of_runs(order, runs, weights, total, like, stratified, capacity)
+    if weights is not None:
+        cells = cells._replace(head=head_of_runs(units, cells, depth))
+    return units, cells, bad
 
 
 def _capacity(runs: Runs, total: Any, n: int, depth: float) -> int:

@@ -75,11 +75,19 @@ def threefry(key: Words, first: Array, second: Array) -> Words:
     return x, y
 
 
-def below(n: Array, words: Words) -> Array:
-    """An integer from 0 to n - 1 from 64 random bits: uniform to n / 2^64."""
+def two_below(n: Array, words: Words) -> tuple[Array, Array]:
+    """Two integers from 0 to n - 1 from 64 random bits: uniform to n^2 / 2^64.
+
+    They are the first digits, to base n, of the bits as a fraction.
+    """
+    n, digits = n.astype(jnp.uint64), []
     high, low = (word.astype(jnp.uint64) for word in words)
-    n = n.astype(jnp.uint64)
-    return ((high * n + ((low * n) >> 32)) >> 32).astype(jnp.int32)
+    for _ in range(2):
+        product = low * n
+        high = high * n + (product >> 32)
+        digits.append((high >> 32).astype(jnp.int32))
+        high, low = high & np.uint64(0xFFFFFFFF), product & np.uint64(0xFFFFFFFF)
+    return digits[0], digits[1]
 
 
 @functools.cache

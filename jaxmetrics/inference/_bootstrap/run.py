@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ from jax import lax
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.host import is_concrete, on_cpu, on_gpu, threads
+from jaxmetrics._base.host import is_concrete, on_cpu, on_gpu, processors, threads
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
@@ -91,17 +92,17 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     resampling, clusters = request.resampling, request.clusters
     traced = is_traced(items, arrays, request.key)
     alone = len(items.scores) == 1
-    runs = alone and clusters is None and items.amounts is None
-    if runs and items.weights is not None:
+    runs, weighted = alone and clusters is None and items.amounts is None, items.weights is not None
+    if runs and weighted:
         runs = how.of_curves is not None and not traced and few_weights(items)
     stratified = request.stratify and clusters is None
-    by_class = stratified and items.weights is None and resampling != "bayesian"
+    by_class = stratified and not weighted and resampling != "bayesian"
     by_amount = items.amounts is not None
     plan = Plan(resampling, stratified, by_class, by_amount, MAX_SIZE if runs else 1, how)
     whole = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
     keys = keys_of(request.key)
     tries: list[tuple[Any, Any]] = [(whole, ALL)]
-    if how.limits and not traced and clusters is None and (by_class or not runs):
+    if how.limits and not traced and clusters is None and (by_class or weighted or not runs):
         deepest = max(float(np.max(arrays[name])) for name in how.limits)
         if deepest < 1:
             weight = weight_of_head(deepest, items)
@@ -110,7 +111,7 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
             tries.insert(0, (prepare_head if apart else whole, weight))
     for prepare, weight in tries:
         units, cells, bad = prepare(items, plan, weight, clusters)
-        beyond = weight is not ALL and prepare is not prepare_items
+        beyond = weight is not ALL and prepare is not prepare_items and not weighted
         tied = traced or has_ties(cells)
         if tied and not traced and how.of_area and (found_apart := with_mixed(cells)) is not None:
             cells, tied = found_apart, False
@@ -164,14 +165,14 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
         bytes_each += 8 * n_units
     elif of_tables and not on_cpu():
         bytes_each += 80 * prepared.cells.joined.shape[-1]
-    most = 4096
-    if on_cpu():  # so that the counts stay in the cache
-        most = 64 if of_tables and n_units > 1 << 14 else 128
+    most, workers = 4096, 1
+    if on_cpu():  # each step of a loop takes time besides; counts of tables stay in the cache
+        most, workers = 64 if of_tables and n_units > 1 << 14 else 128, processors()
         if plan.finish is not None and not of_tables:
-            # Rows of a power of two, if they are gathered, share few places of the cache.
-            gathered = prepared.cells.unit is not None
-            most = 96 if gathered else min(max((1 << 20) // n_units, most), 512)
-    few = 1 << (request.n_resamples - 1).bit_length()  # all in one chunk, in few compiled sizes
+            most = min(max((1 << 21) // n_units, 256), 512)
+    # All in one chunk of each thread, in few compiled sizes.
+    of_thread = math.ceil((request.n_resamples + 1) / _share_accepted(plan) / workers)
+    few = 1 << (of_thread - 1).bit_length()
     lanes = _whole(min(request.batch or min(request.memory_budget // bytes_each, most), few), 0)
     if request.mesh is not None:  # as many for each device
         of_device = -(-_most_drawn(request.n_resamples + 1, plan) // request.mesh.size)
@@ -226,7 +227,10 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     return found
 
 
-_compiled_chunk = double_program("plan", "lanes")(_chunk)
+# By vectors of 512 bits random words take half the time; XLA takes 256 where it is not told.
+_WIDE = {"xla_cpu_prefer_vector_width": 512}
+_compiled_chunk = double_program("plan", "lanes", options=_WIDE)(_chunk)
+_compiled: set[Any] = set()  # what it has been called with
 
 
 def _collect(
@@ -252,25 +256,30 @@ def _in_threads(
 ) -> tuple[Replicates, bool]:
     """Chunks of resamples, on all processors at once, until enough resamples are accepted."""
     progress, wanted = request.progress, request.n_resamples + 1
+    kinds = tuple((np.shape(x), np.dtype(x.dtype)) for x in jax.tree.leaves(prepared))
+    program = plan, lanes, jax.tree.structure(prepared), kinds
 
     def run(number: int) -> dict[str, Any]:
         found = _compiled_chunk(prepared, np.uint32(number * lanes), plan, lanes)
         result: dict[str, Any] = jax.tree.map(np.asarray, found)
         return result
 
-    chunks = [run(0)]  # alone, so that only one thread compiles
+    chunks: list[dict[str, Any]] = []
+    accepted, sufficient = 0, True
     with threads() as workers:
-        while True:
+        while accepted < wanted and sufficient:
+            each = accepted / len(chunks) if accepted else lanes * _share_accepted(plan)
+            more = math.ceil((wanted - accepted) / each)
+            if program not in _compiled:  # the first one alone, so that only one thread compiles
+                more = 1
+            elif progress is not None:  # in rounds, to report it in between
+                more = min(more, max(4 * len(chunks), 1))
+            chunks.extend(workers.map(run, range(len(chunks), len(chunks) + more)))
+            _compiled.add(program)
             accepted = sum(int(chunk["accepted"].sum()) for chunk in chunks)
             sufficient = all(chunk["sufficient"] for chunk in chunks)
             if progress is not None:
                 progress(max(min(accepted, wanted) - 1, 0))
-            if accepted >= wanted or not sufficient:
-                break
-            more = -(-(wanted - accepted) * len(chunks) // max(accepted, 1))
-            # In rounds, so that progress is reported in between.
-            more = min(more, 4 * len(chunks)) if progress is not None else more
-            chunks.extend(workers.map(run, range(len(chunks), len(chunks) + more)))
     keep = np.flatnonzero(np.concatenate([chunk["accepted"] for chunk in chunks]))[:wanted]
 
     def joined(name: str) -> Any:
@@ -284,8 +293,13 @@ def _most_drawn(wanted: int, plan: Plan) -> int:
     """The number of resamples of which so many are accepted."""
     if plan.resampling != "multinomial":
         return wanted
-    # At least nine of ten are accepted; this is too few with probability below 1e-12.
-    return int(wanted / 0.9 + 8 * np.sqrt(wanted) + 16)
+    # This is too few with probability below 1e-12.
+    return int(wanted / _share_accepted(plan) + np.sqrt(wanted) + 16)
+
+
+def _share_accepted(plan: Plan) -> float:
+    """At least so many resamples are accepted; the totals of two strata are by chance .988."""
+    return 0.98 if plan.resampling == "multinomial" else 1.0
 
 
 @double_program("plan", "wanted", "lanes", "mesh")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import varying
-from jaxmetrics._base.host import on_gpu
+from jaxmetrics._base.host import on_cpu, on_gpu
 from jaxmetrics._base.numerics import shifted
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
@@ -26,6 +26,67 @@ T = TypeVar("T")
 _UNROLL = 16
 _ROUNDING = 1e-12  # above the relative difference of two sums in different orders
 GROUP = 64  # cells, which divide a tile
+
+
+class Drawn(NamedTuple):
+    """How often each resample draws each cell of a model.
+
+    Attributes:
+      counts: `[units, resamples]`, how often the units are drawn.
+      words: the counts, eight to a word where that can be: a gather takes as long for a byte.
+      unit: `[cells]`, the unit that fills each cell; None if cell i is filled by unit i.
+    """
+
+    counts: Array
+    words: Array
+    unit: Array | None
+
+    @property
+    def resamples(self) -> int:
+        n: int = self.counts.shape[1]
+        return n
+
+    def of_cells(self, at: Array) -> Array:
+        """The counts `[len(at), resamples]` of these cells."""
+        if self.unit is not None:
+            at = self.unit.at[at].get(mode="promise_in_bounds")
+        return self.counts.at[at].get(mode="promise_in_bounds")
+
+    def tile(self, number: Array, always: Array) -> Array:
+        """The counts of a tile; `always` is true, as of `varying.apart`."""
+        if self.unit is None:
+            return tile_of(number, self.counts)[0]
+        unit = self.unit
+
+        def gathered(number: Array) -> Array:
+            return self.words.at[tile_of(number, unit)[0]].get(mode="promise_in_bounds")
+
+        words = varying.apart(always, gathered, number)
+        return lax.bitcast_convert_type(words, self.counts.dtype).reshape(TILE, -1)
+
+    def all(self, used: Array) -> Array:
+        """The counts of so many cells, in order; those of others mean nothing."""
+        if self.unit is None:
+            return self.counts
+        if not on_cpu():
+            return self.counts.at[self.unit].get(mode="promise_in_bounds")
+        end = tiles_of(used)
+
+        def tile(number: Array, found: Array) -> Array:
+            rows = self.tile(number, number < end)
+            return lax.dynamic_update_slice_in_dim(found, rows, number * TILE, 0)
+
+        start = jnp.zeros((len(self.unit), self.resamples), self.counts.dtype)
+        found: Array = varying.fori_loop(0, end, tile, start)
+        return found
+
+
+def drawn_of(counts: Array, unit: Array | None) -> Drawn:
+    """The counts `[units, resamples]`, to be read by cells."""
+    words, resamples = counts, counts.shape[1]
+    if counts.dtype.itemsize == 1 and resamples % 8 == 0:
+        words = lax.bitcast_convert_type(counts.reshape(-1, resamples // 8, 8), jnp.uint64)
+    return Drawn(counts, words, unit)
 
 
 @dataclass(frozen=True)
@@ -84,7 +145,7 @@ def in_groups(x: Array) -> Array:
 def scanned(
     cell: Callable[[T, Any], tuple[T, None]],
     start: T,
-    counts: Array,
+    drawn: Drawn,
     cells: Cells,
     columns: tuple[Array, ...],
     starts: Callable[[Groups], T],
@@ -97,7 +158,7 @@ def scanned(
     Args:
       cell: a step.
       start: the carry before the first cell.
-      counts: `[cells, resamples]`.
+      drawn: how often the cells are drawn.
       cells: of which the head has so many.
       columns: `[cells]` each; of cells beyond the head the counts or the columns are 0, so that a
         step changes nothing; if tied, the last one is whether the next cell is in the same row.
@@ -106,6 +167,7 @@ def scanned(
       tied: whether any row has several cells.
     """
     if on_gpu():
+        counts = drawn.all(cells.used)
         groups = Groups(in_groups(counts), columns[-1] if tied else None)
         inputs = groups.counts, *(in_groups(x.astype(jnp.float64)) for x in columns)
 
@@ -116,13 +178,15 @@ def scanned(
         ends = jax.vmap(of_group, (0, *[1] * len(inputs)))(starts(groups), *inputs)
         return together(ends)
 
+    end = tiles_of(cells.head)
+
     def tile(number: Array, carry: T) -> T:
-        count, *rest = tile_of(number, counts, *columns)
-        inputs = count, *(x.astype(jnp.float64) for x in rest)
+        rest = (x.astype(jnp.float64) for x in tile_of(number, *columns))
+        inputs = drawn.tile(number, number < end), *rest
         last: T = varying.scan(cell, carry, inputs, unroll=_UNROLL)[0]
         return last
 
-    found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
+    found: T = varying.fori_loop(0, end, tile, start)
     return found
 
 
@@ -143,16 +207,18 @@ def tile_of(number: Array, *columns: Array) -> tuple[Array, ...]:
     return tuple(lax.dynamic_slice_in_dim(x, number * TILE, TILE) for x in columns)
 
 
-def totals(counts: Array, cells: Cells) -> Array:
+def totals(drawn: Drawn, cells: Cells) -> Array:
     """All negatives and positives drawn, `[2, resamples]`."""
     classes = jnp.stack([cells.negatives, cells.positives]).astype(jnp.float64)
     if on_gpu():
         used = jnp.where(jnp.arange(len(cells.joined)) < cells.used, classes, 0)
-        return jnp.stack([jnp.sum(counts.astype(jnp.float64) * x[:, None], axis=0) for x in used])
+        counts = drawn.all(cells.used).astype(jnp.float64)
+        return jnp.stack([jnp.sum(counts * x[:, None], axis=0) for x in used])
+    end = tiles_of(cells.used)
 
     def tile(number: Array, sums: Array) -> Array:
-        here, drawn = tile_of(number, classes.T, counts)
-        return sums + here.T @ drawn.astype(jnp.float64)
+        (here,) = tile_of(number, classes.T)
+        return sums + here.T @ drawn.tile(number, number < end).astype(jnp.float64)
 
-    sums: Array = varying.fori_loop(0, tiles_of(cells.used), tile, jnp.zeros((2, counts.shape[1])))
+    sums: Array = varying.fori_loop(0, end, tile, jnp.zeros((2, drawn.resamples)))
     return sums
