@@ -76,14 +76,15 @@ def while_loop(goes_on: Body, body: Body, start: S) -> S:
     return found
 
 
-def apart(always: Any, function: Callable[..., S], *arguments: Any) -> S:
+def apart(function: Callable[..., S], *arguments: Any) -> S:
     """`function(*arguments)`, which XLA for CPUs then computes once, before what uses it.
 
-    Otherwise it is computed again for each use, and within a gather without vectors. `always` is
-    true, which XLA must not know: of a branch that might not be taken it leaves the results alone.
+    Otherwise it is computed again for each use, and within a gather without vectors. It becomes a
+    branch that is always taken, which XLA does not know. The first argument is of integers.
     """
     if not on_cpu():
         return function(*arguments)
+    always = jnp.sum(jnp.ravel(arguments[0])[:1]) & 1 < 2
     kinds = jax.eval_shape(function, *arguments)
     varied = _varied(lambda arguments: (arguments, function(*arguments)), arguments)
 

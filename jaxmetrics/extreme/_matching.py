@@ -28,6 +28,8 @@ R = TypeVar("R")
 
 NOWHERE = np.iinfo(np.int32).max  # the position of a label that is not predicted
 ENDED = -2  # the group of the places behind the end of a list
+_END = (1 << 16) - 1  # the id, in 16 bits, behind the end of a list
+_OUT = _END - 2  # an id that is out of range
 _CHUNK = 1 << 21  # predictions that a thread takes at a time
 _BLOCK = 1 << 14  # relevant labels and groups of a block: its state then stays in the cache
 
@@ -47,15 +49,20 @@ class Matches(NamedTuple):
     listed: Any
 
 
-def match(sets: LabelSets, first: int | None = None) -> Matches:
-    """The matches of label sets, in the whole lists or in their `first` places."""
+def match(
+    sets: LabelSets, first: int | None = None, then: Callable[[Matches], Any] = lambda x: x
+) -> Any:
+    """The matches of label sets, in the whole lists or in their `first` places.
+
+    Or of these what `then` makes of them, row by row: `[..., rows]`, in the threads of the rows.
+    """
     predicted, relevant = (rows_of(x, sets.shape) for x in (sets.predicted, sets.relevant))
     if first is not None:
         predicted = predicted[:, :first]
     static = (sets.num_groups, sets.n_labels, sets.checked)
 
-    def work(*arrays: Any) -> Matches:
-        return _match(*arrays, sets.groups, *static)
+    def work(*arrays: Any) -> Any:
+        return then(_match(*arrays, sets.groups, *static))
 
     return in_chunks(work, predicted, relevant)
 
@@ -166,12 +173,13 @@ def _narrow_ids(
     predicted: Array, relevant: Array, table: Array | None, n_labels: int | None, checked: bool
 ) -> _NarrowIds:
     limit = n_labels if table is None else len(table)
-    predicted_groups = walked_groups(predicted, table)
     relevant_groups = groups_of(relevant.T, table, n_labels)
-    if limit is not None and limit < 2**16 - 1:
-        predicted = jnp.where((predicted >= 0) & (predicted < limit), predicted, 2**16 - 1)
-        predicted, relevant = predicted.astype(jnp.uint16), relevant.astype(jnp.uint16)
-    predicted, relevant = predicted.T, relevant.T
+    if limit is not None and limit < _OUT:
+        predicted, predicted_groups = _in_16_bits(predicted, table, limit)
+        relevant = relevant.astype(jnp.uint16)
+    else:
+        predicted, predicted_groups = predicted.T, walked_groups(predicted, table)
+    relevant = relevant.T
     absent = relevant_groups < 0
     if not checked:
         ids = jnp.where(absent, _no_label(relevant), relevant)
@@ -188,9 +196,25 @@ def _narrow_ids(
     )
 
 
+def _in_16_bits(predicted: Array, table: Array | None, limit: int) -> tuple[Array, Array]:
+    """The ids `[rows, K]` and their groups, both `[K, rows]`.
+
+    The ids come first, of which a gather of all groups then needs no check.
+    """
+
+    def narrow(predicted: Array) -> Array:
+        ids = jnp.where(predicted < limit, predicted, _OUT)
+        return jnp.where(predicted >= 0, ids, _END).astype(jnp.uint16).T
+
+    groups = jnp.zeros(limit, jnp.int16) if table is None else table
+    groups = jnp.pad(groups, (0, _END + 1 - limit), constant_values=-1).at[_END].set(ENDED)
+    ids = varying.apart(narrow, predicted)
+    return ids, groups.at[ids].get(mode="promise_in_bounds")
+
+
 def _no_label(ids: Array) -> Any:
     """An id that no prediction of a list has before its end."""
-    return ids.dtype.type(2**16 - 2 if ids.dtype == jnp.uint16 else -2)
+    return ids.dtype.type(_END - 1 if ids.dtype == jnp.uint16 else -2)
 
 
 def group_table(groups: Array, num_groups: int) -> Array:

@@ -77,36 +77,47 @@ def k_for_recall(
         n_labels = len(sets.groups)
     several = limits.reshape(-1)
     options = (sets.shape, n_labels, reduce, numerics.default_float())
-    values = _reached(match(sets), several, *options)
+    least = match(sets, then=lambda found: _least_places(found, several))
+    values = _reached(least, several, *options)
     result: Array = shaped(values, sets, one=not limits.ndim)
     return result
 
 
-@double_program("shape", "n_labels", "reduce", "dtype")
-def _reached(
-    found: Matches,
-    limits: Array,
-    shape: tuple[int, ...],
-    n_labels: int,
-    reduce: str | None,
-    dtype: Any,
-) -> Array:
-    num_groups = len(found.listed)
-    some = by_group(jnp.ones_like(found.groups), found.groups, num_groups) > 0
-    of_group = over_columns(lambda one, every: one[0] == every[0], (found.groups,))
+@double_program()
+def _least_places(found: Matches, limits: Array) -> Array:
+    """The least k `[limits, num_groups, rows]`: NOWHERE if none is enough, -1 without labels."""
+    groups, num_groups = found.groups, len(found.listed)
+    relevant = by_group(jnp.ones_like(groups), groups, num_groups)
+    every = np.arange(num_groups)[:, None, None]
+    of_group = jnp.sum(jnp.where(groups == every, relevant[:, None], 0), axis=0)
     upto = over_columns(
-        lambda one, every: (one[0] == every[0]) & (one[1] <= every[1]),
-        (found.groups, found.positions),
+        lambda one, every: (one[0] == every[0]) & (one[1] <= every[1]), (groups, found.positions)
     )
     recall = upto.astype(jnp.float64) / of_group
 
     def at(limit: Array) -> Array:
         # Recall meets a float32 limit if it rounds to it: 0.8 in float32 is above 4 / 5.
         enough = (found.positions < NOWHERE) & (recall.astype(limit.dtype) >= limit)
-        k = _least(jnp.where(enough, found.positions + 1, NOWHERE), found.groups, num_groups)
-        k = jnp.where(limit > 0, k, 0)
+        k = _least(jnp.where(enough, found.positions + 1, NOWHERE), groups, num_groups)
+        return jnp.where(relevant > 0, jnp.where(limit > 0, k, 0), -1)
+
+    least: Array = lax.map(at, limits)
+    return least
+
+
+@double_program("shape", "n_labels", "reduce", "dtype")
+def _reached(
+    least: Array,
+    limits: Array,
+    shape: tuple[int, ...],
+    n_labels: int,
+    reduce: str | None,
+    dtype: Any,
+) -> Array:
+    def at(given: tuple[Array, Array]) -> Array:
+        k, limit = given
         doubled = jnp.where(k < NOWHERE, 2 * k, n_labels)  # integers sort faster than floats
-        doubled = jnp.where(some, doubled, NOWHERE).reshape(len(found.listed), *shape)
+        doubled = jnp.where(k >= 0, doubled, NOWHERE).reshape(len(k), *shape)
         if reduce == "median":
             value = _median(doubled)
         else:
@@ -114,7 +125,7 @@ def _reached(
             value = mean_of_counted(value) if reduce == "mean" else value
         return jnp.where(jnp.isnan(limit), jnp.nan, value).astype(dtype)
 
-    reached: Array = lax.map(at, limits)
+    reached: Array = lax.map(at, (least, limits))
     return reached
 
 

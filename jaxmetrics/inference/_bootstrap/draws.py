@@ -169,8 +169,8 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
         size, stratum = (
             lax.dynamic_slice_in_dim(x, begin, n_units).reshape(-1, TILE, 1) for x in columns
         )
-        both = varying.apart(step < end, words, step)
-        found = varying.apart(step < end, entries, both, size, stratum)
+        both = varying.apart(words, step)
+        found = varying.apart(entries, both, size, stratum)
         for i, (entry, word) in enumerate(zip(found, halves(both), strict=True)):
             new = law.counts(source, entry, word, size, stratum).astype(law.dtype)
             new = jnp.where(as_is[i], size.astype(law.dtype), new).reshape(n_units, half)
@@ -297,11 +297,8 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
         # The slots of a pair follow each other, however long a block is.
         return tuple(jnp.stack(x, axis=1).reshape(block, width) for x in found)
 
-    def more(state: _Slots) -> Array:
-        return state.group < 2 * n_groups
-
     def body(state: _Slots) -> _Slots:
-        found = varying.apart(more(state), items, state.group, state.block)
+        found = varying.apart(items, state.group, state.block)
         stratum, across = state.group // n_groups, in_order[state.group]
         here, drawn = missing[stratum, across], units.drawn[stratum]
         gone = jnp.arange(1, block + 1, dtype=jnp.int32)[:, None]
@@ -324,5 +321,5 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
         )
 
     start = _Slots(jnp.int32(0), jnp.int32(0), jnp.zeros(width, jnp.int32), counts)
-    filled: _Slots = varying.while_loop(more, body, start)
+    filled: _Slots = varying.while_loop(lambda state: state.group < 2 * n_groups, body, start)
     return filled.counts

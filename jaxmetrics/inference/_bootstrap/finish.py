@@ -216,10 +216,9 @@ def _area_of_counts(
         ), None
 
     none = jax.tree.map(lambda x: x.astype(jnp.int32), start)
-    end = tiles_of(cells.head)
 
     def tile(number: Array, before: Curves) -> Curves:
-        inputs = drawn.tile(number, number < end), *tile_of(number, *columns)
+        inputs = drawn.tile(number), *tile_of(number, *columns)
         here = varying.scan(cell, none, inputs, unroll=TILE // 2)[0]
         here = jax.tree.map(lambda x: x.astype(jnp.float64), here)
         between = here.negatives * before.positives
@@ -227,7 +226,7 @@ def _area_of_counts(
         found: Curves = jax.tree.map(jnp.add, before, here)
         return found
 
-    found: Curves = varying.fori_loop(0, end, tile, start)
+    found: Curves = varying.fori_loop(0, tiles_of(cells.head), tile, start)
     return found
 
 

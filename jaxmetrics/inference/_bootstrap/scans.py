@@ -52,8 +52,8 @@ class Drawn(NamedTuple):
             at = self.unit.at[at].get(mode="promise_in_bounds")
         return self.counts.at[at].get(mode="promise_in_bounds")
 
-    def tile(self, number: Array, always: Array) -> Array:
-        """The counts of a tile; `always` is true, as of `varying.apart`."""
+    def tile(self, number: Array) -> Array:
+        """The counts of a tile."""
         if self.unit is None:
             return tile_of(number, self.counts)[0]
         unit = self.unit
@@ -61,7 +61,7 @@ class Drawn(NamedTuple):
         def gathered(number: Array) -> Array:
             return self.words.at[tile_of(number, unit)[0]].get(mode="promise_in_bounds")
 
-        words = varying.apart(always, gathered, number)
+        words = varying.apart(gathered, number)
         return lax.bitcast_convert_type(words, self.counts.dtype).reshape(TILE, -1)
 
     def all(self, used: Array) -> Array:
@@ -70,14 +70,12 @@ class Drawn(NamedTuple):
             return self.counts
         if not on_cpu():
             return self.counts.at[self.unit].get(mode="promise_in_bounds")
-        end = tiles_of(used)
 
         def tile(number: Array, found: Array) -> Array:
-            rows = self.tile(number, number < end)
-            return lax.dynamic_update_slice_in_dim(found, rows, number * TILE, 0)
+            return lax.dynamic_update_slice_in_dim(found, self.tile(number), number * TILE, 0)
 
         start = jnp.zeros((len(self.unit), self.resamples), self.counts.dtype)
-        found: Array = varying.fori_loop(0, end, tile, start)
+        found: Array = varying.fori_loop(0, tiles_of(used), tile, start)
         return found
 
 
@@ -178,15 +176,13 @@ def scanned(
         ends = jax.vmap(of_group, (0, *[1] * len(inputs)))(starts(groups), *inputs)
         return together(ends)
 
-    end = tiles_of(cells.head)
-
     def tile(number: Array, carry: T) -> T:
         rest = (x.astype(jnp.float64) for x in tile_of(number, *columns))
-        inputs = drawn.tile(number, number < end), *rest
+        inputs = drawn.tile(number), *rest
         last: T = varying.scan(cell, carry, inputs, unroll=_UNROLL)[0]
         return last
 
-    found: T = varying.fori_loop(0, end, tile, start)
+    found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
     return found
 
 
@@ -214,11 +210,11 @@ def totals(drawn: Drawn, cells: Cells) -> Array:
         used = jnp.where(jnp.arange(len(cells.joined)) < cells.used, classes, 0)
         counts = drawn.all(cells.used).astype(jnp.float64)
         return jnp.stack([jnp.sum(counts * x[:, None], axis=0) for x in used])
-    end = tiles_of(cells.used)
 
     def tile(number: Array, sums: Array) -> Array:
         (here,) = tile_of(number, classes.T)
-        return sums + here.T @ drawn.tile(number, number < end).astype(jnp.float64)
+        return sums + here.T @ drawn.tile(number).astype(jnp.float64)
 
-    sums: Array = varying.fori_loop(0, end, tile, jnp.zeros((2, drawn.resamples)))
+    start = jnp.zeros((2, drawn.resamples))
+    sums: Array = varying.fori_loop(0, tiles_of(cells.used), tile, start)
     return sums
