@@ -780,6 +780,15 @@ def test_memory(budget, data, monkeypatch):
     assert len(chunks) >= FEW * N * 2 // budget
 
 
+def test_an_option_that_xla_lacks_is_left_out(monkeypatch):
+    def lacking(*_, compiler_options):
+        raise jax.errors.JaxRuntimeError(f"No such compile option: {compiler_options}")
+
+    assert _run._wide_vectors() is not None
+    monkeypatch.setattr(jax, "jit", lacking)
+    assert _run._wide_vectors() is None
+
+
 def test_another_data_set_of_like_size_compiles_nothing(caplog):
     def all_of(n, seed):
         rng = np.random.default_rng(seed)

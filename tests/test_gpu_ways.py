@@ -121,7 +121,8 @@ def ways():
     with pytest.MonkeyPatch.context() as patch:
         for module in (draws, finish, scans, run, in_order, varying):
             patch.setattr(module, "on_gpu", lambda: True)
-        patch.setattr(selection, "on_cpu", lambda: False)
+        for module in (scans, selection, varying):
+            patch.setattr(module, "on_cpu", lambda: False)
         patch.setattr(draws, "_DRAWN_AT_ONCE", (1 << 15, 1 << 15))  # several steps
         second = results()
     jax.clear_caches()

@@ -129,12 +129,12 @@ def _floating(tree: Any) -> list[Any]:
 
 
 def double_program(
-    *static: str, options: dict[str, Any] | None = None
+    *static: str, options: Callable[[], dict[str, Any] | None] = lambda: None
 ) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """A decorator: makes a function of pytrees one compiled program, `in_double`.
 
     The arguments named in `static` are compile-time constants. Pass all arguments by position.
-    `options` are XLA's.
+    `options()` are XLA's.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
@@ -153,12 +153,15 @@ def double_program(
             return in_double(compute)(*(x for i, x in enumerate(arguments) if i not in constants))
 
         run.__name__ = function.__name__  # profilers and logs show this name
-        compiled = jax.jit(run, static_argnums=positions, compiler_options=options)
+
+        @functools.cache
+        def compiled() -> Any:
+            return jax.jit(run, static_argnums=positions, compiler_options=options())
 
         @functools.wraps(function)
         def call(*arguments: Any) -> R:
             with double_precision():
-                result: R = compiled(*arguments)
+                result: R = compiled()(*arguments)
             return result
 
         return call

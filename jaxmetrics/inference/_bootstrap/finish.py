@@ -93,7 +93,7 @@ def finish(
             best = jnp.where(defined, how.of_point(points, options), jnp.nan)
         return Finished(best, defined, jnp.ones_like(defined))
     if how.of_curves is None:
-        return _of_tables(how, drawn.all(cells.used), cells, arrays, tied)
+        return _of_tables(how, drawn.in_order(cells.used), cells, arrays, tied)
     if totals is None:  # they would need the same unit, and are of negatives without weights
         classes = cells.positives, cells.negatives
         if how.by_precision:  # which adds up both classes

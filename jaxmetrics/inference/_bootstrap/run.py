@@ -227,10 +227,22 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     return found
 
 
-# By vectors of 512 bits random words take half the time; XLA takes 256 where it is not told.
-_WIDE = {"xla_cpu_prefer_vector_width": 512}
-_compiled_chunk = double_program("plan", "lanes", options=_WIDE)(_chunk)
-_compiled: set[Any] = set()  # what it has been called with
+def _wide_vectors() -> dict[str, Any] | None:
+    """An option by which XLA takes vectors of 512 bits, if it has it: it takes 256 by itself.
+
+    Random words take half the time by it.
+    """
+    options = {"xla_cpu_prefer_vector_width": 512}
+    if not on_cpu():
+        return None
+    try:
+        jax.jit(lambda: 0, compiler_options=options)()
+    except jax.errors.JaxRuntimeError:  # a version without it
+        return None
+    return options
+
+
+_compiled_chunk = double_program("plan", "lanes", options=_wide_vectors)(_chunk)
 
 
 def _collect(
@@ -256,8 +268,6 @@ def _in_threads(
 ) -> tuple[Replicates, bool]:
     """Chunks of resamples, on all processors at once, until enough resamples are accepted."""
     progress, wanted = request.progress, request.n_resamples + 1
-    kinds = tuple((np.shape(x), np.dtype(x.dtype)) for x in jax.tree.leaves(prepared))
-    program = plan, lanes, jax.tree.structure(prepared), kinds
 
     def run(number: int) -> dict[str, Any]:
         found = _compiled_chunk(prepared, np.uint32(number * lanes), plan, lanes)
@@ -270,12 +280,10 @@ def _in_threads(
         while accepted < wanted and sufficient:
             each = accepted / len(chunks) if accepted else lanes * _share_accepted(plan)
             more = math.ceil((wanted - accepted) / each)
-            if program not in _compiled:  # the first one alone, so that only one thread compiles
-                more = 1
-            elif progress is not None:  # in rounds, to report it in between
+            if progress is not None:  # in rounds, to report it in between
                 more = min(more, max(4 * len(chunks), 1))
+            # One thread compiles, for which JAX makes the others wait.
             chunks.extend(workers.map(run, range(len(chunks), len(chunks) + more)))
-            _compiled.add(program)
             accepted = sum(int(chunk["accepted"].sum()) for chunk in chunks)
             sufficient = all(chunk["sufficient"] for chunk in chunks)
             if progress is not None:

@@ -64,12 +64,10 @@ class Drawn(NamedTuple):
         words = varying.apart(gathered, number)
         return lax.bitcast_convert_type(words, self.counts.dtype).reshape(TILE, -1)
 
-    def all(self, used: Array) -> Array:
+    def in_order(self, used: Array) -> Array:
         """The counts of so many cells, in order; those of others mean nothing."""
         if self.unit is None:
             return self.counts
-        if not on_cpu():
-            return self.counts.at[self.unit].get(mode="promise_in_bounds")
 
         def tile(number: Array, found: Array) -> Array:
             return lax.dynamic_update_slice_in_dim(found, self.tile(number), number * TILE, 0)
@@ -80,9 +78,14 @@ class Drawn(NamedTuple):
 
 
 def drawn_of(counts: Array, unit: Array | None) -> Drawn:
-    """The counts `[units, resamples]`, to be read by cells."""
+    """The counts `[units, resamples]`, to be read by cells.
+
+    The CPU gathers them tile by tile, which stay in its cache, an accelerator all at once.
+    """
+    if unit is not None and not on_cpu():
+        counts, unit = counts.at[unit].get(mode="promise_in_bounds"), None
     words, resamples = counts, counts.shape[1]
-    if counts.dtype.itemsize == 1 and resamples % 8 == 0:
+    if unit is not None and counts.dtype.itemsize == 1 and resamples % 8 == 0:
         words = lax.bitcast_convert_type(counts.reshape(-1, resamples // 8, 8), jnp.uint64)
     return Drawn(counts, words, unit)
 
@@ -165,8 +168,7 @@ def scanned(
       tied: whether any row has several cells.
     """
     if on_gpu():
-        counts = drawn.all(cells.used)
-        groups = Groups(in_groups(counts), columns[-1] if tied else None)
+        groups = Groups(in_groups(drawn.counts), columns[-1] if tied else None)
         inputs = groups.counts, *(in_groups(x.astype(jnp.float64)) for x in columns)
 
         def of_group(start: T, *inputs: Array) -> T:
@@ -208,7 +210,7 @@ def totals(drawn: Drawn, cells: Cells) -> Array:
     classes = jnp.stack([cells.negatives, cells.positives]).astype(jnp.float64)
     if on_gpu():
         used = jnp.where(jnp.arange(len(cells.joined)) < cells.used, classes, 0)
-        counts = drawn.all(cells.used).astype(jnp.float64)
+        counts = drawn.counts.astype(jnp.float64)
         return jnp.stack([jnp.sum(counts * x[:, None], axis=0) for x in used])
 
     def tile(number: Array, sums: Array) -> Array:
