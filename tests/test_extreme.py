@@ -321,6 +321,21 @@ def test_double_precision(x64):
     np.testing.assert_allclose(found["ndcg"], expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("n_labels", [100, 65_532, 65_533])
+def test_a_traced_id_out_of_range_takes_a_place(n_labels):
+    predicted, relevant = jnp.array([[900_000, 5]]), jnp.array([[5]])
+    needed = jax.jit(partial(jm.extreme.k_for_recall, min_recall=1.0, n_labels=n_labels))
+    assert needed(predicted, relevant) == 2
+    propensities, score = np.ones(n_labels), jm.extreme.propensity_scored_precision_at_k
+    found = jax.jit(partial(score, k=(1, 2), propensities=propensities))(predicted, relevant)
+    np.testing.assert_allclose(found, [0, 1])
+
+
+def test_a_list_longer_than_what_is_checked_at_once():
+    ids = np.arange(1 << 20)[None]
+    assert jm.extreme.precision_at_k(ids, ids[:, :1], k=1) == 1
+
+
 @pytest.mark.parametrize("traced", [False, True])
 def test_blocks(monkeypatch, traced):
     """Chunks and blocks, with a rest of each, give what the whole does."""

@@ -134,7 +134,7 @@ def double_program(
     """A decorator: makes a function of pytrees one compiled program, `in_double`.
 
     The arguments named in `static` are compile-time constants. Pass all arguments by position.
-    `options()` are XLA's.
+    `options()` are XLA's, asked for at the first call: an import must not start a device.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:

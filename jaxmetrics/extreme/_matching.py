@@ -28,8 +28,8 @@ R = TypeVar("R")
 
 NOWHERE = np.iinfo(np.int32).max  # the position of a label that is not predicted
 ENDED = -2  # the group of the places behind the end of a list
-_END = (1 << 16) - 1  # the id, in 16 bits, behind the end of a list
-_OUT = _END - 2  # an id that is out of range
+# In 16 bits: the id behind the end of a list, of a relevant label without a group, and out of range.
+_END, _ABSENT, _OUT = (1 << 16) - np.arange(1, 4)
 _CHUNK = 1 << 21  # predictions that a thread takes at a time
 _BLOCK = 1 << 14  # relevant labels and groups of a block: its state then stays in the cache
 
@@ -206,15 +206,18 @@ def _in_16_bits(predicted: Array, table: Array | None, limit: int) -> tuple[Arra
         ids = jnp.where(predicted < limit, predicted, _OUT)
         return jnp.where(predicted >= 0, ids, _END).astype(jnp.uint16).T
 
-    groups = jnp.zeros(limit, jnp.int16) if table is None else table
-    groups = jnp.pad(groups, (0, _END + 1 - limit), constant_values=-1).at[_END].set(ENDED)
+    if table is None:  # any id takes a place
+        groups = jnp.zeros(_END + 1, jnp.int16)
+    else:
+        groups = jnp.pad(table, (0, _END + 1 - limit), constant_values=-1)
+    groups = groups.at[_END].set(ENDED)
     ids = varying.apart(narrow, predicted)
     return ids, groups.at[ids].get(mode="promise_in_bounds")
 
 
 def _no_label(ids: Array) -> Any:
     """An id that no prediction of a list has before its end."""
-    return ids.dtype.type(_END - 1 if ids.dtype == jnp.uint16 else -2)
+    return ids.dtype.type(_ABSENT if ids.dtype == jnp.uint16 else -2)
 
 
 def group_table(groups: Array, num_groups: int) -> Array:

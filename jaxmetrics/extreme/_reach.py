@@ -55,7 +55,7 @@ def k_for_recall(
     An instance without relevant labels (in the group) is NaN, and the median leaves it out. The
     result is NaN without other instances, or if a traced min_recall is not in [0, 1]. Time
     O(n ((K + L) (L + num_groups) + num_groups log n)) in comparisons, about 20 to a vector
-    instruction; memory O(n (L + num_groups)).
+    instruction; memory O(n (L + num_groups)), for several min_recall O(n (L + several num_groups)).
 
     Example:
       >>> import jaxmetrics as jm

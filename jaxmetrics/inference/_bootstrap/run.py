@@ -150,14 +150,14 @@ def resample_means(items: Items, request: Request) -> Replicates:
     return Replicates(*(x.reshape(len(x), *batch) for x in found))
 
 
-def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
+def _lanes(prepared: Prepared, plan: Plan, request: Request, in_threads: bool) -> int:
     """The number of resamples in a chunk, which is even."""
     # For each resample its counts, also in the order of a model, and words. Score tables count only
     # off the CPU, which makes them one resample at a time.
     n_units = len(prepared.sampler.units.size)
-    bytes_each = 3 * n_units + 24 * TILE
-    bytes_each *= 4 if plan.resampling == "bayesian" else 1
     of_tables = plan.finish is not None and plan.finish.of_tables
+    bytes_each = (3 + of_tables) * n_units + 24 * TILE
+    bytes_each *= 4 if plan.resampling == "bayesian" else 1
     if plan.finish is not None and on_gpu():  # two states of each limit for each group of cells
         n_limits = sum(np.size(prepared.arrays[name]) for name in plan.finish.limits)
         bytes_each += 32 * n_limits * prepared.cells.joined.shape[-1] // GROUP
@@ -165,12 +165,13 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request) -> int:
         bytes_each += 8 * n_units
     elif of_tables and not on_cpu():
         bytes_each += 80 * prepared.cells.joined.shape[-1]
-    most, workers = 4096, 1
+    most = 4096
     if on_cpu():  # each step of a loop takes time besides; counts of tables stay in the cache
-        most, workers = 64 if of_tables and n_units > 1 << 14 else 128, processors()
+        most = 64 if of_tables and n_units > 1 << 14 else 128
         if plan.finish is not None and not of_tables:
             most = min(max((1 << 21) // n_units, 256), 512)
-    # All in one chunk of each thread, in few compiled sizes.
+    # All in one chunk, or one of each thread, in few compiled sizes.
+    workers = processors() if in_threads and on_cpu() else 1
     of_thread = math.ceil((request.n_resamples + 1) / _share_accepted(plan) / workers)
     few = 1 << (of_thread - 1).bit_length()
     lanes = _whole(min(request.batch or min(request.memory_budget // bytes_each, most), few), 0)
@@ -227,6 +228,7 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     return found
 
 
+@functools.cache
 def _wide_vectors() -> dict[str, Any] | None:
     """An option by which XLA takes vectors of 512 bits, if it has it: it takes 256 by itself.
 
@@ -249,8 +251,10 @@ def _collect(
     prepared: Prepared, plan: Plan, request: Request, traced: bool
 ) -> tuple[Replicates, bool]:
     """The first accepted resamples, and whether the cells sufficed for them."""
-    lanes, wanted, mesh = _lanes(prepared, plan, request), request.n_resamples + 1, request.mesh
-    if mesh is None and not traced:
+    wanted, mesh = request.n_resamples + 1, request.mesh
+    in_threads = mesh is None and not traced
+    lanes = _lanes(prepared, plan, request, in_threads)
+    if in_threads:
         return _in_threads(prepared, plan, request, lanes)
     if mesh is not None:
         with double_precision():
@@ -268,6 +272,7 @@ def _in_threads(
 ) -> tuple[Replicates, bool]:
     """Chunks of resamples, on all processors at once, until enough resamples are accepted."""
     progress, wanted = request.progress, request.n_resamples + 1
+    _wide_vectors()  # before each thread asks for it
 
     def run(number: int) -> dict[str, Any]:
         found = _compiled_chunk(prepared, np.uint32(number * lanes), plan, lanes)
