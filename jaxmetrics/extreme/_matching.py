@@ -28,8 +28,8 @@ R = TypeVar("R")
 
 NOWHERE = np.iinfo(np.int32).max  # the position of a label that is not predicted
 ENDED = -2  # the group of the places behind the end of a list
-# In 16 bits: the id behind the end of a list, of a relevant label without a group, and out of range.
-_END, _ABSENT, _OUT = (1 << 16) - np.arange(1, 4)
+# Ids in 16 bits: behind the end of a list, of a relevant label without a group, and out of range.
+_END, _ABSENT, _OUT = range((1 << 16) - 1, (1 << 16) - 4, -1)
 _CHUNK = 1 << 21  # predictions that a thread takes at a time
 _BLOCK = 1 << 14  # relevant labels and groups of a block: its state then stays in the cache
 

@@ -78,7 +78,7 @@ def threefry(key: Words, first: Array, second: Array) -> Words:
 def two_below(n: Array, words: Words) -> tuple[Array, Array]:
     """Two integers from 0 to n - 1 from 64 random bits: uniform to n^2 / 2^64.
 
-    They are the first digits, to base n, of the bits as a fraction; each alone is uniform to n / 2^64.
+    They are the first digits, to base n, of the bits as a fraction. Each is uniform to n / 2^64.
     """
     n, digits = n.astype(jnp.uint64), []
     high, low = (word.astype(jnp.uint64) for word in words)
