@@ -152,11 +152,12 @@ def resample_means(items: Items, request: Request) -> Replicates:
 
 def _lanes(prepared: Prepared, plan: Plan, request: Request, in_threads: bool) -> int:
     """The number of resamples in a chunk, which is even."""
-    # For each resample its counts, also in the order of a model, and words. Score tables count only
-    # off the CPU, which makes them one resample at a time.
+    # For each resample its counts, once more if they are gathered, in order and turned for tables;
+    # off the CPU also words. Score tables count only there: the CPU makes them one at a time.
     n_units = len(prepared.sampler.units.size)
     of_tables = plan.finish is not None and plan.finish.of_tables
-    bytes_each = (3 + of_tables) * n_units + 24 * TILE
+    gathered = plan.finish is not None and prepared.cells.unit is not None
+    bytes_each = (1 + gathered + 2 * of_tables if on_cpu() else 3) * n_units + 24 * TILE
     bytes_each *= 4 if plan.resampling == "bayesian" else 1
     if plan.finish is not None and on_gpu():  # two states of each limit for each group of cells
         n_limits = sum(np.size(prepared.arrays[name]) for name in plan.finish.limits)
