@@ -18,7 +18,7 @@ from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import in_threads, is_concrete, near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
-_NONE = (1 << 16) - 1  # -1 as 16 bits, by which NumPy sorts ids in a third of the time
+NO_LABEL_16 = (1 << 16) - 1  # -1 as 16 bits, by which NumPy sorts ids in a third of the time
 _CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
 
 
@@ -199,11 +199,15 @@ def _extremes_and_repeats(rows: Any) -> tuple[int, int, bool, bool]:
     """The lowest and highest id, whether a row has an id twice, and whether an id follows a -1."""
     library = np if isinstance(rows, np.ndarray) else jnp
     low, high = int(rows.min()), int(rows.max())
-    narrow = library is np and low >= -1 and high < _NONE
-    ordered = library.sort(rows.astype(np.uint16) if narrow else rows, axis=-1)
+    narrow = library is np and low >= -1 and high < NO_LABEL_16
+    if narrow:
+        ordered = rows.astype(np.uint16)
+        ordered.sort(axis=-1)  # in place: this takes most of the check
+    else:
+        ordered = library.sort(rows, axis=-1)
     alike, gap = ordered[:, 1:] == ordered[:, :-1], False
     if low < 0:
-        alike = alike & (ordered[:, 1:] != _NONE if narrow else ordered[:, 1:] >= 0)
+        alike = alike & (ordered[:, 1:] != NO_LABEL_16 if narrow else ordered[:, 1:] >= 0)
         gap = bool(((rows[:, :-1] < 0) & (rows[:, 1:] >= 0)).any())
     return low, high, bool(alike.any()), gap
 

@@ -22,14 +22,14 @@ from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import at_hand, in_threads
 from jaxmetrics._base.types import Array
-from jaxmetrics.extreme._inputs import LabelSets
+from jaxmetrics.extreme._inputs import NO_LABEL_16, LabelSets
 
 R = TypeVar("R")
 
 NOWHERE = np.iinfo(np.int32).max  # the position of a label that is not predicted
 ENDED = -2  # the group of the places behind the end of a list
 # Ids in 16 bits: behind the end of a list, of a relevant label without a group, and out of range.
-_END, _ABSENT, _OUT = range((1 << 16) - 1, (1 << 16) - 4, -1)
+_END, _ABSENT, _OUT = range(NO_LABEL_16, NO_LABEL_16 - 3, -1)
 _CHUNK = 1 << 21  # predictions that a thread takes at a time
 _BLOCK = 1 << 14  # relevant labels and groups of a block: its state then stays in the cache
 

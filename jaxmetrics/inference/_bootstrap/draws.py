@@ -21,10 +21,12 @@ from jaxmetrics.inference._bootstrap.units import TILE, Units, tiles_of
 # An item of a unit of MAX_SIZE is drawn so often with probability below 1e-50.
 COUNTS = jnp.uint8
 # Poisson rates are lowered by so many standard deviations of the total, to exceed it rarely.
-MARGIN = 2.5
+_MARGIN = 2.5
+# So that at least so many resamples are accepted: .9938 of each of two strata.
+SHARE_ACCEPTED = 0.98
 # Items that resamples lack are added to so many resamples at a time, and so many to each. A GPU
 # takes all resamples at once: each step of a loop is several launches, and one look at a number.
-_RESAMPLES, BLOCK = 16, 128
+_RESAMPLES, _BLOCK = 16, 128
 _BLOCK_OF_GPU = 1 << 10
 # Units of all resamples; at least the first number, then an eighth of all: so words, of which there
 # are several arrays, take less memory than the counts and their copies.
@@ -69,11 +71,11 @@ class Draws(NamedTuple):
 def rates_of(total: Array, fill: Array) -> Array:
     """The rates `[2]` of the Poisson counts of each stratum: 1, or less if totals are filled.
 
-    Lowered by MARGIN standard deviations, sqrt(n) each, so that the total rarely exceeds n.
+    Lowered by _MARGIN standard deviations, sqrt(n) each, so that the total rarely exceeds n.
     """
     library = namespace(total, fill)
     n = library.maximum(total.astype(np.float64), 1)
-    lower = 1 - library.minimum(1, MARGIN / library.sqrt(n))
+    lower = 1 - library.minimum(1, _MARGIN / library.sqrt(n))
     rates: Array = library.where(fill, lower, 1.0)
     return rates
 
@@ -281,7 +283,7 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
     """
     units, key = source.units, source.keys[2]
     lanes = len(resamples)
-    width, block = (lanes, _BLOCK_OF_GPU) if on_gpu() else (math.gcd(lanes, _RESAMPLES), BLOCK)
+    width, block = (lanes, _BLOCK_OF_GPU) if on_gpu() else (math.gcd(lanes, _RESAMPLES), _BLOCK)
     n_groups = lanes // width  # of each stratum
     in_order = jnp.argsort(missing, axis=1).astype(jnp.int32).reshape(-1, width)
     down = lax.broadcasted_iota(jnp.int32, (block // 2, width), 0)

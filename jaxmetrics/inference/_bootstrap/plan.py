@@ -42,7 +42,6 @@ from jaxmetrics.inference._bootstrap.units import (
     Units,
     cells_of_items,
     head_of,
-    head_of_runs,
     items_of_head,
     numbers_of_classes,
     padded,
@@ -112,7 +111,7 @@ def prepare_runs(
 
     Of items without weights only the head is drawn, of others it alone is scanned.
     """
-    depth, weights = np.max(weight), None
+    depth, weights, head = np.max(weight), None, None
     if items.weights is not None:
         items, weights = without_weights(items)
     items = items._replace(scores=items.scores[0])
@@ -120,9 +119,14 @@ def prepare_runs(
     total = _by_kind(order)
     traced = is_traced(order)
     if not traced:
-        drawn = ALL if weights is not None else depth
         with double_precision():
-            order = _padded(order, int(head_of(order, order.kinds == NEGATIVE, drawn)))
+            if weights is None:
+                order = _padded(order, int(head_of(order, order.kinds == NEGATIVE, depth)))
+            else:
+                order = Ordered(*map(np.asarray, order))
+                of_negatives = weights.take(order.item) * (order.kinds == NEGATIVE)
+                head, depth = int(head_of(order, of_negatives, depth)), ALL
+                order = _padded(order, int(np.sum(order.kinds != LEFT_OUT)))
     n = len(order.keys)
     runs = _runs(order, tuple(map(np.bool_, merges)))
     if weights is not None:
@@ -131,8 +135,9 @@ def prepare_runs(
     capacity = n if traced else _capacity(runs, total, n, depth)
     like, stratified = np.zeros(0, items.scores.dtype), np.bool_(plan.stratified)
     units, cells = _units_of_runs(order, runs, weights, total, like, stratified, capacity)
-    if weights is not None:
-        cells = cells._replace(head=head_of_runs(units, cells, depth))
+    if head is not None:  # of items; of a run at its end, all
+        reached: Any = np.cumsum(np.asarray(units.size)).searchsorted(head) + 1
+        cells = cells._replace(head=np.minimum(reached, cells.used).astype(np.int32))
     return units, cells, bad
 
 

@@ -19,7 +19,7 @@ from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._bootstrap.by_weight import few_weights
-from jaxmetrics.inference._bootstrap.draws import Draws, draw, in_turn
+from jaxmetrics.inference._bootstrap.draws import SHARE_ACCEPTED, Draws, draw, in_turn
 from jaxmetrics.inference._bootstrap.finish import Finished, finish, finish_of
 from jaxmetrics.inference._bootstrap.mixed_rows import with_mixed
 from jaxmetrics.inference._bootstrap.plan import (
@@ -312,8 +312,7 @@ def _most_drawn(wanted: int, plan: Plan) -> int:
 
 
 def _share_accepted(plan: Plan) -> float:
-    """At least so many resamples are accepted; the totals of two strata are by chance .988."""
-    return 0.98 if plan.resampling == "multinomial" else 1.0
+    return SHARE_ACCEPTED if plan.resampling == "multinomial" else 1.0
 
 
 @double_program("plan", "wanted", "lanes", "mesh")

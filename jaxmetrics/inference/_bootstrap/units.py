@@ -151,18 +151,6 @@ def head_of(order: Ordered, negatives: Any, weight: Any) -> Any:
     return library.where(weight < reached[-1], end, valid)
 
 
-def head_of_runs(units: Units, cells: Cells, weight: float) -> Any:
-    """Number of first cells whose negatives have the weight; all if they have no more."""
-    size, negatives, joined = map(np.asarray, (units.size, cells.negatives, cells.joined))
-    reached = np.cumsum(size * negatives)
-    used = np.int32(cells.used)
-    if weight >= reached[-1]:
-        return used
-    last = np.searchsorted(reached, weight)
-    ends = np.append(~joined[last + 1 : used], True)  # a row is either all in the head or beyond it
-    return np.int32(last + 1 + np.argmax(ends))
-
-
 def items_of_head(items: Items, depth: int) -> Items:
     """The items with so many top negatives of any model, and all positives with amounts.
 
