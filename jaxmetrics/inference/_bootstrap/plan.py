@@ -111,7 +111,8 @@ def prepare_runs(
 
     Of items without weights only the head is drawn, of others it alone is scanned.
     """
-    depth, weights, head = np.max(weight), None, None
+    depth, weights = np.max(weight), None
+    head: Any = None
     if items.weights is not None:
         items, weights = without_weights(items)
     items = items._replace(scores=items.scores[0])
@@ -130,12 +131,14 @@ def prepare_runs(
     n = len(order.keys)
     runs = _runs(order, tuple(map(np.bool_, merges)))
     if weights is not None:
+        begins = np.append(np.flatnonzero(runs.begins), n)
+        head = begins[begins.searchsorted(head)]  # whole runs, within which weights are sorted
         order, runs, weights = by_weight(order, runs, weights)
     # Under a trace the number of runs is unknown, but at most that of items.
     capacity = n if traced else _capacity(runs, total, n, depth)
     like, stratified = np.zeros(0, items.scores.dtype), np.bool_(plan.stratified)
     units, cells = _units_of_runs(order, runs, weights, total, like, stratified, capacity)
-    if head is not None:  # of items; of a run at its end, all
+    if head is not None:
         reached: Any = np.cumsum(np.asarray(units.size)).searchsorted(head) + 1
         cells = cells._replace(head=np.minimum(reached, cells.used).astype(np.int32))
     return units, cells, bad
