@@ -14,6 +14,7 @@ from jaxmetrics._base.words import fixed, percent_text
 from jaxmetrics.plots._inputs import each, estimates_in_words, models_or_table, rows
 from jaxmetrics.plots._style import (
     GREY,
+    Style,
     StyleName,
     axes_of,
     band_label,
@@ -84,7 +85,21 @@ def roc(
     looks = style_of(style)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
-    what, end = ("AUC", 1.0) if max_fpr is None else ("partial AUC", max_fpr)
+    values = _areas(scores, items, names, max_fpr, interval)
+    curves = each(jm.roc_curve(scores, **items), names)
+    ax = axes_of(ax, height_for(names))
+    return _draw(ax, curves, names, values, max_fpr, band, looks)
+
+
+def _areas(
+    scores: Any,
+    items: dict[str, Any],
+    names: Sequence[str],
+    max_fpr: float | None,
+    interval: jm.Interval | None,
+) -> list[str]:
+    """The area of each model, as its legend has it."""
+    what = "AUC" if max_fpr is None else "partial AUC"
     if interval is not None:
         areas = estimates_in_words(interval, names)
     else:
@@ -93,12 +108,23 @@ def roc(
         else:
             found = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
         areas = [fixed(area) for area in np.asarray(found)]
-    curves = each(jm.roc_curve(scores, **items), names)
-    ax = axes_of(ax, height_for(names))
-    shown = lines(names, [f"{what} {area}" for area in areas], looks)
+    return [f"{what} {area}" for area in areas]
+
+
+def _draw(
+    ax: Axes,
+    curves: Sequence[jm.RocCurve],
+    names: Sequence[str],
+    values: Sequence[str],
+    max_fpr: float | None,
+    band: jm.RocBand | None,
+    looks: Style,
+) -> Axes:
+    """Draw the curves with their bands, and the values in the legend."""
+    end = 1.0 if max_fpr is None else max_fpr
     drawn = [
         draw_line(ax, curve.fpr, curve.tpr, **line)
-        for curve, line in zip(curves, shown, strict=True)
+        for curve, line in zip(curves, lines(names, values, looks), strict=True)
     ]
     if band is not None:
         limits = rows("band", band, ("low", "high"), names, 1)[: n_distinct(len(names))]
@@ -114,6 +140,7 @@ def roc(
     return finish_axes(ax)
 
 
+@double_precision()
 def roc_with_window(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -161,14 +188,16 @@ def roc_with_window(
     """
     from matplotlib.figure import Figure
 
-    style_of(style)
+    looks = style_of(style)
     items: dict[str, Any] = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
+    ends = None, max_fpr
+    values = [_areas(scores, items, names, *x) for x in zip(ends, intervals, strict=True)]
+    curves = each(jm.roc_curve(scores, **items), names)
     figure = Figure(figsize=(10, height_for(names, 5.6)), layout="constrained")
     whole, window = figure.subplots(1, 2)
-    for ax, end, interval in ((whole, None, intervals[0]), (window, max_fpr, intervals[1])):
-        limits: Any = {"max_fpr": end, "band": band, "interval": interval}
-        roc(scores, **items, **limits, names=names, style=style, ax=ax)
+    for ax, end, areas in zip((whole, window), ends, values, strict=True):
+        _draw(ax, curves, names, areas, end, band, looks)
     whole.axvspan(0, max_fpr, color=GREY, alpha=0.2, linewidth=0)
     whole.set_title("Whole curve")
     window.locator_params(axis="x", nbins=6)  # small rates have long tick labels
