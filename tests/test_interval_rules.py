@@ -274,11 +274,13 @@ def test_the_largest_of_several_on_tpus(rng, dimensions):
     lengths[2] = 1.0
     lengths[3, :127] = 0  # seldom above 0
     level, t = np.float64(0.95), np.array([0.0, 0.5, 2.0, 4.0])
-    expected = Maximum(lengths, dimensions)
+
+    def of(lengths):
+        return Maximum(lengths, dimensions, np.full(128, 1 / 128))
+
+    expected = of(lengths)
     with double_precision():
-        quantile, tail = jax.jit(
-            lambda x: (Maximum(x, dimensions).quantile(level), Maximum(x, dimensions).survival(t))
-        )(lengths)
+        quantile, tail = jax.jit(lambda x: (of(x).quantile(level), of(x).survival(t)))(lengths)
     np.testing.assert_allclose(quantile, expected.quantile(level), rtol=1e-5)
     np.testing.assert_allclose(tail, expected.survival(t), rtol=1e-5)
     assert np.any(np.asarray(tail) != expected.survival(t))
@@ -286,8 +288,19 @@ def test_the_largest_of_several_on_tpus(rng, dimensions):
 
 def test_the_largest_of_hundreds():
     lengths = np.ones((1, 128))
-    of_one = Maximum(lengths, 400).quantile(np.float64(0.95))  # chi's of 400
+    of_one = Maximum(lengths, 400, np.full(128, 1 / 128)).quantile(np.float64(0.95))
     np.testing.assert_allclose(of_one, stats.chi.ppf(0.95, 400), rtol=1e-8)
+
+
+def test_quantiles_where_few_lengths_are_far_larger():
+    """Of which the logarithm of the tail is not concave in that of t."""
+    shares, chances = np.full(128, 1 / 128), np.array([0.5, 0.2, 0.1, 0.05, 0.01, 1e-3, 1e-5])
+    lengths = np.sort(1 / np.sqrt(stats.chi2.ppf((np.arange(128) + 0.5) / 128, 1.4)))
+    lengths[-3:] = 800, 9_000, 15_000
+    found = Maximum(lengths, 2, shares)
+    for chance in chances:
+        quantile = found.quantile(np.float64(1 - chance))
+        np.testing.assert_allclose(found.survival(quantile), chance, rtol=1e-6)
 
 
 @pytest.mark.usefixtures("on_tpus")

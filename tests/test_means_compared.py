@@ -29,6 +29,26 @@ def test_pairs_are_those_of_the_paired_t_test(values, x64):
     assert (np.asarray(found.simultaneous_low) <= np.asarray(found.low)).all()
 
 
+@pytest.mark.filterwarnings("ignore:a comparison rests on 4 items")
+@pytest.mark.parametrize(
+    ("level", "tolerance"), [(0.8, 0.01), (0.9, 0.01), (0.95, 0.01), (0.99, 0.03)]
+)
+def test_simultaneous_limits_of_four_items_are_those_of_draws(level, tolerance):
+    """Three models, whose variances have 3 degrees of freedom: t's of a heavy tail."""
+    values = np.array([[0.9, 0.8, 0.7, 0.95], [0.6, 0.75, 0.5, 0.7], [0.5, 0.7, 0.65, 0.6]])
+    found = jm.compare_means(values, confidence_level=level)
+    rng, pairs = np.random.default_rng(3), ([0, 0, 1], [1, 2, 2])
+    draws = rng.multivariate_normal(np.zeros(3), np.cov(values), 400_000)
+    error = np.sqrt([np.var(values[i] - values[j], ddof=1) for i, j in zip(*pairs, strict=True)])
+    size = np.abs(draws[:, pairs[0]] - draws[:, pairs[1]]) / error
+    largest = size.max(axis=1) / np.sqrt(rng.chisquare(3, len(size)) / 3)
+    half = np.asarray(found.simultaneous_high - found.difference)[pairs]
+    of_pair = np.asarray(found.high - found.difference)[pairs] / stats.t.ppf((1 + level) / 2, 3)
+    np.testing.assert_allclose(half / of_pair, np.quantile(largest, level), rtol=tolerance)
+    beyond = [np.mean(largest > abs(x)) for x in np.asarray(found.z)[pairs]]
+    np.testing.assert_allclose(found.simultaneous_p_value[pairs], beyond, atol=0.004)
+
+
 def test_shares_have_disagreements_that_were_not_drawn(rng):
     """Wider than the paired t by one observation more, and not by much."""
     values = rng.beta(2, 1, size=(2, 50))

@@ -253,8 +253,10 @@ def _compared(
     difference = estimate[:, None] - estimate[None, :]
     z = pairs.quantile(difference, library.where(difference == 0, 0.0, library.nan))
     size = library.abs(z)
-    levels = library.stack([(1 + level) / 2, level])[:, None, None]
-    of_pair, ahead = t_quantile(levels, pairs.df)
+    n_others = n_models - 1
+    n_pairs = n_others if reference is not None else n_models * n_others // 2
+    shares = np.array([0.5, 1, 0.5 / n_pairs, 1 / n_others])[:, None, None]
+    of_pair, ahead, *bounds = t_quantile(1 - (1 - level) * shares, pairs.df)
     p_value = t_survival(size, pairs.df)
     if n_models == 2:
         of_all, adjusted, lead = of_pair, p_value, library.max(ahead, axis=1)
@@ -262,11 +264,12 @@ def _compared(
         kept = library.where(without, 0.0, covariance)
         error = root_of(of_differences(kept), kept, library.where(lost, 0.0, estimate))
         left = pairs._replace(standard_error=library.where(without, 0.0, error))
-        largest = maxima(kept, left, reference)
+        compared, largest = left.standard_error > 0, maxima(kept, left, reference)
         quantiles = largest.quantile(level)
-        of_all, lead = library.maximum(quantiles[0], of_pair), quantiles[1:]
-        n_pairs = n_models - 1 if reference is not None else n_models * (n_models - 1) // 2
-        # Bonferroni's bound holds where the sequence does not reach.
+        # Bonferroni's bounds hold where the sequence does not reach.
+        most, most_ahead = (library.max(library.where(compared, x, 0.0)) for x in bounds)
+        of_all = library.maximum(library.minimum(quantiles[0], most), of_pair)
+        lead = library.minimum(quantiles[1:], most_ahead)
         first = largest._replace(lengths=largest.lengths[0])
         adjusted = library.clip(first.survival(size), p_value, n_pairs * p_value)
     (low, high), (all_low, all_high), (one_low, one_high) = (

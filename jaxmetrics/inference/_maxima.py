@@ -29,11 +29,14 @@ from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._pairs import Pairs
 
-# Points of the sequence, and groups of neighbouring lengths, each taken for their mean.
-N_POINTS, _N_GROUPS = 1 << 12, 1 << 7
+# Points of the sequence. Neighbouring lengths are taken for their mean: numbers of groups, and of
+# lengths in each. Of few observations the longest are far apart, and decide the tail.
+N_POINTS = 1 << 12
+_GROUPS = ((96, 40), (32, 6), (64, 1))
+SHARES = np.concatenate([np.full(n, size / N_POINTS) for n, size in _GROUPS])
 
-# Newton's steps. From 6 and more deviations away each but halves the distance at first.
 _STEPS = 16
+_LONGEST_STEP = 2.0  # of the logarithm of t
 
 _FURTHEST = 1e4  # where Q is 0
 
@@ -42,12 +45,15 @@ class Maximum(NamedTuple):
     """The distribution of the largest statistic.
 
     Attributes:
-      lengths: `[..., groups]`, the largest statistic for each direction, of a vector of length 1.
+      lengths: `[..., groups]`, the largest statistic for each direction, of a vector of length 1,
+        in ascending order.
       dimensions: of the vector.
+      shares: `[groups]`, of the directions.
     """
 
     lengths: Array
     dimensions: int
+    shares: HostArray = SHARES
 
     def survival(self, t: Array) -> Array:
         """P(max > t), `[...]`, for t `[...]` that is not negative; of one or of `[...]`."""
@@ -56,8 +62,9 @@ class Maximum(NamedTuple):
     def quantile(self, level: Any) -> Array:
         """The t with P(max > t) = 1 - level; 0 if even 0 is not exceeded so often.
 
-        By Newton's method from the right, for the logarithm of the probability as a function of
-        log t, which is concave.
+        By Newton's method, for the logarithm of the probability as a function of log t. It is not
+        concave where few observations make some lengths far larger than the others: steps have a
+        limit, and one that would leave the bracket of the root goes to its middle.
         """
         return self._native(Maximum._quantile, 1 - level)
 
@@ -76,26 +83,31 @@ class Maximum(NamedTuple):
 
     def _quantile(self, chance: Array) -> Array:
         library = numerics.namespace(self.lengths, chance)
-        largest = library.max(self.lengths, axis=-1)
-        end = library.log(
-            library.where(largest > 0, largest, 1.0) * (math.sqrt(self.dimensions) + 6)
-        )
+        middle, largest = self.lengths[..., len(self.shares) // 2], self.lengths[..., -1]
+        largest = library.where(largest > 0, largest, 1.0)
+        start = library.where(middle > 0, middle, largest) * math.sqrt(self.dimensions)
+        end = library.log(largest * (math.sqrt(self.dimensions) + 6))
         half, least = self.dimensions / 2, np.finfo(self.lengths.dtype).tiny
 
-        def step(log_t: Array) -> Array:
+        def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            log_t, low, high = state
             t = library.exp(log_t)
             outside = library.maximum(self._survival(t), least)
             x = self._half_square(t)
             powers = half * library.log(x) - x - math.lgamma(half)
             density = 2 * self._mean(library.exp(powers))
             lead = library.log(outside) - library.log(chance)
-            moved = log_t + numerics.divide(lead * outside, density, 0.0)
-            within: Array = library.clip(moved, -40.0, end)
-            return within
+            low, high = library.where(lead > 0, log_t, low), library.where(lead > 0, high, log_t)
+            moved = log_t + numerics.divide(lead * outside, density, np.inf)
+            moved = library.where((low <= moved) & (moved <= high), moved, (low + high) / 2)
+            near = library.clip(moved, log_t - _LONGEST_STEP, log_t + _LONGEST_STEP)
+            return near, low, high
 
         some = self._mean(self.lengths > 0) > chance
-        found: Array = library.where(some, library.exp(_repeated(library, step, end)), 0.0)
-        return found
+        start = library.log(start)
+        found, *_ = _repeated(library, step, (start, library.full_like(start, -40.0), end))
+        quantile: Array = library.where(some, library.exp(found), 0.0)
+        return quantile
 
     def _half_square(self, t: Array) -> Array:
         """What is exponential, t^2 / (2 l^2)."""
@@ -105,17 +117,16 @@ class Maximum(NamedTuple):
         return capped
 
     def _mean(self, x: Array) -> Array:
-        mean: Array = numerics.namespace(x).mean(x, axis=-1)
+        mean: Array = numerics.namespace(x).sum(x * self.shares.astype(self.lengths.dtype), axis=-1)
         return mean
 
 
-def _repeated(library: Any, step: Callable[[Array], Array], start: Array) -> Array:
+def _repeated(library: Any, step: Callable[[Any], Any], start: tuple[Array, ...]) -> Any:
     if library is not np:
-        found: Array = varying.repeated(_STEPS, step, start)
-        return found
+        return varying.repeated(_STEPS, step, start)
     for _ in range(_STEPS):
         last, start = start, step(start)
-        if np.all(abs(start - last) < 1e-9):
+        if np.all(abs(start[0] - last[0]) < 1e-9):
             break
     return start
 
@@ -160,7 +171,12 @@ def _grouped(lengths: Array) -> Array:
     """The means of neighbours, in single precision: TPUs take long to compile a sort of doubles."""
     library = numerics.namespace(lengths)
     ascending = library.sort(lengths.astype(np.float32), axis=-1).astype(np.float64)
-    found: Array = library.mean(ascending.reshape(*lengths.shape[:-1], _N_GROUPS, -1), axis=-1)
+    groups, begin = [], 0
+    for n, size in _GROUPS:
+        part = ascending[..., begin : begin + n * size]
+        groups.append(library.mean(part.reshape(*lengths.shape[:-1], n, size), axis=-1))
+        begin += n * size
+    found: Array = library.concatenate(groups, axis=-1)
     return found
 
 
