@@ -107,6 +107,27 @@ def test_clusters_must_have_the_index(name):
         CLUSTERED[name](pd.Series(LABELS), clusters=pd.Series(range(6)).iloc[::-1])
 
 
+def test_what_divides_the_items_must_have_their_index():
+    site = pd.Series(["a", "b"] * 20)
+    scores = pd.Series(np.arange(40.0) % 7)
+    labels, moved = site.index % 3 == 0, site.iloc[::-1]
+    calls = {
+        "groups": lambda x: jm.compare_samples(jm.roc_auc, scores, labels, x),
+        "slices": lambda x: jm.slices(jm.roc_auc, scores, labels, x),
+        "folds": lambda x: jm.fold_interval(jm.roc_auc, scores, labels, x),
+        r"slices\[1\]": lambda x: jm.slices(jm.roc_auc, scores, labels, (site, x)),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"scores and {name} have different indexes"):
+            call(moved)
+        call(site)
+    with pytest.raises(ValueError, match="values and clusters have different indexes"):
+        jm.mean_interval(scores, clusters=moved)
+    both = pd.DataFrame({"old": scores, "new": -scores})
+    with pytest.raises(ValueError, match="values and clusters have different indexes"):
+        jm.compare_means(both, clusters=moved)
+
+
 def test_entries_of_labels_must_be_in_the_order_of_the_labels():
     """`value_counts` has the most frequent label first."""
     counts = pd.Series([1, 2, 2, 0]).value_counts()

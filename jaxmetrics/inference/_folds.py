@@ -115,6 +115,7 @@ def fold_interval(
     intervals for cross-validated area under the ROC curve estimates", Electronic Journal of
     Statistics 9, 2015.
     """
+    checks.check_alignment({"scores": scores, "labels": labels, "folds": folds})
     checks.check_slices("folds", folds, np.shape(labels)[-1] if np.ndim(labels) else 0)
     options: Any = {"confidence_level": confidence_level, "weights": weights, "where": where}
     found = slices(metric, scores, labels, folds, **options)

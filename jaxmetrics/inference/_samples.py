@@ -115,7 +115,8 @@ def compare_samples(
     general approach", Statistics in Medicine 27, 2008; X. Robin et al., "pROC", BMC Bioinformatics
     12, 2011, for "delong".
     """
-    items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
+    along = {"clusters": clusters, "groups": groups}
+    items = checks.check_items(scores, labels, weights, where, along=along)
     level, margin = checks.check_level(confidence_level), check_margin(margin, metric)
     checks.check_choice("method", method, ("auto", "delong"))
     check_amounts(metric, items)

@@ -189,7 +189,7 @@ def slices(
     distributions", JASA 62, 1967; G. Y. Zou and A. Donner, "Construction of confidence limits about
     effect measures: a general approach", Statistics in Medicine 27, 2008.
     """
-    items = checks.check_items(scores, labels, weights, where)
+    items = checks.check_items(scores, labels, weights, where, along={"slices": slices})
     level = checks.check_level(confidence_level)
     checks.check_count("min_items", min_items)
     checks.check_choice("threshold", threshold, ("slice", "global"))

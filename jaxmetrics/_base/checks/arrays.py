@@ -254,7 +254,8 @@ def _check_names(given: dict[str, Any]) -> None:
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """What a list or tuple holds, such as columns, by name; anything else as it is."""
-    if isinstance(value, (list, tuple)) and len(value) and not isinstance(value[0], (int, float)):
+    some = isinstance(value, (list, tuple)) and len(value) > 0
+    if some and not isinstance(value[0], (int, float, str)):
         for i, part in enumerate(value):
             yield from _parts(f"{name}[{i}]", part)
     elif isinstance(value, dict):

@@ -80,9 +80,8 @@ def check_values(
     array = items_last("values", values)
     check_range("values", array, where)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
-    items = check_items(array, labels, weights, where, along=along)
-    check_alignment({"values": values, "weights": weights, "where": where})
-    return items
+    check_alignment({"values": values, "weights": weights, "where": where, **(along or {})})
+    return check_items(array, labels, weights, where)
 
 
 def weighted_arrays(
