@@ -509,6 +509,27 @@ def test_approx_ndcg_leaves_out_and_refuses_if_traced(rng):
     assert not gradient[ids != 0].any()
 
 
+def test_slopes_of_approx_ndcg_add_up_to_nothing(rng):
+    """Optimisers that scale slopes, as Adam does, would follow what rounding leaves of them."""
+    scores = jnp.asarray(rng.normal(size=120), jnp.float32)
+    segments = np.concatenate([np.arange(20), np.repeat([20, 21], 50)])
+    grades, where = rng.integers(1, 4, 120), np.arange(120) != 75
+
+    def mean(scores):
+        losses = jm.losses.approx_ndcg_loss(
+            scores, grades, where=where, segments=segments, num_segments=22
+        )
+        return losses.mean()
+
+    slopes = np.asarray(jax.grad(mean)(scores))
+    assert not slopes[:20].any()  # lists of one document
+    for k in (20, 21):
+        of_list = slopes[segments == k]
+        assert abs(of_list.sum()) <= 1e-7 * abs(of_list).sum()
+    one = jax.grad(lambda x: jm.losses.approx_ndcg_loss(x, [1, 2], where=[True, False]))
+    assert not one(jnp.array([0.5, 0.3])).any()
+
+
 def test_approx_ndcg_far_from_zero(rng):
     grades, offset = rng.integers(0, 4, 100), 2.0 ** np.arange(4, 14, 3)[:, None]
     scores = np.round(rng.normal(size=100), 1) / 8 + offset

@@ -37,6 +37,38 @@ def sample(seed, n=200):
 TRAIN, HELD = sample(0), sample(1)
 
 
+def test_cross_entropy_by_hand_and_without_what_is_masked(x64):
+    scores, labels = jnp.array([0.5, 0.2, jnp.nan]), jnp.array([1, 0, 1])
+    where = jnp.array([True, True, False])
+    cross_entropy = partial(jm.training.cross_entropy, labels=labels, where=where)
+    value, gradient = jax.value_and_grad(cross_entropy)(scores)
+    assert_allclose(value, (np.log1p(np.exp(-0.5)) + np.log1p(np.exp(0.2))) / 2, rtol=1e-14)
+    share = 1 / (1 + np.exp([-0.5, -0.2]))
+    assert_allclose(gradient, [*((share - [1, 0]) / 2), 0], rtol=1e-14)
+    assert np.isfinite(jax.grad(lambda shift: cross_entropy(scores + shift))(0.0))
+    weighted = cross_entropy(scores, weights=jnp.array([3.0, 1.0, 1e300]))
+    assert_allclose(weighted, (3 * np.log1p(np.exp(-0.5)) + np.log1p(np.exp(0.2))) / 4, rtol=1e-14)
+    assert np.isnan(cross_entropy(scores, weights=jnp.array([0.0, 0.0, 1.0])))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_cross_entropy_of_narrow_scores_is_that_of_the_same_in_float32(dtype, rng):
+    scores, labels = jnp.asarray(rng.normal(size=100_000), dtype), rng.random(100_000) < 0.1
+    expected = jm.training.cross_entropy(scores.astype(jnp.float32), labels)
+    assert expected.dtype == jnp.float32
+    for weights in (None, np.full(100_000, 3.0), np.full(100_000, 1e28)):
+        found = jm.training.cross_entropy(scores, labels, weights=weights)
+        assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_cross_entropy_refuses_what_losses_refuse():
+    with pytest.raises(ValueError, match="must agree"):
+        jm.training.cross_entropy(np.ones((4, 1)), [1, 0, 1, 0])
+    with pytest.raises(ValueError, match="labels must be bool or 0 and 1"):
+        jm.training.cross_entropy(np.ones(2), [1, -1])
+    assert jm.training.cross_entropy([1, 2], [1, 0]) > 0  # whole numbers are scores
+
+
 def fit(**options):
     given = {"loss": LOSS, "metric": METRIC, "steps": 20, "checkpoints": 4, **options}
     return jm.training.fit(linear, START, ADAM, TRAIN, HELD, **given)

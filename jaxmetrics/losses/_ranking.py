@@ -156,10 +156,11 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     undefined = of_lists(refused.astype(jnp.int32), segment) > 0
     counts = ~undefined[segment] & (segment < n_lists)
     scores, gains = jnp.where(counts, scores, 0), jnp.where(counts, gains, 0)
-    # Scores are shifted to keep their digits; differences, and so the gradient, stay the same. The
-    # mean is a sum of quotients: programs could round the quotient of a sum in different ways.
+    # Scores are shifted to keep their digits; differences stay the same. The gradient goes through
+    # the mean, so that it adds up to 0 in each list, and is 0 in a list of one document. The mean
+    # is a sum of quotients: programs could round the quotient of a sum in different ways.
     size = of_lists(jnp.ones_like(scores), segment)
-    middle = lax.stop_gradient(of_lists(scores / size[segment], segment))
+    middle = of_lists(scores / size[segment], segment)
     places = (scores - middle[segment]) / temperature
 
     order = _order_of_documents(lax.stop_gradient(places), segment)

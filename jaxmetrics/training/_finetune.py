@@ -14,8 +14,9 @@ from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference import Comparison, compare
+from jaxmetrics.training._cross_entropy import cross_entropy
 from jaxmetrics.training._data import OPTIONS, Batch, check_params, checked
-from jaxmetrics.training._fit import Apply, Fitted, Loss, cross_entropy, fit
+from jaxmetrics.training._fit import Apply, Fitted, Loss, fit
 
 
 @dataclass(frozen=True)

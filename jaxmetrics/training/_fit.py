@@ -14,9 +14,10 @@ import optax
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.keywords import takes_metric
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.losses import cvar_partial_auc, kl_partial_auc
+from jaxmetrics.training._cross_entropy import cross_entropy
 from jaxmetrics.training._data import (
     OPTIONS,
     Batch,
@@ -52,47 +53,6 @@ class Fitted:
     steps: np.ndarray[Any, Any]
     values: np.ndarray[Any, Any]
     losses: np.ndarray[Any, Any]
-
-
-def cross_entropy(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
-    """The binary cross-entropy, where scores are log-odds.
-
-    loss = sum_i w_i (log(1 + exp(s_i)) - y_i s_i) / sum_i w_i
-
-    Args:
-      scores: `[n]`, log-odds of the positive class.
-      labels: `[n]`, bool or 0 and 1.
-      weights: `[n]`, not negative.
-      where: `[n]` bool, False for items to leave out.
-
-    Returns:
-      `[]`, in nats. NaN if all items are left out or have weight 0.
-
-    Raises:
-      TypeError, ValueError: as `jax.numpy`, for shapes that do not fit. Values are not checked.
-
-    Time and memory O(n).
-
-    Example:
-      >>> import jax.numpy as jnp, jaxmetrics as jm
-      >>> print(f"{jm.training.cross_entropy(jnp.array([0., 2.]), jnp.array([1, 1])):.3f}")
-      0.410
-
-    Reference: D. R. Cox, "The regression analysis of binary sequences", JRSS B 20, 1958.
-    """
-    scores = jnp.asarray(scores)
-    each = optax.sigmoid_binary_cross_entropy(scores, jnp.asarray(labels, scores.dtype))
-    if weights is None:
-        return jnp.mean(each, where=None if where is None else jnp.asarray(where))
-    share = jnp.asarray(weights, scores.dtype)
-    share = share if where is None else jnp.where(jnp.asarray(where), share, 0)
-    return jnp.sum(jnp.where(share > 0, share * each, 0)) / jnp.sum(share)
 
 
 @takes_metric
