@@ -309,11 +309,27 @@ def recall_box(positives, negatives, max_fpr, level):
     return np.array([low, high])
 
 
+def recall_furthest(positives, negatives, max_fpr, level):
+    """Of numbers of negatives, and shares of positives, each beyond a quarter of alpha."""
+    n0, n1 = len(negatives), len(positives)
+    q, order = (1 - level) / 4, np.sort(negatives)[::-1]
+    fewest, most = (int(stats.binom.ppf(x, n0, max_fpr)) for x in (q, 1 - q))
+    low, high = 0.0, 1.0
+    if fewest > 0 and (least := (positives > order[fewest - 1]).sum()):
+        low = stats.beta.ppf(q, least + 0.5, n1 - least + 0.5)
+    if most < n0 and (above := (positives > order[most]).sum()) < n1:
+        high = stats.beta.ppf(1 - q, above + 0.5, n1 - above + 0.5)
+    return np.array([low, high])
+
+
 def recall(positives, negatives, max_fpr, level):
-    """The hull of the two."""
-    both = [f(positives, negatives, max_fpr, level) for f in (recall_of_slope, recall_box)]
-    (low, high), (least, most) = both
-    return np.array([min(low, least), max(high, most)])
+    """The hull of the first two, not beyond the third."""
+    rules = recall_of_slope, recall_box, recall_furthest
+    given = positives, negatives, max_fpr, level
+    (low, high), (least, most), (lowest, highest) = (f(*given) for f in rules)
+    at = height(positives, negatives, max_fpr)
+    low, high = max(min(low, least), lowest), min(max(high, most), highest)
+    return np.array([min(low, at), max(high, at)])
 
 
 def kept_and_df(weights):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+import jaxmetrics as jm
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics.inference._intervals import areas, beta, distributions, precision, recall, rules
@@ -469,8 +470,8 @@ def test_written_formula_of_recall(seed, n1, n0, max_fpr, level):
         height(high),
         formulas.divided_area(positives, negatives, max_fpr),
     )
-    fewest, last, most = doubled(recall.likely_counts, max_fpr, n0, level)
-    box = recall.Box(*(height(x) if x >= 0 else 0.0 for x in (fewest, last, most)))
+    counts = doubled(recall.likely_counts, max_fpr, n0, level)
+    box = recall.Box(*(height(x) if x >= 0 else 0.0 for x in counts))
     found = doubled(recall.recall, heights.at, (n0, n1), heights, box, max_fpr, level)
     expected = formulas.recall(positives, negatives, max_fpr, level)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -478,6 +479,19 @@ def test_written_formula_of_recall(seed, n1, n0, max_fpr, level):
     np.testing.assert_allclose(
         slope, formulas.squared_slope(positives, negatives, max_fpr), rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("n_tied", [95, 101, 106, 109])
+def test_ties_just_beyond_the_limit(n_tied):
+    """1 % of 10,000 negatives tie with 94 of 2,000 positives, at the top: the recall is 0 or 4.7 %,
+    and Wilson's limit is that of half a draw."""
+    positives = np.concatenate([np.ones(94), np.linspace(0, 0.9, 1906)])
+    negatives = np.concatenate([np.ones(n_tied), np.linspace(0, 0.9, 10_000 - n_tied)])
+    scores = np.concatenate([negatives, positives])
+    labels = np.arange(12_000) >= 10_000
+    found = jm.confidence_interval(partial(jm.recall_at_fpr, max_fpr=0.01), scores, labels)
+    assert found.low == 0
+    assert 94 / 2000 < found.high < 94 / 2000 + 3.5 * np.sqrt(94) / 2000
 
 
 def test_the_box_widens_where_the_slope_is_wrong():
@@ -490,14 +504,17 @@ def test_the_box_widens_where_the_slope_is_wrong():
 
 def test_counts_of_the_box():
     level, n0, max_fpr = 0.95, np.array([40.0, 300.0, 5000.0]), np.float64(0.05)
-    fewest, last, most = doubled(recall.likely_counts, max_fpr, n0, level)
+    fewest, last, most, *ends = doubled(recall.likely_counts, max_fpr, n0, level)
     np.testing.assert_allclose(fewest * n0, stats.binom.ppf(0.1, n0, max_fpr) - 1, atol=1e-9)
     np.testing.assert_allclose(last * n0, stats.binom.ppf(0.9, n0, max_fpr) - 1, atol=1e-9)
     np.testing.assert_allclose(most * n0, stats.binom.ppf(0.9, n0, max_fpr), atol=1e-9)
+    for x, q in zip([ends[0] + 1 / n0, ends[1]], [0.0125, 0.9875], strict=True):
+        np.testing.assert_allclose(x * n0, stats.binom.ppf(q, n0, max_fpr), atol=1e-9)
     fewest, *_ = doubled(recall.likely_counts, 0.01, 30.0, level)
     assert fewest < 0  # none may be above, so the recall may be 0
     assert doubled(recall.likely_counts, 1.0, 30.0, level)[-1] == 1
-    assert doubled(recall.likely_counts, 0.95, 10.0, level)[1:] == (1, 1)  # the limit may be 1
+    counts = doubled(recall.likely_counts, 0.95, 10.0, level)
+    assert counts[1:3] == (1, 1)  # the limit may be 1
 
 
 def test_logit_t_is_welchs_on_the_logit_scale():

@@ -47,11 +47,14 @@ class Box(NamedTuple):
     Attributes:
       fewest: just below the last of the fewest.
       last, most: just below the last of the most, and up to the next one.
+      lowest, highest: those of fewest and most, of numbers that are hardly ever beyond.
     """
 
     fewest: Array
     last: Array
     most: Array
+    lowest: Array
+    highest: Array
 
 
 def around_limit(max_fpr: Array, n0: Array) -> tuple[Array, Array]:
@@ -83,21 +86,25 @@ def middle(heights: Heights) -> Array:
     return (heights.at + heights.before) / 2
 
 
-def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, Array, Array]:
+def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, ...]:
     """Shares of the negatives between which that above the true threshold is likely to be.
 
     Their number is binomial; these are its quantiles at q and 1 - q, both also without the last
-    negative: fewest - 1, most - 1 and most. Where the most are all, nothing is left out.
+    negative: fewest - 1, most - 1 and most. Where the most are all, nothing is left out. Then
+    fewest - 1 and most at a quarter of alpha.
     """
     library = numerics.namespace(max_fpr, n0)
-    q = _liberal(level)
-    fewest, most = (distributions.binomial_quantile(x, n0, max_fpr) for x in (q, 1 - q))
-    before, last = (library.maximum(x - 1, -1.0) / n0 for x in (fewest, most))
-    return before, library.where(most < n0, last, 1.0), library.minimum(most / n0, 1.0)
+    shares = _liberal(level), (1 - level) / 4
+    (fewest, most), (lowest, highest) = (
+        [distributions.binomial_quantile(x, n0, max_fpr) for x in (q, 1 - q)] for q in shares
+    )
+    before, last, lowest = (library.maximum(x - 1, -1.0) / n0 for x in (fewest, most, lowest))
+    most, highest = (library.minimum(x / n0, 1.0) for x in (most, highest))
+    return before, library.where(most < 1, last, 1.0), most, lowest, highest
 
 
 def box_of(height: Callable[..., Sequence[Array]], max_fpr: Array, n0: Array, level: Any) -> Box:
-    """The box of the heights at three FPRs; that below 0 is 0."""
+    """The box of the heights at these FPRs; that below 0 is 0."""
     counts = likely_counts(max_fpr, n0, level)
     library = numerics.namespace(*counts)
     heights = zip(counts, height(*counts), strict=True)
@@ -121,6 +128,10 @@ def recall(
     and the most likely number of them. The curve rises between the last of the most and the next
     one: to the middle of this step, or of 2 slope / n0 if ties make it higher, but of one positive
     at least. Both of its levels are liberal, q = min(2 alpha, 0.45).
+
+    No limit is further away than the conservative one of such a box, with a quarter of alpha for
+    the negatives and one for the positives: Wilson's of less than one draw would be, where many
+    ties make the curve jump just above the limit.
 
     Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
     about three negatives in the window.
@@ -146,6 +157,15 @@ def recall(
     greatest = jeffreys_limit(1, n1 * most, n1, liberal, most < 1)
     low = library.minimum(low, library.where(box.fewest > 0, least, 0.0))
     high = library.maximum(high, library.where(most < 1, greatest, 1.0))
+    lowest, highest = (
+        jeffreys_limit(side, n1 * height, n1, (1 + level) / 2, within)
+        for side, height, within in (
+            (-1, box.lowest, box.lowest > 0),
+            (1, box.highest, box.highest < 1),
+        )
+    )
+    low = library.maximum(low, library.where(box.lowest > 0, lowest, 0.0))
+    high = library.minimum(high, library.where(box.highest < 1, highest, 1.0))
     # All is flagged at an FPR of 1.
     low, high = (library.where(max_fpr < 1, x, estimate) for x in (low, high))
     return around(estimate, (low, high))
