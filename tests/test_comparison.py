@@ -375,20 +375,38 @@ def test_limits_with_clusters(kind, data):
     weights, mixed = formulas.weights_of_clusters(labels, clusters)
     sizes = [1 + formulas.kept_and_df(x)[1] for x in weights]
     for i, j in ((0, 1), (0, 2), (2, 1)):
-        m = formulas.weight_of_the_unseen(areas[[i, j]], min(sizes))
         total, parts = np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2), []
         for c in (0, 1):
-            k, a, b = sizes[c], sums[i, c], sums[j, c]
+            a, b = sums[i, c], sums[j, c]
             v = (a - b) @ (a - b)
-            most = formulas.largest_variance(
-                areas[[i, j]], k * np.array([[a @ a, a @ b], [a @ b, b @ b]]), k
-            )
-            parts.append(v + (1 - mixed) * m * max(most - k * v, 0) / k**2)
+            parts.append(v)
+            of_items = [(~labels).sum(), labels.sum()]
+            for share, counts in ((1 - mixed, sizes), (mixed, of_items)):
+                k, m = counts[c], formulas.weight_of_the_unseen(areas[[i, j]], min(counts))
+                most = formulas.largest_variance(
+                    areas[[i, j]], k * np.array([[a @ a, a @ b], [a @ b, b @ b]]), k
+                )
+                parts[-1] += share * m * max(most - k * v, 0) / k**2
             total += parts[-1] - v
         df = formulas.degrees_of_clusters(*parts, total, labels, clusters)
         error = np.sqrt(np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2))
         close(found.standard_error[i, j], error)
         close(found.high[i, j] - found.difference[i, j], stats.t.ppf(0.975, df) * np.sqrt(total))
+
+
+def test_perfect_models_of_pairs_of_items_may_be_different(rng):
+    """One positive and one negative item of each patient: as without clusters."""
+    labels, patient = np.arange(40) % 2 == 0, np.arange(40) // 2
+    first, second = 4 * labels + rng.random((2, 40))
+    pair, given = {"clusters": patient, "margin": 0.05}, np.stack([first, second])
+    found, alone = (jm.compare(jm.roc_auc, given, labels, **x) for x in (pair, {"margin": 0.05}))
+    close(found.high[0, 1], alone.high[0, 1], rtol=0.04)  # by fewer degrees of freedom
+    assert found.noninferiority_p_value[0, 1] > 0.05
+    found = jm.compare_to_value(jm.roc_auc, first, labels, value=0.9, clusters=patient)
+    assert 0.02 < found.high - found.difference < 0.08
+    found = jm.compare(jm.roc_auc, np.stack([first, -first]), labels, clusters=patient)
+    assert found.best_set.tolist() == [True, False]
+    assert found.p_value[0, 1] < 0.001
 
 
 def test_a_class_in_one_cluster_has_no_error(data):

@@ -97,9 +97,9 @@ def pairs_of(
     The variance of a difference is V_0 + V_1, of the negatives and the positives, with
     V_c = (s_c^2 + m max(L_c - s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance of the difference
     of the influence values, and L_c of `_largest_variances` a variance that disagreements which
-    were not drawn may have. m is 1, and 5 where hardly a failure of a model has been seen; with
-    clusters, times the share of them that have one class. `fixed` is the index of what is no model
-    but a given value.
+    were not drawn may have. m is 1, and 5 where hardly a failure of a model has been seen. n_c is
+    the number of items, or of clusters where each has one class; what is allowed for is in between
+    where some have both. `fixed` is the index of what is no model but a given value.
     """
     library = numerics.namespace(estimate, covariance.total)
     n0, n1, n = (library.ravel(library.asarray(x, np.float64))[0] for x in covariance.sizes)
@@ -114,14 +114,23 @@ def pairs_of(
         share = library.clip((estimate - bounds[0]) / (bounds[1] - bounds[0]), 0, 1)
         unit = (bounds[1] - bounds[0]) ** 2
         moves = np.arange(len(share)) != (len(share) if fixed is None else fixed)
-        weight = (1 - mixed) * (1 + _MORE * _unseen(share, library.minimum(n0, n1), moves))
-        given = zip(classes, of_classes, (n0, n1), strict=True)
-        added = []
-        for v, of_class, n_c in given:
-            unseen = largest_variance(share, n_c)
-            largest = unit * _largest_variances(unseen, of_class / unit, n_c, moves)
-            lacking = library.maximum(largest - n_c * v, 0)
-            added.append(weight * numerics.divide(lacking, n_c**2, 0.0))
+
+        def allowed(*sizes: Array) -> list[Array]:
+            """What disagreements that were not drawn may add to the variances of the classes."""
+            weight = 1 + _MORE * _unseen(share, library.minimum(*sizes), moves)
+            found = []
+            for v, of_class, n_c in zip(classes, of_classes, sizes, strict=True):
+                unseen = largest_variance(share, n_c)
+                largest = unit * _largest_variances(unseen, of_class / unit, n_c, moves)
+                lacking = library.maximum(largest - n_c * v, 0)
+                found.append(weight * numerics.divide(lacking, n_c**2, 0.0))
+            return found
+
+        added = allowed(n0, n1)
+        if covariance.items is not None:
+            sizes = (library.ravel(library.asarray(x, np.float64))[0] for x in covariance.items)
+            both = zip(added, allowed(*sizes), strict=True)
+            added = [(1 - mixed) * x + mixed * y for x, y in both]
         classes = [v + x for v, x in zip(classes, added, strict=True)]
         total = total + added[0] + added[1]
     df = degrees_of_clusters(OfClusters(classes[0], classes[1], total, (n0, n1, n), mixed))

@@ -26,12 +26,14 @@ class Covariance(NamedTuple):
         to the total.
       sizes: the effective numbers of negatives, positives and all items, or of clusters with such.
       mixed: the share of the clusters that have both classes, by weight; 0 without clusters.
+      items: the effective numbers of negatives and positives, where `sizes` are of clusters.
     """
 
     total: Array
     of_classes: Array | None
     sizes: tuple[Any, Any, Any]
     mixed: Any
+    items: tuple[Any, Any] | None = None
 
 
 def covariance_of(
@@ -50,7 +52,10 @@ def covariance_of(
         estimate, mixed = sums.estimate, sums.mixed
         total, of_classes = _products_of_clusters(sums.of_classes)
     sizes = sizes_of(items, clusters, estimate.ndim)
-    return estimate, Covariance(total, of_classes, (*sizes,), mixed)
+    found = Covariance(total, of_classes, (*sizes,), mixed)
+    if clusters is not None:
+        found = found._replace(items=sizes_of(items, None, estimate.ndim)[:2])
+    return estimate, found
 
 
 @library_program()
