@@ -11,6 +11,8 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from jaxmetrics._report import InputError
+from jaxmetrics._report._slices import column_of
 from jaxmetrics._report._times import times_of
 from tests.command import run
 
@@ -165,6 +167,8 @@ def test_size_and_coverage():
         ("week", [202602, 202511], "week", ("2025-W11", "2026-W02")),
         ("x", [202602, 202552], "week", ("2025-W52", "2026-W02")),
         ("month", [3, 1, 2], "month", ("1", "2", "3")),
+        ("x", [2026.01, 2025.1, None], "month", ("2025-10", "2026-01")),
+        ("x", ["2026.01", "2025.10"], "month", ("2025-10", "2026-01")),
         ("x", pd.date_range("2026-01-30", periods=3), "day", None),
         ("x", pd.date_range("2026-03-01", periods=31), "week", None),
         ("x", pd.date_range("2026-01-01", periods=400), "month", None),
@@ -178,6 +182,15 @@ def test_columns_of_time(name, values, unit, expected):
     assert found.times[0] == 0
     given = pd.Series(values)
     assert ((found.codes < 0) == given.isna()).all()
+
+
+def test_dates_in_other_forms_are_told():
+    for values in (["01/2026", "02/2026"], ["3 Apr 2026", "4 Apr 2026"], ["2026 Apr", "2026 May"]):
+        assert "write dates as 2026-03 or" in column_of("x", pd.Series(values)).note
+    assert not column_of("x", pd.Series(["a/2026", "b/2026"])).note
+    days = pd.Series([f"{x % 28 + 1:02d}.{x // 28 + 1:02d}.2026" for x in range(99)])
+    with pytest.raises(InputError, match=r"99 distinct values.*: write dates as 2026-03-15"):
+        column_of("x", days)
 
 
 @pytest.mark.parametrize("values", [["de", "fr"], [1, 2, 3], [0.5, 1.5], ["2026-13", "2026-01"]])
@@ -279,6 +292,17 @@ def test_names_are_times(rng):
     assert slope(whole) == slope(days)
     with pytest.raises(ValueError, match=r"got 'Apr': write times=\[...\]"):
         slope(np.array(["Jan", "Feb", "Apr"])[month % 3])
-    quarters = pd.PeriodIndex(["2025Q4", "2026Q1", "2026Q2"], freq="Q")
-    with pytest.raises(ValueError, match=r"got Period.*: write times=\[...\]"):
-        slope(quarters[month % 3])
+    quarters = pd.PeriodIndex(["2025Q4", "2026Q1", "2026Q3"], freq="Q")[month % 3]
+    for form in (quarters, quarters.astype(str), quarters.strftime("%Y-Q%q")):
+        found = jm.trend(jm.slices(jm.roc_auc, scores, labels, form))
+        np.testing.assert_array_equal(found.times, [0, 1, 3])
+        assert "per quarter" in str(found)
+    with_points = np.array(["2025.11", "2025.12", "2026.01"])[month % 3]
+    for form in (with_points, with_points.astype(float), np.char.replace(with_points, ".", "/")):
+        found = jm.trend(jm.slices(jm.roc_auc, scores, labels, form))
+        np.testing.assert_array_equal(found.times, [0, 1, 2])
+        assert "per month" in str(found)
+    for form in (["9", "10", "12"], ["2025.25", "2025.50", "2026.01"], ["-1", "0", "2"]):
+        numbers = np.array(form)[month % 3]
+        assert slope(numbers) == slope(numbers.astype(float))
+        assert " per " not in str(jm.trend(jm.slices(jm.roc_auc, scores, labels, numbers)))

@@ -19,7 +19,7 @@ from jaxmetrics._base.warned import warn
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
-from jaxmetrics._report._times import times_of
+from jaxmetrics._report._times import seem_dated, times_of
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._confidence import warn_of_few
 from jaxmetrics.inference._slices import slices_of_items
@@ -68,13 +68,15 @@ def column_of(name: str, column: Any) -> Column:
         column = column.cat.remove_unused_categories()
     codes = np.asarray(column.cat.codes, np.intp)
     values = tuple(str(x) for x in column.cat.categories)
+    dated = seem_dated(values)
     if len(values) > MOST_VALUES:
+        instead = "write dates as 2026-03-15" if dated else "pass a column with fewer values"
         raise InputError(
-            f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: pass a "
-            "column with fewer values"
+            f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: {instead}"
         )
     codes, values = _with_missing(codes, values)
-    return Column(name, values, codes)
+    note = f"slice {name!r} is in the order of its texts: write dates as 2026-03 or 2026-03-15"
+    return Column(name, values, codes, note=note if dated else "")
 
 
 def _with_missing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,16 @@ _COARSER = {"day": "week", "week": "month", "month": "quarter", "quarter": "year
 _MOST_WEEKS_OF_DAYS = 13  # a quarter: of more days months are easier to read
 
 _TEXTS = {
-    "month": re.compile(r"\d{4}[-/]\d{2}"),
+    "month": re.compile(r"\d{4}[-/.]\d{2}"),
     "quarter": re.compile(r"\d{4}-?[Qq][1-4]"),
     "week": re.compile(r"\d{4}-?W\d{2}"),
     "day": re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?"),
 }
+# Dates in other forms, whose order is not that of their texts.
+_OTHER = re.compile(
+    r"\d{1,2}[./-](\d{1,2}[./-])?\d{4}|(\d{1,2}\W+)?[A-Za-z]{3,9}\W+\d{4}|\d{4}\W+[A-Za-z]{3,9}"
+)
+
 # Words of a column's name that say that its whole numbers are in order of time.
 _NAMES = ("year", "quarter", "month", "week", "day", "date", "period", "time", "epoch")
 
@@ -60,8 +66,15 @@ def times_of(name: str, column: Any) -> Times | None:
         if found is None:
             return None if unit is None else _numbers(distinct, codes, unit)
         return _periods(*found, codes)
+    if pandas.api.types.is_float_dtype(distinct):
+        distinct = with_dashes(distinct.tolist())  # months such as 2026.03
     dated = _dates(distinct)
     return None if dated is None else _periods(*dated, codes)
+
+
+def seem_dated(values: Sequence[str]) -> bool:
+    """Whether the values seem to be dates, in other forms than those that are read."""
+    return len(values) > 1 and all(_OTHER.fullmatch(x.strip()) for x in values)
 
 
 def _are_whole(distinct: Any) -> bool:
@@ -110,7 +123,7 @@ def _dates(distinct: Any) -> tuple[Any, str] | None:
     elif unit == "quarter":
         texts, form = [f"{x[:4]}-{3 * int(x[-1]) - 2:02d}" for x in texts], "%Y-%m"
     elif unit == "month":
-        texts, form = [x.replace("/", "-") for x in texts], "%Y-%m"
+        texts, form = [re.sub(r"[/.]", "-", x) for x in texts], "%Y-%m"
     else:
         texts, form = [x[:10] for x in texts], "%Y-%m-%d"
     stamps = pandas.to_datetime(texts, format=form, errors="coerce")

@@ -24,7 +24,10 @@ from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
 from jaxmetrics.inference._slices import Slices
 
-_DIGITS = re.compile(r"((?:19|20)\d\d)(0[1-9]|1[0-2])([0-3]\d)?")  # of a month or a day
+# Of a month or a day; only of a month with a point, as numbers may have one.
+_DIGITS = re.compile(r"((?:19|20)\d\d)[./]?(0[1-9]|1[0-2])(?:/?([0-3]\d))?")
+_QUARTER = re.compile(r"(\d{4})-?[Qq]([1-4])")
+_ISO = re.compile(r"\d{4}(-.*)?")
 _WEEK = re.compile(r"((?:19|20)\d\d)(?:-?W)?(\d\d)")
 _UNITS = {f"datetime64[{x[0].upper()}]": x for x in ("year", "month", "day")}
 _NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_value", "fitted")
@@ -115,9 +118,10 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     Args:
       slices: what `slices` returns for slices that do not depend on each other, such as months.
       times: `[slices]`, the time of each slice in the order of its `names`, in any unit; NaN to
-        leave a slice out. None for the names themselves: days, weeks, months or years such as
-        "2026-03", 202603, 20260315 or "2026-W07" in such units since the first, and other numbers
-        as they are. Whole numbers such as 202552 are weeks if some cannot be months.
+        leave a slice out. None for the names themselves: days, weeks, months, quarters or years
+        such as "2026-03", 202603, 2026.03, 20260315, "2026-W07" or "2026Q1" in such units since the
+        first, and other numbers as they are. Whole numbers such as 202552 are weeks if some cannot
+        be months.
 
     Returns:
       A Trend, whose `models` is the same for the differences of models. Slices that were too small
@@ -191,14 +195,18 @@ def _times(times: ArrayLike | None, names: Sequence[Any]) -> tuple[Any, tuple[st
 
 
 def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
-    """The times that names say, of one unit: numbers, or dates in days, weeks, months or years."""
+    """The times that names say: numbers, or days, weeks, months, quarters or years since one."""
     texts = [_as_text(x) for x in names]
     dated = with_dashes(texts)
     if dated is texts and (mondays := mondays_of(texts)) is not None:
         since = np.array(mondays, "datetime64[D]")
         return (since - since.min()) / np.timedelta64(7, "D"), ("week",)
+    quarters = [_QUARTER.fullmatch(str(x)) for x in texts]
+    if all(quarters):
+        numbers = np.array([4.0 * int(x[1]) + int(x[2]) for x in quarters if x])
+        return numbers - numbers.min(), ("quarter",)
     try:
-        if all(isinstance(x, str) for x in dated):
+        if all(isinstance(x, str) and _ISO.fullmatch(x) for x in dated):
             dates = np.array(dated, "datetime64")
             since = dates - dates.min()
             unit = _UNITS.get(dates.dtype.name)
@@ -211,8 +219,8 @@ def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
         return np.array(names, np.float64), ()
     except (TypeError, ValueError):
         raise ValueError(
-            f"names of slices must be numbers, or days, weeks, months or years such as 2026-03 and "
-            f"2026-W07, got {brief(names[0])}: "
+            f"names of slices must be numbers, or days, weeks, months, quarters or years such as "
+            f"2026-03, 2026-W07 and 2026Q1, got {brief(names[0])}: "
             f"write times=[...], the time of each of {brief(list(names))}"
         ) from None
 
@@ -233,7 +241,7 @@ def mondays_of(names: Sequence[Any]) -> list[datetime.date] | None:
     """The first days of the weeks 2026-W07 or 202607; None if some name is of no week."""
     mondays = []
     for name in names:
-        found = _WEEK.fullmatch(str(name))
+        found = _WEEK.fullmatch(_digits_of(name))
         try:
             year, week = map(int, found.groups() if found else ())
             mondays.append(datetime.date.fromisocalendar(year, week, 1))
@@ -243,14 +251,26 @@ def mondays_of(names: Sequence[Any]) -> list[datetime.date] | None:
 
 
 def with_dashes(names: Sequence[Any]) -> Sequence[Any]:
-    """Whole numbers such as 202603 or 20260315 as 2026-03 and 2026-03-15; others as they are."""
+    """202603, 2026/03 or 2026.03 as 2026-03, and 20260315 as 2026-03-15; others as they are.
+
+    Numbers such as 2026.03 are months if all may be, and not years with a fraction.
+    """
     parts = []
-    for name in names:
-        found = _DIGITS.fullmatch(str(name))
-        if found is None or len(str(name)) != len(str(names[0])):
+    texts = [_digits_of(x) for x in names]
+    for text in texts:
+        found = _DIGITS.fullmatch(text)
+        if found is None or len(text) != len(texts[0]):
             return names
         parts.append("-".join(filter(None, found.groups())))
     return parts
+
+
+def _digits_of(name: Any) -> str:
+    """The text of a number with no decimals, or with two; others as they are."""
+    if not isinstance(name, (float, np.floating)):
+        return str(name)
+    text = f"{name:.2f}"
+    return text.removesuffix(".00") if float(text) == name else str(name)
 
 
 @library_program()
