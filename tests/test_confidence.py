@@ -565,6 +565,39 @@ def test_unequal_weights_count_as_their_effective_size(data):
         jm.confidence_interval(jm.roc_auc, *data, method="logit", weights=weights)
 
 
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (partial(jm.recall_at_fpr, max_fpr=0.005), "of the negatives is within max_fpr=0.005"),
+        (
+            partial(jm.specificity_at_sensitivity, min_sensitivity=0.95),
+            r"1 of the positives is beyond min_sensitivity=0\.95: .* add positives",
+        ),
+        (
+            partial(jm.sensitivity_at_specificity, min_specificity=[0.8, 0.99]),
+            r"2 negatives are beyond min_specificity=0\.99: .* add negatives",
+        ),
+    ],
+)
+def test_what_few_items_are_beyond_is_what_was_asked_for(metric, message, rng):
+    labels = np.arange(220) < 20
+    with pytest.warns(UserWarning, match=message):
+        jm.confidence_interval(metric, rng.normal(size=220) + 1.5 * labels, labels)
+
+
+def test_clusters_of_amounts_are_told_apart(rng):
+    labels, amounts = np.arange(400) % 2 == 0, np.where(np.arange(400) == 0, 1e4, 1.0)
+    metric = partial(jm.recall_at_fpr, max_fpr=0.1)
+    with pytest.warns(UserWarning, match="clusters with positives by amount that count as only 2"):
+        jm.confidence_interval(
+            metric,
+            rng.normal(size=400) + labels,
+            labels,
+            amounts=amounts,
+            clusters=np.arange(400) // 4,
+        )
+
+
 def test_clusters_that_hold_no_valid_item_do_not_count(data, rng):
     clusters = rng.integers(0, 40, 200)
     where = clusters < 12

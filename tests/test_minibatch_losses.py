@@ -213,6 +213,8 @@ def test_bad_input(name):
     for other in (3, (state[0],), INIT["kl" if name == "cvar" else "cvar"](2)):
         with pytest.raises(TypeError, match=rf"must be a {name}_partial_auc.State, got"):
             apply(other, [0.1, 0.2], [0, 1], [0, 1])
+    with pytest.raises(TypeError, match=rf"write {name}_partial_auc.State\(\*\*state\)"):
+        apply(state._asdict(), [0.1, 0.2], [0, 1], [0, 1])
     with pytest.raises(TypeError, match=r"must be a kl_partial_auc.State, got int"):
         KL.objective(3)
 

@@ -371,3 +371,12 @@ def test_features_that_are_nan_are_named():
         jm.training.fit(linear, train=(broken, Y), optimizer=SGD, steps=20, **given)
     with pytest.raises(TypeError, match=r"optimizer must be one of optax, got .*write optax"):
         jm.training.fit(linear, train=TRAIN, optimizer=optax.adam, steps=20, **given)
+
+
+def test_fit_refuses_a_loss_of_each_item_and_to_be_traced():
+    with pytest.raises(
+        ValueError, match=r"loss must return one number, got \[200\]: write its mean"
+    ):
+        fit(loss=lambda scores, labels: (scores - labels) ** 2)
+    with pytest.raises(TypeError, match=r"fit .* cannot be traced: call it outside of jit"):
+        jax.jit(lambda x: fit().params + x)(1.0)

@@ -146,6 +146,7 @@ def confidence_interval(
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
     ids = checks.check_clusters(clusters, items)
+    asked = metric, items
     if method not in RESAMPLING:
         metric, items = with_influence(metric, items)
     chosen = chosen_method(metric, method, clustered=ids is not None)
@@ -160,7 +161,7 @@ def confidence_interval(
         )
     axis_name = axis_of_parts(axis_name, clusters=ids, resamples=resamples)
     request.check(needs_key=resamples)
-    _warn_of_few(metric, items, ids, chosen)
+    _warn_of_few(*asked, ids, chosen)
     if resamples:
         function, arrays = choose(metric)
         refuse = function.refuse_several if chosen == "bca" else function.refuse_tree
@@ -205,15 +206,19 @@ def warn_of_few(
                 f"{name} cover {coverage}",
             )
     _, arrays = choose(metric)
-    limit = arrays.get("max_fpr")
-    if method != "closed form" or limit is None or not is_concrete(limit):
+    name = next((x for x in _LIMITS if x in arrays), None)
+    if method != "closed form" or name is None or not is_concrete(arrays[name]):
         return
-    inside = float(np.min(np.asarray(limit))) * sizes["negatives"]
+    what, complement = _LIMITS[name]
+    limits = np.asarray(arrays[name], float)
+    limit = limits.max() if complement else limits.min()
+    inside = float(1 - limit if complement else limit) * sizes.get(what, np.inf)
     if 0 < inside < _FEWEST_INSIDE:
+        few = f"{inside:.2g} {what} are" if f"{inside:.2g}" != "1" else f"1 of the {what} is"
+        where = "beyond" if complement else "within"
         warn(
-            f"only {inside:.2g} negatives are within max_fpr={np.min(np.asarray(limit)):g}: in "
-            f"simulations with fewer than {_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and "
-            "are wide",
+            f"only {few} {where} {name}={limit:g}: in simulations with fewer than "
+            f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and are wide: add {what}",
         )
 
 
@@ -237,7 +242,9 @@ def _so_many(size: float, what: str) -> str:
         return f"are {what} that count as only {size:.3g} of one size"
     if size != round(size):
         return f"are only {size:.3g} {what} by the effective size (sum w)^2 / sum w^2"
-    return f"is only 1 {what[:-1]}" if size == 1 else f"are only {size:.0f} {what}"
+    if size == 1:
+        return f"is only 1 {what[:-1]}" if " " not in what else f"is only 1 of the {what}"
+    return f"are only {size:.0f} {what}"
 
 
 # For each method: the class size below which a warning is given, the method in words, and the
@@ -253,6 +260,12 @@ _FEWEST = {
     "wilson": (30, "Wilson intervals on the bootstrap's effective sample size", "61 to 98 %"),
 }
 _FEWEST_INSIDE = 3
+# The class of which a share up to a limit, or up to its complement, decides.
+_LIMITS = {
+    "max_fpr": ("negatives", False),
+    "min_specificity": ("negatives", True),
+    "min_sensitivity": ("positives", True),
+}
 _FEWEST_SUCCESSES = 2
 
 

@@ -65,9 +65,10 @@ def empty_slots(n_slots: int) -> Array:
 def check_state(state: Any, kind: type, module: str) -> None:
     """Refuse anything but a state of the loss in this module."""
     if not isinstance(state, kind):
+        restored = isinstance(state, dict)  # of a checkpoint
         raise TypeError(
             f"state must be a {module}.State, got {type(state).__name__}: write "
-            f"{module}.init(n_slots)"
+            f"{module}." + ("State(**state)" if restored else "init(n_slots)")
         )
 
 

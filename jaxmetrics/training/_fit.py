@@ -13,6 +13,7 @@ import numpy as np
 import optax
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.host import is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.record import MetricLike
@@ -129,6 +130,8 @@ def fit(
             f"optimizer must be one of optax, got {checks.brief(optimizer)}: write optax.adam(1e-3)"
         )
     params = check_params(params)
+    if is_compiling():
+        raise TypeError("fit chooses a checkpoint, and cannot be traced: call it outside of jit")
     tuning = checked("train", train, apply, params, ("weights", "where"))
     held = checked("validation", validation, apply, params, OPTIONS)
     groups = rows_of(tuning, batch, key)
@@ -208,8 +211,14 @@ def _steps(
     def objective(params: Any, state: Any, part: Data, rows: Any) -> tuple[Array, Any]:
         scores = apply(params, part.features)
         if state is None:
-            return loss(scores, part.labels, **part.options), None
-        value, state = loss(state, scores, part.labels, rows, **part.options)
+            value = loss(scores, part.labels, **part.options)
+        else:
+            value, state = loss(state, scores, part.labels, rows, **part.options)
+        if jnp.ndim(value):
+            raise ValueError(
+                f"loss must return one number, got {list(jnp.shape(value))}: write its mean, as in "
+                "lambda scores, labels: loss(scores, labels).mean()"
+            )
         return value, state
 
     def step(carry: Any, key: Any) -> Any:

@@ -106,4 +106,5 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
             return None
         negatives, positives, _ = (float(x.min(initial=np.inf)) for x in found)
     of = "" if ids is None else "clusters with "
-    return {f"{of}positives": positives, f"{of}negatives": negatives}
+    by = "" if items.amounts is None else " by amount"
+    return {f"{of}positives{by}": positives, f"{of}negatives": negatives}
