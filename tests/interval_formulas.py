@@ -310,9 +310,9 @@ def recall_box(positives, negatives, max_fpr, level):
 
 
 def recall_furthest(positives, negatives, max_fpr, level):
-    """Of numbers of negatives, and shares of positives, each beyond a quarter of alpha."""
+    """Of numbers of negatives, and shares of positives, each beyond a fortieth of alpha."""
     n0, n1 = len(negatives), len(positives)
-    q, order = (1 - level) / 4, np.sort(negatives)[::-1]
+    q, order = (1 - level) / 40, np.sort(negatives)[::-1]
     fewest, most = (int(stats.binom.ppf(x, n0, max_fpr)) for x in (q, 1 - q))
     low, high = 0.0, 1.0
     if fewest > 0 and (least := (positives > order[fewest - 1]).sum()):

@@ -491,7 +491,7 @@ def test_ties_just_beyond_the_limit(n_tied):
     labels = np.arange(12_000) >= 10_000
     found = jm.confidence_interval(partial(jm.recall_at_fpr, max_fpr=0.01), scores, labels)
     assert found.low == 0
-    assert 94 / 2000 < found.high < 94 / 2000 + 3.5 * np.sqrt(94) / 2000
+    assert 94 / 2000 < found.high < 94 / 2000 + 4.5 * np.sqrt(94) / 2000
 
 
 def test_the_box_widens_where_the_slope_is_wrong():
@@ -508,7 +508,7 @@ def test_counts_of_the_box():
     np.testing.assert_allclose(fewest * n0, stats.binom.ppf(0.1, n0, max_fpr) - 1, atol=1e-9)
     np.testing.assert_allclose(last * n0, stats.binom.ppf(0.9, n0, max_fpr) - 1, atol=1e-9)
     np.testing.assert_allclose(most * n0, stats.binom.ppf(0.9, n0, max_fpr), atol=1e-9)
-    for x, q in zip([ends[0] + 1 / n0, ends[1]], [0.0125, 0.9875], strict=True):
+    for x, q in zip([ends[0] + 1 / n0, ends[1]], [0.00125, 0.99875], strict=True):
         np.testing.assert_allclose(x * n0, stats.binom.ppf(q, n0, max_fpr), atol=1e-9)
     fewest, *_ = doubled(recall.likely_counts, 0.01, 30.0, level)
     assert fewest < 0  # none may be above, so the recall may be 0

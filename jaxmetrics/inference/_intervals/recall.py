@@ -21,6 +21,7 @@ from jaxmetrics.inference._intervals.rules import (
 )
 
 _FEWEST = (2.0, 3.0)  # positives missed, or found, between which Wilson's limit begins to hold
+_STRICT = 1 / 40  # of alpha, beyond which no limit is
 _PRIOR = 2.0  # the number of negatives around the limit that the power law's slope counts as
 
 
@@ -91,10 +92,10 @@ def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, ...]:
 
     Their number is binomial; these are its quantiles at q and 1 - q, both also without the last
     negative: fewest - 1, most - 1 and most. Where the most are all, nothing is left out. Then
-    fewest - 1 and most at a quarter of alpha.
+    fewest - 1 and most at a fortieth of alpha.
     """
     library = numerics.namespace(max_fpr, n0)
-    shares = _liberal(level), (1 - level) / 4
+    shares = _liberal(level), _STRICT * (1 - level)
     (fewest, most), (lowest, highest) = (
         [distributions.binomial_quantile(x, n0, max_fpr) for x in (q, 1 - q)] for q in shares
     )
@@ -129,9 +130,9 @@ def recall(
     one: to the middle of this step, or of 2 slope / n0 if ties make it higher, but of one positive
     at least. Both of its levels are liberal, q = min(2 alpha, 0.45).
 
-    No limit is further away than the conservative one of such a box, with a quarter of alpha for
-    the negatives and one for the positives: Wilson's of less than one draw would be, where many
-    ties make the curve jump just above the limit.
+    No limit is further away than the conservative one of such a box, with a fortieth of
+    alpha for the negatives and one for the positives: Wilson's of less than one draw would be,
+    where many ties make the curve jump just above the limit.
 
     Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
     about three negatives in the window.
@@ -158,7 +159,7 @@ def recall(
     low = library.minimum(low, library.where(box.fewest > 0, least, 0.0))
     high = library.maximum(high, library.where(most < 1, greatest, 1.0))
     lowest, highest = (
-        jeffreys_limit(side, n1 * height, n1, (1 + level) / 2, within)
+        jeffreys_limit(side, n1 * height, n1, 1 - 2 * _STRICT * (1 - level), within)
         for side, height, within in (
             (-1, box.lowest, box.lowest > 0),
             (1, box.highest, box.highest < 1),
