@@ -49,7 +49,7 @@ def report(
       max_fpr: in (0, 1], the highest FPR of the partial AUC.
       criterion: "youden" for one more threshold, that of the largest recall - FPR.
       threshold: one more threshold, such as one in use; scores from it on are flagged.
-      min_precision: in (0, 1], for the lowest threshold with such a precision.
+      min_precision: in (0, 1], for the threshold of the largest recall with such a precision.
       min_recall: in (0, 1], for the highest threshold with such a recall.
       fp_cost: the cost of a false positive.
       fn_cost: the cost of a missed positive.

@@ -353,7 +353,11 @@ def commands() -> click.Group:
                 help="One more threshold, that of the largest recall - FPR (Youden's index).",
             ),
             option("--threshold", type=float, help="One more threshold, such as one in use."),
-            option("--min-precision", type=float, help="One more: the lowest of such a precision."),
+            option(
+                "--min-precision",
+                type=float,
+                help="One more: of the most recall at such a precision.",
+            ),
             option("--min-recall", type=float, help="One more: the highest of such a recall."),
             option("--fp-cost", type=float, help="Cost of a false positive; 1 if not given."),
             option("--fn-cost", type=float, help="Cost of a false negative; 1 if not given."),

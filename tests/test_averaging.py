@@ -164,3 +164,11 @@ def test_weights_of_any_size(problem, kind):
     expected = metric(scores, labels, weights=weights)
     for scale in (2.0**900, 2.0**-900):
         assert metric(scores, labels, weights=weights * scale) == expected
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "way"), [((3, 60), (60,), "scores.swapaxes"), ((60, 3), (60, 3), "argmax")]
+)
+def test_classes_are_columns_of_scores_and_indices_in_labels(scores, labels, way):
+    with pytest.raises(ValueError, match=rf"scores must be \[..., n, classes\].*: write .*{way}"):
+        jm.one_vs_rest(jm.roc_auc)(np.zeros(scores), np.zeros(labels, int))

@@ -46,7 +46,8 @@ class Keywords(NamedTuple):
             listed = ", ".join(sorted(of_items))
             raise TypeError(
                 f"{listed} of {self.name} stand beside scores and labels: fix no more than options "
-                f"by functools.partial, and pass {listed}= to the function that takes the metric"
+                f"by functools.partial, and pass {listed}= to the function that takes the metric; "
+                "where it has no such argument, loop over confidence_interval with where="
             )
         if unknown or missing:
             listed = cut(", ".join(sorted(unknown or missing)))

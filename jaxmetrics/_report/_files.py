@@ -164,8 +164,13 @@ def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
         if len(parts) > 1 and (len(present) == 1 or name in parts):
             raise InputError(
                 f"{path.name} has {called} between its columns: write --separator "
-                f"{'tab' if character == TAB else repr(character)}"
+                f"{'tab' if character == TAB else repr(character)}, if all files have them"
             )
+    if len(present) == 1 and name in [x.strip('" ') for x in present[0].split(",")]:
+        raise InputError(
+            f"{path.name} has commas between its columns: leave --separator out, and convert "
+            "the files that have another"
+        )
     close = difflib.get_close_matches(name, present, 1)
     hint = f" (did you mean {quoted(close[0])}?)" if close else ""
     raise InputError(

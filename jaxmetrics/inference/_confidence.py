@@ -206,18 +206,18 @@ def warn_of_few(
                 f"{name} cover {coverage}",
             )
     _, arrays = choose(metric)
-    name = next((x for x in _LIMITS if x in arrays), None)
-    if method != "closed form" or name is None or not is_concrete(arrays[name]):
+    option = next((x for x in _LIMITS if x in arrays), None)
+    if method != "closed form" or option is None or not is_concrete(arrays[option]):
         return
-    what, complement = _LIMITS[name]
-    limits = np.asarray(arrays[name], float)
+    what, complement = _LIMITS[option]
+    limits = np.asarray(arrays[option], float)
     limit = limits.max() if complement else limits.min()
     inside = float(1 - limit if complement else limit) * sizes.get(what, np.inf)
     if 0 < inside < _FEWEST_INSIDE:
         few = f"{inside:.2g} {what} are" if f"{inside:.2g}" != "1" else f"1 of the {what} is"
         where = "beyond" if complement else "within"
         warn(
-            f"only {few} {where} {name}={limit:g}: in simulations with fewer than "
+            f"only {few} {where} {option}={limit:g}: in simulations with fewer than "
             f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and are wide: add {what}",
         )
 

@@ -240,11 +240,17 @@ def check_columns(
     wanted = "[..., n, labels], and labels the same" if labels_have_columns else "[..., n, classes]"
     axes = 2 if labels_have_columns else 1
     fits = len(scores) >= 2 and len(labels) >= axes and scores[-2:][:axes] == labels[-axes:]
-    if not fits:
-        raise ValueError(
-            f"scores must be {wanted}{'' if labels_have_columns else ', and labels [..., n]'}; "
-            f"got scores {list(scores)}, labels {list(labels)}"
-        )
+    if fits:
+        return
+    way = ""
+    if not labels_have_columns and labels[-2:] == scores[-2:]:
+        way = ": write labels.argmax(-1)"
+    elif len(scores) >= 2 and scores[-1:] == labels[-1:] and not labels_have_columns:
+        way = ": write scores.swapaxes(-1, -2)"
+    raise ValueError(
+        f"scores must be {wanted}{'' if labels_have_columns else ', and labels [..., n]'}; "
+        f"got scores {list(scores)}, labels {list(labels)}{way}"
+    )
 
 
 def check_classes(

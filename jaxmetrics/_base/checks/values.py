@@ -119,7 +119,8 @@ def check_average(average: str | None, allowed: tuple[str | None, ...]) -> None:
 def check_count(name: str, value: int) -> None:
     """Refuse anything but a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int, got {brief(value)}")
+        traced = "" if is_concrete(value) else ": it must be known when tracing, as a Python int"
+        raise TypeError(f"{name} must be an int, got {brief(value)}{traced}")
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {brief(value)}")
 
@@ -130,7 +131,10 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):  # traced, or of lengths that differ
-        raise TypeError(f"{wanted}, got {brief(value)}") from None
+        raise TypeError(
+            f"{wanted}, got {brief(value)}: fix it by functools.partial(metric, {name}=...), or by "
+            f"static_argnames={name!r} of jax.jit"
+        ) from None
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError(f"{name} must be at least 1 and below 2^63, got {brief(value)}")
     if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
