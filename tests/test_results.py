@@ -385,3 +385,18 @@ def test_slopes_are_per_unit_of_time(times, per):
     assert f"slope of AUC{per}  " in str(found)
     assert f"slope of AUC{per}  " in str(found.models)
     assert "new <b>" in str(found.models)
+
+
+def test_limits_of_several_values_of_an_option_have_these_as_names():
+    labels = np.arange(60) % 3 == 0
+    scores = {"old": np.sin(np.arange(60.0)), "new": np.cos(np.arange(60.0)) + labels}
+    metric = functools.partial(jm.sensitivity_at_specificity, min_specificity=[0.9, 0.8])
+    one = jm.confidence_interval(metric, scores["new"], labels)
+    assert one.to_frame()["min_specificity"].tolist() == [0.9, 0.8]
+    assert "model" not in str(one)
+    frame = jm.confidence_interval(metric, scores, labels).to_frame()
+    assert frame[["model", "min_specificity"]].values.tolist() == [
+        [model, limit] for model in ("old", "new") for limit in (0.9, 0.8)
+    ]
+    resampled = jm.bootstrap(metric, scores, labels, key=jax.random.key(0), n_resamples=20)
+    assert str(resampled.interval()).splitlines()[1].startswith("model  min_specificity")

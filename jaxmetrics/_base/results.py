@@ -28,6 +28,7 @@ from jaxmetrics._base.words import (
     number,
     p_number,
     percent_text,
+    several_in,
     visible,
 )
 
@@ -73,7 +74,8 @@ class Table(NamedTuple):
 class Caption(NamedTuple):
     """The names that a result has: of its metric, and of what it has rows of, by kind.
 
-    Of a comparison also the index of its "reference", or the "value" that is subtracted; of the
+    Of a metric with several values of an option, the last axis, also the name of the "option". Of a
+    comparison also the index of its "reference", or the "value" that is subtracted; of the
     size of a study its "aim"; of a trend the "unit" of time.
     """
 
@@ -344,8 +346,10 @@ def introduced(value: R | Any, arguments: Sequence[Any], options: Mapping[str, A
     scores = scores_among(arguments, options)
     metric = options.get("metric", arguments[0] if arguments else None)
     words = metric_in_words(metric) if callable(metric) else None
-    names = names_in(scores)
-    return value._captioned_as(words, **({} if names is None else {"model": names}))
+    named: dict[str, Any] = several_in(metric) if callable(metric) else {}
+    if (names := names_in(scores)) is not None:
+        named["model"] = names
+    return value._captioned_as(words, **named)
 
 
 def scores_among(arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:

@@ -99,6 +99,17 @@ def metric_in_words(metric: Callable[..., Any]) -> str:
     return f"{name} ({', '.join(told)})" if told else name
 
 
+def several_in(metric: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
+    """The option of which a functools.partial fixes several values, and these; the last axis."""
+    while isinstance(metric, functools.partial):
+        for name, value in metric.keywords.items():
+            known = not isinstance(value, jax.Array) or is_concrete(value)
+            if known and np.ndim(value) == 1 and not isinstance(value, str):
+                return {"option": (name,), name: tuple(np.asarray(value).tolist())}
+        metric = metric.func
+    return {}
+
+
 def _is_short(value: Any) -> bool:
     if isinstance(value, jax.Array) and not is_concrete(value):
         return False

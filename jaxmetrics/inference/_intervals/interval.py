@@ -52,7 +52,8 @@ class Interval(Result):
             self.standard_error,
             self.confidence_level,
         )
-        index = self._rows(np.shape(self.estimate), "model")
+        kinds = "model", *self._caption.names.get("option", ())
+        index = self._rows(np.shape(self.estimate), *kinds)
         return Table(self._caption.metric, index, columns, (self.method,))
 
 
