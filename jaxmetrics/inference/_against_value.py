@@ -46,7 +46,9 @@ def compare_to_value(
 
     That of `compare` with a model that has this value without an error for the reference:
     d = A - value, d -+ t E, E^2 = V_0 + V_1, with the variances and the degrees of freedom of
-    `compare`, and simultaneous limits and p-values over all models.
+    `compare`, and simultaneous limits and p-values over all models. The limits are symmetric. Of
+    few items near an end of the metric's range those of `confidence_interval` are skewed, and hold
+    better: if they hold the value and this test refuses it, trust the interval.
 
     Args:
       metric: any metric with one value for each score table; those without known influence values
