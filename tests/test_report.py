@@ -455,8 +455,8 @@ def test_findings_say_in_which_slices_the_new_model_is_worse():
     found = _findings.findings_of(evaluation)[-1]
     assert found.metric == "Area under, by country"
     assert found.answer == (
-        "y is significantly worse than x in DK, and significantly better in 1 of 4 slices; in 2 of "
-        "4 slices it cannot be said which is better"
+        "y is significantly worse than x in DK, and significantly better in 1 of 3 tested slices; "
+        "in 1 of 3 tested slices it cannot be said which is better"
     )
     assert found.detail == (
         "DK: lower by 0.200 [0.100, 0.300], p = 0.020; 95 % intervals are simultaneous for all "

@@ -103,7 +103,13 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
         groups = [np.array([i]) for i in np.flatnonzero(somewhere)]
         if not somewhere.all():
             groups.append(np.flatnonzero(~somewhere))
-        answers = [_within(names, values, worse[:, i], better[:, i], i + 1) for i in groups]
+        tested = np.flatnonzero(compared.tested)
+        shown = [values[s] for s in tested]
+        kind = "slices" if len(shown) == len(values) else "tested slices"
+        answers = [
+            _within(names, shown, worse[np.ix_(tested, i)], better[np.ix_(tested, i)], i + 1, kind)
+            for i in groups
+        ]
         details = [
             f"{values[s]}: {f'{names[i]} ' if len(names) > 2 else ''}{_lower(found, s, i)}"
             for group in groups
@@ -121,14 +127,14 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
 
 
 def _within(
-    names: Sequence[str], values: Sequence[str], worse: Any, better: Any, models: Any
+    names: Sequence[str], values: Sequence[str], worse: Any, better: Any, models: Any, kind: str
 ) -> str:
     """What is known of models that are worse in the same slices, `[slices, models]` each."""
     who = some_of([names[i] for i in models])
     where = some_of([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
     verb = "is" if len(models) == 1 else "are"
     answer = f"{who} {verb} significantly worse than {names[0]} in {where or 'no slice'}"
-    n, unit = worse.size, "slices" if len(models) == 1 else "slices of models"
+    n, unit = worse.size, kind if len(models) == 1 else f"{kind} of models"
     if better.any():
         answer += f", and significantly better in {better.sum()} of {n} {unit}"
     if unknown := n - int(worse.sum() + better.sum()):
