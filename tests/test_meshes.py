@@ -192,6 +192,15 @@ def test_a_program_for_several_platforms(name):
         np.testing.assert_allclose(exported.call(*arrays), function(*arrays), rtol=1e-6)
 
 
+def test_sizes_that_are_not_known_are_refused():
+    (n,) = jax.export.symbolic_shape("n")
+    scores, labels = (jax.ShapeDtypeStruct((n,), x) for x in (np.float32, bool))
+    with pytest.raises(TypeError, match=r"scores has a size that is not known, \[n\]: export"):
+        jax.export.export(jax.jit(jm.roc_auc))(scores, labels)
+    with pytest.raises(TypeError, match="a size that is not known"):
+        jax.export.export(jax.jit(jm.losses.pairwise_auc_loss))(scores, labels)
+
+
 def test_what_varies_between_devices_has_a_derivative_of_its_own():
     """A limit that varies, of items that do not: their influence is not added up over devices."""
     mesh = mesh_of("Auto")

@@ -275,6 +275,12 @@ def extremes(values: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
+    for name, shape in shapes.items():
+        if not all(isinstance(n, int) for n in shape):
+            raise TypeError(
+                f"{name} has a size that is not known, {cut(str(list(shape)))}: export functions "
+                "of fixed sizes, and leave the padding out by where="
+            )
     if len(set(shapes.values())) == 1 and all(shapes.values()):
         return  # the rule
     for name, shape in shapes.items():
