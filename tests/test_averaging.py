@@ -172,3 +172,5 @@ def test_weights_of_any_size(problem, kind):
 def test_classes_are_columns_of_scores_and_indices_in_labels(scores, labels, way):
     with pytest.raises(ValueError, match=rf"scores must be \[..., n, classes\].*: write .*{way}"):
         jm.one_vs_rest(jm.roc_auc)(np.zeros(scores), np.zeros(labels, int))
+    with pytest.raises(ValueError, match=r"got scores \[60\], labels \[60\]$"):
+        jm.one_vs_rest(jm.roc_auc)(np.zeros(60), np.zeros(60, int))

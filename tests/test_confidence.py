@@ -561,7 +561,7 @@ def test_unequal_weights_count_as_their_effective_size(data):
     for unit in (1.0, 1e-200):
         found = BY_WILSON(scores, labels, weights=weights * unit)
         close(found.low, [n / (n + Z**2)] * 2)
-    with pytest.warns(UserWarning, match=r"only 41\.5 positives by the effective size \(sum w\)"):
+    with pytest.warns(UserWarning, match=r"only 41\.5 positives, of the effective size \(sum w\)"):
         jm.confidence_interval(jm.roc_auc, *data, method="logit", weights=weights)
 
 

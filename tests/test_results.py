@@ -394,6 +394,17 @@ def test_limits_of_several_values_of_an_option_have_these_as_names():
     one = jm.confidence_interval(metric, scores["new"], labels)
     assert one.to_frame()["min_specificity"].tolist() == [0.9, 0.8]
     assert "model" not in str(one)
+    assert one.named("90 %", "80 %").to_frame()["min_specificity"].tolist() == ["90 %", "80 %"]
+    with pytest.raises(ValueError, match="got 3 names"):
+        one.named("a", "b", "c")
+    ax = plots.forest(one)
+    assert [x.get_text() for x in ax.get_yticklabels()] == [
+        "min_specificity=0.9",
+        "min_specificity=0.8",
+    ]
+    narrow = functools.partial(jm.recall_at_fpr, max_fpr=np.float32([0.1, 0.7]))
+    found = jm.confidence_interval(narrow, scores["new"], labels)
+    assert found.to_frame()["max_fpr"].tolist() == [0.1, 0.7]
     frame = jm.confidence_interval(metric, scores, labels).to_frame()
     assert frame[["model", "min_specificity"]].values.tolist() == [
         [model, limit] for model in ("old", "new") for limit in (0.9, 0.8)

@@ -46,6 +46,9 @@ def test_cross_entropy_by_hand_and_without_what_is_masked(x64):
     share = 1 / (1 + np.exp([-0.5, -0.2]))
     assert_allclose(gradient, [*((share - [1, 0]) / 2), 0], rtol=1e-14)
     assert np.isfinite(jax.grad(lambda shift: cross_entropy(scores + shift))(0.0))
+    assert_allclose(
+        cross_entropy(scores.astype(jnp.float32), weights=np.full(3, 1e60)), value, 1e-6
+    )
     weighted = cross_entropy(scores, weights=jnp.array([3.0, 1.0, 1e300]))
     assert_allclose(weighted, (3 * np.log1p(np.exp(-0.5)) + np.log1p(np.exp(0.2))) / 4, rtol=1e-14)
     assert np.isnan(cross_entropy(scores, weights=jnp.array([0.0, 0.0, 1.0])))
@@ -378,5 +381,8 @@ def test_fit_refuses_a_loss_of_each_item_and_to_be_traced():
         ValueError, match=r"loss must return one number, got \[200\]: write its mean"
     ):
         fit(loss=lambda scores, labels: (scores - labels) ** 2)
+    for other in (lambda scores, labels: (LOSS(scores, labels), 1), lambda scores, labels: None):
+        with pytest.raises(ValueError, match=r"return one number, got (tuple|NoneType)"):
+            fit(loss=other)
     with pytest.raises(TypeError, match=r"fit .* cannot be traced: call it outside of jit"):
         jax.jit(lambda x: fit().params + x)(1.0)

@@ -167,7 +167,8 @@ def test_size_and_coverage():
         ("week", [202602, 202511], "week", ("2025-W11", "2026-W02")),
         ("x", [202602, 202552], "week", ("2025-W52", "2026-W02")),
         ("month", [3, 1, 2], "month", ("1", "2", "3")),
-        ("x", [2026.01, 2025.1, None], "month", ("2025-10", "2026-01")),
+        ("month", [2026.01, 2025.1, None], "month", ("2025-10", "2026-01")),
+        ("x", ["2026/03/15", "2026/03/14"], "day", None),
         ("x", ["2026.01", "2025.10"], "month", ("2025-10", "2026-01")),
         ("x", pd.date_range("2026-01-30", periods=3), "day", None),
         ("x", pd.date_range("2026-03-01", periods=31), "week", None),
@@ -185,9 +186,14 @@ def test_columns_of_time(name, values, unit, expected):
 
 
 def test_dates_in_other_forms_are_told():
-    for values in (["01/2026", "02/2026"], ["3 Apr 2026", "4 Apr 2026"], ["2026 Apr", "2026 May"]):
+    for values in (
+        *(["01/2026", "02/2026"], ["3 Apr 2026", "4 Apr 2026"], ["2026 Apr", "2026 May"]),
+        *(["2026/3", "2026/11"], ["15.03.26", "16.03.26"], ["April 3, 2026", "May 1, 2026"]),
+    ):
         assert "write dates as 2026-03 or" in column_of("x", pd.Series(values)).note
-    assert not column_of("x", pd.Series(["a/2026", "b/2026"])).note
+    for values in (["a/2026", "b/2026"], ["phone 2020", "phone 2021"], ["1/2", "1/3"]):
+        assert not column_of("x", pd.Series(values)).note
+    assert times_of("x", pd.Series([1999.05, 2000.1])) is None  # no word of time
     days = pd.Series([f"{x % 28 + 1:02d}.{x // 28 + 1:02d}.2026" for x in range(99)])
     with pytest.raises(InputError, match=r"99 distinct values.*: write dates as 2026-03-15"):
         column_of("x", days)
@@ -302,7 +308,10 @@ def test_names_are_times(rng):
         found = jm.trend(jm.slices(jm.roc_auc, scores, labels, form))
         np.testing.assert_array_equal(found.times, [0, 1, 2])
         assert "per month" in str(found)
-    for form in (["9", "10", "12"], ["2025.25", "2025.50", "2026.01"], ["-1", "0", "2"]):
+    for form in (
+        *(["9", "10", "12"], ["2025.25", "2025.50", "2026.01"], ["-1", "0", "2"]),
+        *(["2025.0417", "2025.1231", "2026.0101"], ["202503.15", "202504.15", "202505.15"]),
+    ):
         numbers = np.array(form)[month % 3]
         assert slope(numbers) == slope(numbers.astype(float))
         assert " per " not in str(jm.trend(jm.slices(jm.roc_auc, scores, labels, numbers)))

@@ -144,7 +144,8 @@ class Result(abc.ABC):
         those that were in `jit` or `jax.tree.map`, have numbers in their place.
 
         Args:
-          models: a name for each model, in the order of the scores; none to keep what there is.
+          models: a name for each model, in the order of the scores; none to keep what there is. Of
+            one model with several limits, a name for each limit.
           metric: the name of the metric.
 
         Returns:
@@ -162,10 +163,14 @@ class Result(abc.ABC):
           >>> print(list(test.named("old", "new").to_frame().model))
           ['old']
         """
-        found = self._captioned_as(metric, **({"model": models} if models else {}))
+        kind = "model"
+        if (option := self._caption.names.get("option", ())) and self._is_readable():
+            rows = self._table().rows
+            kind = kind if kind in rows else next((str(x) for x in option if x in rows), kind)
+        found = self._captioned_as(metric, **({kind: models} if models else {}))
         if models and found._is_readable():
             index = found._table().rows
-            shown = {*index.get("model", models[:1]), *index.get("minus", ())}
+            shown = {*index.get(kind, models[:1]), *index.get("minus", ())}
             if shown != {*map(str, models)}:
                 raise ValueError(f"named takes a name for each model, got {len(models)} names")
         return found

@@ -104,8 +104,9 @@ def several_in(metric: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
     while isinstance(metric, functools.partial):
         for name, value in metric.keywords.items():
             known = not isinstance(value, jax.Array) or is_concrete(value)
-            if known and np.ndim(value) == 1 and not isinstance(value, str):
-                return {"option": (name,), name: tuple(np.asarray(value).tolist())}
+            if known and np.ndim(value) == 1 and np.asarray(value).dtype.kind in "iuf":
+                texts = map(str, np.asarray(value))  # of 32 bits, too, with no more digits
+                return {"option": (name,), name: tuple(map(float, texts))}
         metric = metric.func
     return {}
 

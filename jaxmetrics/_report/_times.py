@@ -23,11 +23,14 @@ _TEXTS = {
     "month": re.compile(r"\d{4}[-/.]\d{2}"),
     "quarter": re.compile(r"\d{4}-?[Qq][1-4]"),
     "week": re.compile(r"\d{4}-?W\d{2}"),
-    "day": re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?"),
+    "day": re.compile(r"\d{4}([-/.])\d{2}\1\d{2}([T ].*)?"),
 }
 # Dates in other forms, whose order is not that of their texts.
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _OTHER = re.compile(
-    r"\d{1,2}[./-](\d{1,2}[./-])?\d{4}|(\d{1,2}\W+)?[A-Za-z]{3,9}\W+\d{4}|\d{4}\W+[A-Za-z]{3,9}"
+    r"\d{1,2}[./-](\d{1,2}[./-])?(\d{2}|\d{4})|\d{4}[./-]\d{1,2}([./-]\d{1,2})?"
+    rf"|(\d{{1,2}}\W+)?{_MONTH}\W+(\d{{1,2}}\W+)?\d{{4}}|\d{{4}}\W+{_MONTH}",
+    re.IGNORECASE,
 )
 
 # Words of a column's name that say that its whole numbers are in order of time.
@@ -66,7 +69,7 @@ def times_of(name: str, column: Any) -> Times | None:
         if found is None:
             return None if unit is None else _numbers(distinct, codes, unit)
         return _periods(*found, codes)
-    if pandas.api.types.is_float_dtype(distinct):
+    if pandas.api.types.is_float_dtype(distinct) and _unit_of_name(name) is not None:
         distinct = with_dashes(distinct.tolist())  # months such as 2026.03
     dated = _dates(distinct)
     return None if dated is None else _periods(*dated, codes)
@@ -125,7 +128,7 @@ def _dates(distinct: Any) -> tuple[Any, str] | None:
     elif unit == "month":
         texts, form = [re.sub(r"[/.]", "-", x) for x in texts], "%Y-%m"
     else:
-        texts, form = [x[:10] for x in texts], "%Y-%m-%d"
+        texts, form = [re.sub(r"[/.]", "-", x[:10]) for x in texts], "%Y-%m-%d"
     stamps = pandas.to_datetime(texts, format=form, errors="coerce")
     return None if stamps.isna().any() else (stamps, unit)
 

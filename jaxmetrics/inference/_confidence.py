@@ -212,8 +212,9 @@ def warn_of_few(
     what, complement = _LIMITS[option]
     limits = np.asarray(arrays[option], float)
     limit = limits.max() if complement else limits.min()
-    inside = float(1 - limit if complement else limit) * sizes.get(what, np.inf)
-    if 0 < inside < _FEWEST_INSIDE:
+    size = sizes.get(what, 0)
+    inside = float(1 - limit if complement else limit) * size
+    if size > 0 and inside < _FEWEST_INSIDE:
         few = f"{inside:.2g} {what} are" if f"{inside:.2g}" != "1" else f"1 of the {what} is"
         where = "beyond" if complement else "within"
         warn(
@@ -241,7 +242,8 @@ def _so_many(size: float, what: str) -> str:
     if size != round(size) and what.startswith("clusters"):
         return f"are {what} that count as only {size:.3g} of one size"
     if size != round(size):
-        return f"are only {size:.3g} {what} by the effective size (sum w)^2 / sum w^2"
+        by = "a" if what.endswith("amount") else "w"
+        return f"are only {size:.3g} {what}, of the effective size (sum {by})^2 / sum {by}^2"
     if size == 1:
         return f"is only 1 {what[:-1]}" if " " not in what else f"is only 1 of the {what}"
     return f"are only {size:.0f} {what}"

@@ -71,7 +71,7 @@ class Pairs(NamedTuple):
 
         From as many normal numbers, by the chi-squared of E. B. Wilson and M. M. Hilferty 1931. Its
         lower tail is too low for few observations: there by the first two terms of the incomplete
-        gamma function, to 1 % of the deviation from 1 observation on.
+        gamma function. Deviations are right to 2 % from 2 observations on.
         """
         library = numerics.namespace(normal)
         k = library.stack([library.maximum(x - 1, 0.5) for x in self.sizes])[:, None]

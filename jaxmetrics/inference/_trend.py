@@ -24,8 +24,8 @@ from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
 from jaxmetrics.inference._slices import Slices
 
-# Of a month or a day; only of a month with a point, as numbers may have one.
-_DIGITS = re.compile(r"((?:19|20)\d\d)[./]?(0[1-9]|1[0-2])(?:/?([0-3]\d))?")
+# Of a month, or of a day with the same character between its parts.
+_DIGITS = re.compile(r"((?:19|20)\d\d)(?:[-/.]?(0[1-9]|1[0-2])|([-/.]?)(0[1-9]|1[0-2])\3([0-3]\d))")
 _QUARTER = re.compile(r"(\d{4})-?[Qq]([1-4])")
 _ISO = re.compile(r"\d{4}(-.*)?")
 _WEEK = re.compile(r"((?:19|20)\d\d)(?:-?W)?(\d\d)")
@@ -261,7 +261,8 @@ def with_dashes(names: Sequence[Any]) -> Sequence[Any]:
         found = _DIGITS.fullmatch(text)
         if found is None or len(text) != len(texts[0]):
             return names
-        parts.append("-".join(filter(None, found.groups())))
+        year, month, _, *day = found.groups()
+        parts.append("-".join(filter(None, (year, month, *day))))
     return parts
 
 

@@ -56,9 +56,12 @@ def models_or_table(
 
 
 def names_carried(result: Result, n_models: int) -> list[str] | None:
-    """The names that a result has of its models, from the dict or frame of their scores."""
-    names = result._caption.names.get("model", ())
-    return [str(x) for x in names] if len(names) == n_models else None
+    """The names that a result has of its models, or else of the values of an option."""
+    known = result._caption.names
+    names = [str(x) for x in known.get("model", ())]
+    for option in known.get("option", ()) if len(names) != n_models else ():
+        names = [x if isinstance(x, str) else f"{option}={x:g}" for x in known[str(option)]]
+    return names if len(names) == n_models else None
 
 
 def metric_carried(result: Result) -> str | None:

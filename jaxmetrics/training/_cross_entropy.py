@@ -38,7 +38,7 @@ def cross_entropy(
       TypeError, ValueError: as the conventions list under Errors.
 
     The loss is NaN, and its gradient 0, where a valid score is NaN, or a traced label or weight is
-    invalid. Time and memory O(n).
+    invalid; it is NaN for an infinite score of a positive, too. Time and memory O(n).
 
     Example:
       >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -58,10 +58,10 @@ def _of_items(items: Items) -> Array:
     undefined = refused(items, {})
     dtype = jnp.promote_types(items.scores.dtype, jnp.float32)
     counts = ~undefined[..., None] if items.where is None else items.where & ~undefined[..., None]
-    weights = jnp.ones(1, dtype) if items.weights is None else items.weights.astype(dtype)
-    weights = jnp.where(counts, weights, 0)
+    weights = jnp.ones(1, dtype) if items.weights is None else items.weights
+    weights = jnp.where(counts, weights.astype(jnp.promote_types(weights.dtype, dtype)), 0)
     highest = jnp.max(weights, axis=-1, keepdims=True)
-    weights = weights / numerics.power_near(highest).astype(dtype)  # their sum is finite
+    weights = (weights * (1 / numerics.power_near(highest))).astype(dtype)  # their sum is finite
     scores = jnp.where(weights > 0, items.scores, 0).astype(dtype)
     each = optax.sigmoid_binary_cross_entropy(scores, (items.labels == 1).astype(dtype))
     weights, each = jnp.broadcast_arrays(weights, each)

@@ -214,12 +214,13 @@ def _steps(
             value = loss(scores, part.labels, **part.options)
         else:
             value, state = loss(state, scores, part.labels, rows, **part.options)
-        if jnp.ndim(value):
+        if not isinstance(value, (jax.Array, float)) or jnp.ndim(value):
+            given = list(value.shape) if isinstance(value, jax.Array) else type(value).__name__
             raise ValueError(
-                f"loss must return one number, got {list(jnp.shape(value))}: write its mean, as in "
+                f"loss must return one number, got {given}: write its mean, as in "
                 "lambda scores, labels: loss(scores, labels).mean()"
             )
-        return value, state
+        return jnp.asarray(value), state
 
     def step(carry: Any, key: Any) -> Any:
         params, moments, state = carry

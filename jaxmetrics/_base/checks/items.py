@@ -243,7 +243,7 @@ def check_columns(
     if fits:
         return
     way = ""
-    if not labels_have_columns and labels[-2:] == scores[-2:]:
+    if not labels_have_columns and len(labels) >= 2 and labels[-2:] == scores[-2:]:
         way = ": write labels.argmax(-1)"
     elif len(scores) >= 2 and scores[-1:] == labels[-1:] and not labels_have_columns:
         way = ": write scores.swapaxes(-1, -2)"

@@ -131,10 +131,10 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):  # traced, or of lengths that differ
-        raise TypeError(
-            f"{wanted}, got {brief(value)}: fix it by functools.partial(metric, {name}=...), or by "
-            f"static_argnames={name!r} of jax.jit"
-        ) from None
+        traced = not all(map(is_concrete, jax.tree.leaves(value)))
+        way = f"functools.partial(metric, {name}=...), or by static_argnames={name!r} of jax.jit"
+        hint = f": fix it by {way}" if traced else ""
+        raise TypeError(f"{wanted}, got {brief(value)}{hint}") from None
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError(f"{name} must be at least 1 and below 2^63, got {brief(value)}")
     if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
