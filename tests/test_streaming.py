@@ -846,6 +846,21 @@ def test_exact_and_nan(rng):
     assert S.exact(jm.average_precision, read(scores[6:], labels[6:] & False)) == 0
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_exact_of_infinite_scores(dtype):
+    """Those of one class are in a cell that is not sorted, and begins with keys of NaN."""
+    for scores, labels in (
+        ([np.inf, 0.5], [1, 0]),
+        ([np.inf, 0.5], [0, 1]),
+        ([np.inf, np.inf, 0.5, 0.2], [1, 1, 0, 1]),
+        ([np.inf, -np.inf, 0.5], [0, 1, 1]),
+    ):
+        given = np.array(scores, dtype), np.array(labels)
+        for name in ("roc_auc", "partial", "recall"):
+            found = S.exact(METRICS[name], lambda given=given: [given])
+            assert_allclose(found, METRICS[name](*given), rtol=1e-6)
+
+
 def test_exact_refuses_batches_that_change(rng):
     scores, labels = sample(rng)
     sizes = iter([300, 300, 200])

@@ -196,6 +196,8 @@ class Cells:
             alone = self.starts[i : i + 1], self.positives[i : i + 1], self.negatives[i : i + 1]
             parts.append(self.rows.get(int(self.starts[i]), alone))
         keys, positives, negatives = (np.concatenate(x) for x in zip(*parts, strict=True))
+        if numerics.is_inexact(self.like):  # before those of +inf are keys of NaN, which none has
+            keys = np.maximum(keys, descending_keys(np.array([np.inf], self.like.dtype)))
         # Padded to a power of two: a metric is compiled for each length.
         fill = 0, (1 << (len(keys) - 1).bit_length()) - len(keys)
         keys = np.pad(keys, fill, mode="edge")
@@ -285,6 +287,7 @@ def _of_area(rows: Rows) -> Rows:
     first = np.array([2 * area / width - rise, 0.0])
     if first[0] < 0:  # below the diagonal
         first = np.array([0.0, width - 2 * area / rise])
+    first = np.clip(first, 0.0, [rise, width])  # of rounding
     last = np.array([rise, width]) - first
     found = np.stack([first, last], axis=1)
     return keys[[0, -1]], found[0], found[1]
