@@ -100,9 +100,11 @@ def metric_in_words(metric: Callable[..., Any]) -> str:
 
 
 def several_in(metric: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
-    """The option of which a functools.partial fixes several values, and these; the last axis."""
+    """The limit of which a functools.partial fixes several values, and these; the last axis."""
     while isinstance(metric, functools.partial):
         for name, value in metric.keywords.items():
+            if not name.startswith(("max_", "min_")):
+                continue
             known = not isinstance(value, jax.Array) or is_concrete(value)
             if known and np.ndim(value) == 1 and np.asarray(value).dtype.kind in "iuf":
                 texts = map(str, np.asarray(value))  # of 32 bits, too, with no more digits

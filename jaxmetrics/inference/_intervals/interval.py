@@ -52,8 +52,9 @@ class Interval(Result):
             self.standard_error,
             self.confidence_level,
         )
-        kinds = "model", *self._caption.names.get("option", ())
-        index = self._rows(np.shape(self.estimate), *kinds)
+        shape, names = np.shape(self.estimate), self._caption.names
+        several = [x for x in names.get("option", ()) if (len(names[x]),) == shape[-1:]]
+        index = self._rows(shape, "model", *several)
         return Table(self._caption.metric, index, columns, (self.method,))
 
 
