@@ -49,6 +49,10 @@ def test_cross_entropy_by_hand_and_without_what_is_masked(x64):
     assert_allclose(
         cross_entropy(scores.astype(jnp.float32), weights=np.full(3, 1e60)), value, 1e-6
     )
+    of_limits = jax.value_and_grad(jm.training.cross_entropy)
+    value, gradient = of_limits(jnp.array([np.inf, -np.inf, 0.0]), labels)
+    assert_allclose(value, np.log(2) / 3, rtol=1e-14)
+    assert_allclose(gradient, [0, 0, -1 / 6], rtol=1e-14)
     weighted = cross_entropy(scores, weights=jnp.array([3.0, 1.0, 1e300]))
     assert_allclose(weighted, (3 * np.log1p(np.exp(-0.5)) + np.log1p(np.exp(0.2))) / 4, rtol=1e-14)
     assert np.isnan(cross_entropy(scores, weights=jnp.array([0.0, 0.0, 1.0])))

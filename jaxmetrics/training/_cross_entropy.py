@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics.losses._rows import checked_items, refused
+from jaxmetrics.losses._rows import checked_items, refused, rows_of_items
 
 
 def cross_entropy(
@@ -38,7 +37,7 @@ def cross_entropy(
       TypeError, ValueError: as the conventions list under Errors.
 
     The loss is NaN, and its gradient 0, where a valid score is NaN, or a traced label or weight is
-    invalid; it is NaN for an infinite score of a positive, too. Time and memory O(n).
+    invalid. Time and memory O(n).
 
     Example:
       >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -56,14 +55,8 @@ def cross_entropy(
 @jax.jit
 def _of_items(items: Items) -> Array:
     undefined = refused(items, {})
-    dtype = jnp.promote_types(items.scores.dtype, jnp.float32)
-    counts = ~undefined[..., None] if items.where is None else items.where & ~undefined[..., None]
-    weights = jnp.ones(1, dtype) if items.weights is None else items.weights
-    weights = jnp.where(counts, weights.astype(jnp.promote_types(weights.dtype, dtype)), 0)
-    highest = jnp.max(weights, axis=-1, keepdims=True)
-    weights = (weights * (1 / numerics.power_near(highest))).astype(dtype)  # their sum is finite
-    scores = jnp.where(weights > 0, items.scores, 0).astype(dtype)
-    each = optax.sigmoid_binary_cross_entropy(scores, (items.labels == 1).astype(dtype))
-    weights, each = jnp.broadcast_arrays(weights, each)
-    value = numerics.divide(jnp.sum(weights * each, -1), jnp.sum(weights, -1), jnp.nan)
+    row = rows_of_items(items, undefined)  # whose scores are shifted
+    scores = jnp.where(row.weights > 0, items.scores, 0).astype(row.scores.dtype)
+    each = row.weights * jax.nn.softplus(jnp.where(row.positives > 0, -scores, scores))
+    value = numerics.divide(jnp.sum(each, axis=-1), jnp.sum(row.weights, axis=-1), jnp.nan)
     return jnp.where(undefined, jnp.nan, value)
