@@ -20,10 +20,10 @@ _COARSER = {"day": "week", "week": "month", "month": "quarter", "quarter": "year
 _MOST_WEEKS_OF_DAYS = 13  # a quarter: of more days months are easier to read
 
 _TEXTS = {
-    "month": re.compile(r"\d{4}[-/.]\d{2}"),
+    "month": re.compile(r"\d{4}-\d{2}"),
     "quarter": re.compile(r"\d{4}-?[Qq][1-4]"),
     "week": re.compile(r"\d{4}-?W\d{2}"),
-    "day": re.compile(r"\d{4}([-/.])\d{2}\1\d{2}([T ].*)?"),
+    "day": re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?"),
 }
 # Dates in other forms, whose order is not that of their texts.
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
@@ -117,7 +117,7 @@ def _dates(distinct: Any) -> tuple[Any, str] | None:
         return pandas.DatetimeIndex(pandas.to_datetime(distinct)).tz_localize(None), "day"
     if kind != "string":
         return None
-    texts = [str(x).strip() for x in distinct]
+    texts = [*with_dashes([str(x).strip() for x in distinct])]
     unit = next((x for x, form in _TEXTS.items() if all(map(form.fullmatch, texts))), None)
     if unit is None:
         return None
@@ -126,9 +126,9 @@ def _dates(distinct: Any) -> tuple[Any, str] | None:
     elif unit == "quarter":
         texts, form = [f"{x[:4]}-{3 * int(x[-1]) - 2:02d}" for x in texts], "%Y-%m"
     elif unit == "month":
-        texts, form = [re.sub(r"[/.]", "-", x) for x in texts], "%Y-%m"
+        form = "%Y-%m"
     else:
-        texts, form = [re.sub(r"[/.]", "-", x[:10]) for x in texts], "%Y-%m-%d"
+        texts, form = [x[:10] for x in texts], "%Y-%m-%d"
     stamps = pandas.to_datetime(texts, format=form, errors="coerce")
     return None if stamps.isna().any() else (stamps, unit)
 
