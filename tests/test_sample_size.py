@@ -126,6 +126,24 @@ def test_pilot_that_is_large_enough_has_its_own_error(scores):
 
 
 @pytest.mark.parametrize("metric", [jm.roc_auc, partial(jm.partial_auc, max_fpr=0.3)])
+def test_a_value_at_a_limit_is_found_in_one_of_two_studies(metric, scores):
+    """On the logit scale, whose limits are not as far below the estimate as above it."""
+    scores = scores[0] + 2.5 * LABELS
+    found = jm.confidence_interval(metric, scores, LABELS, method="logit")
+    below, above = found.estimate - found.low, found.high - found.estimate
+    assert below > 1.1 * above
+    for difference in (below, -above):
+        power = jm.power(metric, scores, LABELS, difference=difference)
+        np.testing.assert_allclose(power, 0.5, atol=0.02)
+    one_sided = jm.confidence_interval(metric, scores, LABELS, method="logit", confidence_level=0.9)
+    margin = one_sided.estimate - one_sided.low
+    power = jm.power(metric, scores, LABELS, margin=margin)
+    np.testing.assert_allclose(power, 0.5, atol=0.02)
+    split = jm.power(metric, scores, LABELS, difference=margin / 4, margin=3 * margin / 4)
+    np.testing.assert_allclose(split, power, rtol=1e-4)
+
+
+@pytest.mark.parametrize("metric", [jm.roc_auc, partial(jm.partial_auc, max_fpr=0.3)])
 def test_width(metric, scores):
     """Of each model; of many items it is that of the normal interval."""
     width = 0.003

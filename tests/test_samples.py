@@ -168,6 +168,57 @@ def test_a_value_is_a_model_without_error(data, x64):
     np.testing.assert_allclose(found.p_value, 2 * stats.t.sf(np.abs(found.z), found.df), rtol=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *((name, {}) for name in METRICS),
+        *((name, {"clusters": np.arange(N) // 4}) for name in ("auc", "recall")),
+        ("recall", {"amounts": 1 + np.arange(N) % 5}),
+    ],
+)
+def test_limits_against_a_value_are_those_of_the_interval(data, name, given, x64):
+    metric = METRICS[name]
+    for level in (0.95, 0.8):
+        found = jm.compare_to_value(metric, *data, value=0.2, confidence_level=level, **given)
+        alone = jm.confidence_interval(metric, *data, confidence_level=level, **given)
+        np.testing.assert_allclose(found.low + 0.2, alone.low, atol=1e-9)
+        np.testing.assert_allclose(found.high + 0.2, alone.high, atol=1e-9)
+        both = jm.confidence_interval(metric, *data, confidence_level=2 * level - 1, **given)
+        np.testing.assert_allclose(found.one_sided_low + 0.2, both.low, atol=1e-9)
+
+
+def test_a_value_at_a_limit_has_the_p_value_of_the_level(data):
+    for level in (0.5, 0.9, 0.99):
+        alone = jm.confidence_interval(jm.roc_auc, data[0][0], data[1], confidence_level=level)
+        for limit in (alone.low, alone.high):
+            found = jm.compare_to_value(jm.roc_auc, data[0][0], data[1], value=float(limit))
+            np.testing.assert_allclose(found.p_value, 1 - level, rtol=0.02)
+
+
+def test_size_where_few_positives_are_below_all(rng):
+    """Symmetric limits refuse the true area of such models in a fifth of the samples."""
+    labels, truth = np.arange(220) < 20, 0.95 * stats.norm.cdf(2.5 / 2**0.5)
+    scores = rng.normal(size=(300, 220)) + 2.5 * labels
+    scores -= 20 * labels * (rng.random((300, 220)) < 0.05)
+    p_values = [
+        float(jm.compare_to_value(jm.roc_auc, x, labels, value=truth).p_value) for x in scores
+    ]
+    error = np.asarray(jm.standard_error(jm.roc_auc, scores, labels))
+    z = (np.asarray(jm.roc_auc(scores, labels)) - truth) / error
+    assert np.mean(np.abs(z) > 2.1) > 0.12
+    assert np.mean(np.array(p_values) < 0.05) < 0.06
+
+
+def test_a_value_of_a_metric_without_limits_of_its_own(data):
+    """Of replicates: symmetric, and normal."""
+    metric = partial(jm.threshold_at_fpr, max_fpr=0.2)
+    options = {"key": jax.random.key(1), "n_resamples": 200}
+    found = jm.compare_to_value(metric, *data, value=0.5, **options)
+    half = stats.norm.isf(0.025) * np.asarray(found.standard_error)
+    np.testing.assert_allclose(found.high - found.difference, half, rtol=1e-5)
+    np.testing.assert_allclose(found.difference - found.low, half, rtol=1e-5)
+
+
 def test_maxima_of_many_models_are_those_of_draws(rng):
     """Ten biomarkers against 0.5: the adjusted p-value by 400,000 normal draws."""
     labels = np.arange(4000) % 2 == 0

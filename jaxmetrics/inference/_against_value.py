@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
+from jax import lax
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import library_program
+from jaxmetrics._base.double import double_precision, library_program
 from jaxmetrics._base.frames import names_in
+from jaxmetrics._base.host import all_concrete, at_hand
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._apart import Limits, levels_for, limits_at
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated
+from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
+from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
-from jaxmetrics.inference._intervals.metrics import ends_of_range
-from jaxmetrics.inference._pairs import pairs_of
+from jaxmetrics.inference._intervals.metrics import ends_of_range, with_influence
+from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
 
 _ROUNDING = 1e-9  # of the ends of the range of a metric
 
@@ -44,11 +51,12 @@ def compare_to_value(
 ) -> Comparison:
     """Tests of models against a given value, adjusted for their number: ten biomarkers against 0.5.
 
-    That of `compare` with a model that has this value without an error for the reference:
-    d = A - value, d -+ t E, E^2 = V_0 + V_1, with the variances and the degrees of freedom of
-    `compare`, and simultaneous limits and p-values over all models. The limits are symmetric. Of
-    few items near an end of the metric's range those of `confidence_interval` are skewed, and hold
-    better: if they hold the value and this test refuses it, trust the interval.
+    The difference d = A - value has the limits that `confidence_interval` has for A at the same
+    level, less the value: the two never contradict each other. Its p-value is 1 - the level at
+    which a limit is 0, found by interpolation. Simultaneous limits are those at the level of the
+    largest |Z| over all models; chi2 is that of `compare`, with half the widths of the intervals
+    for errors. A metric without a closed form or logit interval has the limits of `compare` with a
+    model that has this value without an error, d -+ t E.
 
     Args:
       metric: any metric with one value for each score table; those without known influence values
@@ -76,8 +84,9 @@ def compare_to_value(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; the value is not finite.
 
-    NaN where the metric is NaN. Warns where a class has fewer than ten items. Time O(models n log n
-    + models^2 n), memory O(models n).
+    NaN where the metric is NaN. Warns where a class has fewer than ten items. `z` is the normal
+    quantile at which a limit is 0, and `df` is infinite. Time O(models n log n + models^2 n),
+    memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -106,10 +115,13 @@ def compare_to_value(
     warn_of_undefined(estimate, "model", names_in(scores))
     n_models = len(estimate)
     estimate, covariance = _with_value(estimate, covariance, np.float64(value))
+    pairs, total = pairs_of(estimate, covariance, bounds, n_models), covariance.total
+    if (limits := _limits(metric, items, ids, level)) is not None:
+        pairs, total = pairs_with_value(pairs, limits), _with_errors(total, limits.error)
     found = comparison_of(
         estimate,
-        covariance.total,
-        pairs_of(estimate, covariance, bounds, n_models),
+        total,
+        pairs,
         confidence_level=level,
         reference=n_models,
         margin=margin,
@@ -128,6 +140,37 @@ def _check_in_range(metric: MetricLike, value: float) -> None:
         raise ValueError(
             f"value must be in [{low:g}, {high:g}], as the metric is, got {value:g}{hint}"
         )
+
+
+def _limits(metric: MetricLike, items: Items, ids: Clusters | None, level: float) -> Limits | None:
+    """Those of the models by themselves; None if they are found by resampling."""
+    metric, items = with_influence(metric, items)
+    method = chosen_method(metric, clustered=ids is not None)
+    if method not in CLOSED:
+        return None
+    form, levels = form_of(metric, method), levels_for(level)
+
+    def of_model(scores: Any) -> tuple[Array, ...]:
+        return limits_of_items(form, items._replace(scores=scores), ids, levels)
+
+    found: Any
+    if all_concrete(*items) or len(items.scores) == 1:
+        found = zip(*map(of_model, items.scores), strict=True)
+    else:
+        with double_precision():
+            found = lax.map(of_model, items.scores)  # a program of one model
+    return limits_at(*(at_hand(*x) for x in found), levels)
+
+
+@library_program()
+def _with_errors(covariance: Array, errors: Array) -> Array:
+    """The covariance of models and a value, with other standard errors `[models]` of the models."""
+    library = numerics.namespace(covariance, errors)
+    errors = library.append(errors, 0.0)
+    scale = numerics.divide(errors, library.sqrt(library.diagonal(covariance)), 0.0)
+    alone = library.eye(len(errors), dtype=bool)
+    found: Array = library.where(alone, errors**2, covariance * scale * scale[:, None])
+    return found
 
 
 @library_program()

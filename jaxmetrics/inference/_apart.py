@@ -14,9 +14,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+from scipy.special import ndtr
+
 from jaxmetrics._base import numerics
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._intervals.distributions import normal_quantile
+
+# Normal quantiles of the levels at which limits are found; what is between them, as p-values and
+# simultaneous limits are, is interpolated.
+_GRID = np.array([0.5, *np.arange(1, 3, 0.25), 3, 3.5, 4, 5, 6])
 
 
 class Margins(NamedTuple):
@@ -67,6 +75,51 @@ def _interpolated(x: Array, y: Array, at: Array) -> Array:
     (x0, x1), (y0, y1) = ends(x), ends(y)
     found: Array = y0 + numerics.divide(at - x0, x1 - x0, 0.0) * (y1 - y0)
     return found
+
+
+class Limits(NamedTuple):
+    """Estimates, and how far their limits are from them.
+
+    Attributes:
+      estimate: `[...]`.
+      known: `[...]`, their standard errors.
+      error: `[...]`, those that the limits amount to, as half of their distance.
+      below, above: by level, from the estimates.
+    """
+
+    estimate: Array
+    known: Array
+    error: Array
+    below: Margins
+    above: Margins
+
+
+@library_program()
+def limits_at(
+    estimate: tuple[Array, ...],
+    low: tuple[Array, ...],
+    high: tuple[Array, ...],
+    error: tuple[Array, ...],
+    levels: Array,
+) -> Limits:
+    """Those of estimates `[]` with limits `[levels]`, the first of which tells the error."""
+    library = numerics.namespace(*estimate, *error)
+    values, known = (library.stack([*x]).astype(np.float64) for x in (estimate, error))
+    quantiles = quantiles_of(levels)
+
+    def margins(limits: tuple[Array, ...]) -> Margins:
+        sizes = library.abs(library.stack([*limits]) - values[:, None])
+        sizes = library.where(library.isnan(known)[:, None], known[:, None], sizes)
+        return Margins.of(quantiles, sizes)
+
+    below, above = margins(low), margins(high)
+    z = library.broadcast_to(quantiles[0], values.shape)
+    return Limits(values, known, (below.at(z) + above.at(z)) / (2 * z), below, above)
+
+
+def levels_for(level: float) -> HostArray:
+    """The level, that of its one-sided limits, and those of p-values and simultaneous limits."""
+    return np.array([level, *({2 * level - 1} if level > 0.5 else ()), *(2 * ndtr(_GRID) - 1)])
 
 
 def quantiles_of(levels: Any) -> Array:

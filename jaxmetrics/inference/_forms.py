@@ -25,6 +25,8 @@ from jaxmetrics.inference._intervals.metrics import (
 )
 from jaxmetrics.inference._intervals.rules import Limits, Moments, OfClusters
 
+CLOSED = ("closed form", "logit")
+
 
 def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool = False) -> str:
     """The method by name, with "auto" resolved; refuses a method that does not serve the metric."""

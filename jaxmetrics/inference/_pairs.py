@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics.inference._apart import Margins
+from jaxmetrics.inference._apart import Limits, Margins
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
@@ -240,11 +240,9 @@ def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
 
 
 @library_program()
-def pairs_by_limits(error: Array, own: Array, below: Margins, above: Margins) -> Pairs:
-    """The pairs of independent estimates, from how far their own limits are from them.
-
-    `error` are standard errors `[samples]`, and `own` those that the limits amount to.
-    """
+def pairs_by_limits(limits: Limits) -> Pairs:
+    """The pairs of independent estimates `[samples]`, from how far their own limits are."""
+    _, error, own, below, above = limits
     library = numerics.namespace(error, own)
     apart = ~library.eye(len(own), dtype=bool)
     known, raised = (
@@ -255,6 +253,32 @@ def pairs_by_limits(error: Array, own: Array, below: Margins, above: Margins) ->
     unlimited = library.full((), library.inf)
     below = below._replace(sizes=apart[..., None] * sizes)
     return Pairs(known, raised, library.inf * one[0], one, (unlimited,), below)
+
+
+@library_program()
+def pairs_with_value(pairs: Pairs, limits: Limits) -> Pairs:
+    """The pairs of models and of a given value, which is last and has the models' own limits."""
+    library = numerics.namespace(pairs.error, limits.error)
+    is_value = np.arange(len(pairs.df)) == len(pairs.df) - 1
+    mine = is_value[:, None] != is_value
+
+    def extended(x: Array) -> Array:
+        found: Array = library.pad(x, [(0, 1), *[(0, 0)] * (x.ndim - 1)])
+        return found
+
+    own, below, above = map(extended, (limits.error, limits.below.sizes, limits.above.sizes))
+    quantiles = limits.below.quantiles
+    of_value = library.where(is_value[:, None], below[:, None], above)  # the model's less, or its
+    sizes = library.where(mine[..., None], of_value, quantiles * pairs.error[..., None])
+    shares = library.concatenate([library.where(mine, 0.0, pairs.shares), 1.0 * mine[None]])
+    return Pairs(
+        pairs.standard_error,
+        library.where(mine, own[:, None] + own, pairs.error),
+        library.where(mine, library.inf, pairs.df),
+        shares,
+        (*pairs.sizes, library.full((), library.inf)),
+        Margins(quantiles, sizes),
+    )
 
 
 def largest_variance(share: Array, n: Array) -> Array:

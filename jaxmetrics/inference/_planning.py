@@ -105,6 +105,31 @@ def of_one(pilot: Pilot, sizes: Sizes) -> Errors:
     return _apart([(pilot.of_classes[..., c], pilot.thirds[..., c], sizes[c]) for c in (0, 1)])
 
 
+def against_value(pilot: Pilot, errors: Errors, effect: Effect) -> tuple[Errors, Effect]:
+    """Of a test of one model against a value, which an interval decides: on the logit scale."""
+    if pilot.bounds is None:
+        return errors, effect
+    low, high = pilot.bounds
+    library = numerics.namespace(errors.error, *jax.tree.leaves(effect))
+    unit = high - low
+
+    def share(x: Any) -> Any:
+        return library.clip((x - low) / unit, 1e-9, 1 - 1e-9)
+
+    def logit(x: Any) -> Any:
+        return library.log(x / (1 - x))
+
+    a = share(pilot.estimate)
+    slope = 1 / (a * (1 - a) * unit)
+    known, error, df, lean = errors
+    lean = slope**2 * lean - error * known**2 * (1 - 2 * a) * slope**3 * unit
+    of_logit = Errors(known * slope, error * slope, df, lean)
+
+    margin = None if effect.margin is None else 0.0
+    value = pilot.estimate - effect.difference - (effect.margin if margin == 0 else 0.0)
+    return of_logit, Effect(logit(a) - logit(share(value)), margin)
+
+
 def _apart(parts: list[tuple[Array, Array, Array]]) -> Errors:
     """With Welch's degrees of freedom, of parts that do not depend on each other."""
     variance: Any = sum(v / n for v, _, n in parts)

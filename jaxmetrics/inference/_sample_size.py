@@ -33,6 +33,7 @@ from jaxmetrics.inference._planning import (
     Errors,
     Pilot,
     Sizes,
+    against_value,
     of_one,
     of_pair,
     of_samples,
@@ -100,7 +101,8 @@ def sample_size(
     - width: confidence intervals of each model are on average this wide, on the logit scale and
       with Welch's t, as `confidence_interval` has by method="logit".
     - difference: if this is the true difference of two models, the test of `compare` finds them
-      different at 1 - confidence_level with this power.
+      different at 1 - confidence_level with this power. Of one model from a given value, that of
+      `compare_to_value`, on the logit scale where `width` is.
     - margin: non-inferiority. If the true difference, first minus second, is `difference`, 0 by
       default, the one-sided lower limit of it is above -margin with this power.
 
@@ -188,7 +190,9 @@ def power(
 
     P(|d| > t E) for d normal with the true difference as its mean and the standard error
     sqrt(v_0 / n_0 + v_1 / n_1), as in `sample_size`; t and E are those of `compare`. The skewness
-    of the influence values makes d and E depend on each other, which counts.
+    of the influence values makes d and E depend on each other, which counts. Of one model and a
+    given value, d is the difference on the logit scale, and E that of method="logit": the intervals
+    that decide there are skewed.
 
     Args:
       metric: a metric whose influence values are known, as for `influence`.
@@ -349,7 +353,7 @@ def _needed(
     def enough(positives: Array) -> Array:
         errors = at(positives)
         if isinstance(goal, Effect):
-            return power_of(errors, goal, level) >= wanted
+            return _power_at(errors, pilot, goal, level, kind) >= wanted
         narrow: Array = width_of(errors, pilot, level) <= goal
         return narrow
 
@@ -372,4 +376,10 @@ def _power(
     per_positive = sizes.negatives / sizes.positives
     negatives = per_positive * positives if counts[1] is None else counts[1]
     study = Sizes(*library.broadcast_arrays(negatives, positives))
-    return power_of(_ERRORS[kind](pilot, study), effect, level)
+    return _power_at(_ERRORS[kind](pilot, study), pilot, effect, level, kind)
+
+
+def _power_at(errors: Errors, pilot: Pilot, effect: Effect, level: Any, kind: str) -> Array:
+    if kind == "one":
+        errors, effect = against_value(pilot, errors, effect)
+    return power_of(errors, effect, level)

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import ndtr
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
@@ -19,11 +18,11 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
-from jaxmetrics.inference._apart import Margins, quantiles_of
+from jaxmetrics.inference._apart import levels_for, limits_at
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
-from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_items
+from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
@@ -31,13 +30,8 @@ from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._pairs import Pairs, Sample, pairs_by_limits, pairs_of_samples
 
-_CLOSED = ("closed form", "logit")
-
 # The ratio of two shares of positives from which on a metric that rises with them is warned of.
 _ALIKE = 1.2
-# Normal quantiles of the levels at which the limits of groups are found; what is between them, as
-# p-values and simultaneous limits are, is interpolated.
-_GRID = np.array([0.5, *np.arange(1, 3, 0.25), 3, 3.5, 4, 5, 6])
 
 
 @takes_metric
@@ -140,7 +134,7 @@ def compare_samples(
     for g, group in enumerate(of_groups):
         _warn_of_few(group, ids, str(names[g]))
     _warn_of_prevalence(metric, items, index, names)
-    by_limits = method == "auto" and chosen_method(metric, clustered=ids is not None) in _CLOSED
+    by_limits = method == "auto" and chosen_method(metric, clustered=ids is not None) in CLOSED
     pairs_of_groups = _by_limits if by_limits else partial(_by_errors, delong=method == "delong")
     rows = []
     for i in range(1 if one else len(items.scores)):
@@ -209,7 +203,7 @@ def _by_limits(
 ) -> tuple[Array, Array, Pairs]:
     """The metric of the groups, its variance, and their pairs."""
     form = form_of(metric, chosen_method(metric, clustered=request.clusters is not None))
-    levels = np.array([level, *({2 * level - 1} if level > 0.5 else ()), *(2 * ndtr(_GRID) - 1)])
+    levels = levels_for(level)
 
     def limits(where: Any) -> tuple[Array, ...]:
         return limits_of_items(form, groups[0]._replace(where=where), request.clusters, levels)
@@ -220,30 +214,8 @@ def _by_limits(
         found = zip(*map(limits, masks), strict=True)
     else:
         found = jax.vmap(limits)(jnp.stack(masks))  # a program of one group
-    return _pairs_by_limits(*(at_hand(*x) for x in found), levels)
-
-
-@library_program()
-def _pairs_by_limits(
-    estimate: tuple[Array, ...],
-    low: tuple[Array, ...],
-    high: tuple[Array, ...],
-    error: tuple[Array, ...],
-    levels: Array,
-) -> tuple[Array, Array, Pairs]:
-    library = numerics.namespace(*estimate, *error)
-    values, known = (library.stack([*x]).astype(np.float64) for x in (estimate, error))
-    quantiles = quantiles_of(levels)
-
-    def margins(limits: tuple[Array, ...]) -> Margins:
-        sizes = library.abs(library.stack([*limits]) - values[:, None])
-        sizes = library.where(library.isnan(known)[:, None], known[:, None], sizes)
-        return Margins.of(quantiles, sizes)
-
-    below, above = margins(low), margins(high)
-    z = library.broadcast_to(quantiles[0], values.shape)
-    own = (below.at(z) + above.at(z)) / (2 * z)
-    return values, own**2, pairs_by_limits(known, own, below, above)
+    limited = limits_at(*(at_hand(*x) for x in found), levels)
+    return limited.estimate, limited.error**2, pairs_by_limits(limited)
 
 
 def _by_errors(
