@@ -271,6 +271,20 @@ def test_invariances(name, rng, x64):
             assert_allclose(of(scale * scores, labels, counts, everything)[0], value, rtol=1e-9)
 
 
+@EVERY_LOSS
+def test_tied_negatives_have_no_deviation(name, rng):
+    """Wherever they are: the mean of tied scores may be rounded, and is no scale."""
+    labels, weights, where = np.arange(100) % 7 == 0, 0.1 + rng.random(100), np.ones(100, bool)
+    for apart in (0, 0.125):  # the positives above
+        value, slopes = compiled(name)(np.float32(apart) * labels, labels, weights, where)
+        assert np.abs(slopes).max() > 0
+        for constant in (0.3, -2.7, 1234.567):
+            scores = np.where(labels, np.float32(constant) + apart, np.float32(constant))
+            found, moved = compiled(name)(scores, labels, weights, where)
+            assert_allclose(found, value, rtol=1e-3 if apart else 1e-6)
+            assert_allclose(moved, slopes, rtol=2e-3, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["logistic", "sigmoid", "two-way"])
 def test_gradient_does_not_depend_on_the_order_of_ties(name):
     """At the start of training all scores may be equal."""

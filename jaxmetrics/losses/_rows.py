@@ -161,9 +161,16 @@ class OfNegatives(NamedTuple):
 def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     """The mean and the deviation of the negatives, of all devices if there is an axis."""
     shares = numerics.divide(row.negatives, sum_over(jnp.sum(row.negatives), axis_name), 0.0)
-    away = row.scores - sum_over(jnp.sum(shares * row.scores), axis_name)
+    counts, scores = row.negatives > 0, lax.stop_gradient(row.scores)
+    highest, less_lowest = (
+        largest_over(jnp.max(jnp.where(counts, x, -jnp.inf)), axis_name) for x in (scores, -scores)
+    )
+    # The mean of tied scores may be rounded, and their deviation then is the rounding of 0.
+    tied = highest == -less_lowest
+    scores = row.scores - jnp.where(tied, highest, 0)
+    away = scores - sum_over(jnp.sum(shares * scores), axis_name)
     variance = sum_over(jnp.sum(shares * away**2), axis_name)
-    varies = variance > 0
+    varies = ~tied & (variance > 0)
     return OfNegatives(shares, away, jnp.sqrt(jnp.where(varies, variance, 1)), varies)
 
 
