@@ -12,7 +12,10 @@ import pytest
 from scipy import stats
 
 import jaxmetrics as jm
+from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
+from jaxmetrics.inference._forms import form_of, limits_of_form
+from jaxmetrics.inference._influence.variance import moments_of
 from jaxmetrics.inference._intervals import areas, rules
 
 pytestmark = [
@@ -450,6 +453,36 @@ def test_a_perfect_auc_has_an_interval(sign, data):
         else:
             assert low == 0
             assert 1 - end - 1e-6 <= high < 0.2
+
+
+METRICS_OF_TIES = {
+    "auc": jm.roc_auc,
+    "window": partial(jm.partial_auc, max_fpr=0.5, min_tpr=0.2, scale="range"),
+    "precision": jm.average_precision,
+}
+
+
+@pytest.mark.parametrize("name", METRICS_OF_TIES)
+@pytest.mark.parametrize("n", [12, 23, 29, 30, 98, 100])
+def test_a_constant_model_has_limits_on_both_sides(name, n):
+    """All scores tie, whatever the rounding of sums of clusters: n draws that do not differ."""
+    labels = np.arange(n) % 3 == 0
+    found = jm.confidence_interval(
+        METRICS_OF_TIES[name], np.full(n, 0.3), labels, clusters=np.arange(n), method="logit"
+    )
+    lowest, a = 0.025 ** (1 / labels.sum()), np.asarray(found.estimate)
+    close(found.low, lowest * a, rtol=1e-4)
+    close(found.high, 1 - lowest * (1 - a), rtol=1e-4)
+
+
+def test_the_rounding_of_a_variance_moves_no_limit():
+    """Sums over devices leave 1e-34 of scores that all tie."""
+    form = form_of(jm.average_precision, "closed form")
+    scores, labels = np.full(192, 0.5), np.arange(192) % 3 == 0
+    moments, numbers = moments_of(form.metric, checks.check_items(scores, labels, None, None), 0.95)
+    exact = limits_of_form(form, moments, numbers, 0.95)
+    rounded = moments._replace(variances=(np.float64(1e-34), np.float64(3e-34)))
+    np.testing.assert_array_equal(limits_of_form(form, rounded, numbers, 0.95), exact)
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(400) // 2])

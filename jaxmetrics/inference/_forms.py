@@ -119,6 +119,8 @@ def _limits(
     value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
     options = chosen.options(arrays)
+    variances = (rules.unrounded(x, moments.estimate) for x in moments.variances)
+    moments = moments._replace(variances=(*variances,))
     low, high = rule(moments, level, numbers, options)
     error = rules.standard_error(moments)
     return _values((moments.estimate, low, high, error), options, value_of)
@@ -135,7 +137,10 @@ def _limits_of_clusters(
 ) -> tuple[Array, Array, Array, Array]:
     library = numerics.namespace(sums.of_classes)
     by_class = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
-    negatives, positives, total = (library.sum(x**2, axis=-1) for x in (*by_class, sum(by_class)))
+    negatives, positives, total = (
+        rules.unrounded(library.sum(x**2, axis=-1), sums.estimate)
+        for x in (*by_class, sum(by_class))
+    )
     found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
     low, high = rules.logit_t_of_clusters(sums.estimate, found, level)
     values = sums.estimate, low, high, library.sqrt(total)

@@ -74,8 +74,7 @@ def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
 
     t has the degrees of freedom of Welch and Satterthwaite, V^2 / sum((s^2 / n)^2 / (n - 1)), at
     least 1; for the negatives n - 1 is divided by (kurtosis - 1) / 2, with the kurtosis of their
-    influence. An estimate with variance 0 is treated as 0 or 1, whichever is nearer. For any metric
-    from 0 to 1.
+    influence. For any metric from 0 to 1.
     """
     variance, df = variance_by_welch(moments, kurtosis)
     estimate, _, sizes = moments
@@ -333,6 +332,8 @@ def ends(
     the size of the smaller class, unless `limits` has a lower one. An estimate of 0 is the reverse.
     With a variance, which the threshold of a perfect recall leaves it, n is that of as many draws
     of p = (n + 1/2) / (n + 1) as have this variance more; `limits` on a logit do not count there.
+    An estimate A in between without a variance, as of scores that all tie, has n draws of which
+    none is another: a share 1 - L of such would move it to L A, or as far towards 1.
     """
     library = numerics.namespace(estimate, *limits, *sizes)
     low, high = limits
@@ -342,14 +343,24 @@ def ends(
         p = (n + 0.5) / (n + 1)
         n, constant = effective_size(p, p * (1 - p) / n + variance, n), variance <= 0
     lowest = ((1 - level) / 2) ** (1 / n)
-    perfect = estimate >= library.where(constant, 0.5, 1 - ROUNDING)
-    worst = estimate <= library.where(constant, 0.5, ROUNDING)
+    perfect, worst = estimate >= 1 - ROUNDING, estimate <= ROUNDING
+    low, high = (
+        library.where(constant, moved, x)
+        for x, moved in ((low, lowest * estimate), (high, 1 - lowest * (1 - estimate)))
+    )
     least, most = lowest, 1 - lowest
     if variance is None:
         least, most = library.minimum(low, least), library.maximum(high, most)
     low = library.where(worst, 0.0, library.where(perfect, least, low))
     high = library.where(perfect, 1.0, library.where(worst, most, high))
     return low, high
+
+
+def unrounded(variance: Array, estimate: Array) -> Array:
+    """The variance; 0 where it is the rounding of 0, as in sums over devices or clusters."""
+    library = numerics.namespace(variance, estimate)
+    found: Array = library.where(variance > (ROUNDING * estimate) ** 2, variance, 0 * variance)
+    return found
 
 
 def inside(limits: Limits, outer: Limits) -> Limits:
