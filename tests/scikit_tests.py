@@ -1,8 +1,10 @@
-"""scikit-learn's modules of tests, with the functions of jaxmetrics.sklearn in place of its own."""
+"""jaxmetrics.sklearn beside scikit-learn, and in the place of its functions in its own tests."""
 
 import importlib
 import sys
+import warnings
 
+import numpy as np
 import pytest
 import sklearn.metrics
 
@@ -26,3 +28,16 @@ def suite(file):
 def function_of(value):
     """The function within a partial or a scorer."""
     return getattr(value, "func", getattr(value, "_score_func", value))
+
+
+def same(name, *inputs, **options):
+    """Ours and scikit-learn's value and warnings are the same."""
+    results = []
+    for library in (ours, sklearn.metrics):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            value = getattr(library, name)(*inputs, **options)
+        results.append((value, {(str(w.message), w.category) for w in caught}))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-13, atol=1e-15)
+    assert type(results[0][0]) is type(results[1][0])
+    assert results[0][1] == results[1][1]

@@ -1,12 +1,11 @@
 """jaxmetrics.sklearn of hard predictions: what scikit-learn's own tests leave open."""
 
-import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse
-import sklearn.metrics as theirs
+from scikit_tests import same
 
 import jaxmetrics.sklearn as ours
 
@@ -32,19 +31,6 @@ def problem(rng, n=70):
     return truth, np.minimum(said, 3), rng.random(n) + 0.1
 
 
-def same(name, *inputs, **options):
-    """Ours and scikit-learn's value and warnings are the same."""
-    results = []
-    for library in (ours, theirs):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            value = getattr(library, name)(*inputs, **options)
-        results.append((value, {(str(w.message), w.category) for w in caught}))
-    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-13, atol=1e-15)
-    assert type(results[0][0]) is type(results[1][0])
-    assert results[0][1] == results[1][1]
-
-
 @pytest.mark.parametrize("name", AVERAGED)
 @pytest.mark.parametrize("average", ["micro", "macro", "weighted", None])
 def test_averages(name, average, rng):
@@ -54,6 +40,7 @@ def test_averages(name, average, rng):
         call(truth, said, zero_division=zero_division)
     call(truth, said, sample_weight=weights)
     call(truth, said, labels=[4, 7, 1])
+    call(truth, said, labels=[1, 4, 1, 7, 7], sample_weight=weights)
     call(NAMES[truth], NAMES[said], labels=["eel", "bee"], sample_weight=weights)
     call(truth.astype(float), said.tolist(), sample_weight=weights.round() + 1)
 
@@ -68,7 +55,9 @@ def test_averages_of_labels(name, average, rng):
     for zero_division in ("warn", 1, np.nan):
         call(truth.astype(int), said.astype(int), zero_division=zero_division)
     call(truth.astype(int), said.astype(int), sample_weight=weights, zero_division=0)
-    call(truth.astype(int), said.astype(int), labels=[3, 0], zero_division=0)
+    for labels in ([3, 0], [3, 0, 3], []):
+        for given in ({"zero_division": 0}, {}, {"sample_weight": weights}):
+            call(truth.astype(int), said.astype(int), labels=labels, **given)
     call(scipy.sparse.csr_matrix(truth.astype(int)), scipy.sparse.csr_matrix(said.astype(int)))
 
 
@@ -89,13 +78,20 @@ def test_all_classes(name, rng):
         same(name, truth, said, **given)
         same(name, NAMES[truth], NAMES[said], **given)
     if name == "confusion_matrix":
-        for normalize in ("true", "pred", "all"):
-            same(name, truth, said, normalize=normalize, labels=[4, 9, 1, 0])
+        for normalize in ("true", "pred", "all", None):
+            for labels in ([4, 9, 1, 0], [4, 1, 4, 9, 9, 1], [1, 1]):
+                same(name, truth, said, normalize=normalize, labels=labels)
     if name == "accuracy_score":
         same(name, truth, said, normalize=False)
         same(name, truth, said, normalize=False, sample_weight=weights)
     if name == "balanced_accuracy_score":
         same(name, truth, said, adjusted=True)
+
+
+@pytest.mark.parametrize("name", OF_ALL_CLASSES)
+def test_one_class(name):
+    same(name, [1, 1], [1, 1])
+    same(name, ["a", "a"], ["a", "a"], sample_weight=[2.0, 0.5])
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])

@@ -1,10 +1,13 @@
 """Metrics of ranked labels and documents under scikit-learn's names, against scikit-learn's."""
 
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pytest
 import sklearn.metrics as theirs
+from scikit_tests import same
 from scipy import sparse
 
 import jaxmetrics.sklearn as ours
@@ -105,3 +108,41 @@ def test_weights_of_labels_that_are_all_zero(name, average):
     rows = {"y_true": [[0, 1], [1, 0], [1, 0]], "y_score": np.arange(6).reshape(3, 2) % 4}
     with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero"):
         getattr(ours, name)(**rows, average=average, sample_weight=np.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["roc_auc_score", "average_precision_score"])
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples", None])
+def test_classes_without_weight(name, average):
+    """They warn as classes that do not occur."""
+    rows, scores = np.array([[0, 1], [1, 0], [1, 1], [0, 1]]), np.arange(8).reshape(4, 2) % 5
+    call = partial(same, name, average=average)
+    for item in np.eye(4):
+        for weights in (item, 1 - item, item + item[[1, 2, 3, 0]]):
+            call(rows, scores, sample_weight=weights)
+            call(rows[:, 0], scores[:, 0], sample_weight=weights)
+            call(np.array([[0, 1], [1, 1], [0, 1], [0, 1]]), scores, sample_weight=weights)
+    if average == "weighted":
+        for library in (ours, theirs):
+            given = {"average": average, "sample_weight": [0, 0, 1]}
+            assert getattr(library, name)(np.eye(3, 2), scores[:3], **given) == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["roc_curve", "precision_recall_curve", "det_curve", "average_precision_score"],
+)
+def test_scores_that_are_objects(name):
+    truth, scores = [0, 1, 0, 1, 1], [0.5, 2, Decimal("0.25"), True, Fraction(1, 2)]
+    function = getattr(ours, name)
+    value = function(truth, np.array(scores, object))
+    assert np.array_equal(np.r_[value], np.r_[function(truth, [float(x) for x in scores])])
+    with pytest.raises(TypeError, match="must hold numbers"):
+        function(truth, np.array([0.5, 2, "0.25", 1, 0], object))
+    with pytest.raises(ValueError, match="infinity"):
+        function(truth, np.array([0.5, 2, np.inf, 1, 0], object))
+
+
+def test_one_class_with_a_column_of_scores_for_each():
+    same("roc_auc_score", [1, 1], [[0.2, 0.8], [0.3, 0.7]])
+    with pytest.raises(ValueError, match="1d array"):
+        ours.roc_auc_score([0, 1], [[0.2, 0.8], [0.3, 0.7]])

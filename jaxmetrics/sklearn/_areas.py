@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._base.quoting import cut
-from jaxmetrics._base.types import ArrayLike, FloatArray
+from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
 from jaxmetrics._roc.averaging import multilabel, one_vs_one
 from jaxmetrics.sklearn._inputs import (
@@ -24,6 +24,7 @@ from jaxmetrics.sklearn._inputs import (
     type_of_target,
     warn_no_positives,
     warn_one_class,
+    warn_undefined_rates,
 )
 
 
@@ -111,8 +112,7 @@ def average_precision_score(
             )
         scores, weights = checked_scores(truth, y_score, sample_weight)
         truth = column_or_1d(truth) == pos_label
-        if not truth.any():
-            warn_no_positives()
+        _warn_of_absent_classes(truth, weights, needs_both=False)
         return float(in_float64(average_precision, scores, truth, weights))
     if kind in ("multilabel-indicator", "multiclass") and pos_label != 1:
         raise ValueError(
@@ -189,12 +189,13 @@ def roc_auc_score(
     metric = roc_auc if whole else partial(partial_auc, max_fpr=max_fpr, scale="mcclish")
     if kind != "binary":
         return _averaged_over_labels(metric, truth, scores, average, sample_weight, needs_both=True)
-    scores, weights = checked_scores(truth, scores, sample_weight)
     classes = np.unique(truth)
-    if len(classes) != 2:
-        warn_one_class()
-        return float("nan")
-    return float(in_float64(metric, scores, column_or_1d(truth) == classes[1], weights))
+    if len(classes) == 1 and scores.ndim == 2:
+        scores = scores[:, 0]  # any column, as the value is NaN
+    scores, weights = checked_scores(truth, scores, sample_weight)
+    truth = column_or_1d(truth) == classes[-1]
+    _warn_of_absent_classes(truth, weights, needs_both=True)
+    return float(in_float64(metric, scores, truth, weights))
 
 
 def _multiclass_auc(
@@ -256,12 +257,27 @@ def _averaged_over_labels(
     weights = None if sample_weight is None else column_or_1d(sample_weight)
     weights = checked_weights(weights, len(truth))
     scores, truth = check_array(scores), np.asarray(truth) == 1
-    if average == "weighted" and not truth.any():
+    weighty = truth if weights is None else truth[weights != 0]
+    if average == "weighted" and not weighty.any():
         return 0.0
     over = {"micro": None, "samples": 1}.get(str(average), 0)
-    if not np.all(np.any(truth, axis=over)):
-        (warn_one_class if needs_both else warn_no_positives)()
-    elif needs_both and np.any(np.all(truth, axis=over)):
-        warn_one_class()
+    of_items = None if average == "samples" else weights
+    _warn_of_absent_classes(truth, of_items, needs_both=needs_both, over=over)
     value = in_float64(multilabel(metric, average), scores, truth, weights)
     return np.asarray(value) if average is None else float(value)
+
+
+def _warn_of_absent_classes(
+    truth: HostArray, weights: HostArray | None, *, needs_both: bool, over: int | None = 0
+) -> None:
+    """scikit-learn's warnings of problems in which a class does not occur, or has no weight."""
+    counted = truth if weights is None else truth[weights != 0]
+    positives, negatives = (np.any(x, axis=over) for x in (counted, ~counted))
+    if not needs_both:
+        if not np.all(positives):
+            warn_no_positives()
+        return
+    one_class = np.all(truth, axis=over) | ~np.any(truth, axis=over)
+    if np.any(one_class):
+        warn_one_class()
+    warn_undefined_rates(one_class | negatives, one_class | positives)

@@ -333,6 +333,7 @@ def _names(
         )
     names = targets.classes if labels is None else np.asarray(labels)
     if targets.multilabel:
+        names = names if names.size else targets.classes[:0]  # floats, as [] has, index no columns
         last = targets.truth.shape[1] - 1
         for outside, sign in ((names.max(initial=0), f"> {last}"), (names.min(initial=0), "< 0")):
             if not 0 <= outside <= last:

@@ -39,7 +39,7 @@ def confusion_matrix(
       y_true: `[n]`, numbers or strings.
       y_pred: `[n]`, the predictions, as `y_true`.
       labels: the classes of the matrix, in this order; None for all that occur, sorted. Items of
-        other classes are left out.
+        other classes are left out, and those of a repeated class are in its last place.
       sample_weight: `[n]`.
       normalize: "true" divides each row by its sum, "pred" each column, "all" the whole matrix;
         None divides nothing.
@@ -75,6 +75,8 @@ def confusion_matrix(
             raise ValueError("'labels' should contain at least one label.")
         if not np.isin(targets.truth, order).any():
             raise ValueError("At least one label specified must be in y_true")
+        last = {index: place for place, index in enumerate(order)}
+        order = [i if last[i] == place else n_classes for place, i in enumerate(order)]
     size = padded_classes(n_classes)
 
     def count(said: Any, truth: Any, *, weights: Any, where: Any) -> Any:
@@ -86,12 +88,7 @@ def confusion_matrix(
     if normalize is not None:
         total = matrix.sum(axis={"true": 1, "pred": 0, "all": None}[normalize], keepdims=True)
         matrix = np.divide(matrix, total, out=np.zeros(matrix.shape), where=total != 0)
-    if matrix.shape == (1, 1):
-        warn(
-            "A single label was found in 'y_true' and 'y_pred'. For the confusion matrix to have "
-            "the correct shape, use the 'labels' parameter to pass all known labels.",
-            UserWarning,
-        )
+    _warn_of_one_class(len(order))
     found: HostArray = matrix
     return found
 
@@ -163,7 +160,7 @@ def balanced_accuracy_score(
       ValueError: targets are `[n, labels]`, or lengths differ.
 
     NaN if no class has weight, or with `adjusted` if only one has. Warns if y_pred has a class that
-    is not in y_true. Time O(n log n), memory O(n).
+    is not in y_true, or if only one class occurs. Time O(n log n), memory O(n).
 
     Example:
       >>> from jaxmetrics.sklearn import balanced_accuracy_score
@@ -173,6 +170,7 @@ def balanced_accuracy_score(
     Reference: scikit-learn's `sklearn.metrics.balanced_accuracy_score`.
     """
     targets = _without_indicators(checked_targets(y_true, y_pred, sample_weight))
+    _warn_of_one_class(len(targets.classes))
     outcomes = outcomes_of_targets(targets)
     hits, actual = (x[: len(targets.classes)] for x in (outcomes.hits, outcomes.actual))
     occurs = actual != 0
@@ -205,7 +203,8 @@ def matthews_corrcoef(
     Raises:
       ValueError: targets are `[n, labels]`, lengths differ, or a weight is negative.
 
-    0 if all items are of one class or are predicted as one class. Time O(n log n), memory O(n).
+    0 if all items are of one class or are predicted as one class. Warns if only one class occurs.
+    Time O(n log n), memory O(n).
 
     Example:
       >>> from jaxmetrics.sklearn import matthews_corrcoef
@@ -215,9 +214,18 @@ def matthews_corrcoef(
     Reference: scikit-learn's `sklearn.metrics.matthews_corrcoef`.
     """
     targets = _without_indicators(checked_targets(y_true, y_pred, sample_weight))
+    _warn_of_one_class(len(targets.classes))
     size = padded_classes(len(targets.classes))
     metric = partial(_matthews_corrcoef, n_classes=size, zero_division=0.0)
     return float(in_float64(metric, targets.said, targets.truth, targets.weights))
+
+
+def _warn_of_one_class(n_classes: int) -> None:
+    if n_classes == 1:
+        warn(
+            "A single label was found in 'y_true' and 'y_pred'. For the confusion matrix to have "
+            "the correct shape, use the 'labels' parameter to pass all known labels."
+        )
 
 
 def _without_indicators(targets: Targets) -> Targets:

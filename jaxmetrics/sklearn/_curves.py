@@ -15,7 +15,7 @@ from jaxmetrics.sklearn._inputs import (
     in_float64,
     type_of_target,
     warn_no_positives,
-    warn_undefined,
+    warn_undefined_rates,
 )
 
 Curve = tuple[FloatArray, FloatArray, FloatArray]
@@ -61,11 +61,7 @@ def roc_curve(
     if drop_intermediate:
         fps, tps, thresholds = _select(bends(fps, tps), fps, tps, thresholds)
     fps, tps, thresholds = _with_origin(fps, tps, thresholds)
-    for counts, kind, rate in ((fps, "negative", "false"), (tps, "positive", "true")):
-        if counts[-1] <= 0:
-            warn_undefined(
-                f"No {kind} samples in y_true, {rate} positive value should be meaningless"
-            )
+    warn_undefined_rates(fps[-1] > 0, tps[-1] > 0)
     return _rates(fps), _rates(tps), thresholds
 
 
@@ -139,7 +135,7 @@ def det_curve(
     Raises:
       ValueError: there are not two classes, lengths differ, or a value is not finite.
 
-    Never NaN. Time O(n log n), memory O(n).
+    The rate of a class without weight is NaN. Time O(n log n), memory O(n).
 
     Example:
       >>> from jaxmetrics.sklearn import det_curve

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import Any, NoReturn
 
 import jax
@@ -36,7 +37,7 @@ __all__ = [
     "type_of_target",
     "warn_no_positives",
     "warn_one_class",
-    "warn_undefined",
+    "warn_undefined_rates",
 ]
 
 
@@ -45,6 +46,8 @@ def checked_scores(
 ) -> tuple[FloatArray, FloatArray | None]:
     check_consistent_length(y_true, y_score, sample_weight)
     scores = column_or_1d(y_score)
+    if scores.dtype == object and all(isinstance(score, Number) for score in scores):
+        scores = scores.astype(np.float64)
     assert_all_finite(scores)
     weights = None if sample_weight is None else column_or_1d(sample_weight)
     return scores, checked_weights(weights, len(scores))
@@ -124,13 +127,20 @@ def padding(n: int) -> int:
     return -n % (1 << max(4, n.bit_length() - 3))
 
 
-def warn_undefined(message: str) -> None:
-    warn(message, UndefinedMetricWarning)
+def warn_undefined_rates(negatives: Any, positives: Any) -> None:
+    """Warns where not all problems have negatives, or positives."""
+    for have, kind, rate in ((negatives, "negative", "false"), (positives, "positive", "true")):
+        if not np.all(have):
+            warn(
+                f"No {kind} samples in y_true, {rate} positive value should be meaningless",
+                UndefinedMetricWarning,
+            )
 
 
 def warn_one_class() -> None:
-    warn_undefined(
-        "Only one class is present in y_true. ROC AUC score is not defined in that case."
+    warn(
+        "Only one class is present in y_true. ROC AUC score is not defined in that case.",
+        UndefinedMetricWarning,
     )
 
 
