@@ -151,6 +151,27 @@ def rows_of_samples(simulations: int) -> Iterator[list[str]]:
         yield [*cells, f"{float(power):.3f}", f"{np.concatenate(found).mean():.3f}"]
 
 
+def rows_of_values(simulations: int) -> Iterator[list[str]]:
+    """One model against a value below its AUC, and against one above it."""
+    for auc, n1, ratio in ONE:
+        n0 = ratio * n1
+        scores, labels = pilot_of((auc, auc), 0.0)
+        sizes = {"n_positives": n1, "n_negatives": n0}
+        rng = np.random.default_rng([4, n1, n0, int(100 * auc)])
+        study = np.arange(n1 + n0) < n1
+        drawn = stats.norm.ppf(auc) * 2**0.5 * study
+        data = rng.standard_normal((simulations, n1 + n0)) + drawn
+        for furthest in (auc - 0.5, auc - 0.9999):
+            grid = np.linspace(0.001 * np.sign(furthest), furthest, 1000)
+            planned = np.asarray(jm.power(jm.roc_auc, scores[0], labels, difference=grid, **sizes))
+            at = int(np.argmax(planned >= POWER))
+            value = auc - float(grid[at])
+            found = [jm.compare_to_value(jm.roc_auc, x, study, value=value).p_value for x in data]
+            share = np.mean(np.array(found) < 0.05)
+            cells = [f"{auc:g}", str(n1), str(n0), f"{value:.4f}"]
+            yield [*cells, f"{planned[at]:.3f}", f"{share:.3f}"]
+
+
 def rows_of_widths(simulations: int) -> Iterator[list[str]]:
     """Mean widths of intervals in studies that were planned for a width."""
     for auc, n1, ratio in ONE:
@@ -191,6 +212,11 @@ def main() -> None:
             "Two samples",
             ["AUC", *size, "difference", "planned", "simulated"],
             rows_of_samples(k),
+        ),
+        (
+            "One model against a value",
+            ["AUC", *size, "value", "planned", "simulated"],
+            rows_of_values(min(k, 1000)),
         ),
         (
             "Width of an interval",

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
+from command import evaluated
 
 import jaxmetrics as jm
 from jaxmetrics import _report
@@ -196,7 +197,7 @@ def test_only_an_empty_cell_of_texts_is_missing(tmp_path):
         country, age = problem.slices
         assert country.values == ("DE", "NA", "None", "n/a", "nan", "null", "missing")
         assert np.bincount(country.codes).tolist() == [1, 1, 1, 1, 1, 1, 2]
-        assert age.values == ("1.0", "2.0", "3.0", "missing")
+        assert age.values == ("1", "2", "3", "missing")
         assert np.bincount(age.codes).tolist() == [2, 1, 2, 3]
 
 
@@ -209,6 +210,52 @@ def test_ids_may_be_called_na(tmp_path):
         path = file_of(tmp_path, ["1,.1,1", f"0,.2,{cell}", "1,.3,2"], "y,a,q")
         with pytest.raises(_report.InputError, match="group 'q' is missing"):
             _report.queries_of_file(path, **options)
+
+
+IDS = {  # texts of two ids in turn, and whether they are two
+    "of 20 digits": ("12345678901234567890", "12345678901234567900", True),
+    "versions": ("1.10", "1.1", True),
+    "with zeros": ("007", "7", True),
+    "beside missing cells": ("7.0", "7", False),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_texts_that_are_one_number_are_other_ids(tmp_path, name):
+    *ids, differ = IDS[name]
+    rows = [f"{i % 2},{i / 10},{ids[i // 2 % 2]}{'' if i < 80 else '1'}" for i in range(100)]
+    path = file_of(tmp_path, rows, "y,a,id")
+    problem = _report.problem_of_file(path, label="y", scores=["a"], slices=["id"], cluster="id")
+    n = 4 if differ else 3
+    assert len(problem.slices[0].values) == n
+    assert len(np.unique(problem.clusters)) == n
+    assert set(ids) <= {*problem.slices[0].values} or not differ
+
+
+def test_many_numbers_of_several_forms_are_numbers(tmp_path):
+    rows = [f"{i % 2},{i / 10},{i / 2:.{1 + i % 3}f}" for i in range(100)]
+    rows += [f"{i % 2},{i / 10},{i / 2:.4f}" for i in range(100)]
+    path = file_of(tmp_path, rows, "y,a,age")
+    (column,) = _report.problem_of_file(path, label="y", scores=["a"], slices=["age"]).slices
+    assert len(column.values) == 5
+
+
+def test_whole_numbers_of_parquet_stay_so_beside_missing_ones(tmp_path):
+    ids = pd.array(1765432109876543210 + np.arange(100) // 2, "Int64")
+    ids[7] = pd.NA
+    frame = pd.DataFrame({"y": np.arange(100) % 2, "a": np.arange(100.0), "id": ids})
+    frame["store"] = pd.array(np.where(frame["id"].isna(), None, np.arange(100) % 3), "Int64")
+    frame.to_parquet(tmp_path / "x.parquet")
+    given = tmp_path / "x.parquet", "--label", "y", "--score", "a", "--slice", "store"
+    found = evaluated(*given, "--cluster", "id", "--drop-missing")
+    assert found["n_clusters"] == 50
+    assert [*found["slices"]["store"]] == ["0", "1", "2"]
+    assert [*evaluated(*given)["slices"]["store"]] == ["0", "1", "2", "missing"]
+
+
+def test_separators_of_thousands_are_no_decimal_commas(tmp_path):
+    for cell, words in (('"67,900"', "separators of thousands"), ('"67,9"', "has a decimal comma")):
+        assert words in refusal(file_of(tmp_path, with_text(3, f"x\n1,{cell},x")))
 
 
 def test_an_error_quotes_little_of_a_row(tmp_path):

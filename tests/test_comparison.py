@@ -394,6 +394,21 @@ def test_limits_with_clusters(kind, data):
         close(found.high[i, j] - found.difference[i, j], stats.t.ppf(0.975, df) * np.sqrt(total))
 
 
+def test_chi2_of_differences_without_a_variance_is_unknown():
+    """Where nothing is known of a pair, models are not equal with a p-value of 1."""
+    rising = np.arange(6.0)
+    found = jm.compare(jm.roc_auc, [rising, -rising], rising > 2)
+    assert np.isnan(found.chi2_p_value)
+    found = jm.compare_means([rising, rising + 2, [0.1, 0.3, 0.2, 0.5, 0.1, 0.4]])
+    assert np.isnan(found.chi2)
+    assert np.isnan(found.chi2_p_value)
+    with pytest.warns(UserWarning, match="undefined"):
+        none = jm.compare(jm.roc_auc, [rising, -rising], rising < 9)
+    assert np.isnan(none.chi2_p_value)
+    equal = jm.compare(jm.roc_auc, [rising, rising], rising % 2)
+    assert equal.chi2_p_value == 1
+
+
 def test_perfect_models_of_pairs_of_items_may_be_different(rng):
     """One positive and one negative item of each patient: as without clusters."""
     labels, patient = np.arange(40) % 2 == 0, np.arange(40) // 2

@@ -64,6 +64,22 @@ def test_a_first_visit_is_the_objective(rng, x64):
     assert_allclose(KL.objective(state, kl_weight=0.5), 0.5 * state.log_means[visited].mean())
 
 
+def test_the_item_at_the_edge_is_not_beyond_it():
+    """In float32, too, where a loss that is computed twice may be rounded in two ways."""
+    labels, own = np.array([1, 0, 0, 1, 0, 0, 1, 0, 0]), np.arange(9)
+    cvar = jm.losses.cvar_partial_auc
+    options = {"max_fpr": 0.3, "step_size": 0.2, "surrogate": "square"}
+    for seed in range(8):
+        scores = np.random.default_rng(seed).normal(scale=1.5, size=9).astype(np.float32)
+        _, state = cvar.apply(cvar.init(9), scores, labels, own, **options)
+        positive, negative = (scores[labels == k].astype(float) for k in (1, 0))
+        losses = (1 - (positive[:, None] - negative)) ** 2
+        first = losses[:, np.argsort(-negative)[1]]  # 30 % of 6 negatives are 1.8 of them
+        beyond = (losses > first[:, None]).mean(axis=1)
+        found = np.asarray(state.thresholds)[labels == 1]
+        np.testing.assert_allclose(found, first - 0.2 * (1 - beyond / 0.3), rtol=1e-4)
+
+
 def test_a_later_visit_is_a_moving_average(rng, x64):
     scores, labels = sample(rng)
     index = np.arange(len(labels))

@@ -185,6 +185,25 @@ def test_limits_of_a_quantile_are_order_statistics():
     assert few.threshold.high == np.inf
 
 
+def test_scores_of_infinity_are_flagged_and_it_is_said():
+    scores, labels = [np.inf, np.inf, 2.0, 1.0, 0.0, -1.0], [1, 0, 1, 0, 0, 0]
+    with pytest.warns(UserWarning, match="best to flag nothing, but any threshold flags scores of"):
+        found = jm.operating_point(scores, labels, max_fpr=0.1)
+    assert found.threshold.estimate == np.inf
+    assert found.fpr.estimate == 0.25
+
+
+def test_units_of_amounts_do_not_matter(rng):
+    scores, amounts = drawn(rng), rng.lognormal(size=N)
+    expected, *others = (
+        jm.operating_point(scores, LABELS, threshold=0.8, amounts=x * amounts).recall_by_amount
+        for x in (1.0, 1e-170, 1e170)
+    )
+    for found in others:
+        for name in ("estimate", "low", "high", "standard_error"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-5)
+
+
 def test_threshold_does_not_depend_on_amounts(rng):
     scores, amounts = drawn(rng), rng.lognormal(3, 1, size=N)
     for rule in ("youden", "max_fpr"):

@@ -211,6 +211,26 @@ def test_what_thresholds_do(data, output, page):
     assert "best" not in re.sub(r'<p class="about">.*?</p>', "", part)
 
 
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ((0.00045, 0.00045, 0.00045), ("0.00045", "0.00045", "0.00045")),
+        ((0.0375, 0.03, np.inf), ("0.0375", "0.03", "inf")),
+        ((1.234567e-6, 1.234512e-6, 1.3e-6), ("1.23457e-06", "1.23451e-06", "1.3e-06")),
+        ((2e300, 1e300, 3e300), ("2e+300", "1e+300", "3e+300")),
+        ((67_901.4, 67_901.2, 67_902.0), ("67,901.4", "67,901.2", "67,902")),
+    ],
+)
+def test_thresholds_have_the_digits_of_scores(values, texts):
+    cell = _cells._threshold_cell(*values)
+    assert (cell.value, *cell.interval) == texts
+
+
+def test_json_has_infinite_numbers_as_texts():
+    found = json.loads(_output.json_of({"a": [{"low": -np.inf}, np.float64(np.inf), 1.5, None]}))
+    assert found == {"a": [{"low": "-inf"}, "inf", 1.5, None]}
+
+
 def test_what_thresholds_do_is_in_the_csv(output):
     report = json.loads((output / "metrics.json").read_text())
     frame = pd.read_csv(output / "metrics.csv").query("rule == rule")

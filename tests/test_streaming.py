@@ -73,6 +73,7 @@ MANY = {
     "many": S.uniform_bins(1 << 20, -0.37, 1.7),
     "narrow": S.uniform_bins(65_536, 0.99, 2.01),
     "more": S.uniform_bins((1 << 20) + 77, -0.1, 3.3),
+    "of all numbers": S.uniform_bins(100, -3e38, 2.9e38),
 }
 
 
@@ -113,6 +114,7 @@ def test_float16_bins_are_the_nearest_float16(rng):
         (lambda: S.edges([0.1, 0.1]), "edges must ascend"),
         (lambda: S.edges([]), r"edges must be \[m\]"),
         (lambda: S.edges([np.nan]), "edges must be finite"),
+        (lambda: S.edges([0.5, 1e39]), "edges must be finite in float32"),
         (lambda: S.quantile_bins([np.nan], 4), "scores not empty"),
         (lambda: S.init(20), "bins must be Bins"),
         (lambda: S.init(UNIFORM, 3), "batch_shape must be a tuple"),

@@ -274,6 +274,7 @@ REFUSED = [
     ({"batch": 8}, TypeError, "key is missing"),
     ({"batch": (8, 0), "key": KEY}, ValueError, "batch must be at least 1"),
     ({"batch": 2.5, "key": KEY}, TypeError, "batch must be an int"),
+    ({"batch": [8, 8], "key": KEY}, TypeError, r"a tuple of two, as \(64, 64\)"),
     ({"train": X}, TypeError, "train must be .features, labels."),
     ({"train": (X, Y, {"weight": Y})}, TypeError, "keys among weights, where"),
     ({"train": (X, Y[:-1])}, ValueError, r"scores \(200,\) and labels \(199,\)"),

@@ -189,14 +189,41 @@ def test_dates_in_other_forms_are_told():
     for values in (
         *(["01/2026", "02/2026"], ["3 Apr 2026", "4 Apr 2026"], ["2026 Apr", "2026 May"]),
         *(["2026/3", "2026/11"], ["15.03.26", "16.03.26"], ["April 3, 2026", "May 1, 2026"]),
+        *(["12/01/2025 10:00", "01/02/2026 11:00"], ["Q4 2025", "Q1 2026"], ["Jan", "Feb", "June"]),
+        *(["2026-W5", "2026-W12"], ["2026/03/15 10:00", "2026/01/02 11:00"]),
     ):
         assert "write dates as 2026-03 or" in column_of("x", pd.Series(values)).note
-    for values in (["a/2026", "b/2026"], ["phone 2020", "phone 2021"], ["1/2", "1/3"]):
+    for values in (
+        *(["a/2026", "b/2026"], ["phone 2020", "phone 2021"], ["1/2", "1/3"]),
+        *(["Mark", "Jane", "May"], ["Q1", "Q2"]),
+    ):
         assert not column_of("x", pd.Series(values)).note
     assert times_of("x", pd.Series([1999.05, 2000.1])) is None  # no word of time
     days = pd.Series([f"{x % 28 + 1:02d}.{x // 28 + 1:02d}.2026" for x in range(99)])
     with pytest.raises(InputError, match=r"99 distinct values.*: write dates as 2026-03-15"):
         column_of("x", days)
+
+
+@pytest.mark.parametrize(
+    ("values", "odd"),
+    [
+        ([20260131, 20260201, 20260230], "20260230"),
+        ([20260131, 20260201, 99991231], "99991231"),
+        ([202601, 202602, 202600], "202600"),
+        ([*range(20260101, 20260132), 20260230], "20260230"),
+    ],
+)
+def test_dates_with_one_that_is_none_are_no_numbers_of_days(values, odd):
+    """From 31 January to 1 February it would be 70 days."""
+    found = column_of("day", pd.Series(values))
+    assert found.times is None
+    assert f"not taken as time, because {odd} is no date" in found.note
+    assert column_of("day", pd.Series([x for x in values if str(x) != odd])).times is not None
+
+
+def test_a_trend_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="as there were no items"):
+        jm.trend(jm.slices(jm.roc_auc, [], [], []))
 
 
 @pytest.mark.parametrize("values", [["de", "fr"], [1, 2, 3], [0.5, 1.5], ["2026-13", "2026-01"]])

@@ -12,11 +12,14 @@ from jaxmetrics._base.words import (
     decimals_of_metric,
     fixed,
     limits_in_words,
+    number,
     p_value,
     percent_text,
     visible,
 )
 from jaxmetrics._report._evaluation import FEWEST, Measure, Points, Slices, has_width
+
+_FEWEST_DIGITS, _MOST_DIGITS = 4, 10  # of thresholds
 
 
 class Cell(NamedTuple):
@@ -42,6 +45,9 @@ class Cell(NamedTuple):
 def value_cells(measure: Measure) -> list[Cell]:
     """Values with their intervals; `*` marks the best of several models."""
     interval: Any = measure.interval
+    if measure.name == "threshold":
+        limits = zip(interval.estimate, interval.low, interval.high, strict=True)
+        return [_threshold_cell(*x) for x in limits]
     digits = decimals_of_metric(interval.high - interval.low)
     best = (interval.estimate == np.max(interval.estimate)) & measure.has_a_best
     bounds: Any = measure.bounds or ([None] * len(best),) * 2
@@ -57,6 +63,14 @@ def value_cells(measure: Measure) -> list[Cell]:
             interval.estimate, interval.low, interval.high, best, *bounds, strict=True
         )
     ]
+
+
+def _threshold_cell(value: float, low: float, high: float) -> Cell:
+    """With as many significant digits as tell it from its limits: it has the unit of scores."""
+    three = (value, low, high)
+    texts = [[number(x, digits) for x in three] for digits in range(_FEWEST_DIGITS, _MOST_DIGITS)]
+    told = next((x for x in texts if len({*x}) == len({*three})), texts[-1])
+    return Cell(told[0], None if math.isnan(low) or math.isnan(high) else (told[1], told[2]))
 
 
 def difference_cells(measure: Measure) -> list[Cell]:

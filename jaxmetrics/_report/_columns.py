@@ -14,7 +14,9 @@ import pandas
 import pyarrow
 import pyarrow.compute
 from pandas.api.types import (
+    is_bool_dtype,
     is_datetime64_any_dtype,
+    is_float_dtype,
     is_numeric_dtype,
     is_object_dtype,
     is_string_dtype,
@@ -26,8 +28,16 @@ from jaxmetrics._report._csv import without_missing
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._texts import listed, quoted, shortened
 
+MOST_VALUES = 20  # of a column of slices
 ROWS = ""  # the name, which no column has, under which dropped rows are counted
+# Whole numbers beside missing ones, which as floats would be no ids.
+WHOLE = {
+    pyarrow.type_for_alias(kind.lower()): pandas.api.types.pandas_dtype(kind)
+    for kind in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+}
+_EXACT = 2.0**53  # from here on not each whole number is a float
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
+_THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
 _FLAGS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -41,14 +51,34 @@ def refuse_twice(names: Sequence[str]) -> None:
             )
 
 
-def joined(columns: Sequence[Any]) -> Any:
-    """A column of all batches, with the type that its texts have together."""
+def joined(columns: Sequence[Any], *, ids: bool = False) -> Any:
+    """A column of all batches, with the type that its texts have together.
+
+    Of ids, and of few values, texts that are one number stay apart.
+    """
     if all(isinstance(column.dtype, pandas.CategoricalDtype) for column in columns):
         categories = pandas.api.types.union_categoricals(columns, ignore_order=True)
         return pandas.Series(categories)
     if any(map(_is_text, columns)):  # of a file of texts, beside others of numbers
         columns = [x if _is_text(x) else x.astype(str).where(x.notna()) for x in columns]
-    return typed(pandas.concat(columns, ignore_index=True))
+    column = pandas.concat(columns, ignore_index=True)
+    found = typed(column)
+    apart = (ids or found.nunique() <= MOST_VALUES) and _merges(column, found)
+    return without_missing(column).str.strip() if apart else found
+
+
+def _merges(texts: Any, numbers: Any) -> bool:
+    """Whether texts are no ids as numbers: 1.10 and 1.1 are one, or the last digits are lost."""
+    if texts is numbers or not is_numeric_dtype(numbers) or is_bool_dtype(numbers):
+        return False
+    if is_float_dtype(numbers) and (numbers.abs() >= _EXACT).any():
+        return True
+    distinct, n = pandas.Series(texts.unique()), numbers.nunique()
+    if len(distinct) == n:
+        return False
+    # 1.0 is 1 of a file whose column had missing cells.
+    bare = without_missing(distinct.str.strip()).str.replace(r"\.0+$", "", regex=True)
+    return bool(bare.nunique() > n)
 
 
 def typed(column: Any) -> Any:
@@ -66,8 +96,9 @@ def typed(column: Any) -> Any:
     if numbers is not None:
         numbers = numbers.to_pandas()
         # A cast that fails is slow, because Arrow words an error for each text.
-        whole = _cast(texts, pyarrow.int64()) if (numbers == np.round(numbers)).all() else None
-        return numbers if whole is None else whole.to_pandas()
+        known = numbers.dropna()
+        whole = _cast(texts, pyarrow.int64()) if (known == np.round(known)).all() else None
+        return numbers if whole is None else whole.to_pandas(types_mapper=WHOLE.get)
     flags = known.map(_FLAGS)
     return column if flags[known.notna()].isna().any() else flags.infer_objects()
 
@@ -191,6 +222,11 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     # Texts that are no numbers stay.
     numbers = pandas.to_numeric(typed(column), errors="coerce")
     odd = column[np.asarray(np.isnan(numbers)) | np.iscomplexobj(numbers)]
+    if len(odd) and _THOUSANDS.fullmatch(str(odd.iloc[0])):
+        raise InputError(
+            f"{role} {quoted(name)} has a comma in {_quoted(odd.iloc[0])}: write numbers without "
+            "separators of thousands, and with points for decimals"
+        )
     if len(odd) and _DECIMAL_COMMA.fullmatch(str(odd.iloc[0])):
         raise InputError(
             f"{role} {quoted(name)} has a decimal comma in {_quoted(odd.iloc[0])}: write points in "

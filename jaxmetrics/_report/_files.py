@@ -18,6 +18,7 @@ import pandas
 import pyarrow.parquet
 
 from jaxmetrics._report import _csv
+from jaxmetrics._report._columns import WHOLE
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._sources import ENDINGS, FORMATS, File, Source, ending_of
 from jaxmetrics._report._texts import listed, quoted, shortened
@@ -48,8 +49,10 @@ def _parquet(
         done, total = 0, max(file.metadata.num_rows, 1)
         for batch in file.iter_batches(batch_size=ROWS, columns=names):
             done += len(batch)
+            lacking = any(x.null_count for x in batch.columns)
+            kinds = WHOLE.get if lacking else None
             # The metadata of pandas would make an index of a column.
-            yield batch.to_pandas(ignore_metadata=True), done / total
+            yield batch.to_pandas(ignore_metadata=True, types_mapper=kinds), done / total
 
 
 def _npz(

@@ -40,7 +40,7 @@ COLUMNS = [
 
 
 def report(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as one object for JSON, with null for what is undefined."""
+    """The evaluation as one object for JSON, with None for what is undefined."""
     models: dict[str, Any] = {name: {} for name in evaluation.names}
     comparison: dict[str, Any] = {}
     for measure in evaluation.measures:
@@ -181,7 +181,7 @@ def _differences(found: Any, known: Any, names: Sequence[str]) -> list[dict[str,
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return None if math.isnan(value) else float(value)
 
 
 def frame_of(evaluation: Evaluation) -> Any:
@@ -237,8 +237,16 @@ def _no_formula(name: str) -> str:
 
 
 def json_of(report: dict[str, Any]) -> str:
-    """The report as JSON text."""
-    return json.dumps(report, indent=2, allow_nan=False)
+    """The report as JSON text, which has no infinite numbers: these are texts."""
+
+    def told(x: Any) -> Any:
+        if isinstance(x, dict):
+            return {key: told(value) for key, value in x.items()}
+        if isinstance(x, list):
+            return [told(value) for value in x]
+        return str(x) if isinstance(x, float) and math.isinf(x) else x
+
+    return json.dumps(told(report), indent=2, allow_nan=False)
 
 
 def save(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:

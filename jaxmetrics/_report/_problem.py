@@ -70,7 +70,10 @@ def problem_of_file(
     weights, amounts = (
         _joined_numbers(parts) for parts in zip(*(x[2:4] for x in batches), strict=True)
     )
-    columns = {name: joined([batch.others[name] for batch in batches]) for name in others}
+    columns = {
+        name: joined([batch.others[name] for batch in batches], ids=name == cluster)
+        for name in others
+    }
     if weights is not None:
         for name, members in (("positives", labels), ("negatives", ~labels)):
             if not weights[members].any():

@@ -63,7 +63,7 @@ def queries_of_file(
             frame = frame[complete_rows(frame, names, dropped)]
         frames.append(frame)
     refuse_none_left(source, "row", sum(map(len, frames)))
-    columns = {name: joined([frame[name] for frame in frames]) for name in names}
+    columns = {name: joined([frame[name] for frame in frames], ids=name == group) for name in names}
     segments = ids_of(
         "group",
         group,

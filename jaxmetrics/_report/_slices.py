@@ -16,15 +16,15 @@ import jaxmetrics as jm
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import FloatArray, Items
 from jaxmetrics._base.warned import warn
+from jaxmetrics._report._columns import MOST_VALUES
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
-from jaxmetrics._report._times import seem_dated, times_of
+from jaxmetrics._report._times import no_date_among, seem_dated, times_of
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._confidence import warn_of_few
 from jaxmetrics.inference._slices import slices_of_items
 
-MOST_VALUES = 20
 _PARTS = 5  # of a column with more numbers
 
 
@@ -55,8 +55,10 @@ def column_of(name: str, column: Any) -> Column:
             note = f"slice {name!r} has too many {found.given}s, so slices are by {found.unit}"
         times = np.append(found.times, lacking * [np.nan])
         return Column(name, values, codes, times, found.unit, note)
+    odd = no_date_among(column.dropna().unique().tolist())
     numeric = pandas.api.types.is_numeric_dtype(column)
     if numeric and column.nunique() > MOST_VALUES:
+        column = column.astype(np.float64)
         edges = np.unique(column.quantile(np.arange(1, _PARTS) / _PARTS))
         parts = np.searchsorted(edges, column)
         ends = column.groupby(parts).agg(["min", "max"]).dropna().to_numpy()
@@ -75,8 +77,12 @@ def column_of(name: str, column: Any) -> Column:
             f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: {instead}"
         )
     codes, values = _with_missing(codes, values)
-    note = f"slice {name!r} is in the order of its texts: write dates as 2026-03 or 2026-03-15"
-    return Column(name, values, codes, note=note if dated else "")
+    note = ""
+    if dated:
+        note = f"slice {name!r} is in the order of its texts: write dates as 2026-03 or 2026-03-15"
+    if odd is not None:
+        note = f"slice {name!r} is not taken as time, because {odd} is no date: correct or drop it"
+    return Column(name, values, codes, note=note)
 
 
 def _with_missing(

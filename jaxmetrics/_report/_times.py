@@ -28,10 +28,14 @@ _TEXTS = {
 # Dates in other forms, whose order is not that of their texts.
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _OTHER = re.compile(
-    r"\d{1,2}[./-](\d{1,2}[./-])?(\d{2}|\d{4})|\d{4}[./-]\d{1,2}([./-]\d{1,2})?"
-    rf"|(\d{{1,2}}\W+)?{_MONTH}\W+(\d{{1,2}}\W+)?\d{{4}}|\d{{4}}\W+{_MONTH}",
+    r"(\d{1,2}[./-](\d{1,2}[./-])?(\d{2}|\d{4})|\d{4}[./-]\d{1,2}([./-]\d{1,2})?"
+    rf"|(\d{{1,2}}\W+)?{_MONTH}\W+(\d{{1,2}}\W+)?\d{{4}}|\d{{4}}\W+{_MONTH}"
+    r"|jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?"
+    r"|oct(ober)?|nov(ember)?|dec(ember)?|q[1-4]\W*\d{4}|\d{4}\W*w\d{1,2})([t ]\d{1,2}:\d{2}.*)?",
     re.IGNORECASE,
 )
+# Whole numbers that are months or days.
+_NUMBER = re.compile(r"(19|20)\d{4}(\d{2})?")
 
 # Words of a column's name that say that its whole numbers are in order of time.
 _NAMES = ("year", "quarter", "month", "week", "day", "date", "period", "time", "epoch")
@@ -66,9 +70,11 @@ def times_of(name: str, column: Any) -> Times | None:
         distinct = distinct.astype(np.int64)
         unit = _unit_of_name(name)
         found = _dates_of_numbers(distinct.tolist(), weeks=unit == "week")
-        if found is None:
-            return None if unit is None else _numbers(distinct, codes, unit)
-        return _periods(*found, codes)
+        if found is not None:
+            return _periods(*found, codes)
+        if unit is None or no_date_among(distinct.tolist()) is not None:
+            return None
+        return _numbers(distinct, codes, unit)
     if pandas.api.types.is_float_dtype(distinct) and _unit_of_name(name) is not None:
         distinct = with_dashes(distinct.tolist())  # months such as 2026.03
     dated = _dates(distinct)
@@ -78,6 +84,17 @@ def times_of(name: str, column: Any) -> Times | None:
 def seem_dated(values: Sequence[str]) -> bool:
     """Whether the values seem to be dates, in other forms than those that are read."""
     return len(values) > 1 and all(_OTHER.fullmatch(x.strip()) for x in values)
+
+
+def no_date_among(values: Sequence[Any]) -> str | None:
+    """The first value that is no month or day, if most are; they are whole numbers, or texts."""
+    texts = [str(x) for x in values]
+    dated = [
+        _NUMBER.fullmatch(x) is not None and _dates(with_dashes([x])) is not None for x in texts
+    ]
+    if all(dated) or 2 * sum(dated) <= len(dated):
+        return None
+    return texts[dated.index(False)]
 
 
 def _are_whole(distinct: Any) -> bool:

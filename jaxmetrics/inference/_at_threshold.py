@@ -14,6 +14,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.operating import Point
 from jaxmetrics.inference._intervals.distributions import binomial_quantile
 from jaxmetrics.inference._intervals.effective import effective_size
@@ -41,14 +42,25 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
         return Point(threshold, tp, fp, total, every, none, none), sizes
     caught, amount = _part(flagged, amounts)
     share = numerics.divide(caught, amount, np.nan)
-    residual = library.where(amounts > 0, amounts * (flagged - share[..., None]), 0)
+    of_each = numerics.divide(amounts, amount[..., None], 0.0)  # whose squares are in range
+    residual = library.where(amounts > 0, of_each * (flagged - share[..., None]), 0)
     n = library.sum(positives > 0, axis=-1)
-    spread = numerics.divide(library.sum(residual**2, axis=-1), amount**2, np.nan)
+    spread = library.where(amount > 0, library.sum(residual**2, axis=-1), np.nan)
     # The largest possible one, where one positive has no variance of its own.
     unbiased = numerics.divide(n, n - 1, 0.0)
     spread = library.where(n > 1, spread * unbiased, share * (1 - share))
     sizes = sizes._replace(amounts=effective_size(amounts) + none, spread=spread)
     return Point(threshold, tp, fp, total, every, caught, amount), sizes
+
+
+def warn_of_infinite_scores(point: Point) -> None:
+    """Warn where nothing should be flagged, if the point is NumPy's."""
+    on_host = numerics.namespace(*point) is np
+    if on_host and ((point.threshold == np.inf) & (point.tp + point.fp > 0)).any():
+        warn(
+            "it would be best to flag nothing, but any threshold flags scores of +inf, as the "
+            "rates that are reported do: write a finite score above all others in their place"
+        )
 
 
 @library_program()

@@ -40,6 +40,7 @@ _OF_MARGIN = (
 )
 
 
+_ROUNDING = 1e-9  # of differences
 _MOST_TOLD = 20  # models, in a line below a table
 
 
@@ -91,9 +92,11 @@ class Comparison(Result):
       best_set: `[models]` bool, the models that are not significantly worse than the best, by
         one-sided tests. The set contains the truly best model with probability `confidence_level`
         or more.
-      chi2: `[]`, the statistic of the hypothesis that all models are equal.
+      chi2: `[]`, the statistic of the hypothesis that all models are equal; NaN if they differ in a
+        direction in which no variance was seen.
       chi2_df: `[]`, its degrees of freedom.
-      chi2_p_value: `[]`, its p-value.
+      chi2_p_value: `[]`, its p-value; NaN if the degrees of freedom of a difference are fewer than
+        `chi2_df`.
       one_sided_low: pairwise, the lower limit of the difference if there is no upper one.
       one_sided_high: pairwise, the upper limit of the difference if there is no lower one.
       noninferiority_p_value: pairwise, one-sided, of the hypothesis that the row is worse than the
@@ -297,7 +300,8 @@ def _compared(
     behind = library.max(library.where(alone | library.isnan(z), -np.inf, -z), axis=1)
     chi2, df = _equality(estimate, covariance, lost)
     fewest = library.min(library.where(pairs.error > 0, pairs.df, np.inf))
-    rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": hotelling_survival(chi2, df, fewest)}
+    equal = library.where(library.isnan(chi2), np.nan, hotelling_survival(chi2, df, fewest))
+    rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": equal}
     return ~(behind > lead), {"estimate": estimate, **pairwise, **rest}
 
 
@@ -321,7 +325,10 @@ def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str,
 
 
 def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, Array]:
-    """The chi-squared statistic of equal models, and its degrees of freedom, of those not lost."""
+    """The chi-squared statistic of equal models, and its degrees of freedom, of those not lost.
+
+    NaN where they differ in a direction that has no variance.
+    """
     library = numerics.namespace(estimate, covariance)
     order = library.argsort(lost, stable=True)
     estimate, covariance, lost = estimate[order], covariance[order][:, order], lost[order]
@@ -335,5 +342,7 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     # The pseudo-inverse: directions without variance have no degree of freedom.
     counted = values > 1e-10 * library.max(library.abs(library.diagonal(covariance)))
     along = vectors.T @ differences
+    furthest = _ROUNDING * library.max(library.abs(differences))
+    none = none | library.any(~counted & (library.abs(along) > furthest))
     chi2 = library.sum(library.where(counted, along**2 / library.where(counted, values, 1), 0))
     return library.where(none, library.nan, chi2), library.sum(counted).astype(np.float64)

@@ -119,8 +119,8 @@ def _limits(
     value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
     options = chosen.options(arrays)
-    variances = (rules.unrounded(x, moments.estimate) for x in moments.variances)
-    moments = moments._replace(variances=(*variances,))
+    negatives, positives = (rules.unrounded(x, moments.estimate) for x in moments.variances)
+    moments = moments._replace(variances=(negatives, positives))
     low, high = rule(moments, level, numbers, options)
     error = rules.standard_error(moments)
     return _values((moments.estimate, low, high, error), options, value_of)

@@ -19,17 +19,15 @@ from jaxmetrics._base.items import at_least_one, rows_of
 from jaxmetrics._base.keywords import known_options
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
-from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.operating import (
     COSTS,
     RULES,
     Point,
     chosen_point,
-    costs_in_sample,
-    precision_in_sample,
 )
-from jaxmetrics._roc.record import MetricLike, Options, evaluate_chosen
+from jaxmetrics._roc.record import MetricLike, evaluate_chosen
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
     clustered_size,
@@ -37,6 +35,7 @@ from jaxmetrics.inference._at_threshold import (
     likely_shares,
     moments_of_choice,
     order_statistics,
+    warn_of_infinite_scores,
 )
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -51,7 +50,7 @@ from jaxmetrics.inference._intervals.operating import (
     normal_error,
 )
 from jaxmetrics.inference._intervals.rules import Limits, around
-from jaxmetrics.inference._tested_thresholds import limits_of_cheapest, limits_of_precise
+from jaxmetrics.inference._tested_thresholds import limits_of_best
 
 # Rules of which the threshold is a quantile of a class.
 QUANTILES = ("max_fpr", "min_recall")
@@ -222,7 +221,8 @@ def operating_point(
         given, one cost comes without the other, or what is resampled has no key.
 
     NaN where a class is absent or a valid score is NaN; precision where nothing is flagged, and npv
-    where all is. The threshold is +inf where it is best to flag nothing. Time O(n log n), or as
+    where all is. The threshold is +inf where it is best to flag nothing; scores of +inf are flagged
+    even so, and a warning says it. Time O(n log n), or as
     `bootstrap` of a function of a table; memory O(n).
 
     Example:
@@ -288,13 +288,15 @@ def operating_point(
     items = Items(*columns)
     library = numerics.namespace(reported)
     found = flagged_at(items, library.broadcast_to(reported, batch))
+    if name != "threshold":
+        warn_of_infinite_scores(found[0])
     chosen, limits = None, None
     if drawn is not None:
         drawn = near_tree(drawn)
         chosen = moments_of_choice(items, terms, drawn)
     index = None if ids is None else ids[0]
     if name in BEST:
-        limits = _limits_of_best(name, options, items, index, found[0], level)
+        limits = limits_of_best(name, options, items, index, found[0], level)
     elif name in QUANTILES:
         of_negatives = name == "max_fpr"
         of_class = "negatives" if of_negatives else "positives"
@@ -337,24 +339,6 @@ def _chosen_threshold(rule: MetricLike, max_fpr: Any, items: Items) -> Array:
     value = evaluate_chosen(rule, items)
     threshold: Array = value if max_fpr is not None else value.threshold
     return threshold
-
-
-_costs_in_sample = library_program("criterion")(costs_in_sample)
-_precision_in_sample = library_program()(precision_in_sample)
-
-
-def _limits_of_best(
-    name: str, options: Options, items: Items, ids: HostArray | None, point: Point, level: float
-) -> Limits:
-    """Limits of the threshold that is the best in the population."""
-    totals, prevalence = (point.positives, point.negatives), options.get("prevalence")
-    if name == "min_precision":
-        limit = _precision_in_sample(options[name], prevalence, *totals)
-        given = near_tree((ids, limit, np.float64(level)))
-        return limits_of_precise(items, *given, prevalence is not None)
-    terms = *(options.get(x) for x in (*COSTS, "criterion")), prevalence
-    costs = _costs_in_sample(*totals, *terms)
-    return limits_of_cheapest(items, *near_tree((ids, point.threshold, costs, np.float64(level))))
 
 
 @library_program("quantile")

@@ -8,15 +8,38 @@ two thresholds is a sum over the items between them.
 
 from __future__ import annotations
 
+import numpy as np
+
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.types import Array, Items
+from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.types import Array, HostArray, Items
+from jaxmetrics._roc.operating import COSTS, Point, costs_in_sample, precision_in_sample
+from jaxmetrics._roc.record import Options
 from jaxmetrics.inference._at_threshold import weights_by_class
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.inference._intervals.rules import Limits
 
 _MORE = 2  # items of each class, by which the variance of few items is raised
 _ROUNDING = 1e-9
+
+
+_costs_in_sample = library_program("criterion")(costs_in_sample)
+_precision_in_sample = library_program()(precision_in_sample)
+
+
+def limits_of_best(
+    name: str, options: Options, items: Items, ids: HostArray | None, point: Point, level: float
+) -> Limits:
+    """Limits of the threshold that is the best in the population."""
+    totals, prevalence = (point.positives, point.negatives), options.get("prevalence")
+    if name == "min_precision":
+        limit = _precision_in_sample(options[name], prevalence, *totals)
+        given = near_tree((ids, limit, np.float64(level)))
+        return limits_of_precise(items, *given, prevalence is not None)
+    terms = *(options.get(x) for x in (*COSTS, "criterion")), prevalence
+    costs = _costs_in_sample(*totals, *terms)
+    return limits_of_cheapest(items, *near_tree((ids, point.threshold, costs, np.float64(level))))
 
 
 @library_program()

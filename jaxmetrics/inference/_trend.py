@@ -157,6 +157,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
             f"slices must be a Slices, got {brief(slices)}: pass what slices(metric, scores, "
             "labels, months) returns"
         )
+    if not slices.names:
+        raise ValueError("slices has none, as there were no items: a trend needs two or more")
     if any(isinstance(x, tuple) for x in slices.names):
         raise ValueError("slices must be of one column, in order of time, got two that are crossed")
     at, unit = _times(times, slices.names)

@@ -152,8 +152,8 @@ def edges(array: ArrayLike, *, weight_scale: float = 1.0) -> Bins:
     host = _known("edges", array, np.float64)
     if host.ndim != 1 or not host.size:
         raise ValueError(f"edges must be [m] with m of at least 1, got {list(host.shape)}")
-    if not np.isfinite(host).all():
-        raise ValueError("edges must be finite: the first and the last bin have no end")
+    if not (np.abs(host) <= np.finfo(np.float32).max).all():
+        raise ValueError("edges must be finite in float32: the first and the last bin have no end")
     refusal = "edges must ascend in float32: write np.unique(np.float32(array))"
     return _scaled(_bins(host, "edges", refusal), weight_scale)
 
@@ -257,7 +257,9 @@ def bin_of(bins: Bins, scores: Array) -> Array:
     # Rounding may put the guess a few bins off, and of not too many only one: steps correct it.
     first, last = float(bins.lower[1]), float(bins.lower[-1])
     width = (last - first) / max(bins.n - 2, 1)
-    guess = jnp.floor((scores - first) / width)
+    wide = last - first > float(np.finfo(np.float32).max) / 2
+    half = 0.5 if wide else 1.0  # of a difference that float32 does not hold
+    guess = jnp.floor((half * scores - half * first) / (half * width))
     index = jnp.clip(jnp.nan_to_num(guess), -1, bins.n - 2).astype(jnp.int32) + 1
     for _ in range(1 if bins.n <= _MANY else 2):
         above = jnp.append(lower, jnp.nan)[index + 1]  # no score is >= NaN: the last bin has no end

@@ -80,6 +80,8 @@ def rows_of(data: Data, batch: Batch, key: Any) -> tuple[Array, ...]:
     if key is None:
         raise TypeError("key is missing, and batches need one: write key=jax.random.key(0)")
     pair = isinstance(batch, tuple) and len(batch) == 2
+    if isinstance(batch, (tuple, list)) and not pair:
+        raise TypeError(f"batch must be an int or a tuple of two, as (64, 64), got {batch}")
     sizes: Any = batch if pair else (batch,)
     for size in sizes:
         checks.check_count("batch", size)

@@ -160,8 +160,8 @@ def fit(
         losses.append(float(mean))
         if np.isnan(losses[-1]) and jnp.isnan(score(params, tuning.features)).any():
             raise ValueError(
-                "scores of train are NaN at the start: fill the NaN of its features, or leave "
-                "these rows out"
+                "scores of train are NaN at the start: fill the NaN of its features, also in rows "
+                "that where= leaves out, whose gradients are 0 times NaN; or drop these rows"
             )
         evaluate(carry[0])
         if values[-1] > values[best[1]]:
