@@ -42,17 +42,14 @@ def test_losses_however_the_items_are_spread(alone, name):
     assert alone[f"{name} of parts"] <= 1e-12
 
 
-def test_other_derivatives_are_those_of_gathered_items(alone):
-    assert alone["other derivatives"] <= 1e-12
-
-
 @pytest.mark.slow
-def test_losses_of_every_surrogate_and_every_resampled_statistic():
+def test_losses_of_every_surrogate_every_resampled_statistic_and_other_derivatives():
     """The product, of whose pairs the others take each kind of loss and each surrogate."""
     everything = found(1, "all")[0]
     for surrogate in ("hinge", "square", "sigmoid"):
         assert everything[f"{surrogate} of parts"] <= 1e-12
     assert everything["resamples on 3 devices"] == 0
+    assert everything["other derivatives"] <= 1e-12
 
 
 def test_the_gradient_of_the_mapped_loss_is_that_of_one_device(alone):

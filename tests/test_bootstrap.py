@@ -323,7 +323,7 @@ OF_POSITIVES = [
 ]
 
 
-@pytest.mark.parametrize("width", [0, 6])
+@pytest.mark.parametrize("width", [0, pytest.param(6, marks=pytest.mark.slow)])
 def test_replay_of_runs_of_negatives(width, data, monkeypatch):
     """What positives alone decide: negatives between rows with positives are drawn as one.
 
@@ -620,7 +620,7 @@ def test_a_head_that_is_long_enough_is_used(data, monkeypatch):
     assert units.drawn[0] < units.total[0] == (~data.labels).sum()
 
 
-@pytest.mark.parametrize("by_amount", [False, True])
+@pytest.mark.parametrize("by_amount", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount):
     """Which does not change the distribution; a head that is too short is drawn again."""
     found = []
@@ -667,9 +667,9 @@ def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount
     "options",
     [
         {},
-        {"weights": ()},
+        pytest.param({"weights": ()}, marks=pytest.mark.slow),
         {"weights": (), "amounts": ()},
-        {"weights": (2,)},
+        pytest.param({"weights": (2,)}, marks=pytest.mark.slow),
         {"resampling": "bayesian", "weights": ()},
         {"weights": "few"},
     ],

@@ -140,7 +140,7 @@ def test_a_full_disk(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
-@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("written", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_standard_output_that_is_full(tmp_path, written):
     """Of JSON or of tables; a report is written all the same."""
     file, folder = tmp_path / "x.csv", tmp_path / "report"

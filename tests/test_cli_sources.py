@@ -111,7 +111,7 @@ def test_streams_of_several_files(tmp_path, table):
     table[:50].to_csv(tmp_path / "1.csv", index=False)
     table[50:].to_csv(tmp_path / "2.tsv", sep="\t", index=False)
     table.to_csv(tmp_path / "all.csv", index=False)
-    options = ("--label", "y", "--score", "a", "--stream")
+    options = ("--label", "y", "--score", "a", "--stream", "--n-resamples", 20)
     parts = command.evaluated(tmp_path / "1.csv", tmp_path / "2.tsv", *options)
     whole = command.evaluated(tmp_path / "all.csv", *options)
     assert parts["models"] == whole["models"]
@@ -142,7 +142,7 @@ def test_missing_cells_are_dropped_and_counted(tmp_path, table):
     found = read(path, drops_missing=True)
     np.testing.assert_array_equal(found.scores[0], table.a.drop([1, 7, 9]))
     assert found.notes == ("3 of 200 rows have missing cells and are left out: 'y' 2, 'a' 2",)
-    options = ("--label", "y", "--score", "a", "--drop-missing")
+    options = ("--label", "y", "--score", "a", "--drop-missing", "--n-resamples", 20)
     for more in ((), ("--slice", "country"), ("--stream",)):
         result = command.run("evaluate", path, *options, *more)
         assert result.exit_code == 0, result.output
