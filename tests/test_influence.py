@@ -175,6 +175,37 @@ def test_influence_is_a_gradient(metric, rng):
         np.testing.assert_allclose(phi[members].sum(), 0, atol=1e-9)
 
 
+@pytest.mark.parametrize("metric", [PARTIAL, jm.average_precision], ids=["partial", "precision"])
+def test_weights_are_drawn_as_scores_are(metric, rng):
+    """The error of a sum of w_i times the derivative: its mean over the items is held, and not the
+    weight of the class, on which average precision depends."""
+    scores, labels, _ = sample(rng, 60)
+    weights = rng.gamma(0.5, size=60) * (np.arange(60) % 9 > 0)
+    pair = np.stack([scores, np.roll(scores, 7)])
+
+    def parts(row):
+        gradient = jax.grad(lambda w: metric(row, labels, weights=w))(jnp.asarray(weights))
+        products = weights * np.asarray(gradient)
+        found = [products[x[weights[x] > 0]] for x in classes(labels)]
+        return [(x - x.mean()) * np.sqrt(len(x) / (len(x) - 1)) for x in found]
+
+    expected = sum(np.stack(x) @ np.stack(x).T for x in zip(*map(parts, pair), strict=True))
+    given = {"weights": weights}
+    for find in (
+        lambda s: jm.covariance(metric, s, labels, **given),
+        lambda s: jm.covariance(metric, s, labels, weights=1e150 * weights),
+        jax.jit(lambda s: jm.covariance(metric, s, labels, **given)),
+    ):
+        np.testing.assert_allclose(find(pair), expected, rtol=1e-8)
+    errors = [
+        jm.standard_error(metric, pair, labels, **given),
+        jax.jit(lambda s: jm.standard_error(metric, s, labels, **given))(pair),
+        jm.confidence_interval(metric, pair, labels, **given).standard_error,
+    ]
+    for error in errors:
+        np.testing.assert_allclose(np.asarray(error) ** 2, np.diag(expected), rtol=1e-8)
+
+
 def test_weights_share_the_influence_of_copies(rng):
     """An item of weight k has in all the influence, per item of the class, of its k copies."""
     scores, labels, _ = sample(rng, 60)

@@ -96,8 +96,8 @@ def standard_error(
 ) -> Array:
     """The standard error of a metric, from its influence function or from resamples.
 
-    SE^2 = sum over classes c of n_c / (n_c - 1) sum_(i in c) (w_i d metric / d w_i)^2, with the
-    total weight of each class held fixed; for `roc_auc` this is DeLong's variance. With clusters
+    SE^2 = sum over classes c of n_c / (n_c - 1) sum_(i in c) z_i^2, with z_i = w_i d metric / d w_i
+    less its mean over the n_c items of the class; for `roc_auc` it is DeLong's. With clusters
     SE^2 = sum_k (sum_c z_kc)^2, where z_kc = (S_kc - mean of S_kc over the K_c clusters with items
     of class c) / sqrt(g_c), S_kc = sum_(i in k and c) w_i d metric / d w_i, and g_c is 1 - 1 / K_c
     for clusters of one size, and less for others, as the formulas say. For an
@@ -182,8 +182,8 @@ def covariance(
 ) -> Array:
     """The covariance matrix of a metric between models that score the same items.
 
-    Cov_ab = sum over classes c of n_c / (n_c - 1) sum_(i in c) (w_i d metric_a / d w_i)
-    (w_i d metric_b / d w_i), with the total weight of each class held fixed. With clusters Cov_ab =
+    Cov_ab = sum over classes c of n_c / (n_c - 1) sum_(i in c) z_ia z_ib, with z_ia = w_i
+    d metric_a / d w_i less its mean over the n_c items of the class. With clusters Cov_ab =
     sum_k (sum_c z_kc)_a (sum_c z_kc)_b, with z_kc as of `standard_error`. The diagonal is
     `standard_error` squared.
 

@@ -194,15 +194,18 @@ def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, A
     return -decision.slope[..., None] * negatives, positives
 
 
-def of_items(by_class: list[Array], problem: Problems, n_rows: int) -> Array:
-    """`[n]`: of each item its weight times the entry of its class, negatives first, and row."""
-    order = problem.order
+def of_items(by_class: list[tuple[Array, Any]], problem: Problems, n_rows: int) -> Array:
+    """`[n]`: of each item its weight times the entry of its class, negatives first, and row, less
+    a number `[1]` of its class if there is one."""
+    (slopes, less), order = zip(*by_class, strict=True), problem.order
     # Both classes in one table, as each lookup is a slow gather.
     at = problem.rows + n_rows * (order.kinds == POSITIVE)
     negatives, positives = weights_by_kind(problem)
     weights = positives + negatives
-    units = sorting.take(jnp.concatenate(by_class), at)
-    units = jnp.where(weights > 0, weights * units, 0)
+    units = weights * sorting.take(jnp.concatenate(slopes), at)
+    if less[0] is not None:
+        units = units - jnp.where(order.kinds == POSITIVE, less[1], less[0])
+    units = jnp.where(weights > 0, units, 0)
     found: Array = (
         jnp.zeros_like(units).at[order.item].set(units, unique_indices=True, mode=_IN_BOUNDS)
     )

@@ -165,7 +165,7 @@ def _flagged(items: OneClass, decision: Decision) -> Any:
 
 
 def units_on_host(
-    chosen: Chosen, items: Items, arrays: Options, of_item: Callable[..., Any]
+    chosen: Chosen, items: Items, arrays: Options, of_item: Callable[..., tuple[Any, Any]]
 ) -> tuple[Any, Any] | None:
     """The metric, and `of_item` of each item `[..., n]`, as NumPy's; None if NumPy cannot now."""
     if chosen.metric.of_placements is None:
@@ -175,12 +175,13 @@ def units_on_host(
         with np.errstate(all="ignore"):
             estimate, by_class = _rows_of(placed, chosen, arrays)
             rows = list(by_class)
-            values = [of_item(x.centred, x.mean, np.float64(x.n)) for x in rows]
+            values = [of_item(x.centred, x.mean, np.float64(x.n), _mean_weight(x)) for x in rows]
         estimate = np.nan if undefined else estimate
         units = np.full(items.scores.shape[-1], 0 * estimate)
-        for (_, of_class, bounds, *_), value in zip(rows, values, strict=True):
+        for (_, of_class, bounds, *_), (value, less) in zip(rows, values, strict=True):
             found = (value + 0 * estimate).repeat(bounds[1:] - bounds[:-1])
-            units[of_class.items] = found if of_class.weights is None else found * of_class.weights
+            found = found if of_class.weights is None else found * of_class.weights
+            units[of_class.items] = found if less is None else found - less
         return estimate, units
 
     found = of_each_row(of_row, items, arrays, 2 * _SHORT, few=_FEW_ROWS, by_item=True)
@@ -189,6 +190,10 @@ def units_on_host(
     rows, batch = found
     estimate, units = (np.stack(x) for x in zip(*rows, strict=True))
     return estimate.reshape(batch), units.reshape(*batch, -1)
+
+
+def _mean_weight(rows: _Rows) -> Any:
+    return None if rows.items.weights is None else rows.weights.sum() / np.float64(rows.n)
 
 
 def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iterable[_Rows]]:
@@ -328,14 +333,16 @@ def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> 
 
 def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
-    n, items, bounds, squares, centred, _ = rows
-    size = total = squares.sum()
+    n, items, bounds, squares, centred, mean = rows
+    size, total, lean = (squares.sum(),) * 2 + (0.0,)
     if items.weights is not None and total:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
         size = total**2 / squares.sum()
-    return size, size * (n / (n - 1) if n != 1 else np.nan) * np.einsum(
-        "i,i,i", squares, centred, centred
-    )
+        # The weights are drawn as the scores are: each item counts about the mean over the items.
+        lean = 2 * mean * np.einsum("i,i", squares, centred)
+        lean = lean + mean**2 * (squares.sum() - total**2 / n)
+    spread = np.maximum(np.einsum("i,i,i", squares, centred, centred) + lean, 0)
+    return size, size * (n / (n - 1) if n != 1 else np.nan) * spread
 
 
 @double_program("chosen")

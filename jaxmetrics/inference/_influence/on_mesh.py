@@ -126,7 +126,7 @@ class _OfDevice:
       estimate: the metric of all.
       counts, sizes: of negatives and of positives, the number and the effective size of all.
       units: of negatives and of positives, the weight of each of the device's items times the
-        derivative in it, `[..., n]`, with the total weight of the class held fixed.
+        derivative in it, `[..., n]`, less the mean over the items of the class.
     """
 
     def __init__(self, items: Items, arrays: Options, chosen: Chosen, axis_name: AxisName) -> None:
@@ -212,5 +212,9 @@ class _OfDevice:
     def _centred(self, slopes: Array, weights: Array) -> Array:
         unit = numerics.power_near(self._largest(weights))  # of sums that do not overflow
         weights, slopes = weights / unit, slopes * unit
+        if self._items.weights is not None and not self._decided:
+            n = self.sum_over(weights > 0)[..., None]
+            mean = numerics.divide(self.sum_over(weights * slopes)[..., None], n, 0.0)
+            return jnp.where(weights > 0, weights * slopes - mean, 0)
         mean = numerics.divide(self.sum_over(weights * slopes), self.sum_over(weights), 0.0)
         return weights * (slopes - mean[..., None])

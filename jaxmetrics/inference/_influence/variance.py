@@ -79,9 +79,7 @@ def derivatives_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array
     return _by_item(metric, items, _derivatives)
 
 
-def _by_item(
-    metric: MetricLike, items: Items, of_item: Callable[..., Array]
-) -> tuple[Array, Array]:
+def _by_item(metric: MetricLike, items: Items, of_item: OfItem) -> tuple[Array, Array]:
     """The metric, and `of_item` of the items `[..., n]`."""
     chosen, arrays = choose_known(metric)
     found = None
@@ -114,9 +112,15 @@ def _moments(
             unit = numerics.power_near(jnp.max(weight))  # of squares that do not overflow
             weight, slope = weight / unit, slopes.centred[kind] * unit
             squares = by_row(weight**2, problem.rows, n_rows)
-            size = numerics.divide(jnp.sum(weight) ** 2, jnp.sum(squares), 0.0)
+            whole, total = jnp.sum(weight), jnp.sum(squares)
+            size = numerics.divide(whole**2, total, 0.0)
             unbiased = numerics.divide(n, n - 1, jnp.nan)
-            return size * unbiased * jnp.sum(squares * slope**2, axis=-1), size
+            spread = jnp.sum(squares * slope**2, axis=-1)
+            if problem.items.weights is not None:
+                mean = slopes.means[kind][..., 0] * unit
+                lean = 2 * mean * jnp.sum(squares * slope, axis=-1)
+                spread = spread + lean + mean**2 * (total - numerics.divide(whole**2, n, 0.0))
+            return size * unbiased * jnp.maximum(spread, 0), size
 
         variances, sizes = zip(of_class(NEGATIVE), of_class(POSITIVE), strict=True)
         estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
@@ -130,21 +134,28 @@ def _moments(
     return result
 
 
-def _influences(centred: Array, mean: Array, n: Array) -> Array:
-    return n * centred
+# Of the rows of a class, what the weight of an item is multiplied with, and what the product then
+# is less, if anything. `each` is the mean weight of an item, and None without weights.
+OfItem = Callable[[Array, Array, Array, Any], tuple[Array, Any]]
 
 
-def _contributions(centred: Array, mean: Array, n: Array) -> Array:
-    return centred
+def _influences(centred: Array, mean: Array, n: Array, each: Any) -> tuple[Array, Any]:
+    return n * centred, None
 
 
-def _derivatives(centred: Array, mean: Array, n: Array) -> Array:
-    return centred + mean
+def _contributions(centred: Array, mean: Array, n: Array, each: Any) -> tuple[Array, Any]:
+    """Less the mean over the items, whose weights are drawn as their scores are."""
+    return (centred, None) if each is None else (centred + mean, mean * each)
 
 
-def _errors(centred: Array, mean: Array, n: Array) -> Array:
+def _derivatives(centred: Array, mean: Array, n: Array, each: Any) -> tuple[Array, Any]:
+    return centred + mean, None
+
+
+def _errors(centred: Array, mean: Array, n: Array, each: Any) -> tuple[Array, Any]:
     scale: Array = numerics.namespace(n).sqrt(numerics.divide(n, n - 1, jnp.nan))
-    return scale * centred
+    slope, less = _contributions(centred, mean, n, each)
+    return scale * slope, None if less is None else scale * less
 
 
 @double_program("chosen", "of_item", "n_units", "n_rows")
@@ -152,19 +163,24 @@ def _item_units(
     problems: Problems,
     arrays: Options,
     chosen: Chosen,
-    of_item: Callable[[Array, Array, Array], Array],
+    of_item: OfItem,
     n_units: int,
     n_rows: int,
 ) -> tuple[Array, Array]:
     def of_one(problem: Problems, bad: Array) -> tuple[Array, Array]:
         slopes = slopes_of(problem, chosen, arrays, n_rows)
-        given = zip(slopes.centred, slopes.means, counts_of(problem), strict=True)
+        counts = counts_of(problem)
+        each: Any = None, None
+        if problem.items.weights is not None:
+            totals = jnp.stack([jnp.sum(x) for x in weights_by_kind(problem)])
+            each = numerics.divide(totals, counts, 0.0)
+        given = zip(slopes.centred, slopes.means, counts, each, strict=True)
         by_class = [of_item(*of_class) for of_class in given]
         estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
         of_values = numerics.over_batch(
-            lambda *by_class: of_items(list(by_class), problem, n_rows)[:n_units], estimate.ndim
+            lambda by_class: of_items(by_class, problem, n_rows)[:n_units], estimate.ndim
         )
-        return estimate, of_values(*by_class) + 0 * estimate[..., None]
+        return estimate, of_values(by_class) + 0 * estimate[..., None]
 
     result: tuple[Array, Array] = of_each(of_one, problems)
     return result
