@@ -20,10 +20,9 @@ from jaxmetrics.inference._apart import Limits, levels_for, limits_at
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
-from jaxmetrics.inference._comparison import estimated
+from jaxmetrics.inference._comparison import estimated, warn_of_few
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
-from jaxmetrics.inference._influence.clusters import Clusters
-from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._influence.covariance import Covariance, uncorrelated
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import ends_of_range, with_influence
 from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
@@ -111,12 +110,16 @@ def compare_to_value(
         items = items._replace(scores=items.scores[None])
     ids = checks.check_clusters(clusters, items)
     request = Request(key, n_resamples, True, ids, memory_budget=memory_budget)
-    estimate, covariance, bounds = estimated(metric, items, request)
+    limits = _limits(metric, items, request, level)
+    n_models = len(items.scores)
+    if n_models == 1 and limits is not None:  # whose error is all that there is of a covariance
+        estimate, covariance, bounds = limits.estimate, uncorrelated(limits.known), None
+    else:
+        estimate, covariance, bounds = estimated(metric, items, request)
     warn_of_undefined(estimate, "model", names_in(scores))
-    n_models = len(estimate)
     estimate, covariance = _with_value(estimate, covariance, np.float64(value))
     pairs, total = pairs_of(estimate, covariance, bounds, n_models), covariance.total
-    if (limits := _limits(metric, items, ids, level)) is not None:
+    if limits is not None:
         pairs, total = pairs_with_value(pairs, limits), _with_errors(total, limits.error)
     found = comparison_of(
         estimate,
@@ -142,12 +145,16 @@ def _check_in_range(metric: MetricLike, value: float) -> None:
         )
 
 
-def _limits(metric: MetricLike, items: Items, ids: Clusters | None, level: float) -> Limits | None:
+def _limits(metric: MetricLike, items: Items, request: Request, level: float) -> Limits | None:
     """Those of the models by themselves; None if they are found by resampling."""
     metric, items = with_influence(metric, items)
+    ids = request.clusters
     method = chosen_method(metric, clustered=ids is not None)
     if method not in CLOSED:
         return None
+    request.check(needs_key=False)
+    if len(items.scores) == 1:
+        warn_of_few(items, ids)
     form, levels = form_of(metric, method), levels_for(level)
 
     def of_model(scores: Any) -> tuple[Array, ...]:

@@ -155,7 +155,7 @@ def estimated(
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
     request.check(needs_key=not known)
-    _warn_of_few(items, request.clusters)
+    warn_of_few(items, request.clusters)
     if known:
         return *covariance_of(metric, items, request.clusters), range_of(metric)
     chosen, arrays = choose(metric)
@@ -164,7 +164,7 @@ def estimated(
     return near(result.estimate), _of_replicates(near(result.replicates)), None
 
 
-def _warn_of_few(items: Items, ids: Clusters | None) -> None:
+def warn_of_few(items: Items, ids: Clusters | None) -> None:
     for what, size in too_few(items, ids):
         warn(
             f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "

@@ -36,6 +36,13 @@ class Covariance(NamedTuple):
     items: tuple[Any, Any] | None = None
 
 
+def uncorrelated(errors: Array) -> Covariance:
+    """Of standard errors `[models]` that are taken for known."""
+    unlimited = np.float64(np.inf)
+    total = numerics.namespace(errors).diag(errors**2)
+    return Covariance(total, None, (unlimited,) * 3, np.float64(0))
+
+
 def covariance_of(
     metric: MetricLike, items: Items, clusters: Clusters | None
 ) -> tuple[Array, Covariance]:
