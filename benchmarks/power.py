@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    start, k = time.perf_counter(), options.simulations
+    start, k, few = time.perf_counter(), options.simulations, min(options.simulations, 1000)
     size = ["positives", "negatives"]
     sections = (
         (
@@ -216,23 +216,24 @@ def main() -> None:
         (
             "One model against a value",
             ["AUC", *size, "value", "planned", "simulated"],
-            rows_of_values(min(k, 1000)),
+            rows_of_values(few),
         ),
         (
             "Width of an interval",
             ["AUC", "width asked for", *size, "mean width"],
-            rows_of_widths(min(k, 1000)),
+            rows_of_widths(few),
         ),
     )
     parts = ["\n".join([f"## {x}", "", *table(head, list(rows))]) for x, head, rows in sections]
     minutes = (time.perf_counter() - start) / 60
-    error = (POWER * (1 - POWER) / k) ** 0.5
+    error, of_one = ((POWER * (1 - POWER) / x) ** 0.5 for x in (k, few))
     text = f"""# Power of planned studies
 
 `python -m benchmarks.power`: the share of {k} data sets in which the better model is found to be
 significantly better, at 5 %, beside the power that `power` says, from a pilot of {2 * PILOT} items.
-Differences are those that have a power of {POWER:g}, whose standard error is {error:.3f}.
-{minutes:.0f} min.
+Differences are those that have a power of {POWER:g}, whose standard error is {error:.3f}, and
+{of_one:.3f} of one model, of which there are {few}. Widths are those of the default intervals; they
+are planned on the logit scale. {minutes:.0f} min.
 
 """
     text += "\n\n".join(parts) + "\n"

@@ -42,8 +42,12 @@ def test_losses_however_the_items_are_spread(alone, name):
     assert alone[f"{name} of parts"] <= 1e-12
 
 
+def test_other_derivatives_are_those_of_gathered_items(alone):
+    assert alone["other derivatives"] <= 1e-12
+
+
 @pytest.mark.slow
-def test_losses_of_every_surrogate_every_resampled_statistic_and_other_derivatives():
+def test_losses_of_every_surrogate_every_resampled_statistic_and_second_derivatives():
     """The product, of whose pairs the others take each kind of loss and each surrogate."""
     everything = found(1, "all")[0]
     for surrogate in ("hinge", "square", "sigmoid"):

@@ -240,6 +240,17 @@ def test_many_numbers_of_several_forms_are_numbers(tmp_path):
     assert len(column.values) == 5
 
 
+def test_few_numbers_of_many_forms_and_months_of_two_are_numbers(tmp_path):
+    sizes = [f"{i % 15}.5{'0' * (i // 15 % 3)}" for i in range(90)]
+    months = [f"{'0' * (i % 2)}{1 + i // 12}" for i in range(90)]
+    rows = [f"{i % 2},{i / 10},{sizes[i]},{months[i]}" for i in range(90)]
+    path = file_of(tmp_path, rows, "y,a,size,month")
+    given = {"label": "y", "scores": ["a"], "slices": ["size", "month"]}
+    size, month = _report.problem_of_file(path, **given).slices
+    assert len(size.values) == 15
+    assert month.values == tuple("12345678")
+
+
 def test_whole_numbers_of_parquet_stay_so_beside_missing_ones(tmp_path):
     ids = pd.array(1765432109876543210 + np.arange(100) // 2, "Int64")
     ids[7] = pd.NA

@@ -407,6 +407,12 @@ def test_chi2_of_differences_without_a_variance_is_unknown():
     assert np.isnan(none.chi2_p_value)
     equal = jm.compare(jm.roc_auc, [rising, rising], rising % 2)
     assert equal.chi2_p_value == 1
+    rng = np.random.default_rng(0)
+    labels = rng.random(20_000) < 0.5
+    one = rng.normal(size=20_000) + labels
+    near = np.where(np.arange(20_000) == np.argsort(one)[10_000], one + 1e-3, one)
+    found = jm.compare(jm.roc_auc, [one, near, rng.normal(size=20_000)], labels)
+    assert found.chi2_p_value < 1e-6
 
 
 def test_perfect_models_of_pairs_of_items_may_be_different(rng):

@@ -139,6 +139,14 @@ def test_a_value_at_a_limit_is_found_in_one_of_two_studies(metric, scores):
     margin = one_sided.estimate - one_sided.low
     power = jm.power(metric, scores, LABELS, margin=margin)
     np.testing.assert_allclose(power, 0.5, atol=0.02)
+    raw, share = (partial(jm.partial_auc, max_fpr=0.3, scale=x) for x in ("raw", "range"))
+    for part in (0.3, 1.2):
+        d = part * (1 - jm.partial_auc(scores, LABELS, max_fpr=0.3, scale="range")) / 4
+        own = jm.power(share, scores, LABELS, difference=-d)
+        np.testing.assert_allclose(
+            jm.power(raw, scores, LABELS, difference=-0.3 * d), own, rtol=1e-4
+        )
+    assert np.isnan(jm.power(jm.roc_auc, scores, LABELS, difference=-0.4))  # a value above 1
     split = jm.power(metric, scores, LABELS, difference=margin / 4, margin=3 * margin / 4)
     np.testing.assert_allclose(split, power, rtol=1e-4)
 

@@ -200,13 +200,27 @@ def test_size_where_few_positives_are_below_all(rng):
     labels, truth = np.arange(220) < 20, 0.95 * stats.norm.cdf(2.5 / 2**0.5)
     scores = rng.normal(size=(300, 220)) + 2.5 * labels
     scores -= 20 * labels * (rng.random((300, 220)) < 0.05)
-    p_values = [
-        float(jm.compare_to_value(jm.roc_auc, x, labels, value=truth).p_value) for x in scores
-    ]
+    found = [jm.compare_to_value(jm.roc_auc, x, labels, value=truth) for x in scores]
     error = np.asarray(jm.standard_error(jm.roc_auc, scores, labels))
     z = (np.asarray(jm.roc_auc(scores, labels)) - truth) / error
     assert np.mean(np.abs(z) > 2.1) > 0.12
-    assert np.mean(np.array(p_values) < 0.05) < 0.06
+    for name in ("p_value", "chi2_p_value"):
+        assert np.mean(np.array([getattr(x, name) for x in found]) < 0.05) < 0.06
+
+
+def test_values_at_the_ends_of_the_range():
+    """Where limits are clipped, they hold the value at every level."""
+    labels = np.arange(40) % 2 == 0
+    for sign, value in ((1.0, 1.0), (-1.0, 0.0)):
+        found = jm.compare_to_value(jm.roc_auc, sign * labels, labels, value=value)
+        assert found.p_value == 1
+        assert found.best_set
+    labels = np.arange(8) < 2
+    recall = partial(jm.recall_at_fpr, max_fpr=0.3)
+    with pytest.warns(UserWarning, match="fewer than"):
+        found = jm.compare_to_value(recall, 1.0 * labels, labels, value=0.0)
+    assert found.low + found.estimate <= 1  # the interval holds 0
+    assert found.p_value >= 0.049
 
 
 def test_a_value_of_a_metric_without_limits_of_its_own(data):

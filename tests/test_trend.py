@@ -211,6 +211,8 @@ def test_dates_in_other_forms_are_told():
         ([20260131, 20260201, 99991231], "99991231"),
         ([202601, 202602, 202600], "202600"),
         ([*range(20260101, 20260132), 20260230], "20260230"),
+        ([20260131.0, 20260201.0, 20260230.0], "20260230"),
+        ([20260131, 20260230], "20260230"),
     ],
 )
 def test_dates_with_one_that_is_none_are_no_numbers_of_days(values, odd):
@@ -218,7 +220,15 @@ def test_dates_with_one_that_is_none_are_no_numbers_of_days(values, odd):
     found = column_of("day", pd.Series(values))
     assert found.times is None
     assert f"not taken as time, because {odd} is no date" in found.note
-    assert column_of("day", pd.Series([x for x in values if str(x) != odd])).times is not None
+    rest = [x for x in values if int(x) != int(odd)]
+    assert len(rest) < 2 or column_of("day", pd.Series(rest)).times is not None
+
+
+def test_a_month_or_a_week_that_is_none_does_not_change_the_unit():
+    for name, odd in (("month", 202613), ("week", 202699)):
+        found = column_of(name, pd.Series([202601, 202602, 202603, odd]))
+        assert found.times is None
+        assert f"{odd} is no date" in found.note
 
 
 def test_a_trend_of_nothing_is_refused():

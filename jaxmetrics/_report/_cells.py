@@ -69,7 +69,8 @@ def _threshold_cell(value: float, low: float, high: float) -> Cell:
     """With as many significant digits as tell it from its limits: it has the unit of scores."""
     three = (value, low, high)
     texts = [[number(x, digits) for x in three] for digits in range(_FEWEST_DIGITS, _MOST_DIGITS)]
-    told = next((x for x in texts if len({*x}) == len({*three})), texts[-1])
+    differ = len({x for x in three if not math.isnan(x)})
+    told = next((x for x in texts if len({*x} - {"-"}) == differ), texts[-1])
     return Cell(told[0], None if math.isnan(low) or math.isnan(high) else (told[1], told[2]))
 
 

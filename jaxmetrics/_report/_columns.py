@@ -17,6 +17,7 @@ from pandas.api.types import (
     is_bool_dtype,
     is_datetime64_any_dtype,
     is_float_dtype,
+    is_integer_dtype,
     is_numeric_dtype,
     is_object_dtype,
     is_string_dtype,
@@ -27,6 +28,7 @@ from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._csv import without_missing
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._texts import listed, quoted, shortened
+from jaxmetrics._report._times import unit_of_name
 
 MOST_VALUES = 20  # of a column of slices
 ROWS = ""  # the name, which no column has, under which dropped rows are counted
@@ -63,15 +65,19 @@ def joined(columns: Sequence[Any], *, ids: bool = False) -> Any:
         columns = [x if _is_text(x) else x.astype(str).where(x.notna()) for x in columns]
     column = pandas.concat(columns, ignore_index=True)
     found = typed(column)
-    apart = (ids or found.nunique() <= MOST_VALUES) and _merges(column, found)
-    return without_missing(column).str.strip() if apart else found
+    if found is column or not _merges(column, found):
+        return found
+    texts = without_missing(column).str.strip()
+    return texts if ids or texts.nunique() <= MOST_VALUES else found
 
 
 def _merges(texts: Any, numbers: Any) -> bool:
     """Whether texts are no ids as numbers: 1.10 and 1.1 are one, or the last digits are lost."""
     if texts is numbers or not is_numeric_dtype(numbers) or is_bool_dtype(numbers):
         return False
-    if is_float_dtype(numbers) and (numbers.abs() >= _EXACT).any():
+    if is_integer_dtype(numbers) and unit_of_name(str(texts.name)) is not None:
+        return False  # 03 and 3 are one month
+    if is_float_dtype(numbers) and numbers.abs().between(_EXACT, np.finfo(np.float64).max).any():
         return True
     distinct, n = pandas.Series(texts.unique()), numbers.nunique()
     if len(distinct) == n:

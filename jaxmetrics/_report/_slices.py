@@ -55,7 +55,7 @@ def column_of(name: str, column: Any) -> Column:
             note = f"slice {name!r} has too many {found.given}s, so slices are by {found.unit}"
         times = np.append(found.times, lacking * [np.nan])
         return Column(name, values, codes, times, found.unit, note)
-    odd = no_date_among(column.dropna().unique().tolist())
+    odd = no_date_among(name, column.dropna().unique().tolist())
     numeric = pandas.api.types.is_numeric_dtype(column)
     if numeric and column.nunique() > MOST_VALUES:
         column = column.astype(np.float64)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas
 
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics.inference._trend import mondays_of, with_dashes
+from jaxmetrics.inference._trend import digits_of, mondays_of, with_dashes
 
 # From fine to coarse: the most distinct values of a unit that are slices; with more, the next one.
 _MOST = {"day": 20, "week": 60, "month": 60, "quarter": 60, "year": 60}
@@ -68,14 +68,14 @@ def times_of(name: str, column: Any) -> Times | None:
         distinct = distinct.astype(distinct.categories.dtype)
     if pandas.api.types.is_integer_dtype(distinct) or _are_whole(distinct):
         distinct = distinct.astype(np.int64)
-        unit = _unit_of_name(name)
-        found = _dates_of_numbers(distinct.tolist(), weeks=unit == "week")
+        unit = unit_of_name(name)
+        found = _dates_of_numbers(distinct.tolist(), unit)
         if found is not None:
             return _periods(*found, codes)
-        if unit is None or no_date_among(distinct.tolist()) is not None:
+        if unit is None or no_date_among(name, distinct.tolist()) is not None:
             return None
         return _numbers(distinct, codes, unit)
-    if pandas.api.types.is_float_dtype(distinct) and _unit_of_name(name) is not None:
+    if pandas.api.types.is_float_dtype(distinct) and unit_of_name(name) is not None:
         distinct = with_dashes(distinct.tolist())  # months such as 2026.03
     dated = _dates(distinct)
     return None if dated is None else _periods(*dated, codes)
@@ -86,22 +86,31 @@ def seem_dated(values: Sequence[str]) -> bool:
     return len(values) > 1 and all(_OTHER.fullmatch(x.strip()) for x in values)
 
 
-def no_date_among(values: Sequence[Any]) -> str | None:
-    """The first value that is no month or day, if most are; they are whole numbers, or texts."""
-    texts = [str(x) for x in values]
-    dated = [
-        _NUMBER.fullmatch(x) is not None and _dates(with_dashes([x])) is not None for x in texts
-    ]
-    if all(dated) or 2 * sum(dated) <= len(dated):
+def no_date_among(name: str, values: Sequence[Any]) -> str | None:
+    """The first of whole numbers, or their texts, that is no date, if half or more of them are.
+
+    In a column with another name they are no times in any case.
+    """
+    unit = unit_of_name(name)
+    if unit is None or not values:
         return None
-    return texts[dated.index(False)]
+    texts = [digits_of(x) for x in values]
+    dated = np.zeros(len(texts), bool)
+    for length, form in ((6, "%Y%m"), (8, "%Y%m%d")):
+        given = [x if len(x) == length and _NUMBER.fullmatch(x) else None for x in texts]
+        dated |= pandas.to_datetime(given, format=form, errors="coerce").notna()
+    if unit == "week":
+        dated |= [mondays_of([x]) is not None for x in texts]
+    if dated.all() or 2 * dated.sum() < len(dated):
+        return None
+    return texts[int(dated.argmin())]
 
 
 def _are_whole(distinct: Any) -> bool:
     return pandas.api.types.is_float_dtype(distinct) and bool((distinct % 1 == 0).all())
 
 
-def _unit_of_name(name: str) -> str | None:
+def unit_of_name(name: str) -> str | None:
     words = [word.removesuffix("s") for word in re.split(r"[^a-z]+", name.lower())]
     return next((x for x in _NAMES if x in words), None)
 
@@ -114,12 +123,13 @@ def _numbers(distinct: Any, codes: Any, unit: str) -> Times | None:
     return Times(values, _placed(place, codes), found - float(found[0]), unit)
 
 
-def _dates_of_numbers(names: list[int], *, weeks: bool) -> tuple[Any, str] | None:
-    """Whole numbers such as 202603 or 20260315; or 202607, of `weeks` or if some is of no month."""
+def _dates_of_numbers(names: list[int], unit: str | None) -> tuple[Any, str] | None:
+    """Whole numbers such as 202603 or 20260315; or 202607, of weeks or if some is of no month."""
     if len(names) < 2:
         return None
     dated = with_dashes(names)
-    if (weeks or dated is names) and (mondays := mondays_of(names)) is not None:
+    weeks = unit == "week" or (dated is names and unit not in ("day", "month", "quarter", "year"))
+    if weeks and (mondays := mondays_of(names)) is not None:
         return pandas.DatetimeIndex(mondays), "week"
     return None if dated is names else _dates(dated)
 

@@ -11,12 +11,12 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_precision, library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import all_concrete, at_hand
+from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike
-from jaxmetrics.inference._apart import Limits, levels_for, limits_at
+from jaxmetrics.inference._apart import ByLevel, levels_for, limits_at, quantiles_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
@@ -53,9 +53,9 @@ def compare_to_value(
     The difference d = A - value has the limits that `confidence_interval` has for A at the same
     level, less the value: the two never contradict each other. Its p-value is 1 - the level at
     which a limit is 0, found by interpolation. Simultaneous limits are those at the level of the
-    largest |Z| over all models; chi2 is that of `compare`, with half the widths of the intervals
-    for errors. A metric without a closed form or logit interval has the limits of `compare` with a
-    model that has this value without an error, d -+ t E.
+    largest |Z| over all models; chi2 is that of `compare`, with errors as far as the limits on the
+    side of the value. A metric without a closed form or logit interval has the limits of `compare`
+    with a model that has this value without an error, d -+ t E.
 
     Args:
       metric: any metric with one value for each score table; those without known influence values
@@ -83,9 +83,9 @@ def compare_to_value(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; the value is not finite.
 
-    NaN where the metric is NaN. Warns where a class has fewer than ten items. `z` is the normal
-    quantile at which a limit is 0, and `df` is infinite. Time O(models n log n + models^2 n),
-    memory O(models n).
+    NaN where the metric is NaN or a class has one item. Warns where a class has fewer than ten. `z`
+    is the normal quantile at which a limit is 0, and `df` is infinite. Time O(models n log n +
+    models^2 n), memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -120,7 +120,8 @@ def compare_to_value(
     estimate, covariance = _with_value(estimate, covariance, np.float64(value))
     pairs, total = pairs_of(estimate, covariance, bounds, n_models), covariance.total
     if limits is not None:
-        pairs, total = pairs_with_value(pairs, limits), _with_errors(total, limits.error)
+        given = near_tree((total, limits, np.float64(value), np.float64(level)))
+        pairs, total = pairs_with_value(pairs, limits), _with_errors(*given)
     found = comparison_of(
         estimate,
         total,
@@ -145,7 +146,7 @@ def _check_in_range(metric: MetricLike, value: float) -> None:
         )
 
 
-def _limits(metric: MetricLike, items: Items, request: Request, level: float) -> Limits | None:
+def _limits(metric: MetricLike, items: Items, request: Request, level: float) -> ByLevel | None:
     """Those of the models by themselves; None if they are found by resampling."""
     metric, items = with_influence(metric, items)
     ids = request.clusters
@@ -170,9 +171,12 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
 
 
 @library_program()
-def _with_errors(covariance: Array, errors: Array) -> Array:
-    """The covariance of models and a value, with other standard errors `[models]` of the models."""
-    library = numerics.namespace(covariance, errors)
+def _with_errors(covariance: Array, limits: ByLevel, value: Array, level: Array) -> Array:
+    """The covariance of models and a value, with errors as far as the limits towards the value."""
+    library = numerics.namespace(covariance, limits.error)
+    z = library.broadcast_to(quantiles_of(level), limits.estimate.shape)
+    above_it = limits.estimate > value
+    errors = library.where(above_it, limits.below.at(z), limits.above.at(z)) / z
     errors = library.append(errors, 0.0)
     scale = numerics.divide(errors, library.sqrt(library.diagonal(covariance)), 0.0)
     alone = library.eye(len(errors), dtype=bool)

@@ -62,9 +62,9 @@ class Margins(NamedTuple):
 
 
 def _interpolated(x: Array, y: Array, at: Array) -> Array:
-    """y at x = `at`, beyond the last one as between the last two; 0 where all x are 0."""
+    """The first y at x = `at`, beyond the last one as between the last two; 0 where all x are 0."""
     library = numerics.namespace(x, y, at)
-    k = library.clip(library.sum(x <= at[..., None], axis=-1), 1, x.shape[-1] - 1)
+    k = library.clip(library.sum(x < at[..., None], axis=-1), 1, x.shape[-1] - 1)
 
     def ends(values: Array) -> tuple[Array, Array]:
         lower, upper = (
@@ -77,7 +77,7 @@ def _interpolated(x: Array, y: Array, at: Array) -> Array:
     return found
 
 
-class Limits(NamedTuple):
+class ByLevel(NamedTuple):
     """Estimates, and how far their limits are from them.
 
     Attributes:
@@ -101,7 +101,7 @@ def limits_at(
     high: tuple[Array, ...],
     error: tuple[Array, ...],
     levels: Array,
-) -> Limits:
+) -> ByLevel:
     """Those of estimates `[]` with limits `[levels]`, the first of which tells the error."""
     library = numerics.namespace(*estimate, *error)
     values, known = (library.stack([*x]).astype(np.float64) for x in (estimate, error))
@@ -114,7 +114,7 @@ def limits_at(
 
     below, above = margins(low), margins(high)
     z = library.broadcast_to(quantiles[0], values.shape)
-    return Limits(values, known, (below.at(z) + above.at(z)) / (2 * z), below, above)
+    return ByLevel(values, known, (below.at(z) + above.at(z)) / (2 * z), below, above)
 
 
 def levels_for(level: float) -> HostArray:

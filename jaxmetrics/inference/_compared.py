@@ -41,6 +41,7 @@ _OF_MARGIN = (
 
 
 _ROUNDING = 1e-9  # of differences
+_FAR = 1e6  # the square of a difference over a variance that is none
 _MOST_TOLD = 20  # models, in a line below a table
 
 
@@ -342,7 +343,8 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     # The pseudo-inverse: directions without variance have no degree of freedom.
     counted = values > 1e-10 * library.max(library.abs(library.diagonal(covariance)))
     along = vectors.T @ differences
-    furthest = _ROUNDING * library.max(library.abs(differences))
-    none = none | library.any(~counted & (library.abs(along) > furthest))
+    apart = library.abs(along) > _ROUNDING * library.max(library.abs(differences))
+    apart = apart & (along**2 > _FAR * library.maximum(values, 0))
+    none = none | library.any(apart & ~counted)
     chi2 = library.sum(library.where(counted, along**2 / library.where(counted, values, 1), 0))
     return library.where(none, library.nan, chi2), library.sum(counted).astype(np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics.inference._apart import Limits, Margins
+from jaxmetrics.inference._apart import ByLevel, Margins
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
@@ -240,7 +240,7 @@ def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
 
 
 @library_program()
-def pairs_by_limits(limits: Limits) -> Pairs:
+def pairs_by_limits(limits: ByLevel) -> Pairs:
     """The pairs of independent estimates `[samples]`, from how far their own limits are."""
     _, error, own, below, above = limits
     library = numerics.namespace(error, own)
@@ -256,7 +256,7 @@ def pairs_by_limits(limits: Limits) -> Pairs:
 
 
 @library_program()
-def pairs_with_value(pairs: Pairs, limits: Limits) -> Pairs:
+def pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
     """The pairs of models and of a given value, which is last and has the models' own limits."""
     library = numerics.namespace(pairs.error, limits.error)
     is_value = np.arange(len(pairs.df)) == len(pairs.df) - 1
@@ -268,7 +268,8 @@ def pairs_with_value(pairs: Pairs, limits: Limits) -> Pairs:
 
     own, below, above = map(extended, (limits.error, limits.below.sizes, limits.above.sizes))
     quantiles = limits.below.quantiles
-    of_value = library.where(is_value[:, None], below[:, None], above)  # the model's less, or its
+    # A model less the value has its lower limit; the value less a model that model's upper one.
+    of_value = library.where(is_value[None, :, None], below[:, None], above[None])
     sizes = library.where(mine[..., None], of_value, quantiles * pairs.error[..., None])
     shares = library.concatenate([library.where(mine, 0.0, pairs.shares), 1.0 * mine[None]])
     return Pairs(

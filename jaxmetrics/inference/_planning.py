@@ -20,6 +20,7 @@ from jaxmetrics.inference._pairs import pairs_of
 FEWEST = 2.0  # of a class
 _MOST = 1e12  # of the positives
 _STEPS = 60
+_ROUNDING = 1e-9  # of the ends of the range of a metric
 
 
 class Pilot(NamedTuple):
@@ -106,7 +107,10 @@ def of_one(pilot: Pilot, sizes: Sizes) -> Errors:
 
 
 def against_value(pilot: Pilot, errors: Errors, effect: Effect) -> tuple[Errors, Effect]:
-    """Of a test of one model against a value, which an interval decides: on the logit scale."""
+    """Of a test of one model against a value, which an interval decides: on the logit scale.
+
+    NaN of a value that the metric never has.
+    """
     if pilot.bounds is None:
         return errors, effect
     low, high = pilot.bounds
@@ -122,12 +126,13 @@ def against_value(pilot: Pilot, errors: Errors, effect: Effect) -> tuple[Errors,
     a = share(pilot.estimate)
     slope = 1 / (a * (1 - a) * unit)
     known, error, df, lean = errors
-    lean = slope**2 * lean - error * known**2 * (1 - 2 * a) * slope**3 * unit
+    lean = slope**2 * lean - error * known**2 * (1 - 2 * a) * slope**3
     of_logit = Errors(known * slope, error * slope, df, lean)
 
-    margin = None if effect.margin is None else 0.0
-    value = pilot.estimate - effect.difference - (effect.margin if margin == 0 else 0.0)
-    return of_logit, Effect(logit(a) - logit(share(value)), margin)
+    one_sided, value = effect.margin is not None, pilot.estimate - effect.difference
+    outside = (value < low - _ROUNDING * unit) | (value > high + _ROUNDING * unit)
+    moved = logit(a) - logit(share(value - (effect.margin if one_sided else 0.0)))
+    return of_logit, Effect(library.where(outside, library.nan, moved), 0.0 if one_sided else None)
 
 
 def _apart(parts: list[tuple[Array, Array, Array]]) -> Errors:

@@ -101,8 +101,9 @@ def sample_size(
     - width: confidence intervals of each model are on average this wide, on the logit scale and
       with Welch's t, as `confidence_interval` has by method="logit".
     - difference: if this is the true difference of two models, the test of `compare` finds them
-      different at 1 - confidence_level with this power. Of one model from a given value, that of
-      `compare_to_value`, on the logit scale where `width` is.
+      different at 1 - confidence_level with this power. Of one model from a given value, that its
+      interval by method="logit" leaves the value out; in simulations `compare_to_value`, whose
+      interval is the default one, had 0.73 to 0.84 of 0.80.
     - margin: non-inferiority. If the true difference, first minus second, is `difference`, 0 by
       default, the one-sided lower limit of it is above -margin with this power.
 

@@ -243,7 +243,7 @@ def mondays_of(names: Sequence[Any]) -> list[datetime.date] | None:
     """The first days of the weeks 2026-W07 or 202607; None if some name is of no week."""
     mondays = []
     for name in names:
-        found = _WEEK.fullmatch(_digits_of(name))
+        found = _WEEK.fullmatch(digits_of(name))
         try:
             year, week = map(int, found.groups() if found else ())
             mondays.append(datetime.date.fromisocalendar(year, week, 1))
@@ -258,7 +258,7 @@ def with_dashes(names: Sequence[Any]) -> Sequence[Any]:
     Numbers such as 2026.03 are months if all may be, and not years with a fraction.
     """
     parts = []
-    texts = [_digits_of(x) for x in names]
+    texts = [digits_of(x) for x in names]
     for text in texts:
         found = _DIGITS.fullmatch(text)
         if found is None or len(text) != len(texts[0]):
@@ -268,7 +268,7 @@ def with_dashes(names: Sequence[Any]) -> Sequence[Any]:
     return parts
 
 
-def _digits_of(name: Any) -> str:
+def digits_of(name: Any) -> str:
     """The text of a number with no decimals, or with two; others as they are."""
     if not isinstance(name, (float, np.floating)):
         return str(name)

@@ -133,12 +133,13 @@ def _tail_mean(pairs: Pairs, held: Array, max_fpr: Array, step_size: Array) -> t
     scores, negatives = (permuted(x, order) for x in (pairs.row.scores, pairs.row.negatives))
     # A loss rises with the score of the negative, so all positives have the same item at the edge.
     edge = order[jnp.argmax(edge_set(scores, negatives, max_fpr, jnp.zeros_like(max_fpr)))]
-    # Once: computed again for each use, a loss at the edge may be rounded to either side of itself.
-    losses = lax.optimization_barrier(lax.stop_gradient(pairs.losses))
-    threshold = jnp.where(held > EMPTY, held, losses[:, edge])
-    beyond, at_edge = (x(losses, threshold[:, None]) for x in (jnp.greater, jnp.equal))
-    over = jnp.where(beyond | at_edge, pairs.losses - threshold[:, None], 0)
-    slope = jnp.where(at_edge, 0.5, 1.0).astype(over.dtype)  # of max(x, 0), which is 1/2 at 0
+    threshold = lax.stop_gradient(jnp.where(held > EMPTY, held, pairs.losses[:, edge]))
+    # Computed anew for each use, a loss at the edge may be rounded to either side of itself.
+    of_edge = pairs.row.scores == pairs.row.scores[edge]
+    at_edge = (held <= EMPTY)[:, None] & of_edge
+    over = pairs.losses - threshold[:, None]
+    beyond = (over > 0) & ~at_edge
+    slope = jnp.where(at_edge, 0.5, beyond).astype(over.dtype)  # of max(x, 0), which is 1/2 at 0
     excess = jnp.sum(pairs.negatives * slope * over, axis=1)
     share = jnp.sum(pairs.negatives * beyond, axis=1)
     return threshold + excess / max_fpr, threshold - step_size * (1 - share / max_fpr)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Number
+from decimal import Decimal
+from numbers import Real
 from typing import Any, NoReturn
 
 import jax
@@ -41,12 +42,15 @@ __all__ = [
 ]
 
 
+_NUMBERS = Real, Decimal, np.bool_
+
+
 def checked_scores(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray | None]:
     check_consistent_length(y_true, y_score, sample_weight)
     scores = column_or_1d(y_score)
-    if scores.dtype == object and all(isinstance(score, Number) for score in scores):
+    if scores.dtype == object and all(isinstance(score, _NUMBERS) for score in scores):
         scores = scores.astype(np.float64)
     assert_all_finite(scores)
     weights = None if sample_weight is None else column_or_1d(sample_weight)

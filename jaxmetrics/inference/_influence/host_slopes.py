@@ -333,8 +333,9 @@ def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> 
 
 def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
-    n, items, bounds, squares, centred, mean = rows
-    size, total, lean = (squares.sum(),) * 2 + (0.0,)
+    n, items, bounds, weights, centred, mean = rows
+    size = total = weights.sum()
+    squares, lean = weights, 0.0
     if items.weights is not None and total:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
         size = total**2 / squares.sum()
