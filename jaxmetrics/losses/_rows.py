@@ -165,10 +165,10 @@ def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     highest, less_lowest = (
         largest_over(jnp.max(jnp.where(counts, x, -jnp.inf)), axis_name) for x in (scores, -scores)
     )
+    mean = sum_over(jnp.sum(shares * row.scores), axis_name)
     # The mean of tied scores may be rounded, and their deviation then is the rounding of 0.
     tied = highest == -less_lowest
-    scores = row.scores - jnp.where(tied, highest, 0)
-    away = scores - sum_over(jnp.sum(shares * scores), axis_name)
+    away = row.scores - jnp.where(tied, highest + (mean - lax.stop_gradient(mean)), mean)
     variance = sum_over(jnp.sum(shares * away**2), axis_name)
     varies = ~tied & (variance > 0)
     return OfNegatives(shares, away, jnp.sqrt(jnp.where(varies, variance, 1)), varies)
