@@ -104,7 +104,9 @@ def typed(column: Any) -> Any:
         # A cast that fails is slow, because Arrow words an error for each text.
         known = numbers.dropna()
         whole = _cast(texts, pyarrow.int64()) if (known == np.round(known)).all() else None
-        return numbers if whole is None else whole.to_pandas(types_mapper=WHOLE.get)
+        if whole is not None:
+            return whole.to_pandas(types_mapper=WHOLE.get if whole.null_count else None)
+        return numbers
     flags = known.map(_FLAGS)
     return column if flags[known.notna()].isna().any() else flags.infer_objects()
 
