@@ -314,7 +314,7 @@ def _found(given: _Given, form: Form, levels: HostArray) -> _Found:
     else:
         way = decided_in_slices if decides else smooth_in_slices
         found = in_threads(lambda x: way(chosen, arrays, sliced, x, levels), scores)
-    of_classes = covariance_in_slices(sliced, [x.influence for x in found])
+    of_classes = covariance_in_slices(sliced, [x.influence for x in found], held=decides)
     if one_threshold:
         negative = ~sliced.positive
         weight = None if sliced.weights is None else sliced.weights[negative]

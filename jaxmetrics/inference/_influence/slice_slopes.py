@@ -65,7 +65,7 @@ def smooth_in_slices(
     n = int(ends[-1]) if len(ends) else 0
     rows = np.ones((9, max(_FEWEST, 1 << (n - 1).bit_length())))
     np.concatenate([x.rows for x in placed] + [rows[:, n:]], axis=1, out=rows)
-    value, slopes, numbers = jax.tree.map(
+    value, slopes, by_totals, numbers = jax.tree.map(
         lambda x: np.asarray(x)[..., :n], _contributions(rows, levels, arrays, chosen)
     )
     of_slice = np.zeros(n, int)
@@ -82,6 +82,9 @@ def smooth_in_slices(
             influence[part.span] = _influence(part.sliced, placed.order, placed.groups, slopes)
 
     in_threads(spread, parts, placed, np.split(slopes, ends[:-1], axis=1) if parts else [])
+    if sliced.weights is not None:  # the same for all items of a class, of which each is one
+        of_classes = np.stack([added(x) for x in by_totals], axis=-1)
+        influence += sliced.spread(of_classes * sliced.totals)
     return InSlices(added(value), influence, jax.tree.map(added, numbers))
 
 
@@ -121,21 +124,22 @@ def _influence(sliced: Sliced, order: Order, groups: Groups, slopes: HostArray) 
 @double_program("chosen")
 def _contributions(
     rows: Array, levels: Array, arrays: Options, chosen: Chosen
-) -> tuple[Array, Array, Any]:
-    """The part that each group has in the value, its slopes, and its part in the numbers."""
+) -> tuple[Array, Array, Array, Any]:
+    """The part that each group has in the value, its slopes in the columns and in the totals of the
+    slice, and its part in the numbers."""
     options = chosen.options(arrays)
     function: Any = chosen.metric.of_placements
     numbers = error_bars_of(chosen.metric).numbers
 
     def of_group(column: Array, total: Array, size: Array) -> Any:
-        def value(column: Array) -> Any:
+        def value(column: Array, total: Array) -> Any:
             placed = GroupsOfPositives(column[:, None], total[::-1])
             return jnp.asarray(function(placed, **options), jnp.float64)
 
-        found, slopes = jax.value_and_grad(value)(column)
+        found, (slopes, by_total) = jax.value_and_grad(value, (0, 1))(column, total)
         placed: Any = GroupsOfPositives(column[:, None], total[::-1])
-        return found, slopes, numbers(placed, (size[0], size[1]), levels, options)
+        return found, slopes, by_total, numbers(placed, (size[0], size[1]), levels, options)
 
     mapped = jax.vmap(of_group, in_axes=-1, out_axes=-1)
-    result: tuple[Array, Array, Any] = mapped(rows[:5], rows[5:7], rows[7:])
+    result: tuple[Array, Array, Array, Any] = mapped(rows[:5], rows[5:7], rows[7:])
     return result

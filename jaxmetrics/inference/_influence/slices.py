@@ -11,28 +11,32 @@ from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.sliced import Part, Sliced
 
 
-def covariance_in_slices(sliced: Sliced, influence: list[HostArray]) -> HostArray:
+def covariance_in_slices(sliced: Sliced, influence: list[HostArray], *, held: bool) -> HostArray:
     """`[slices, 2, models, models]`: the parts of the covariance of the negatives and positives.
 
     Of `influence` `[models, n]`, the derivatives in the weight of each item, times the weight of
-    its class, up to a constant of the class.
+    its class; up to a constant of the class if its weight is `held`, or there are no weights.
     """
 
     def of_part(part: Part) -> HostArray:
-        return _covariance(part.sliced, [x[part.span] for x in influence])
+        return _covariance(part.sliced, [x[part.span] for x in influence], held)
 
     n_models = len(influence)
     none = np.zeros((0, 2, n_models, n_models))
     return np.concatenate([none, *in_threads(of_part, sliced.parts())])
 
 
-def _covariance(sliced: Sliced, influence: list[HostArray]) -> HostArray:
+def _covariance(sliced: Sliced, influence: list[HostArray], held: bool) -> HostArray:
     with np.errstate(all="ignore"):
         n = sliced.counts
         units = []
         for own in influence:
-            mean = sliced.sums(sliced.weighted(own)) / sliced.totals
-            units.append(sliced.weighted(own - sliced.spread(mean)))
+            products = sliced.weighted(own)
+            total = sliced.sums(products)
+            if held or sliced.weights is None:
+                units.append(sliced.weighted(own - sliced.spread(total / sliced.totals)))
+            else:
+                units.append(products - sliced.spread(total / n))
         models = range(len(units))
         found = np.zeros((len(n), 2, len(units), len(units)))
         for a in models:
