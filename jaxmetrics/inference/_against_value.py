@@ -22,7 +22,7 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated, warn_of_few
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
-from jaxmetrics.inference._influence.covariance import Covariance, uncorrelated
+from jaxmetrics.inference._influence.covariance import Covariance, taken_for_known
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import ends_of_range, with_influence
 from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
@@ -113,7 +113,8 @@ def compare_to_value(
     limits = _limits(metric, items, request, level)
     n_models = len(items.scores)
     if n_models == 1 and limits is not None:  # whose error is all that there is of a covariance
-        estimate, covariance, bounds = limits.estimate, uncorrelated(limits.known), None
+        covariance, bounds = taken_for_known(_squared(limits.known)), None
+        estimate = limits.estimate
     else:
         estimate, covariance, bounds = estimated(metric, items, request)
     warn_of_undefined(estimate, "model", names_in(scores))
@@ -168,6 +169,12 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
         with double_precision():
             found = lax.map(of_model, items.scores)  # a program of one model
     return limits_at(*(at_hand(*x) for x in found), levels)
+
+
+@library_program()
+def _squared(error: Array) -> Array:
+    """`[1, 1]`, of `[1]`."""
+    return error[:, None] ** 2
 
 
 @library_program()

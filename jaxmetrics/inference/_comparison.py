@@ -19,7 +19,11 @@ from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
-from jaxmetrics.inference._influence.covariance import Covariance, covariance_of
+from jaxmetrics.inference._influence.covariance import (
+    Covariance,
+    covariance_of,
+    taken_for_known,
+)
 from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
 from jaxmetrics.inference._maxima import N_POINTS
@@ -161,7 +165,8 @@ def estimated(
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     result = resampled(metric, items, request)
-    return near(result.estimate), _of_replicates(near(result.replicates)), None
+    covariance = taken_for_known(_covariance_of(near(result.replicates)))  # of many replicates
+    return near(result.estimate), covariance, None
 
 
 def warn_of_few(items: Items, ids: Clusters | None) -> None:
@@ -171,13 +176,6 @@ def warn_of_few(items: Items, ids: Clusters | None) -> None:
             "differ on items of which none was drawn, and in simulations some 95 % limits of "
             f"differences cover less than 88 %: add {what}",
         )
-
-
-def _of_replicates(replicates: Array) -> Covariance:
-    """The covariance of replicates, of which there are so many that its error is small."""
-    total = _covariance_of(replicates)
-    unlimited = np.float64(np.inf)
-    return Covariance(total, None, (unlimited, unlimited, unlimited), np.float64(0))
 
 
 @library_program()

@@ -36,11 +36,10 @@ class Covariance(NamedTuple):
     items: tuple[Any, Any] | None = None
 
 
-def uncorrelated(errors: Array) -> Covariance:
-    """Of standard errors `[models]` that are taken for known."""
+def taken_for_known(total: Array) -> Covariance:
+    """Of a covariance whose own error is small, or counted elsewhere."""
     unlimited = np.float64(np.inf)
-    total = numerics.namespace(errors).diag(errors**2)
-    return Covariance(total, None, (unlimited,) * 3, np.float64(0))
+    return Covariance(total, None, (unlimited, unlimited, unlimited), np.float64(0))
 
 
 def covariance_of(
