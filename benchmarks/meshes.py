@@ -30,6 +30,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
 from benchmarks.timing import milliseconds, time_in_turn
+from jaxmetrics._base.counted_parts import most_rounds
 from jaxmetrics._base.rarer_class import room_for
 
 AXIS, ITEMS = "items", PartitionSpec("items")
@@ -79,25 +80,30 @@ def program_of(way: Callable[..., Any], scores: Any, labels: Any) -> Any:
     return jax.jit(mapped).lower(scores, labels).compile()
 
 
-def counts_of(program: Any, *, few: bool) -> tuple[int, int, float]:
+def counts_of(program: Any, n: int, *, few: bool) -> tuple[int, int, float]:
     """Bytes that a device receives, bytes of its temporary arrays, and its operations.
 
     Bytes are those of the way that is gone if there are few positives, or if there are not.
     """
     memory = program.memory_analysis().temp_size_in_bytes
-    return bytes_moved(program.as_text(), few=few), memory, program.cost_analysis()["flops"]
+    moved = bytes_moved(program.as_text(), n, few=few)
+    return moved, memory, program.cost_analysis()["flops"]
 
 
-def bytes_moved(compiled: str, *, few: bool) -> int:
-    """What the collectives of a program bring to one device, in bytes."""
-    total = 0
+def bytes_moved(compiled: str, n: int, *, few: bool) -> int:
+    """What the collectives of a program for n items bring to one device, in bytes.
+
+    Those within a loop are of ranges that it receives in turn.
+    """
+    total, rounds = 0, most_rounds(n // jax.device_count(), jax.device_count())
     for line in compiled.splitlines():
         made = re.search(_COLLECTIVE, line)
         if made is None or _BRANCHES[few] in line:
             continue
         parts = jax.device_count() if made[2] == "reduce-scatter" else 1
         for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", made[1]):
-            total += parts * SIZES[kind] * prod(int(x) for x in shape.split(",") if x)
+            times = parts * (rounds if "/while/body/" in line else 1)
+            total += times * SIZES[kind] * prod(int(x) for x in shape.split(",") if x)
     return total
 
 
@@ -129,7 +135,7 @@ def rows(n: int, share: float, runs: int) -> None:
         for name, way in of_metric.items():
             program = program_of(way, *parts)
             calls[name] = partial(program, *parts)
-            counts[name] = [x / (n // n_devices) for x in counts_of(program, few=few)]
+            counts[name] = [x / (n // n_devices) for x in counts_of(program, n, few=few)]
             values[name] = float(np.asarray(calls[name]()))
         times = time_in_turn(calls, runs)
         for name in calls:
@@ -165,8 +171,8 @@ def plan(n: int) -> None:
     for name, way in ways.items():
         program = program_of(partial(way, axis_name=AXIS), *parts)
         given = program.memory_analysis().argument_size_in_bytes
-        moved, *others = counts_of(program, few=False)
-        of_few = bytes_moved(program.as_text(), few=True)
+        moved, *others = counts_of(program, n, few=False)
+        of_few = bytes_moved(program.as_text(), n, few=True)
         numbers = " | ".join(f"{x / 1e9:.2f}" for x in (given, moved, of_few, *others))
         print(f"| {name} | {numbers} |", flush=True)
 

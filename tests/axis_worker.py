@@ -27,6 +27,7 @@ from devices import (
 from jax.sharding import AxisType, PartitionSpec
 
 import jaxmetrics as jm
+from jaxmetrics._base import counted_parts
 
 process, processes, port = map(int, sys.argv[1:4])
 more = sys.argv[4:]
@@ -38,6 +39,7 @@ jax.config.update("jax_enable_x64", True)
 MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
 EXPLICIT = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Explicit,))
 GRID = jax.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
+LEAST = counted_parts._LEAST
 rng = np.random.default_rng(3)
 found = {}
 
@@ -53,6 +55,18 @@ def counted(scores, labels, where, **axis):
         jm.roc_auc(scores, labels, **given),
         jm.recall_at_fpr(scores, labels, max_fpr=[0.02, 0.1, 0.5], **given),
         jm.recall_at_fpr(scores, labels, max_fpr=0.1, method="quantile", **given),
+    )
+
+
+def sums_over_positives(scores, labels, where, **axis):
+    given = {"where": where, **axis}
+    return (
+        jm.roc_auc(scores, labels, **given),
+        jm.partial_auc(scores, labels, max_fpr=[0.1, 0.4], **given),
+        jm.partial_auc(scores, labels, max_fpr=0.6, min_fpr=0.1, min_tpr=0.3, **given),
+        jm.average_precision(scores, labels, **given),
+        jm.recall_at_fpr(scores, labels, max_fpr=0.1, method="linear", **given),
+        jm.recall_at_fpr(scores, labels, max_fpr=[0.1, 0.2, 0.3, 0.4, 0.5], **given),
     )
 
 
@@ -260,6 +274,24 @@ def check_more():
         return numbers(jm.confidence_interval(recall, models, labels, **axis))
 
     compared("intervals", limits, (ROWS, ITEMS), models, labels[0], check_vma=False)
+
+    # The ranges of long parts, one after the other, here of few items.
+    counted_parts._LEAST = 1
+    compared("rounds", sums_over_positives, (ROWS,) * 3, scores, labels, where)
+    counted_parts._LEAST = 8
+    tied = np.round(rng.normal(size=8 * 512), 2).astype(np.float32)
+    unique = rng.permutation(8 * 512).astype(np.int32)
+    for i, long in enumerate((tied, np.sort(tied), np.sign(tied), unique)):
+        compared(
+            f"rounds of long parts, {i}",
+            sums_over_positives,
+            (ITEMS,) * 3,
+            long,
+            long > tied,
+            tied > -2,
+        )
+    jax.clear_caches()
+    counted_parts._LEAST = LEAST
 
     # Larger parts, in order: the room for the rows that travel is just what they may need.
     ordered = np.arange(8 * 512, dtype=np.float32), rng.random(8 * 512) < 0.3

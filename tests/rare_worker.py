@@ -19,7 +19,7 @@ from jax.sharding import AxisType, PartitionSpec
 import jaxmetrics as jm
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Items
-from jaxmetrics._roc.mesh_values import by_rarer_class
+from jaxmetrics._roc.mesh_ways import by_rarer_class
 from jaxmetrics._roc.rare_positives import RarePositives
 
 jax.config.update("jax_enable_x64", True)

@@ -25,6 +25,13 @@ def test_unweighted_values_are_those_of_one_device_to_the_last_bit(alone):
     assert alone["float32"] <= 6e-8
 
 
+def test_ranges_one_after_the_other_give_the_values_of_one_device(alone):
+    """However the items are spread, and of long parts in several rounds."""
+    of_rounds = [value for name, value in alone.items() if name.startswith("rounds")]
+    assert len(of_rounds) == 5
+    assert max(of_rounds) <= 1e-12
+
+
 @pytest.mark.parametrize("name", ["weights", "errors", "intervals", "step"])
 def test_other_values_are_those_of_one_device(alone, name):
     assert alone[name] <= 1e-12

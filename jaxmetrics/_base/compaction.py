@@ -41,8 +41,14 @@ def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:
 def in_words(mask: Array) -> Array:
     """The entries of a mask `[n]`, bool or 0 and 1, as bits: the first one is the lowest."""
     entries = jnp.pad(mask, (0, -len(mask) % BITS)).reshape(-1, BITS).astype(jnp.uint32)
-    words: Array = jnp.sum(entries << np.arange(BITS, dtype=np.uint32), axis=-1, dtype=jnp.uint32)
+    words: Array = jnp.sum(entries << jnp.arange(BITS, dtype=jnp.uint32), axis=-1, dtype=jnp.uint32)
     return words
+
+
+def number_of(mask: Array) -> Array:
+    """How many entries are True: by words, as XLA for the CPU writes out numbers that it sums."""
+    found: Array = jnp.sum(number_of_bits(in_words(mask)), dtype=jnp.int32)
+    return found
 
 
 def _place_of_bit(words: Array, number: Array) -> Array:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.types import Array
 
 # A name, or several, as `jax.lax.psum` has it; None where one device has all items.
@@ -150,12 +150,17 @@ def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: Any
     Keys ascend from the place `first` to `end`. `jax.numpy.searchsorted` fails where `vmap` is over
     models that a mesh with explicit axes divides.
     """
-    place: Array = jnp.zeros(bounds.shape, jnp.int32) + first
-    for bit in reversed(range(len(keys).bit_length())):
-        more = place + (1 << bit)
+    n_steps = len(keys).bit_length()
+
+    def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        place, length = state
+        more = place + length
         key = keys.at[jnp.minimum(more, len(keys)) - 1].get(mode="promise_in_bounds")
         below = (key < bounds) | (ties & (key == bounds))
-        place = jnp.where((more <= end) & below, more, place)
+        return jnp.where((more <= end) & below, more, place), length // 2
+
+    start = jnp.zeros(bounds.shape, jnp.int32) + first, jnp.int32(1 << n_steps >> 1)
+    place: Array = varying.repeated(n_steps, step, start)[0]
     return place
 
 

@@ -14,7 +14,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.compaction import first_indices
+from jaxmetrics._base.compaction import first_indices, number_of
 from jaxmetrics._base.parts import AxisName, Rows, largest_over, size_of, so_many_below
 from jaxmetrics._base.types import Array
 
@@ -61,6 +61,11 @@ def compacted(items: Rows, which: Array, room: int) -> Rows:
     )
 
 
+def total_of(weights: Array) -> Array:
+    """The sum of weights `[n]`; whole ones are 0 or 1."""
+    return jnp.sum(weights) if numerics.is_inexact(weights) else number_of(weights > 0)
+
+
 def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
     """`[2, m]`: the sums of the weights of keys that are below each of `at`, or not above it.
 
@@ -69,7 +74,7 @@ def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
     bounds, ties = jnp.stack([at, at]), np.array([[False], [True]])
     if not numerics.is_inexact(weights):
         keys = sorting.sort(jnp.where(weights > 0, keys, ~np.zeros((), keys.dtype)))
-        return so_many_below(keys, bounds, 0, jnp.sum(weights, dtype=jnp.int32), ties=ties)
+        return so_many_below(keys, bounds, 0, total_of(weights), ties=ties)
     order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
     keys, order = sorting.sort_by_key(keys, order)
     upto = numerics.running_total(sorting.take(weights, order))

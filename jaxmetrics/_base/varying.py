@@ -80,11 +80,12 @@ def apart(function: Callable[..., S], *arguments: Any) -> S:
     """`function(*arguments)`, which XLA for CPUs then computes once, before what uses it.
 
     Otherwise it is computed again for each use, and within a gather without vectors. It becomes a
-    branch that is always taken, which XLA does not know. The first argument is of integers.
+    branch that is always taken, which XLA does not know.
     """
     if not on_cpu():
         return function(*arguments)
-    always = jnp.sum(jnp.ravel(arguments[0])[:1]) & 1 < 2
+    some = jnp.ravel(jax.tree.leaves(arguments)[0])[:1]
+    always = jnp.sum(some != 0) < 2
     kinds = jax.eval_shape(function, *arguments)
     varied = _varied(lambda arguments: (arguments, function(*arguments)), arguments)
 

@@ -15,13 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.counted_parts import rows_of_counted_range
+from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.items import not_allowed
 from jaxmetrics._base.parts import (
     AxisName,
     Rows,
     largest_over,
-    rows_of_range,
     smallest_over,
     sum_over,
     total_before,
@@ -35,16 +34,24 @@ from jaxmetrics._roc.table import ScoreTable
 
 @dataclass(frozen=True)
 class OnMesh:
-    """A range of the rows of the score table of all items; devices come in descending order.
+    """What one threshold decides, of rows that each device has in one range of the scores.
 
     Attributes:
-      table: the rows of this device, each with another threshold or without weight.
       axis_name: of the devices.
     """
 
-    table: ScoreTable
     axis_name: AxisName
     library = jnp
+
+    @property
+    def table(self) -> ScoreTable:
+        """The rows of this device."""
+        raise NotImplementedError
+
+    @property
+    def not_below(self) -> Any:
+        """As of `Groups`."""
+        raise NotImplementedError
 
     @property
     def slack(self) -> float:
@@ -54,9 +61,6 @@ class OnMesh:
         """Over the rows of all devices; counts of one device fit in their own dtype."""
         return sum_over(jnp.sum(of_rows, axis=-1, dtype=of_rows.dtype), self.axis_name)
 
-    def total(self, of_each: Any) -> Any:
-        return self._sum(self.table.positives * of_each)
-
     @property
     def total_positives(self) -> Any:
         return self._sum(self.table.positives)
@@ -64,46 +68,6 @@ class OnMesh:
     @property
     def total_negatives(self) -> Any:
         return self._sum(self.table.negatives)
-
-    @cached_property
-    def _tps(self) -> tuple[Any, Any]:
-        return self._running(self.table.positives)
-
-    @cached_property
-    def _fps(self) -> tuple[Any, Any]:
-        return self._running(self.table.negatives)
-
-    def _running(self, counts: Any) -> tuple[Any, Any]:
-        """The sums before each row, and with it."""
-        upto = numerics.running_total(counts)
-        before = jnp.concatenate([jnp.zeros_like(upto[:1]), upto[:-1]])
-        of_others = total_before(upto[-1], self.axis_name)
-        return before + of_others, upto + of_others
-
-    @property
-    def above(self) -> Any:
-        return self._fps[0]
-
-    @property
-    def not_below(self) -> Any:
-        return self._fps[1]
-
-    @property
-    def positives_above(self) -> Any:
-        return self._tps[0]
-
-    @property
-    def positives_not_below(self) -> Any:
-        return self._tps[1]
-
-    def near_one(self, *, together: bool = False) -> OnMesh:
-        thresholds, *weights = self.table
-        scaled = near_one_on_mesh(weights, self.axis_name, together=together)
-        return OnMesh(ScoreTable(thresholds, *scaled), self.axis_name)
-
-    def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
-        del max_fpr
-        return function(self)
 
     def caught(self, limit: Limit) -> Any:
         return self._sum(jnp.where(self._within(limit), self.table.positives, 0))
@@ -163,6 +127,65 @@ class OnMesh:
         return smallest_over(jnp.min(thresholds, axis=-1), self.axis_name)
 
 
+@dataclass(frozen=True)
+class RowsOnMesh(OnMesh):
+    """A range of the rows of the score table of all items; devices come in descending order.
+
+    Attributes:
+      axis_name: of the devices.
+      rows: those of this device, each with another threshold or without weight.
+    """
+
+    rows: ScoreTable
+
+    @property
+    def table(self) -> ScoreTable:
+        return self.rows
+
+    def total(self, of_each: Any) -> Any:
+        return self._sum(self.table.positives * of_each)
+
+    @cached_property
+    def _tps(self) -> tuple[Any, Any]:
+        return self._running(self.table.positives)
+
+    @cached_property
+    def _fps(self) -> tuple[Any, Any]:
+        return self._running(self.table.negatives)
+
+    def _running(self, counts: Any) -> tuple[Any, Any]:
+        """The sums before each row, and with it."""
+        upto = numerics.running_total(counts)
+        before = jnp.concatenate([jnp.zeros_like(upto[:1]), upto[:-1]])
+        of_others = total_before(upto[-1], self.axis_name)
+        return before + of_others, upto + of_others
+
+    @property
+    def above(self) -> Any:
+        return self._fps[0]
+
+    @property
+    def not_below(self) -> Any:
+        return self._fps[1]
+
+    @property
+    def positives_above(self) -> Any:
+        return self._tps[0]
+
+    @property
+    def positives_not_below(self) -> Any:
+        return self._tps[1]
+
+    def near_one(self, *, together: bool = False) -> RowsOnMesh:
+        thresholds, *weights = self.table
+        scaled = near_one_on_mesh(weights, self.axis_name, together=together)
+        return RowsOnMesh(self.axis_name, ScoreTable(thresholds, *scaled))
+
+    def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
+        del max_fpr
+        return function(self)
+
+
 def near_one_on_mesh(
     weights: Iterable[Array], axis_name: AxisName, *, together: bool
 ) -> tuple[Array, ...]:
@@ -191,20 +214,9 @@ def rows_on_mesh(items: Items, weights: tuple[Array, Array]) -> Rows:
     return Rows(*jnp.broadcast_arrays(keys, *(jnp.where(valid, x, 0) for x in weights)))
 
 
-def placements_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: AxisName) -> OnMesh:
-    """The placements of the items `[n]` of all devices, with these weights of each class."""
-    rows = rows_on_mesh(items, weights)
-    if rows.keys.dtype == jnp.uint32 and not numerics.is_inexact(weights[0]):
-        kinds = rows.positives > 0, rows.negatives > 0
-        rows = rows_of_counted_range(rows.keys, *kinds, axis_name)
-    else:
-        rows = rows_of_range(rows, axis_name)
-    thresholds = sorting.scores_of_keys(rows.keys, items.scores)
-    return OnMesh(ScoreTable(thresholds, rows.positives, rows.negatives), axis_name)
-
-
 def undefined_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: AxisName) -> Array:
     """Whether a valid score is NaN, no item is valid, or labels or weights are not allowed."""
     weighty = weights[0] + weights[1] > 0
-    bad = jnp.any(numerics.is_nan(items.scores) & weighty) | not_allowed(items, axis_name)
-    return (sum_over(bad, axis_name) > 0) | (sum_over(jnp.any(weighty), axis_name) == 0)
+    n_bad = number_of(numerics.is_nan(items.scores) & weighty)
+    bad = sum_over(n_bad, axis_name) + sum_over(not_allowed(items, axis_name), axis_name) > 0
+    return bad | (sum_over(number_of(weighty), axis_name) == 0)

@@ -9,42 +9,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.divided import over_parts
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.items import at_least_one, class_weights
-from jaxmetrics._base.parts import AxisName, size_of
-from jaxmetrics._base.rarer_class import fit_in, room_for
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.mesh_placements import placements_on_mesh, undefined_on_mesh, valid_on_mesh
+from jaxmetrics._roc.mesh_placements import undefined_on_mesh
+from jaxmetrics._roc.mesh_ways import Place, by_rarer_class, placements_on_mesh
 from jaxmetrics._roc.placements import Part
-from jaxmetrics._roc.rare_positives import rare_positives
 from jaxmetrics._roc.selection import Selection, has_exact_thresholds
 from jaxmetrics._roc.table_values import static_options
-
-R = TypeVar("R")
-# Returns placements of items with these weights of each class, of the devices along an axis.
-Place: TypeAlias = Callable[[Items, tuple[Array, Array], AxisName], Any]
-
-
-def by_rarer_class(function: Callable[[Place], R], items: Items, axis_name: AxisName) -> R:
-    """`function` of the way that moves less, where no more than `summed` and totals is asked for.
-
-    The program has both ways if there may be few positives on each device.
-    """
-    room = room_for(items.scores.shape[-1], size_of(axis_name))
-    if not room:
-        return function(placements_on_mesh)
-    few = fit_in(valid_on_mesh(items) & (items.labels == 1), room, axis_name)
-    of_few = functools.partial(rare_positives, room=room)
-    found: R = lax.cond(few, lambda: function(of_few), lambda: function(placements_on_mesh))
-    return found
 
 
 def evaluate_on_mesh(
@@ -83,13 +63,12 @@ def _evaluate(
     dtype: Any,
 ) -> Any:
     def of_one(items: Items, options: dict[str, Any]) -> Any:
-        weights = class_weights(items)
-
         def value_of(placed: Any) -> Array:
             return jnp.asarray(function(placed, **options, **dict(static)), jnp.float64)
 
+        # Made anew within each way, where they take no memory of their own.
         def of_way(place: Place) -> Array:
-            return value_of(place(items, weights, axis_name))
+            return value_of(place(items, class_weights(items), axis_name))
 
         if selected:
             value = value_of(Selection(items, axis_name))
@@ -97,7 +76,7 @@ def _evaluate(
             value = by_rarer_class(of_way, items, axis_name)
         else:
             value = of_way(placements_on_mesh)
-        undefined = undefined_on_mesh(items, weights, axis_name)
+        undefined = undefined_on_mesh(items, class_weights(items), axis_name)
         return jnp.where(undefined, jnp.nan, value).astype(dtype)
 
     axes = max(x.ndim for x in jax.tree.leaves(items)) - 1

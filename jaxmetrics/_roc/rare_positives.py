@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.parts import AxisName, Rows, gathered, sum_over
-from jaxmetrics._base.rarer_class import added_for_owners, compacted, sums_beside
+from jaxmetrics._base.rarer_class import added_for_owners, compacted, sums_beside, total_of
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.mesh_placements import near_one_on_mesh, rows_on_mesh, valid_on_mesh
 from jaxmetrics._roc.placements import Groups
@@ -55,8 +55,8 @@ class RarePositives:
     def total_negatives(self) -> Array:
         return self._sum(self.items.negatives)
 
-    def _sum(self, of_each: Array) -> Array:
-        return sum_over(jnp.sum(of_each, axis=-1, dtype=of_each.dtype), self.axis_name)
+    def _sum(self, of_items: Array) -> Array:
+        return sum_over(total_of(of_items), self.axis_name)
 
     @cached_property
     def _own(self) -> Rows:
@@ -97,7 +97,8 @@ class RarePositives:
         return self._positives[1]
 
     def total(self, of_each: Any) -> Array:
-        return self._sum(self._own.positives * of_each)
+        of_own = jnp.sum(self._own.positives * of_each, axis=-1)
+        return sum_over(of_own, self.axis_name)
 
 
 def rare_positives(

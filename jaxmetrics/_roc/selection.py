@@ -76,7 +76,8 @@ class Selection:
         return self._count(self._weights[1] > 0).astype(jnp.float64)
 
     def _sum(self, of_items: Array) -> Array:
-        return sum_over(jnp.sum(of_items, axis=-1), self.axis_name)
+        # Of one device, counts fit in their own dtype.
+        return sum_over(jnp.sum(of_items, axis=-1, dtype=of_items.dtype), self.axis_name)
 
     def _count(self, which: Array) -> Array:
         return sum_over(jnp.sum(which, axis=-1, dtype=jnp.int32), self.axis_name)

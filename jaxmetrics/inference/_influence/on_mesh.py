@@ -20,8 +20,8 @@ from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.mesh_placements import OnMesh, placements_on_mesh, undefined_on_mesh
-from jaxmetrics._roc.mesh_values import Place, by_rarer_class
+from jaxmetrics._roc.mesh_placements import OnMesh, undefined_on_mesh
+from jaxmetrics._roc.mesh_ways import Place, by_rarer_class, placements_on_mesh
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import choose_known
 from jaxmetrics.inference._intervals.metrics import error_bars_of
