@@ -50,7 +50,7 @@ def report(
       criterion: "youden" for one more threshold, that of the largest recall - FPR.
       threshold: one more threshold, such as one in use; scores from it on are flagged.
       min_precision: in (0, 1], for the threshold of the largest recall with such a precision.
-      min_recall: in (0, 1], for the highest threshold with such a recall.
+      min_recall: in (0, 1], for the threshold of the least FPR with such a recall.
       fp_cost: the cost of a false positive.
       fn_cost: the cost of a missed positive.
       prevalence: in (0, 1), the share of positives where thresholds are used, if it is not that of

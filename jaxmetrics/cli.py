@@ -358,7 +358,7 @@ def commands() -> click.Group:
                 type=float,
                 help="One more: of the most recall at such a precision.",
             ),
-            option("--min-recall", type=float, help="One more: the highest of such a recall."),
+            option("--min-recall", type=float, help="One more: the least FPR with such a recall."),
             option("--fp-cost", type=float, help="Cost of a false positive; 1 if not given."),
             option("--fn-cost", type=float, help="Cost of a false negative; 1 if not given."),
             option(

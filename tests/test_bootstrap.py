@@ -955,3 +955,16 @@ def test_replicates_that_are_nan_are_counted_and_said(rng):
     assert result.n_undefined == np.isnan(result.replicates).sum() > FEW / 5
     result = jm.bootstrap(guarded, scores, labels, key=KEY, n_resamples=FEW)
     assert result.n_undefined == 0
+
+
+@pytest.mark.parametrize("limit", [0.15, 0.3, 0.6, 0.7])
+def test_a_limit_that_a_count_reaches_is_reached_in_resamples(limit, rng):
+    """49 times 1 / 49 is not 1: XLA multiplies by the reciprocal of a number that it knows."""
+    labels = np.arange(50) < 30  # and 20 negatives
+    scores = rng.normal(size=50) + labels
+    found, above = (
+        jm.bootstrap(partial(jm.recall_at_fpr, max_fpr=x), scores, labels, key=KEY, n_resamples=100)
+        for x in (limit, limit + 1e-9)
+    )
+    np.testing.assert_array_equal(found.replicates, above.replicates)
+    assert found.estimate == jm.recall_at_fpr(scores, labels, max_fpr=limit)

@@ -612,3 +612,17 @@ def test_a_margin_has_both_directions_and_a_reference_has_a_name(rng):
     alone = jm.compare_to_value(jm.roc_auc, old, labels, value=0.7)
     assert str(alone).startswith("difference 0.")
     assert len(alone.to_frame()) == 1
+
+
+def test_the_unit_of_weights_says_nothing_of_perfect_models(rng):
+    """Their variance is the rounding of 0, and correlates with nothing."""
+    labels = np.arange(24) < 10
+    scores = np.stack([labels * 1.0, labels * 2.0, rng.normal(size=24) + labels])
+    weights = rng.choice([0.5, 1.0, 2.5, 3.0], 24)
+    found = [
+        jm.compare_to_value(jm.roc_auc, scores, labels, value=0.4, weights=weights * unit)
+        for unit in (1, 7, 0.1)
+    ]
+    for other in found[1:]:
+        np.testing.assert_allclose(other.chi2, found[0].chi2, rtol=1e-5)
+    assert [x.chi2_df for x in found] == [3, 3, 3]

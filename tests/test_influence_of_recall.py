@@ -222,3 +222,46 @@ def test_limits_that_flag_all_or_nothing(rng):
     few = np.asarray(jm.influence(partial(jm.recall_at_fpr, max_fpr=1e-3), scores, labels))
     assert (few[~labels] == 0).all()
     assert (few[labels] > 0).sum() == np.sum(scores[labels] > scores[~labels].max())
+
+
+@each_way
+@pytest.mark.parametrize("weighted", [False, True])
+def test_within_a_tie_the_straight_line_flags_a_part(way, weighted, rng):
+    """Of ratings, at a limit within the tie of the highest ones and within a later one: finite
+    differences in the weights of the curve's own two points, and errors of the same."""
+    labels = np.arange(60) < 20
+    scores = rng.integers(0, 4, 60) + 1.0 * labels
+    weights = rng.choice([1.0, 2.0], 60) if weighted else np.ones(60)
+    given = {"weights": weights} if weighted else {}
+    for limit in (0.02, 0.4):
+        recall = partial(jm.recall_at_fpr, max_fpr=limit, method="linear")
+        phi = np.asarray(way(partial(jm.influence, recall))(scores, labels, **given))
+        positives, negatives = (weights * x for x in (labels, ~labels))
+        points = [scores >= x for x in np.unique(scores)[::-1]]
+        fprs = np.array([0, *(negatives[x].sum() / negatives.sum() for x in points)])
+        tprs = np.array([0, *(positives[x].sum() / positives.sum() for x in points)])
+        i = int(np.searchsorted(fprs, limit, "right"))
+        part = (limit - fprs[i - 1]) / (fprs[i] - fprs[i - 1])
+        at = scores == np.unique(scores)[::-1][i - 1]
+        flagged = (scores > scores[at][0]) + part * at
+        height = tprs[i - 1] + part * (tprs[i] - tprs[i - 1])
+        close(jm.recall_at_fpr(scores, labels, max_fpr=limit, method="linear", **given), height)
+        weighty = (weights / np.where(labels, positives.sum() / 20, negatives.sum() / 40)).astype(
+            float
+        )
+        close(phi[labels], ((flagged - height) * weighty)[labels])
+        steep = (-phi / weighty / (flagged - limit))[~labels]
+        close(steep, steep[0] + 0 * steep)
+        assert steep[0] > 0
+        error = way(partial(jm.standard_error, recall))(scores, labels, **given)
+        both = np.sqrt(jm.covariance(recall, scores[None], labels, **given)[0, 0])
+        close(error, both)
+        if not weighted:
+            squares = [np.var(phi[x], ddof=1) / x.sum() for x in (labels, ~labels)]
+            close(error, np.sqrt(sum(squares)))
+            found = jm.confidence_interval(recall, scores, labels)
+            assert found.low < height < found.high
+            whole = jm.slices(recall, scores, labels, np.zeros(60, int))
+            close(whole.standard_error[0], error)
+            mixed = jm.slices(recall, scores, labels, np.arange(60) % 2, threshold="global")
+            assert np.all(np.asarray(mixed.standard_error) > 0)

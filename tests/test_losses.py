@@ -671,3 +671,49 @@ def test_many_equal_steps_keep_their_digits():
         wide = _kernels.sigmoid(np.float64).derivative()
         expected = jax.jit(partial(sums, wide))(np.float64(np.float32(places)), np.ones(n))
     np.testing.assert_allclose(found, expected, rtol=4e-6)
+
+
+AT_NO_WEIGHT = {
+    **{x: partial(jm.losses.pairwise_auc_loss, surrogate=x) for x in (*CONVEX, "sigmoid")},
+    "average precision": jm.losses.average_precision_loss,
+    "partial": partial(jm.losses.partial_auc_loss, max_fpr=0.3),
+    "two-way": partial(jm.losses.partial_auc_loss, max_fpr=0.3, min_tpr=0.2, surrogate="hinge"),
+    "exact": partial(jm.losses.partial_auc_loss, max_fpr=0.3, min_tpr=0.2, band=0),
+    "recall": partial(jm.losses.recall_at_fpr_loss, max_fpr=0.3),
+}
+
+
+@pytest.mark.parametrize("name", AT_NO_WEIGHT)
+def test_the_slope_in_a_weight_of_0_is_that_in_a_small_one(name, rng, x64):
+    """Of items of both classes; those of the first ones are also compared with differences."""
+    loss, n = AT_NO_WEIGHT[name], 40
+    labels = np.arange(n) % 3 == 0
+    scores, weights = rng.normal(size=n) + labels, rng.random(n) * (np.arange(n) % 4 > 0)
+
+    def of_weights(weights):
+        return loss(scores, labels, weights=weights)
+
+    small = np.where(weights > 0, weights, 1e-9)
+    slopes, near = map(jax.grad(of_weights), map(jnp.asarray, (weights, small)))
+    assert name == "exact" or np.abs(slopes).min() > 0
+    assert_allclose(slopes, near, rtol=1e-5, atol=1e-8)
+    if name in (*CONVEX, "sigmoid", "average precision"):  # which no top set moves
+        step = 1e-7 * np.eye(n)[:5]
+        differences = [(of_weights(weights + x) - of_weights(weights)) / 1e-7 for x in step]
+        assert_allclose(slopes[:5], differences, atol=1e-5)
+
+
+@pytest.mark.parametrize("option", ["max_fpr", "band", "min_tpr"])
+def test_slopes_in_options_are_those_of_the_loss(option, rng, x64):
+    labels = np.arange(40) < 10
+    scores = rng.normal(size=40) + labels
+    losses = [jm.losses.partial_auc_loss]
+    if option != "min_tpr":
+        losses.append(jm.losses.recall_at_fpr_loss)
+    for loss in losses:
+
+        def of_option(x, loss=loss):
+            return loss(scores, labels, **({"max_fpr": 0.4} | {option: x}))
+
+        difference = (of_option(0.3137 + 1e-6) - of_option(0.3137 - 1e-6)) / 2e-6
+        assert_allclose(jax.grad(of_option)(0.3137), difference, rtol=1e-6)

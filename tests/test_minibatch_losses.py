@@ -249,3 +249,32 @@ def test_a_traced_index_without_a_slot_is_nan(name, rng):
         assert_allclose(after[0], state[0])
     for index in ([1, -1, -1], [1, 9, 9]):
         assert_allclose(of(np.array(index), where)[0], right)
+
+
+def test_with_all_negatives_the_edge_is_the_lowest_whatever_the_weights(rng):
+    """Sums of weights over their total need not be 1 where they are all."""
+    n = 24
+    labels, scores = np.arange(n) % 3 == 0, rng.normal(size=n)
+    scores[0] = -9
+    lowest = np.maximum(1 - (scores[labels] - scores[~labels].min()), 0) ** 2
+    for _ in range(40):
+        given = {"weights": rng.exponential(size=n), "max_fpr": 1.0, "step_size": 1e-6}
+        _, state = CVAR.apply(CVAR.init(n), scores, labels, np.arange(n), **given)
+        assert_allclose(state.thresholds[labels], lowest, rtol=1e-3, atol=1e-3)
+
+
+@EVERY_LOSS
+def test_slopes_in_weights_are_those_of_the_loss(name, rng, x64):
+    """Of both classes, also in a weight of 0."""
+    scores, labels = sample(rng)
+    weights = rng.random(len(labels)) * (np.arange(len(labels)) % 5 > 0)
+
+    def of_weights(weights):
+        index = np.arange(len(labels))
+        return LOSSES[name](INIT[name](len(labels)), scores, labels, index, weights=weights)[0]
+
+    slopes = jax.grad(of_weights)(jnp.asarray(weights))
+    step = 1e-7 * np.eye(len(labels))
+    differences = [(of_weights(weights + x) - of_weights(weights)) / 1e-7 for x in step]
+    some = slice(None) if name == "kl" else labels  # whose edge moves with the negatives' weights
+    assert_allclose(slopes[some], np.array(differences)[some], atol=1e-5)

@@ -547,3 +547,16 @@ def test_a_precision_that_is_just_met(limit):
     items = Items(TEN[None], THREE_OF_FIVE)
     found = replicates_of(partial(chosen_point, min_precision=limit), items, Request(KEY, 2))
     assert found.values.threshold[0] == 5
+
+
+@pytest.mark.parametrize("rule", [{"max_fpr": 0.2}, {"min_recall": 0.5}])
+def test_undefined_rows_of_clusters_are_nan(rule):
+    scores = np.array([[0.1, 0.4, 0.35, 0.8, 0.7, 0.2], [0.2, 0.1, np.nan, 0.5, 0.6, 0.3]])
+    given = {"clusters": [0, 0, 1, 1, 2, 3], "key": jax.random.key(0), "n_resamples": 20, **rule}
+    labels = np.array([0, 0, 1, 1, 1, 0])
+    recall = jm.operating_point(scores, labels, **given).recall
+    alone = jm.operating_point(scores[0], labels, **given).recall
+    for name in ("estimate", "low", "high", "standard_error"):
+        assert getattr(recall, name)[0] == getattr(alone, name)
+        assert np.isnan(getattr(recall, name)[1])
+    assert np.isnan(jm.operating_point(scores[0], np.ones(6, int), **given).recall.estimate)

@@ -24,8 +24,18 @@ from rich.console import Console
 
 import jaxmetrics as jm
 from jaxmetrics import _report, cli
-from jaxmetrics._report import _cells, _figures, _findings, _fonts, _metrics, _output, _slices
+from jaxmetrics._report import (
+    InputError,
+    _cells,
+    _figures,
+    _findings,
+    _fonts,
+    _metrics,
+    _output,
+    _slices,
+)
 from jaxmetrics._report import _page as pages
+from jaxmetrics._report._columns import numbers_of
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices
 
 N = 300
@@ -986,3 +996,15 @@ def test_report_without_the_extra(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'jaxmetrics-exact\[report"):
         jm.report(data[list(NAMES)], data.y)
+
+
+def test_whole_numbers_that_double_precision_rounds_are_refused():
+    scores = 2**53 + np.arange(8)
+    with pytest.raises(ValueError, match=r"beyond 2\^53.* 8 values become 5: write their ranks"):
+        jm.report(scores, np.arange(8) % 2)
+    column = pd.Series(scores)
+    with pytest.raises(InputError, match=r"score 'x' has whole numbers beyond 2\^53"):
+        numbers_of("score", "x", column)
+    assert numbers_of("weight", "x", column).dtype == np.float64
+    even = 2**53 + 2 * np.arange(8)
+    assert numbers_of("score", "x", pd.Series(even)).tolist() == even.astype(float).tolist()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import jaxmetrics as jm
+from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.streaming import _bootstrap, _counts, _items
 from jaxmetrics.streaming._bins import bin_of
@@ -437,7 +438,7 @@ def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
             jax.random.key(0),
             jnp.asarray(positives),
             jnp.asarray(negatives),
-            jnp.asarray(0.2),
+            limit_of_fpr(jnp.asarray(0.2)),
             4000,
         )
     for found, shift in ((low, 0), (high, 1)):
@@ -1087,3 +1088,20 @@ def test_means_that_overflow():
     for read in (M.result, lambda s: M.merge(M.init(), s), lambda s: M.update(s, np.zeros(1000))):
         with pytest.raises(ValueError, match="the sums of the state have overflowed"):
             read(jax.block_until_ready(M.State(jnp.copy(full))))
+
+
+@pytest.mark.parametrize("kind", [np.float32, jnp.float32])
+def test_an_interval_of_a_recall_takes_the_limit_in_its_own_digits(kind, rng):
+    """Of 10 negatives 7 are within 0.7, whatever its dtype is."""
+    labels = np.arange(40) < 30
+    bins = S.uniform_bins(64, 0, 64)
+    state = filled(bins, rng.permutation(64)[:40] + 0.5, labels)
+    for metric, option in (
+        (jm.recall_at_fpr, "max_fpr"),
+        (jm.specificity_at_sensitivity, "min_sensitivity"),
+    ):
+        found, want = (
+            S.interval(partial(metric, **{option: x}), state, bins=bins, key=jax.random.key(3))
+            for x in (kind(0.7), 0.7)
+        )
+        assert_allclose((found.low, found.high), (want.low, want.high), rtol=1e-6)

@@ -1,5 +1,6 @@
 """The trend of a metric over slices in order of time, and the columns that are times."""
 
+import datetime
 import json
 
 import jax
@@ -352,3 +353,58 @@ def test_names_are_times(rng):
         numbers = np.array(form)[month % 3]
         assert slope(numbers) == slope(numbers.astype(float))
         assert " per " not in str(jm.trend(jm.slices(jm.roc_auc, scores, labels, numbers)))
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "s", "D"])
+def test_dates_of_numpy_are_dates_in_every_unit(unit, rng):
+    labels = np.arange(300) % 2 == 0
+    days = np.array(["2025-12-31", "2026-01-01", "2026-03-01"], f"datetime64[{unit}]")
+    found = jm.trend(jm.slices(jm.roc_auc, rng.normal(size=300), labels, days[np.arange(300) % 3]))
+    assert found.times.tolist() == [0, 1, 60]
+    assert "per day" in str(found)
+
+
+def test_months_of_numpy_are_months_and_nanoseconds_are_kept(rng):
+    labels, scores, part = np.arange(300) % 2 == 0, rng.normal(size=300), np.arange(300) % 3
+    months = np.array(["2025-12", "2026-01", "2026-03"], "datetime64[M]")
+    found = jm.slices(jm.roc_auc, scores, labels, months[part])
+    assert found.names == ("2025-12", "2026-01", "2026-03")
+    assert jm.trend(found).times.tolist() == [0, 1, 3]
+    near = np.datetime64("2026-01-01", "ns") + np.arange(3)
+    assert len(jm.slices(jm.roc_auc, scores, labels, near[part]).names) == 3
+
+
+def test_times_with_zones_are_in_the_order_of_time(rng):
+    labels, scores, part = np.arange(300) % 2 == 0, rng.normal(size=300), np.arange(300) % 3
+    west = datetime.timezone(datetime.timedelta(hours=-5))
+    times = [
+        datetime.datetime(2026, 1, 1, 0, 30, tzinfo=datetime.UTC),
+        datetime.datetime(2025, 12, 31, 23, tzinfo=west),  # in Greenwich at 4 of 1 January
+        datetime.datetime(2026, 1, 3, tzinfo=datetime.UTC),
+    ]
+    found = jm.slices(jm.roc_auc, scores, labels, np.array(times, object)[part])
+    assert list(found.names) == times
+    np.testing.assert_allclose(jm.trend(found).times, [0, 3.5 / 24, 47.5 / 24], rtol=1e-6)
+    days = column_of("time", pd.Series(times, dtype=object))
+    assert days.values == ("2025-12-31", "2026-01-01", "2026-01-03")
+
+
+def test_the_name_that_is_no_time_is_named(rng):
+    labels, names = np.arange(300) % 2 == 0, np.array(["2026-11", "2026-12", "2026-13"])
+    found = jm.slices(jm.roc_auc, rng.normal(size=300), labels, names[np.arange(300) % 3])
+    with pytest.raises(ValueError, match="got '2026-13'"):
+        jm.trend(found)
+    assert "2026-13 is no date" in column_of("x", pd.Series(names)).note
+
+
+def test_whole_numbers_that_are_taken_for_time_without_a_word_in_the_name_are_noted():
+    codes = pd.Series([201907, 201923, 202040])
+    assert "taken as weeks, such as 201907" in column_of("store", codes).note
+    assert not column_of("week", codes).note
+
+
+def test_values_that_are_written_alike_are_refused():
+    with pytest.raises(InputError, match="several values that are written 1"):
+        column_of("x", pd.Series([1, "1", 2], dtype=object))
+    with pytest.raises(InputError, match="has a list in a row"):
+        column_of("x", pd.Series([["a"], ["b"]]))

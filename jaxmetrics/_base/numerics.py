@@ -48,7 +48,7 @@ def rates(counts: Array, total: Array) -> Array:
     this denominator is the same everywhere, and divides.
     """
     if namespace(counts, total) is jnp:
-        total = jnp.where(counts >= 0, total, 1)
+        total = jnp.where(counts >= 0, total, counts)
     quotients: Array = counts / total
     return quotients
 

@@ -14,7 +14,7 @@ import pandas
 from jaxmetrics._base import checks
 from jaxmetrics._base.frames import is_frame, names_in
 from jaxmetrics._report._classification import evaluate_problem
-from jaxmetrics._report._columns import ids_of
+from jaxmetrics._report._columns import ids_of, refuse_rounded
 from jaxmetrics._report._evaluation import Evaluation
 from jaxmetrics._report._folder import check_folder
 from jaxmetrics._report._output import frame_of, page_with_figures, save
@@ -91,6 +91,8 @@ def _problem_of(
     given: dict[str, Any] = {"clusters": clusters, **_columns(slices)}
     items = checks.check_items(scores, labels, weights, None, amounts, along=given)
     rows = np.atleast_2d(np.asarray(items.scores, np.float64))
+    for row, own in zip(rows, np.atleast_2d(np.asarray(items.scores)), strict=True):
+        refuse_rounded("a row of scores", own, row)
     n = rows.shape[-1]
     if rows.ndim > 2 or items.labels.shape != (n,):
         raise ValueError(

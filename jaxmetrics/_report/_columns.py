@@ -245,7 +245,22 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
             f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: convert "
             f"or drop {_counted(len(odd), column)}"
         )
-    return np.asarray(numbers, np.float64)
+    found = np.asarray(numbers, np.float64)
+    if role == "score":
+        refuse_rounded(f"score {quoted(name)}", np.asarray(numbers), found)
+    return found
+
+
+def refuse_rounded(what: str, given: npt.NDArray[Any], found: FloatArray) -> None:
+    """Refuse whole numbers of which some become equal in double precision."""
+    if given.dtype.kind not in "iu" or not given.size or np.abs(found).max() <= 2.0**53:
+        return
+    n, left = len(np.unique(given)), len(np.unique(found))
+    if left < n:
+        raise InputError(
+            f"{what} has whole numbers beyond 2^53, which double precision rounds: {n:,} values "
+            f"become {left:,}: write their ranks"
+        )
 
 
 def nonnegative_of(role: str, name: str, column: Any) -> FloatArray:

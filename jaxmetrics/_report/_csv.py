@@ -68,6 +68,15 @@ def _unpacked_zst(raw: BinaryIO) -> Any:
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
 
 
+# Of other formats, with which their files begin.
+_MARKS = {
+    b"\x1f\x8b": ".csv.gz",
+    b"BZh": ".csv.bz2",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+    b"PAR1": ".parquet",
+    b"PK\x03\x04": ".npz, or save a spreadsheet as CSV",
+}
+
 _UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
     ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".bz2": bz2.BZ2File,
@@ -98,7 +107,11 @@ def _reader(source: Any, names: Sequence[str], separator: str) -> Any:
 def names_of(path: Path, separator: str | None = None) -> list[str]:
     """The names of the columns."""
     with _opened(path) as (source, _):
-        is_utf16 = source.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        begin = source.read(4)
+    is_utf16 = begin[:2] in (b"\xff\xfe", b"\xfe\xff")
+    ending = next((x for mark, x in _MARKS.items() if begin.startswith(mark)), None)
+    if ending is not None:
+        raise InputError(f"{path.name} is no text: name it with the ending {ending}")
     with _rows(path, separator) as rows:
         names: list[str] = next((row for row in rows if row), [])
     if is_utf16 or any("\0" in name for name in names):  # without a mark at its beginning

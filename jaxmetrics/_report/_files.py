@@ -171,8 +171,8 @@ def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
             )
     if len(present) == 1 and name in [x.strip('" ') for x in present[0].split(",")]:
         raise InputError(
-            f"{path.name} has commas between its columns: leave --separator out, and convert "
-            "the files that have another"
+            f"{path.name} has commas between its columns: write --separator ',' if all files "
+            "have them, or convert those that have others"
         )
     close = difflib.get_close_matches(name, present, 1)
     hint = f" (did you mean {quoted(close[0])}?)" if close else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from jaxmetrics._report._columns import MOST_VALUES
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
-from jaxmetrics._report._times import no_date_among, seem_dated, times_of
+from jaxmetrics._report._times import no_date_among, seem_dated, times_of, unit_of_name
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._confidence import warn_of_few
 from jaxmetrics.inference._slices import slices_of_items
@@ -51,6 +52,10 @@ def column_of(name: str, column: Any) -> Column:
         codes, values = _with_missing(found.codes, found.values)
         lacking = len(values) - len(found.values)
         note = ""
+        if unit_of_name(name) is None and pandas.api.types.is_numeric_dtype(column):
+            first = f"{column.dropna().iloc[0]:g}"
+            note = f"whole numbers of slice {name!r} are taken as {found.unit}s, such as {first}: "
+            note += f"write them as texts, such as s{first}, if they are none"
         if found.given is not None:
             note = f"slice {name!r} has too many {found.given}s, so slices are by {found.unit}"
         times = np.append(found.times, lacking * [np.nan])
@@ -70,6 +75,12 @@ def column_of(name: str, column: Any) -> Column:
         column = column.cat.remove_unused_categories()
     codes = np.asarray(column.cat.codes, np.intp)
     values = tuple(str(x) for x in column.cat.categories)
+    alike = [x for x, n in Counter(values).items() if n > 1]
+    if alike:
+        raise InputError(
+            f"slice {name!r} has several values that are written {alike[0]}, such as a number and "
+            "a text: make them one, or write them differently"
+        )
     dated = seem_dated(values)
     if len(values) > MOST_VALUES:
         instead = "write dates as 2026-03-15" if dated else "pass a column with fewer values"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pandas
 
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._report._settings import InputError
+from jaxmetrics._report._texts import quoted
 from jaxmetrics.inference._trend import digits_of, mondays_of, with_dashes
 
 # From fine to coarse: the most distinct values of a unit that are slices; with more, the next one.
@@ -61,7 +63,13 @@ class Times(NamedTuple):
 
 def times_of(name: str, column: Any) -> Times | None:
     """The column as times, if that is what its values are."""
-    codes, distinct = pandas.factorize(column)
+    try:
+        codes, distinct = pandas.factorize(column)
+    except TypeError:
+        kind = type(next(x for x in column if not isinstance(x, Hashable))).__name__
+        raise InputError(
+            f"slice {quoted(name)} has a {kind} in a row: pass a column of texts or numbers"
+        ) from None
     if not len(distinct):
         return None
     if isinstance(distinct, pandas.CategoricalIndex):
@@ -87,12 +95,17 @@ def seem_dated(values: Sequence[str]) -> bool:
 
 
 def no_date_among(name: str, values: Sequence[Any]) -> str | None:
-    """The first of whole numbers, or their texts, that is no date, if half or more of them are.
+    """The first of texts of a form, or of whole numbers, that is no date, if half or more are.
 
-    In a column with another name they are no times in any case.
+    Whole numbers in a column with another name are no times in any case.
     """
+    if not values:
+        return None
+    written = [str(x).strip() for x in values]
+    if not all(map(str.isdigit, written)) and (found := _stamps(written)) is not None:
+        return _odd_one(np.asarray(found[0].notna()), written)
     unit = unit_of_name(name)
-    if unit is None or not values:
+    if unit is None:
         return None
     texts = [digits_of(x) for x in values]
     dated = np.zeros(len(texts), bool)
@@ -101,9 +114,13 @@ def no_date_among(name: str, values: Sequence[Any]) -> str | None:
         dated |= pandas.to_datetime(given, format=form, errors="coerce").notna()
     if unit == "week":
         dated |= [mondays_of([x]) is not None for x in texts]
-    if dated.all() or 2 * dated.sum() < len(dated):
-        return None
-    return texts[int(dated.argmin())]
+    return _odd_one(dated, texts)
+
+
+def _odd_one(dated: npt.NDArray[np.bool_], texts: list[str]) -> str | None:
+    """The first that is not, if some are not, and half or more are."""
+    few = dated.any() and not dated.all() and 2 * dated.sum() >= len(dated)
+    return texts[int(dated.argmin())] if few else None
 
 
 def _are_whole(distinct: Any) -> bool:
@@ -141,10 +158,18 @@ def _dates(distinct: Any) -> tuple[Any, str] | None:
         return stamps.tz_localize(None), "day"
     kind = pandas.api.types.infer_dtype(distinct, skipna=True)
     if kind in ("date", "datetime"):
-        return pandas.DatetimeIndex(pandas.to_datetime(distinct)).tz_localize(None), "day"
+        # By the clock of each zone, as those of texts are.
+        plain = [x.replace(tzinfo=None) if hasattr(x, "tzinfo") else x for x in distinct]
+        return pandas.DatetimeIndex(pandas.to_datetime(plain)), "day"
     if kind != "string":
         return None
-    texts = [*with_dashes([str(x).strip() for x in distinct])]
+    found = _stamps([str(x).strip() for x in distinct])
+    return None if found is None or found[0].isna().any() else found
+
+
+def _stamps(given: list[str]) -> tuple[Any, str] | None:
+    """Time stamps of texts of one form and its unit, NaT where there is no such date."""
+    texts = [*with_dashes(given)]
     unit = next((x for x, form in _TEXTS.items() if all(map(form.fullmatch, texts))), None)
     if unit is None:
         return None
@@ -156,8 +181,7 @@ def _dates(distinct: Any) -> tuple[Any, str] | None:
         form = "%Y-%m"
     else:
         texts, form = [x[:10] for x in texts], "%Y-%m-%d"
-    stamps = pandas.to_datetime(texts, format=form, errors="coerce")
-    return None if stamps.isna().any() else (stamps, unit)
+    return pandas.to_datetime(texts, format=form, errors="coerce"), unit
 
 
 def _periods(stamps: Any, given: str, codes: Any) -> Times | None:

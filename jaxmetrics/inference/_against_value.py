@@ -28,6 +28,7 @@ from jaxmetrics.inference._intervals.metrics import ends_of_range, with_influenc
 from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
 
 _ROUNDING = 1e-9  # of the ends of the range of a metric
+_NO_VARIANCE = 1e-12  # of the square of an estimate
 
 
 @takes_metric
@@ -185,7 +186,11 @@ def _with_errors(covariance: Array, limits: ByLevel, value: Array, level: Array)
     above_it = limits.estimate > value
     errors = library.where(above_it, limits.below.at(z), limits.above.at(z)) / z
     errors = library.append(errors, 0.0)
-    scale = numerics.divide(errors, library.sqrt(library.diagonal(covariance)), 0.0)
+    # A model without variance, such as a perfect one, has the rounding of 0.
+    variances = library.diagonal(covariance)
+    least = library.append(_NO_VARIANCE * limits.estimate**2, 0.0)
+    known = library.sqrt(library.where(variances > least, variances, 0.0))
+    scale = numerics.divide(errors, known, 0.0)
     alone = library.eye(len(errors), dtype=bool)
     found: Array = library.where(alone, errors**2, covariance * scale * scale[:, None])
     return found

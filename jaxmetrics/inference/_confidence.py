@@ -215,7 +215,7 @@ def warn_of_few(
     size = sizes.get(what, 0)
     inside = float(1 - limit if complement else limit) * size
     if size > 0 and inside < _FEWEST_INSIDE:
-        few = f"{inside:.2g} {what} are" if f"{inside:.2g}" != "1" else f"1 of the {what} is"
+        few = f"{inside:.3g} {what} are" if f"{inside:.3g}" != "1" else f"1 of the {what} is"
         where = "beyond" if complement else "within"
         warn(
             f"only {few} {where} {option}={limit:g}: in simulations with fewer than "

@@ -327,7 +327,8 @@ def _replicates(
     rules = [rule] * len(rows)
     if at is not None:
         none = dict.fromkeys(QUANTILES)
-        rules = [functools.partial(rule, threshold=x, **none) for x in at.ravel()]
+        known = jnp.where(jnp.isnan(at), jnp.inf, at).ravel()  # NaN would be refused
+        rules = [functools.partial(rule, threshold=x, **none) for x in known]
     each = [replicates_of(of, row, request).values for of, row in zip(rules, rows, strict=True)]
     return jax.tree.map(lambda *x: jnp.stack(x, axis=1).reshape(len(x[0]), *batch), *each)
 

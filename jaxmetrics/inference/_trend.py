@@ -220,16 +220,26 @@ def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
     try:
         return np.array(names, np.float64), ()
     except (TypeError, ValueError):
+        odd = next((x for x in names if len(names) > 1 and not _is_time(x)), names[0])
         raise ValueError(
             f"names of slices must be numbers, or days, weeks, months, quarters or years such as "
-            f"2026-03, 2026-W07 and 2026Q1, got {brief(names[0])}: "
+            f"2026-03, 2026-W07 and 2026Q1, got {brief(odd)}: "
             f"write times=[...], the time of each of {brief(list(names))}"
         ) from None
+
+
+def _is_time(name: Any) -> bool:
+    try:
+        return bool(_times_in([name]))
+    except ValueError:
+        return False
 
 
 def _as_text(name: Any) -> Any:
     """A date or a time, with or without a zone, or a period of pandas' as text; others as given."""
     if isinstance(name, datetime.datetime):
+        if name.tzinfo is not None:  # as NumPy reads the texts of such times
+            name = name.astimezone(datetime.UTC)
         name = name.replace(tzinfo=None)
     if isinstance(name, datetime.date):
         return name.isoformat()

@@ -177,7 +177,8 @@ def partial_auc_loss(
 
 
 def _all_pairs(row: Row, surrogate: str, **numbers: Array) -> Array:
-    return _mean_of_pairs(surrogate, *ascending(placed(row, surrogate, **numbers)))
+    places, positives, negatives, *_ = ascending(placed(row, surrogate, **numbers))
+    return _mean_of_pairs(surrogate, places, positives, negatives)
 
 
 def _window(
@@ -190,7 +191,7 @@ def _window(
     **numbers: Array,
 ) -> Array:
     def of_items(row: Row, total: Array | None) -> Array:
-        places, positives, negatives = row
+        places, positives, negatives, *_ = row
         negatives = top_set(places, negatives, max_fpr, band, total)
         if two_way:
             lowest = top_set(-jnp.flip(places), jnp.flip(positives), 1 - min_tpr, band)

@@ -121,8 +121,8 @@ def _apply(
     index = jnp.where(there, index, len(slots))  # a negative one would count from the end
     held = slots.at[index].get(mode="fill", fill_value=EMPTY).astype(dtype)
     values, now = step(pairs, held, **numbers)
-    counts = (row.positives > 0) & jnp.any(row.negatives > 0)
-    loss = jnp.sum(jnp.where(counts, pairs.positives * values, 0))
-    target = jnp.where(counts, index, len(slots))  # out of range, so dropped
+    some = jnp.any(row.negatives > 0)
+    loss = jnp.sum(jnp.where(row.is_positive & some, pairs.positives * values, 0))
+    target = jnp.where((row.positives > 0) & some, index, len(slots))  # out of range, so dropped
     now = lax.stop_gradient(now).astype(slots.dtype)
     return jnp.where(undefined, jnp.nan, loss), slots.at[target].set(now, mode="drop")

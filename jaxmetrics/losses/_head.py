@@ -20,7 +20,7 @@ from jaxmetrics._base.compaction import first_indices, sample_indices
 from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._rows import Row, ascending, order_of, permuted, row_at
-from jaxmetrics.losses._top_set import shares_above
+from jaxmetrics.losses._top_set import reached, shares_above
 
 R = TypeVar("R")
 
@@ -71,8 +71,9 @@ def shares_in_head(row: Row, reach: Array, parts: tuple[float, ...]) -> tuple[Ar
 
     def of_kept(capacity: int | None, kept: Array, total: Array, row: Row) -> tuple[Array, Array]:
         order = _in_order(row, kept, capacity)
-        places, _, negatives = row_at(row, order)
-        found = shares_above(places, negatives, None if capacity is None else total)
+        kept_row = row_at(row, order)
+        total_of_kept = None if capacity is None else total
+        found = shares_above(kept_row.scores, kept_row.negatives, total_of_kept)
         above, upto = (jnp.ones_like(kept, x.dtype).at[order].set(x, mode="drop") for x in found)
         return above, upto
 
@@ -87,11 +88,12 @@ def _in_branches(
     still = Row(*map(lax.stop_gradient, row))
     total = jnp.sum(still.negatives)
     if not one_by_one(n):
-        return of_kept(None, still.negatives > 0, total, row)
-    head = (still.negatives > 0) & (still.scores >= _below(still, reach))
-    enough = jnp.sum(jnp.where(head, still.negatives, 0)) >= reach * total
+        return of_kept(None, still.is_negative, total, row)
+    head = still.is_negative & (still.scores >= _below(still, reach))
+    # More than the share, as the first negative beyond it may be the threshold.
+    enough = jnp.sum(jnp.where(head, still.negatives, 0)) > reached(reach, total.dtype) * total
     enough &= jnp.isfinite(jnp.sum(still.scores))
-    kept = head | (still.positives > 0) if positives else head
+    kept = head | still.is_positive if positives else head
     capacities = [int(part * n) for part in parts]
     too_few = jnp.sum(jnp.sum(kept, dtype=jnp.int32) > np.array(capacities), dtype=jnp.int32)
     number = _if_alone(jnp.where(enough, too_few, len(parts)), np.int32(len(parts)))

@@ -39,7 +39,7 @@ def pairs_of_parts(
         kernel = kernel_of(surrogate, row.scores.dtype)
         value, slopes = _of_pairs(places, kernel, two_way, axis_name, **window)
         slopes = slopes_in_scores(slopes, row, surrogate, axis_name, **scale)
-        return nan_where_infinite((value, slopes), places.scores, axis_name)
+        return nan_where_infinite((value, slopes), places, axis_name)
 
     return loss_and_slopes(of_row, items, numbers, axis_name)
 

@@ -50,12 +50,13 @@ def loss_and_slopes(
 
 
 def nan_where_infinite(
-    found: tuple[Array, Array], places: Array, axis_name: AxisName
+    found: tuple[Array, Array], items: Row, axis_name: AxisName
 ) -> tuple[Array, Array]:
-    """A loss and its slopes; NaN if a place of any device is infinite."""
+    """A loss and its slopes; NaN if a place of any device is infinite, but of masked items."""
+    places, (value, slopes) = items.scores, found
     infinite = sum_over(jnp.sum(~jnp.isfinite(places)).astype(places.dtype), axis_name) > 0
-    value, slopes = (jnp.where(infinite, jnp.nan, x) for x in found)
-    return value, slopes
+    of_items = infinite & (items.is_positive | items.is_negative)
+    return jnp.where(infinite, jnp.nan, value), jnp.where(of_items, jnp.nan, slopes)
 
 
 def sum_of_devices(of_items: Array, axis_name: AxisName) -> Array:

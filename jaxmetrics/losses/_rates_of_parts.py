@@ -53,7 +53,7 @@ def average_precision_of_parts(
         places = placed(row, "sigmoid", axis_name, temperature=temperature)
         value, slopes = _average_precision(places, axis_name)
         slopes = slopes_in_scores(slopes, row, "sigmoid", axis_name, temperature=temperature)
-        return nan_where_infinite((value, slopes), places.scores, axis_name)
+        return nan_where_infinite((value, slopes), places, axis_name)
 
     return loss_and_slopes(of_row, items, numbers, axis_name)
 

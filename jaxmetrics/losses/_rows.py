@@ -21,11 +21,14 @@ class Row(NamedTuple):
       scores: shifted to be about 0, which keeps the digits of scores that are all far from 0.
       positives: weights of the positives, 0 for negatives.
       negatives: weights of the negatives, 0 for positives.
+      is_positive, is_negative: bool, also of items whose weight is 0, in which a loss has a slope.
     """
 
     scores: Array
     positives: Array
     negatives: Array
+    is_positive: Array
+    is_negative: Array
 
     @property
     def weights(self) -> Array:
@@ -78,10 +81,13 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     count = sum_over(jnp.sum(valid, -1, keepdims=True).astype(dtype), axis_name)
     shares = lax.stop_gradient(scores / jnp.maximum(count, 1))
     middle = _coarse(sum_over(jnp.sum(shares, -1, keepdims=True), axis_name))
+    is_positive, is_negative = valid & positive, valid & ~positive
     return Row(
         jnp.where(valid, scores - middle, 0),
-        jnp.where(valid & positive, weight, 0),
-        jnp.where(valid & ~positive, weight, 0),
+        jnp.where(is_positive, weight, 0),
+        jnp.where(is_negative, weight, 0),
+        is_positive,
+        is_negative,
     )
 
 
@@ -106,7 +112,7 @@ def order_of(row: Row, index: Array | None = None, some: Array | None = None) ->
 
     With `index`, of these alone, where `some`; `[n]` in place of the others.
     """
-    scores, later = lax.stop_gradient(row.scores), row.positives > 0
+    scores, later = lax.stop_gradient(row.scores), row.is_positive
     order: Array
     if index is None or some is None:
         order = _order_by_score(scores, later, jnp.arange(len(scores), dtype=jnp.uint32))
@@ -129,11 +135,9 @@ def row_at(row: Row, order: Array) -> Row:
 
     An unused place is sorted as the last item of the row, and so has its score.
     """
-    return Row(
-        row.scores.at[order].get(mode="clip"),
-        row.positives.at[order].get(mode="fill", fill_value=0),
-        row.negatives.at[order].get(mode="fill", fill_value=0),
-    )
+    scores, *others = row
+    kept = (x.at[order].get(mode="fill", fill_value=0) for x in others)
+    return Row(scores.at[order].get(mode="clip"), *kept)
 
 
 def permuted(values: Array, order: Array) -> Array:

@@ -39,7 +39,7 @@ def surrogate_numbers(
 def placed(row: Row, surrogate: str, axis_name: AxisName = None, **numbers: Array) -> Row:
     """The row, shifted and scaled: the loss of a pair is `kernel_of` (negative - positive)."""
     if surrogate in _MARGIN:
-        places = row.scores + jnp.where(row.negatives > 0, numbers["margin"], 0)
+        places = row.scores + jnp.where(row.is_negative, numbers["margin"], 0)
     elif surrogate == "logistic":
         places = row.scores / numbers["temperature"]
     else:

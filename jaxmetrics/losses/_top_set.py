@@ -3,7 +3,7 @@
 An item takes an interval of ranks. Its weight is the mean, over this interval, of a function that
 falls from 1 to 0 at the share. A step gives the exact set, with a fraction of the item at its edge;
 a sigmoid gives a soft set. An item of weight 2 therefore counts as two items, and tied items have
-equal parts.
+equal parts. One without weight has none, and the slope in its weight is the function at its rank.
 
 Weights depend on ranks alone and have no derivative. If a loss rises with the score of an item, the
 set is the one with the highest loss among sets of its size. A change of the set then does not
@@ -12,12 +12,14 @@ change the loss to first order. Nor have they one in the weights of items, which
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base.numerics import divide, running_highest, running_lowest
-from jaxmetrics._base.parts import AxisName, sum_over
+from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array
 
 # Spacings of floats within which a share is reached: sums of weights reach it only up to rounding.
@@ -49,7 +51,8 @@ def set_of_shares(above: Array, upto: Array, weights: Array, share: Array, band:
     far = jax.nn.softplus(high) - jax.nn.softplus(low)
     soft = safe * jnp.where(step < 20, close, far)
     exact = jnp.clip(share - above, 0, upto - above)
-    return _parts(jnp.where(some, soft, exact), above, upto, weights)
+    at_once = jnp.where(some, jax.nn.sigmoid(high), (above < share).astype(weights.dtype))
+    return weights * divide(jnp.where(some, soft, exact), upto - above, at_once)
 
 
 def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
@@ -73,16 +76,24 @@ def edge_of_shares(
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     soft = jax.nn.sigmoid(high) * jax.nn.sigmoid(-low) * -jnp.expm1((above - upto) / safe)
-    reached = share * (1 + _SLACK * jnp.finfo(weights.dtype).eps)
-    exact = ((above <= reached) & ((reached < upto) | (upto == 1))).astype(weights.dtype)
-    edge = _parts(jnp.where(some, soft, exact), above, upto, weights)
+    end = reached(share, weights.dtype)
+    lowest = upto == largest_over(jnp.max(upto), axis_name)
+    exact = ((above <= end) & ((end < upto) | lowest)).astype(weights.dtype)
+    at_once = jnp.where(some, jax.nn.sigmoid(high) * jax.nn.sigmoid(-high) / safe, 0)
+    edge = weights * divide(jnp.where(some, soft, exact), upto - above, at_once)
     return divide(edge, sum_over(jnp.sum(edge), axis_name), 0.0)
+
+
+def reached(share: Array, dtype: Any) -> Array:
+    """A share that sums of weights exceed if they are beyond the share, whatever their rounding."""
+    end: Array = share * (1 + _SLACK * jnp.finfo(dtype).eps)
+    return end
 
 
 def _width(share: Array, band: Array) -> tuple[Array, Array]:
     """Whether the edge is soft, and its width, or 1 in place of a width of 0."""
     # At share 1 the set is the whole class, and the width is 0.
-    width = lax.stop_gradient(band * share * (1 - share))
+    width = band * share * (1 - share)
     some = width > 0
     return some, jnp.where(some, width, 1)
 
@@ -99,8 +110,3 @@ def shares_above(places: Array, weights: Array, total: Array | None) -> tuple[Ar
     above = jnp.flip(running_highest(jnp.flip(jnp.where(last, above, 0))))
     above, upto = divide(above, total, 0.0), divide(upto, total, 0.0)
     return above, jnp.maximum(upto, above)
-
-
-def _parts(together: Array, above: Array, upto: Array, weights: Array) -> Array:
-    """Each item's part, by weight, of what the items of its tie have together."""
-    return divide(together * weights, upto - above, 0.0)

@@ -14,6 +14,7 @@ for deep learning with non-convex convergence guarantee", ICML 2022 (SOPA-s).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -178,4 +179,7 @@ def _soft_maximum(
     # Each sum is at most 1 / step_size: the batch has weight step_size in now.
     shares = jnp.exp(exponents - now[:, None])
     estimate = jnp.sum(shares * jnp.where(some, losses, 0), axis=1)
+    highest = math.log(jnp.finfo(losses.dtype).max)
+    apart = lax.stop_gradient(jnp.minimum(losses / kl_weight - now[:, None], highest))
+    estimate += lax.stop_gradient(kl_weight) * jnp.sum(jnp.exp(apart) * pairs.negatives, axis=1)
     return kl_weight * now + estimate - lax.stop_gradient(estimate), now

@@ -65,7 +65,8 @@ def calibration(
     """Reliability diagram: the share of positives against the mean score, in bins of scores.
 
     Draws a line for each model, a point with Wilson's interval for each bin, and the diagonal of
-    perfect calibration. A histogram of the scores is above. The legend has the mean score and the
+    perfect calibration. A histogram of the scores is above, and says how many are beyond the end
+    of the axis. The legend has the mean score and the
     share of positives of all items. With weights, a bin's interval is that of its effective number
     of items, (sum w)^2 / sum w^2.
 
@@ -217,6 +218,12 @@ def _draw_histogram(ax: Axes, found: list[_Model], end: float, looks: Style) -> 
         if len(found) == 1:
             areas += [above.stairs(heights, edges, fill=True, color=looks.colour(i), alpha=0.3)]
         drawn.append(areas)
+    shares = [x.weights[x.scores > end].sum() / (x.weights.sum() or 1) for x in found]
+    beyond = max(shares, default=0)
+    if beyond > 0:
+        told = f"{'up to ' if len(found) > 1 else ''}{percent_text(beyond)} beyond"
+        corner: dict[str, Any] = {"ha": "right", "va": "top", "transform": above.transAxes}
+        above.text(1, 1, told, fontsize="x-small", color=GREY, **corner)
     above.set_ylim(bottom=0)
     above.set_yticks([])
     above.set_ylabel("Items", fontsize="small")

@@ -51,6 +51,7 @@ def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
 
     Reference: J. Heek and others, "Flax: a neural network library and ecosystem for JAX", 2024.
     """
+    checks.check_flag("weighted", weighted)
     choose(metric)  # refuses what is no metric now, not when the stream has been read
     return _nnx_class()(metric, float16_bins() if bins is None else bins, weighted)
 
@@ -152,7 +153,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
                 labels,
                 bins=chosen,
                 weights=sample_weights,
-                where=None if mask is None else mask != 0,
+                where=None if mask is None else jnp.asarray(mask) != 0,
             )
             return cls(digits=state.digits)
 

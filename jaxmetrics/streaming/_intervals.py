@@ -15,6 +15,7 @@ from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
 from jaxmetrics._base.warned import warn
+from jaxmetrics._roc.limits import Limit, limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
@@ -24,7 +25,7 @@ from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates
-from jaxmetrics.inference._intervals.metrics import complement, error_bars_of, under_one_name
+from jaxmetrics.inference._intervals.metrics import error_bars_of, under_one_name
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._bootstrap import resample_bins
@@ -216,8 +217,10 @@ def _share_at_limit(
     key = jax.random.wrap_key_data(words, impl="threefry2x32")
     mirrored = error_bars_of(chosen.metric).of_negatives
     # A specificity is the recall of the reversed scores with the classes exchanged.
-    limit = complement(arrays["min_sensitivity"]) if mirrored else arrays["max_fpr"]
-    limit = jnp.asarray(limit, jnp.float64)
+    if mirrored:
+        limit = limit_of_specificity(jnp.asarray(arrays["min_sensitivity"]))
+    else:
+        limit = limit_of_fpr(jnp.asarray(arrays["max_fpr"]))
 
     def of_one(bins: Counted) -> tuple[Array, ...]:
         ends = ends_of(chosen, arrays, bins)
@@ -234,7 +237,7 @@ def _share_at_limit(
 
 
 def _drawn_recalls(
-    key: Array, positives: Array, negatives: Array, limit: Array, n_resamples: int
+    key: Array, positives: Array, negatives: Array, limit: Limit, n_resamples: int
 ) -> tuple[Array, Array]:
     """Recalls `[n_resamples]` at the low and at the high end of the bin of the threshold.
 
@@ -247,7 +250,7 @@ def _drawn_recalls(
     padding = (1, (1 << depth) - len(negatives))
     above, right = (jnp.cumsum(jnp.pad(x, padding)) for x in (negatives, positives))
     n0, n1 = above[-1], right[-1]
-    allowed = jnp.floor(limit * n0 * (1 + 2.0**-40))
+    allowed = most_within(limit, n0.astype(jnp.float64), 0.0)
     keys = jax.random.split(key, depth + 2)
 
     def draw(key: Array, n: Array, part: Array, whole: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import jax
@@ -151,15 +152,29 @@ def check_slices(name: str, given: Any, n: int) -> tuple[tuple[Any, ...], HostAr
     crossed = isinstance(given, (list, tuple)) and len(given) == 2 and np.ndim(given[0]) == 1
     if not crossed:
         distinct, index = check_ids(name, given, n, hint)
-        return tuple(distinct.tolist()), index
+        return tuple(_as_names(distinct)), index
     (first, i), (second, j) = (check_ids(f"{name}[{k}]", x, n, hint) for k, x in enumerate(given))
     codes, index = np.unique(i.astype(np.int64) * max(len(second), 1) + j, return_inverse=True)
     names = zip(
-        first[codes // max(len(second), 1)].tolist(),
-        second[codes % max(len(second), 1)].tolist(),
+        _as_names(first[codes // max(len(second), 1)]),
+        _as_names(second[codes % max(len(second), 1)]),
         strict=True,
     )
     return tuple(names), index.astype(np.int32)
+
+
+def _as_names(distinct: HostArray) -> list[Any]:
+    """Python's own objects. Of NumPy's times, those with nanoseconds would be whole numbers, and
+    months would be their first days: both are texts, if microseconds do not have the time."""
+    if distinct.dtype.kind != "M":
+        return list(distinct.tolist())
+    coarse = distinct.astype("datetime64[us]")
+    named: list[Any] = distinct.tolist()
+    if np.datetime_data(distinct.dtype)[0] in ("Y", "M") or (coarse != distinct).any():
+        named = np.datetime_as_string(distinct).tolist()
+    elif not isinstance(named[0] if named else None, datetime.date):
+        named = coarse.tolist()
+    return named
 
 
 def _is_missing(ids: HostArray) -> HostArray:

@@ -187,7 +187,7 @@ def _gradient(
 def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, Array]:
     """`[..., rows]`: a flagged positive adds to the recall; a flagged negative moves the threshold
     up, along the curve."""
-    flagged = (table.thresholds > decision.beyond[..., None]) | ~decision.some[..., None]
+    flagged = decision.flags(table.thresholds)
     negatives, positives = (
         numerics.divide(flagged, jnp.sum(x), 0.0) for x in (table.negatives, table.positives)
     )

@@ -151,17 +151,23 @@ def _variances(placed: OnHost, decision: Decision) -> tuple[Any, Any]:
 def _variance_of_flags(items: OneClass, decision: Decision) -> Any:
     """As `_size_and_variance`, of whether an item is flagged."""
     n, items = len(items.scores), items.near_one()[0]
-    share = _flagged(items, decision) / items.weight
+    part = 0.0 if decision.tied is None else decision.tied
+    above, tied = _flagged(items, decision)
+    share = (above + part * tied) / items.weight
     squares = items if items.weights is None else items._replace(weights=items.weights**2)
-    of_flagged, of_all = _flagged(squares, decision), squares.weight
-    total = of_flagged * (1 - share) ** 2 + (of_all - of_flagged) * share**2
+    (above, tied), of_all = _flagged(squares, decision), squares.weight
+    total = above * (1 - share) ** 2 + tied * (part - share) ** 2
+    total = total + (of_all - above - tied) * share**2
     return (n / (n - 1) if n != 1 else np.nan) * total / of_all
 
 
-def _flagged(items: OneClass, decision: Decision) -> Any:
-    """The weight of the items above the threshold."""
-    above = items.weight_above(np.asarray(decision.beyond), "right")
-    return np.where(decision.some, above, items.weight)
+def _flagged(items: OneClass, decision: Decision) -> tuple[Any, Any]:
+    """The weights of the items above the threshold, and of those at it if a part of them is."""
+    at = np.asarray(decision.beyond)
+    above, tied = items.weight_above(at, "right"), np.zeros(at.shape)
+    if decision.tied is not None:
+        tied = items.weight_above(at, "left") - above
+    return np.where(decision.some, above, items.weight), np.where(decision.some, tied, 0)
 
 
 def units_on_host(
@@ -208,14 +214,15 @@ def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iter
     chosen.refuse_shapes(decision.estimate)
     rows = []
     for items, slope in zip(classes, (-decision.slope, 1.0), strict=True):
-        flagged = (items.scores > decision.beyond) | ~decision.some
-        low, high = items.only(~flagged), items.only(flagged)
-        both: Any = (
-            None if x is None else np.concatenate([x, y]) for x, y in zip(low, high, strict=True)
+        flags = decision.flags(items.scores)
+        shares = np.unique(flags)  # 0, that of a tie, and 1
+        groups = [items.only(flags == x) for x in shares]
+        joined: Any = (
+            None if x[0] is None else np.concatenate(x) for x in zip(*groups, strict=True)
         )
-        scaled, _ = OneClass(*both).near_one()
-        slopes = np.array([0.0, slope / scaled.weight])
-        bounds = np.array([0, len(low.scores), len(items.scores)])
+        scaled, _ = OneClass(*joined).near_one()
+        slopes = shares * slope / scaled.weight
+        bounds = np.cumsum([0, *(len(x.scores) for x in groups)])
         rows.append(_rows(scaled, slopes, bounds, items.weight)._replace(mean=0.0))
     return decision.estimate, rows
 

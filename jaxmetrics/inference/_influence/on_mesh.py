@@ -202,8 +202,7 @@ class _OfDevice:
         up, along the curve."""
         decide: Any = error_bars_of(chosen.metric).decision
         decision = decide(self._in_ranges, self.sizes, options)
-        scores = self._items.scores.astype(jnp.float64)
-        flagged = (scores > decision.beyond[..., None]) | ~decision.some[..., None]
+        flagged = decision.flags(self._items.scores.astype(jnp.float64))
         negatives, positives = (
             numerics.divide(flagged, self.sum_over(x), 0.0) for x in self._classes
         )

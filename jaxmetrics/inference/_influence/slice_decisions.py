@@ -25,7 +25,7 @@ class OfThreshold(NamedTuple):
     """What a threshold that all slices share adds.
 
     Attributes:
-      flagged: `[negatives]`, which of all negatives are above it.
+      flagged: `[negatives]`, the share of each of all negatives that is above it.
       slopes: `[slices]`, those of the slice's positives' ROC curve at the limit.
     """
 
@@ -46,8 +46,8 @@ def decided_in_slices(
     def flag(part: Part) -> None:
         """Of each item, whether it is flagged, times the slope of its class."""
         begins = np.diff(part.sliced.begins)
-        beyond, some = (x[part.slices, 0].repeat(begins) for x in (decision.beyond, decision.some))
-        flagged = (scores[part.span] > beyond) | ~some
+        of_part = jax.tree.map(lambda x: x[part.slices, 0].repeat(begins), decision)
+        flagged = of_part.flags(scores[part.span, None])[:, 0]
         np.multiply(flagged, part.sliced.spread(by_class[part.slices]), out=influence[part.span])
 
     in_threads(flag, sliced.parts())
@@ -77,9 +77,7 @@ def decided_by_all(
     classes = Segments(of_negatives, weights, 0 * ends, ends), _segments(positives, ascending, 1)
     sizes = np.full(1, size), sliced.sizes[:, 1]
     decision, numbers = _decided(chosen, arrays, classes, sizes, levels)
-    flagged = np.ones(len(scores), bool)
-    if decision.some[:1].all():
-        np.greater(scores, decision.beyond[:1, 0], out=flagged)
+    flagged = jax.tree.map(lambda x: x[:1, 0], decision).flags(scores)[0]
     influence = np.where(sliced.positive, flagged, 0.0)
     found = InSlices(decision.estimate[:, 0], influence, numbers)
     return found, OfThreshold(flagged, decision.slope[:, 0])

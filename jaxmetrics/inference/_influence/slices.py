@@ -52,23 +52,24 @@ def covariance_of_threshold(
 ) -> tuple[Any, Array]:
     """The effective size of all negatives, and `[slices, models, models]`, their part.
 
-    Of `weights` `[negatives]` or None, of which negatives are `flagged` `[models, negatives]`, and
+    Of `weights` `[negatives]` or None, of how much of each is `flagged` `[models, negatives]`, and
     of the `slopes` `[slices, models]` of the curves at the threshold that all slices share.
     """
     n = flagged.shape[1]
-    if weights is None:
+    if weights is None and flagged.dtype == bool:
         total = squares = n
         both = np.array([[np.count_nonzero(a & b) for b in flagged] for a in flagged])
-        sums = np.diagonal(both)
+        sums = sums_of_squares = np.diagonal(both)
     else:
+        weights = np.ones(n) if weights is None else weights
         total, of_squares = weights.sum(), weights**2
         squares = of_squares.sum()
-        sums = flagged @ weights
+        sums, sums_of_squares = flagged @ weights, flagged @ of_squares
         both = np.einsum("ai,bi->ab", flagged * of_squares, flagged)
-    # sum w^2 (f_a - s_a) (f_b - s_b) / (sum w)^2, with f = 1 of what is flagged and s its share.
+    # sum w^2 (f_a - s_a) (f_b - s_b) / (sum w)^2, of what is flagged, f, and its mean s.
     with np.errstate(all="ignore"):
         share = sums / np.float64(total)
-        mixed = np.outer(np.diagonal(both), share)
+        mixed = np.outer(sums_of_squares, share)
         parts = both - mixed - mixed.T + squares * np.outer(share, share)
         of_flags = (n / (n - 1) if n != 1 else np.nan) * parts / np.float64(total) ** 2
         size = np.float64(total) ** 2 / squares

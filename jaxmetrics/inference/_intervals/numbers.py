@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.numerics import divide, namespace
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import partial_auc
 from jaxmetrics._roc.limits import limit_of_fpr
@@ -77,12 +77,23 @@ class Decision(NamedTuple):
       beyond: the highest score of the negatives beyond the limit; items above it are flagged.
       some: whether there is such a negative.
       slope: of the ROC curve at the limit.
+      tied: the share of the items at `beyond` that the straight line of the curve flags; None if
+        the curve has steps.
     """
 
     estimate: Array
     beyond: Array
     some: Array
     slope: Array
+    tied: Array | None
+
+    def flags(self, scores: Any) -> Any:
+        """`[..., n]`, of each of the scores `[n]` the share of an item that is flagged."""
+        library, beyond = namespace(scores, self.beyond), self.beyond[..., None]
+        flagged = scores > beyond
+        if self.tied is not None:
+            flagged = library.where(scores == beyond, self.tied[..., None], flagged)
+        return library.where(self.some[..., None], flagged, 1)
 
 
 def decision_of_recall(
@@ -94,8 +105,11 @@ def decision_of_recall(
     heights = _heights(placed, sizes, options) if numbers is None else numbers[0]
     points = placed.beside(limit_of_fpr(limit))
     slope = library.sqrt(squared_slope(heights, limit.astype(np.float64), sizes))
-    some = points.fps_within < placed.total_negatives
-    return Decision(heights.at, points.beyond, some, slope)
+    total, fps, beyond = placed.total_negatives, points.fps_within, points.fps_beyond
+    tied = None
+    if options["method"] == "linear":
+        tied = library.clip(divide(limit * total - fps, beyond - fps, 0.0), 0, 1)
+    return Decision(heights.at, points.beyond, fps < total, slope, tied)
 
 
 def heights_and_box(
@@ -104,8 +118,11 @@ def heights_and_box(
     """The heights of the ROC curve in and around the window, and those of likely thresholds."""
     limit = placed.library.asarray(options["max_fpr"]).astype(np.float64)
 
+    line = options["method"] == "linear"  # which rises within the tie of the highest scores, too
+
     def height(*limits: Array) -> list[Array]:
-        return _recalls(placed, np.float64(1), list(limits), {"method": "step"})
+        how = {"method": "linear" if line else "step"}
+        return _recalls(placed, np.float64(1), list(limits), how)
 
     return _heights(placed, sizes, options), box_of(height, limit, sizes[0], level)
 
