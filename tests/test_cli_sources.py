@@ -65,7 +65,9 @@ def test_a_separator_that_is_needed_is_named(tmp_path, table):
     table.to_csv(tmp_path / "x.csv", sep="\t", index=False)
     assert "write --separator tab" in refusal(tmp_path / "x.csv")
     table.to_csv(tmp_path / "x.csv", index=False)
-    assert "has commas between its columns: leave" in refusal(tmp_path / "x.csv", separator=";")
+    assert "has commas between its columns: write --separator ','" in refusal(
+        tmp_path / "x.csv", separator=";"
+    )
     table.to_csv(tmp_path / "x.csv", sep=";", decimal=",", index=False)
     assert "decimal comma" in refusal(tmp_path / "x.csv", separator=";")
     assert "must be one character" in refusal(tmp_path / "x.csv", separator=";;")

@@ -1000,10 +1000,12 @@ def test_report_without_the_extra(data, monkeypatch):
 
 def test_whole_numbers_that_double_precision_rounds_are_refused():
     scores = 2**53 + np.arange(8)
-    with pytest.raises(ValueError, match=r"beyond 2\^53.* 8 values become 5: write their ranks"):
+    with pytest.raises(
+        ValueError, match="has 9007199254740993, which double precision rounds: write"
+    ):
         jm.report(scores, np.arange(8) % 2)
     column = pd.Series(scores)
-    with pytest.raises(InputError, match=r"score 'x' has whole numbers beyond 2\^53"):
+    with pytest.raises(InputError, match="score 'x' has 9007199254740993, which"):
         numbers_of("score", "x", column)
     assert numbers_of("weight", "x", column).dtype == np.float64
     even = 2**53 + 2 * np.arange(8)

@@ -155,8 +155,8 @@ def _average_precision_loss(row: Row, temperature: Array) -> Array:
     both = jnp.stack([row.positives, row.weights])
     found, all_above = pair_sums(sigmoid(both.dtype), row.scores, both, None) + both / 2
     # Far from all others, an item without weight has nothing above it.
-    some = all_above > jnp.finfo(all_above.dtype).tiny
-    precision = divide(found, jnp.where(some, all_above, 0), 1.0)
+    none = all_above <= jnp.finfo(all_above.dtype).tiny
+    precision = divide(found, jnp.where(none, 0, all_above), 1.0)
     return _mean_of_positives(1 - precision, row)
 
 

@@ -215,7 +215,7 @@ def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iter
     rows = []
     for items, slope in zip(classes, (-decision.slope, 1.0), strict=True):
         flags = decision.flags(items.scores)
-        shares = np.unique(flags)  # 0, that of a tie, and 1
+        shares = np.unique(np.append(flags, 0.0))  # then that of a tie, and 1
         groups = [items.only(flags == x) for x in shares]
         joined: Any = (
             None if x[0] is None else np.concatenate(x) for x in zip(*groups, strict=True)
