@@ -21,7 +21,9 @@ BINS = jm.streaming.float16_bins()
 SETTINGS, TELL = _report.Settings(), _settings.untold
 
 # Reasons to refuse what pandas fills, cuts or takes for one cell.
-STRICTER = r"Expected \d+ columns|a quote in line|UTF-16|between its columns"
+STRICTER = (
+    r"Expected \d+ columns|a quote in line|UTF-16|between its columns|double precision rounds"
+)
 
 
 def in_memory(case, path):

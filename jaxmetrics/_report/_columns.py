@@ -253,9 +253,9 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
 
 def refuse_rounded(what: str, given: npt.NDArray[Any], found: FloatArray) -> None:
     """Refuse whole numbers that double precision rounds, which may tie there."""
-    if given.dtype.kind not in "iu" or not given.size or np.abs(found).max() <= 2.0**53:
+    if given.dtype.kind not in "iu" or not given.size or np.abs(found).max() < 2.0**53:
         return
-    rounded = [x for x in given[np.abs(found) > 2.0**53].tolist() if int(float(x)) != x]
+    rounded = [x for x in given[np.abs(found) >= 2.0**53].tolist() if int(float(x)) != x]
     if rounded:
         raise InputError(
             f"{what} has {rounded[0]}, which double precision rounds: write ranks, or numbers of "
