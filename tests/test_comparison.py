@@ -626,3 +626,12 @@ def test_the_unit_of_weights_says_nothing_of_perfect_models(rng):
     for other in found[1:]:
         np.testing.assert_allclose(other.chi2, found[0].chi2, rtol=1e-5)
     assert [x.chi2_df for x in found] == [3, 3, 3]
+
+
+def test_small_variances_are_variances():
+    """Of one inverted pair of 3,000 items: two models that are equal have one degree of freedom."""
+    n = 1500
+    scores = np.arange(2.0 * n)
+    scores[[n - 1, n]] = scores[[n, n - 1]]
+    given = np.stack([scores, scores]), np.arange(2 * n) >= n
+    assert jm.compare_to_value(jm.roc_auc, *given, value=0.9).chi2_df == 1

@@ -265,3 +265,14 @@ def test_within_a_tie_the_straight_line_flags_a_part(way, weighted, rng):
             close(whole.standard_error[0], error)
             mixed = jm.slices(recall, scores, labels, np.arange(60) % 2, threshold="global")
             assert np.all(np.asarray(mixed.standard_error) > 0)
+
+
+@pytest.mark.parametrize("method", ["step", "linear"])
+def test_without_a_class_nothing_is_known(method):
+    recall = partial(jm.recall_at_fpr, max_fpr=0.3, method=method)
+    scores, labels = np.arange(12.0).reshape(2, 6), np.array([[0] * 6, [1, 0, 1, 0, 1, 0]])
+    phi = np.asarray(jm.influence(recall, scores, labels))
+    assert np.isnan(phi[0]).all()
+    assert np.isfinite(phi[1]).all()
+    assert jm.influence(recall, np.zeros(0), np.zeros(0, int)).shape == (0,)
+    assert np.isnan(jm.standard_error(recall, scores[0], labels[0]))

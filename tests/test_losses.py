@@ -717,3 +717,14 @@ def test_slopes_in_options_are_those_of_the_loss(option, rng, x64):
 
         difference = (of_option(0.3137 + 1e-6) - of_option(0.3137 - 1e-6)) / 2e-6
         assert_allclose(jax.grad(of_option)(0.3137), difference, rtol=1e-6)
+
+
+@pytest.mark.parametrize("band", [1e-20, 1e-10])
+def test_slopes_in_options_of_a_band_that_is_none_are_those_of_exact_sets(band, rng):
+    scores, labels = rng.integers(0, 5, 60).astype(np.float32), np.arange(60) % 3 == 0
+    for loss in (jm.losses.partial_auc_loss, jm.losses.recall_at_fpr_loss):
+        slopes = [
+            jax.grad(lambda x, loss=loss, b=b: loss(scores, labels, max_fpr=x, band=b))(0.3)
+            for b in (band, 0)
+        ]
+        assert slopes[0] == slopes[1]

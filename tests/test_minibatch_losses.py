@@ -278,3 +278,15 @@ def test_slopes_in_weights_are_those_of_the_loss(name, rng, x64):
     differences = [(of_weights(weights + x) - of_weights(weights)) / 1e-7 for x in step]
     some = slice(None) if name == "kl" else labels  # whose edge moves with the negatives' weights
     assert_allclose(slopes[some], np.array(differences)[some], atol=1e-5)
+
+
+def test_pairs_far_above_the_mean_leave_the_loss_finite(rng):
+    """One positive that outranks another by more than single precision has exponents for."""
+    labels, scores = np.arange(64) < 8, np.float32([100, 0] + [-50] * 62)
+    labels[2:8] = False
+    given = scores, labels, np.arange(64)
+    value, slopes = jax.value_and_grad(lambda w: KL.apply(KL.init(64), *given, weights=w)[0])(
+        np.ones(64, np.float32)
+    )
+    assert value == 0
+    assert np.isfinite(slopes).all()

@@ -37,7 +37,7 @@ def fit_in(which: Array, room: int, axis_name: AxisName) -> Array:
 
     Of a predicate for each row, `vmap` would make a program that goes both ways.
     """
-    return largest_over(_largest_of_batch(jnp.sum(which, dtype=jnp.int32)), axis_name) <= room
+    return largest_over(_largest_of_batch(number_of(which)), axis_name) <= room
 
 
 @custom_vmap

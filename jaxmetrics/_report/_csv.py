@@ -70,11 +70,11 @@ def _unpacked_zst(raw: BinaryIO) -> Any:
 
 # Of other formats, with which their files begin.
 _MARKS = {
-    b"\x1f\x8b": ".csv.gz",
-    b"BZh": ".csv.bz2",
-    b"\x28\xb5\x2f\xfd": ".csv.zst",
-    b"PAR1": ".parquet",
-    b"PK\x03\x04": ".npz, or save a spreadsheet as CSV",
+    rb"\x1f\x8b": ".csv.gz",
+    rb"BZh[1-9]1AY&SY": ".csv.bz2",
+    rb"\x28\xb5\x2f\xfd": ".csv.zst",
+    rb"PAR1\x15": ".parquet",
+    rb"PK\x03\x04": ".npz, or save a spreadsheet as CSV",
 }
 
 _UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
@@ -107,9 +107,9 @@ def _reader(source: Any, names: Sequence[str], separator: str) -> Any:
 def names_of(path: Path, separator: str | None = None) -> list[str]:
     """The names of the columns."""
     with _opened(path) as (source, _):
-        begin = source.read(4)
+        begin = source.read(10)
     is_utf16 = begin[:2] in (b"\xff\xfe", b"\xfe\xff")
-    ending = next((x for mark, x in _MARKS.items() if begin.startswith(mark)), None)
+    ending = next((x for mark, x in _MARKS.items() if re.match(mark, begin)), None)
     if ending is not None:
         raise InputError(f"{path.name} is no text: name it with the ending {ending}")
     with _rows(path, separator) as rows:

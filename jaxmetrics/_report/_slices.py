@@ -53,7 +53,7 @@ def column_of(name: str, column: Any) -> Column:
         lacking = len(values) - len(found.values)
         note = ""
         if unit_of_name(name) is None and pandas.api.types.is_numeric_dtype(column):
-            first = f"{column.dropna().iloc[0]:g}"
+            first = int(column.dropna().iloc[0])
             note = f"whole numbers of slice {name!r} are taken as {found.unit}s, such as {first}: "
             note += f"write them as texts, such as s{first}, if they are none"
         if found.given is not None:

@@ -66,7 +66,7 @@ def times_of(name: str, column: Any) -> Times | None:
     try:
         codes, distinct = pandas.factorize(column)
     except TypeError:
-        kind = type(next(x for x in column if not isinstance(x, Hashable))).__name__
+        kind = type(next((x for x in column if not isinstance(x, Hashable)), column[0])).__name__
         raise InputError(
             f"slice {quoted(name)} has a {kind} in a row: pass a column of texts or numbers"
         ) from None

@@ -2,7 +2,7 @@
 
 Where one threshold decides, it is selected, and only sums of counts travel. Where a metric is a sum
 over positives, which are few on every device, all devices receive these. Otherwise each receives
-the items in one range of the scores.
+the items in ranges of the scores.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from jaxmetrics.inference._intervals.metrics import ends_of_range, with_influenc
 from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
 
 _ROUNDING = 1e-9  # of the ends of the range of a metric
-_NO_VARIANCE = 1e-12  # of the square of an estimate
+_NO_VARIANCE = 1e-28  # in units of the square of an estimate: the rounding of 0
 
 
 @takes_metric

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base.numerics import divide, running_highest, running_lowest
+from jaxmetrics._base.numerics import divide, rates, running_highest, running_lowest
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array
 
@@ -70,8 +70,8 @@ def edge_of_shares(
 ) -> Array:
     """Weights `[n]` of the items at the edge of the highest `share`, which add up to 1.
 
-    With band 0 all weight is at the first item that is not wholly in the exact set, and at the last
-    item where the share is 1. Shares are as of `set_of_shares`.
+    With band 0 all weight is at the first item that is not wholly in the exact set, and at the
+    lowest one where all are. Shares are as of `set_of_shares`.
     """
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
@@ -92,9 +92,10 @@ def reached(share: Array, dtype: Any) -> Array:
 
 def _width(share: Array, band: Array) -> tuple[Array, Array]:
     """Whether the edge is soft, and its width, or 1 in place of a width of 0."""
-    # At share 1 the set is the whole class, and the width is 0.
+    # At share 1 the set is the whole class, and the width is 0. One below the rounding of shares is
+    # none, as its square, by which slopes are divided, may be 0.
     width = band * share * (1 - share)
-    some = width > 0
+    some = width > jnp.finfo(width.dtype).eps * share
     return some, jnp.where(some, width, 1)
 
 
@@ -108,5 +109,5 @@ def shares_above(places: Array, weights: Array, total: Array | None) -> tuple[Ar
     first, last = jnp.append(True, differs), jnp.append(differs, True)
     upto = running_lowest(jnp.where(first, upto, jnp.inf))
     above = jnp.flip(running_highest(jnp.flip(jnp.where(last, above, 0))))
-    above, upto = divide(above, total, 0.0), divide(upto, total, 0.0)
+    above, upto = (rates(x, jnp.where(total > 0, total, 1)) for x in (above, upto))
     return above, jnp.maximum(upto, above)

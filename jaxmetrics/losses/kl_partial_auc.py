@@ -179,7 +179,8 @@ def _soft_maximum(
     # Each sum is at most 1 / step_size: the batch has weight step_size in now.
     shares = jnp.exp(exponents - now[:, None])
     estimate = jnp.sum(shares * jnp.where(some, losses, 0), axis=1)
-    highest = math.log(jnp.finfo(losses.dtype).max)
-    apart = lax.stop_gradient(jnp.minimum(losses / kl_weight - now[:, None], highest))
-    estimate += lax.stop_gradient(kl_weight) * jnp.sum(jnp.exp(apart) * pairs.negatives, axis=1)
+    highest = math.log(jnp.finfo(losses.dtype).max) / 2  # products with which are finite
+    apart = jnp.exp(jnp.minimum(losses / kl_weight - now[:, None], highest))
+    of_weights = kl_weight * jnp.where(pairs.row.is_negative, apart, 0)
+    estimate += jnp.sum(lax.stop_gradient(of_weights) * pairs.negatives, axis=1)
     return kl_weight * now + estimate - lax.stop_gradient(estimate), now

@@ -172,7 +172,7 @@ def _as_names(distinct: HostArray) -> list[Any]:
     named: list[Any] = distinct.tolist()
     if np.datetime_data(distinct.dtype)[0] in ("Y", "M") or (coarse != distinct).any():
         named = np.datetime_as_string(distinct).tolist()
-    elif not isinstance(named[0] if named else None, datetime.date):
+    elif not all(isinstance(x, datetime.date) for x in named):
         named = coarse.tolist()
     return named
 

@@ -215,7 +215,8 @@ def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iter
     rows = []
     for items, slope in zip(classes, (-decision.slope, 1.0), strict=True):
         flags = decision.flags(items.scores)
-        shares = np.unique(np.append(flags, 0.0))  # then that of a tie, and 1
+        tied = [] if decision.tied is None else [decision.tied]
+        shares = np.unique([0.0, 1.0, *tied])
         groups = [items.only(flags == x) for x in shares]
         joined: Any = (
             None if x[0] is None else np.concatenate(x) for x in zip(*groups, strict=True)

@@ -93,7 +93,7 @@ class Decision(NamedTuple):
         flagged = scores > beyond
         if self.tied is not None:
             flagged = library.where(scores == beyond, self.tied[..., None], flagged)
-        return library.where(self.some[..., None], flagged, 1)
+        return library.where(self.some[..., None], flagged, library.ones((), flagged.dtype))
 
 
 def decision_of_recall(
