@@ -66,9 +66,10 @@ def times_of(name: str, column: Any) -> Times | None:
     try:
         codes, distinct = pandas.factorize(column)
     except TypeError:
-        kind = type(next((x for x in column if not isinstance(x, Hashable)), column[0])).__name__
+        odd = next((x for x in column if not isinstance(x, Hashable)), column.iloc[0])
         raise InputError(
-            f"slice {quoted(name)} has a {kind} in a row: pass a column of texts or numbers"
+            f"slice {quoted(name)} has {type(odd).__name__} in a row: pass a column of texts or "
+            "numbers"
         ) from None
     if not len(distinct):
         return None
