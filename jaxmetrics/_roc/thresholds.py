@@ -91,7 +91,7 @@ def recall_at_fpr(
         # What is not differentiated: a search takes no longer for more limits.
         plain = isinstance(placed, OnHost) or (isinstance(placed, OfTable) and placed.drawn)
         if plain and max_fpr.size > MANY:
-            caught = _on_line(placed, max_fpr)
+            caught = caught_on_line(placed, max_fpr)
         else:
             caught = placed.summed(partial(_caught_between, max_fpr=max_fpr), max_fpr)
     else:
@@ -101,7 +101,7 @@ def recall_at_fpr(
     return recall
 
 
-def _on_line(placed: Placements, max_fpr: Array) -> Array:
+def caught_on_line(placed: Placements, max_fpr: Array) -> Array:
     """The height of the curve at each limit, between the points beside it."""
     fps, beyond, tps, tps_beyond = placed.corners(limit_of_fpr(max_fpr))
     height: Array = tps + (tps_beyond - tps) * _way(placed, max_fpr, fps, beyond)

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._base.numerics import divide, namespace
+from jaxmetrics._base.numerics import divide, namespace, rates
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.areas import partial_auc
 from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Groups, Placements
 from jaxmetrics._roc.record import Options
-from jaxmetrics._roc.thresholds import recall_at_fpr
+from jaxmetrics._roc.thresholds import caught_on_line, recall_at_fpr
 from jaxmetrics.inference._intervals.precision import Precisions
 from jaxmetrics.inference._intervals.recall import (
     Box,
@@ -121,6 +121,10 @@ def heights_and_box(
     line = options["method"] == "linear"  # which rises within the tie of the highest scores, too
 
     def height(*limits: Array) -> list[Array]:
+        if line and placed.library is not np:  # a search, in place of a sum for each limit
+            at = placed.library.stack(limits)
+            caught = caught_on_line(placed, at.ravel()).reshape(at.shape)
+            return list(rates(caught, placed.total_positives))
         how = {"method": "linear" if line else "step"}
         return _recalls(placed, np.float64(1), list(limits), how)
 
