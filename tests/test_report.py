@@ -1004,6 +1004,11 @@ def test_whole_numbers_that_double_precision_rounds_are_refused():
         ValueError, match="has 9007199254740993, which double precision rounds: write"
     ):
         jm.report(scores, np.arange(8) % 2)
+    for kind, large in (("uint64", 2**64 - 2**11), ("int64", -(2**63)), ("uint64", 2**63)):
+        exact = np.array([large], kind)
+        assert numbers_of("score", "x", pd.Series(exact)) == float(large)
+        with pytest.raises(InputError, match=f"has {large + 1}, which"):
+            numbers_of("score", "x", pd.Series(exact + exact.dtype.type(1)))
     column = pd.Series(scores)
     with pytest.raises(InputError, match="score 'x' has 9007199254740993, which"):
         numbers_of("score", "x", column)

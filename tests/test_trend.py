@@ -401,6 +401,9 @@ def test_whole_numbers_that_are_taken_for_time_without_a_word_in_the_name_are_no
     codes = pd.Series([201907, 201923, 202040])
     assert "taken as weeks, such as 201907" in column_of("store", codes).note
     assert not column_of("week", codes).note
+    many = column_of("store", pd.Series(range(20190701, 20190731))).note
+    assert "taken as days, such as 20190701" in many
+    assert "too many days, so slices are by week" in many
 
 
 def test_values_that_are_written_alike_are_refused():

@@ -255,8 +255,10 @@ def refuse_rounded(what: str, given: npt.NDArray[Any], found: FloatArray) -> Non
     """Refuse whole numbers that double precision rounds, which may tie there."""
     if given.dtype.kind not in "iu" or not given.size or np.abs(found).max() < 2.0**53:
         return
-    rounded = [x for x in given[np.abs(found) >= 2.0**53].tolist() if int(float(x)) != x]
-    if rounded:
+    large = np.abs(found) >= 2.0**53
+    unit = np.spacing(np.abs(found[large])).astype(given.dtype)
+    rounded = given[large][given[large] % unit != 0]
+    if len(rounded):
         raise InputError(
             f"{what} has {rounded[0]}, which double precision rounds: write ranks, or numbers of "
             "at most 15 digits"

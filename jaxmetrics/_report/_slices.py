@@ -51,15 +51,19 @@ def column_of(name: str, column: Any) -> Column:
     if (found := times_of(name, column)) is not None:
         codes, values = _with_missing(found.codes, found.values)
         lacking = len(values) - len(found.values)
-        note = ""
+        notes = []
         if unit_of_name(name) is None and pandas.api.types.is_numeric_dtype(column):
-            first = int(column.dropna().iloc[0])
-            note = f"whole numbers of slice {name!r} are taken as {found.unit}s, such as {first}: "
-            note += f"write them as texts, such as s{first}, if they are none"
+            first, unit = int(column.dropna().iloc[0]), found.given or found.unit
+            notes.append(
+                f"whole numbers of slice {name!r} are taken as {unit}s, such as {first}: write "
+                f"them as texts, such as s{first}, if they are none"
+            )
         if found.given is not None:
-            note = f"slice {name!r} has too many {found.given}s, so slices are by {found.unit}"
+            notes.append(
+                f"slice {name!r} has too many {found.given}s, so slices are by {found.unit}"
+            )
         times = np.append(found.times, lacking * [np.nan])
-        return Column(name, values, codes, times, found.unit, note)
+        return Column(name, values, codes, times, found.unit, "; ".join(notes))
     odd = no_date_among(name, column.dropna().unique().tolist())
     numeric = pandas.api.types.is_numeric_dtype(column)
     if numeric and column.nunique() > MOST_VALUES:

@@ -6,6 +6,7 @@ above each what the devices before it hold.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +34,7 @@ from jaxmetrics._roc.table import ScoreTable
 
 
 @dataclass(frozen=True)
-class OnMesh:
+class OnMesh(ABC):
     """What one threshold decides, of rows that each device has in one range of the scores.
 
     Attributes:
@@ -44,14 +45,14 @@ class OnMesh:
     library = jnp
 
     @property
+    @abstractmethod
     def table(self) -> ScoreTable:
         """The rows of this device."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def not_below(self) -> Any:
         """As of `Groups`."""
-        raise NotImplementedError
 
     @property
     def slack(self) -> float:
