@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.keywords import takes_metric
@@ -18,8 +18,9 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
+from jaxmetrics._roc.order import Ordered
 from jaxmetrics._roc.record import MetricLike
-from jaxmetrics.inference._influence.either_label import slopes_by_label
+from jaxmetrics.inference._influence.either_label import ranked, slopes_by_label
 from jaxmetrics.inference._influence.sizes import too_few
 from jaxmetrics.inference._intervals import distributions, rules
 from jaxmetrics.inference._intervals.effective import effective_size
@@ -152,9 +153,11 @@ def prediction_powered_interval(
     exchanged = of_metric.labels is not items.labels
     sample = _sample(of_metric, proxies, exchanged)
     bounds, at = range_of(metric), np.float64(level)
-    slopes = slopes_by_label(metric, of_metric._replace(weights=sample.share))
+    problems, n_rows = ranked(metric, of_metric)
+    slopes = slopes_by_label(metric, problems, n_rows, _counted(problems.order, sample))
     weight, without = _proxy_weights(sample, slopes)
-    corrected = slopes_by_label(metric, _corrected(of_metric.scores, sample, weight))
+    parts = _corrected(problems.order, sample, weight)
+    corrected = slopes_by_label(metric, problems, n_rows, parts)
     found = _interval(sample, corrected, weight, bounds, at)
     alone = _interval(sample, slopes, without, bounds, at)
     powered, of_labelled = (_rounded(x, level) for x in (found, alone))
@@ -200,16 +203,10 @@ _MISSED, _MISSED_BY_WEIGHT = 0.5, 2.0
 Slopes: TypeAlias = tuple[Array, Array, Array]  # as of `slopes_by_label`
 
 
-def _by_label(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
-    """The influence of each item if it is negative, and if it is positive."""
-    n = sample.share.size
-    return slopes[1][..., :n], slopes[2][..., :n]
-
-
 def _units(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
     """The influence of each labelled item, and of each item on the correction, `[..., n]`."""
     share, positive, proxy, _ = sample
-    of_negatives, of_positives = _by_label(sample, slopes)
+    _, of_negatives, of_positives = slopes
     own = share * jnp.where(positive == 1, of_positives, of_negatives)
     expected = proxy * of_positives + (1 - proxy) * of_negatives
     centred = expected - jnp.mean(expected, axis=-1, keepdims=True)
@@ -229,7 +226,7 @@ def _proxy_weights(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
 def _of_an_error(sample: _Sample, slopes: Slopes) -> Array:
     """The mean square of what an error of the proxy adds to the correction, of both classes."""
     share, positive, _, _ = sample
-    of_negatives, of_positives = _by_label(sample, slopes)
+    _, of_negatives, of_positives = slopes
     squares = (share * (of_positives - of_negatives)) ** 2
     of_classes = (share * (positive == label) for label in (0, 1))
     means = [
@@ -239,27 +236,32 @@ def _of_an_error(sample: _Sample, slopes: Slopes) -> Array:
 
 
 @double_program()
-def _corrected(scores: Array, sample: _Sample, weight: Array) -> Items:
-    """Each item twice, as a positive and as a negative, with its part of either class.
+def _counted(order: Ordered, sample: _Sample) -> tuple[Array, Array]:
+    """The part of each item in the negatives and in the positives, in order, by its label."""
+    parts = (sample.share * x for x in (1 - sample.positive, sample.positive))
+    negatives, positives = (sorting.take(x, order.item) for x in parts)
+    return negatives, positives
+
+
+@double_program()
+def _corrected(order: Ordered, sample: _Sample, weight: Array) -> tuple[Array, Array]:
+    """The same by its label and its proxy.
 
     A part may be negative; the numbers of items above each score are made monotone.
     """
     share, positive, proxy, _ = sample
     weight = weight[..., None]
-    scores = jnp.broadcast_to(scores, jnp.broadcast_shapes(scores.shape, proxy.shape))
-    parts = []
-    for label, expected in ((positive, proxy), (1 - positive, 1 - proxy)):
+
+    def of_class(label: Array, expected: Array) -> Array:
         part = share * (label - weight * expected) + weight * expected
-        parts.append(_monotone(scores, part))
-    labels = jnp.repeat(jnp.array([1, 0]), share.size)
-    return Items(jnp.concatenate([scores] * 2, -1), labels, jnp.concatenate(parts, -1))
+        return _monotone(order.keys, sorting.take(part, order.item))
+
+    return of_class(1 - positive, 1 - proxy), of_class(positive, proxy)
 
 
-def _monotone(scores: Array, parts: Array) -> Array:
+def _monotone(keys: Array, parts: Array) -> Array:
     """Parts that are not negative, with about the same sums above each score, and the same sum."""
-    order = jnp.argsort(scores, axis=-1)
-    ranked, parts = (jnp.take_along_axis(x, order, -1) for x in (scores, parts))
-    last = jnp.ones_like(ranked, bool).at[..., :-1].set(ranked[..., 1:] != ranked[..., :-1])
+    last = jnp.ones_like(keys, bool).at[..., :-1].set(keys[..., 1:] != keys[..., :-1])
 
     def of_ties(sums: Array) -> Array:
         """Of each item, what its tie adds to sums that never decrease from tie to tie."""
@@ -273,11 +275,7 @@ def _monotone(scores: Array, parts: Array) -> Array:
     highest = numerics.running_maximum(jnp.where(last, sums, 0))
     lowest = numerics.running_minimum(jnp.where(last, sums, total)[..., ::-1])[..., ::-1]
     steps = of_ties(jnp.clip((highest + lowest) / 2, 0, total))
-    shares = numerics.divide(gains, of_ties(numerics.cumulated(gains)), last)
-    found: Array = jnp.put_along_axis(
-        jnp.zeros_like(steps), order, steps * shares, -1, inplace=False
-    )
-    return found
+    return steps * numerics.divide(gains, of_ties(numerics.cumulated(gains)), last)
 
 
 @double_program()

@@ -1,4 +1,4 @@
-"""The influence that each item would have with either label, labelled or not."""
+"""Slopes of a metric of items that have a part of either class, such as those of a proxy."""
 
 from __future__ import annotations
 
@@ -15,27 +15,37 @@ from jaxmetrics.inference._influence.gradient import (
     choose_known,
     of_each,
     problems_of,
-    slopes_of,
+    slopes_of_weights,
 )
 
 
-def slopes_by_label(metric: MetricLike, items: Items) -> tuple[Array, Array, Array]:
+def ranked(metric: MetricLike, items: Items) -> tuple[Problems, int]:
+    """The order that all calls of `slopes_by_label` share, and the length of the score table."""
+    chosen, _ = choose_known(metric)
+    # Rows must not join: a positive among negatives would tie with all of them.
+    return problems_of(items, replace(chosen.metric, of_roc_curve=False))
+
+
+def slopes_by_label(
+    metric: MetricLike, problems: Problems, n_rows: int, parts: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
     """The metric `[...]`, and its derivative in the weight of a negative and of a positive.
 
-    The derivatives are `[..., n]`, of one at the score of each item, which may have weight 0.
+    `parts` `[..., n]` are what the items add to the negatives and to the positives, in order. The
+    derivatives are `[..., n]`, of one at the score of each item as given, whatever it adds.
     """
     chosen, arrays = choose_known(metric)
-    # Rows must not join: a positive among negatives would tie with all of them.
-    problems, n_rows = problems_of(items, replace(chosen.metric, of_roc_curve=False))
-    return _slopes_by_label(problems, arrays, chosen, n_rows)
+    return _slopes_by_label(problems, parts, arrays, chosen, n_rows)
 
 
 @double_program("chosen", "n_rows")
 def _slopes_by_label(
-    problems: Problems, arrays: Options, chosen: Chosen, n_rows: int
+    problems: Problems, parts: tuple[Array, Array], arrays: Options, chosen: Chosen, n_rows: int
 ) -> tuple[Array, Array, Array]:
-    def of_one(problem: Problems, bad: Array) -> tuple[Array, Array, Array]:
-        slopes = slopes_of(problem, chosen, arrays, n_rows)
+    def of_one(
+        problem: Problems, parts: tuple[Array, Array], bad: Array
+    ) -> tuple[Array, Array, Array]:
+        slopes = slopes_of_weights(parts, problem, chosen, arrays, n_rows)
         chosen.refuse_shapes(slopes.estimate)
         # An unlabelled item has weight 0, but its score must be a number all the same.
         bad = bad[0] | jnp.any(jnp.isnan(problem.items.scores))
@@ -47,5 +57,5 @@ def _slopes_by_label(
 
         return estimate, by_item(NEGATIVE), by_item(POSITIVE)
 
-    found: tuple[Array, Array, Array] = of_each(of_one, problems)
+    found: tuple[Array, Array, Array] = of_each(of_one, problems, parts)
     return found

@@ -105,12 +105,13 @@ def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Proble
     return Problems(items, order, rows), jnp.max(rows) + 1
 
 
-def of_each(function: Callable[..., Any], problems: Problems) -> Any:
-    """`function(problem, undefined)` for each problem of a batch."""
-    shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(problems)))
+def of_each(function: Callable[..., Any], problems: Problems, *others: Any) -> Any:
+    """`function(problem, *others, undefined)` for each problem of a batch, and its others."""
+    given = problems, *others
+    shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(given)))
     bad = jnp.broadcast_to(undefined(problems.items), shape[:-1])
-    each = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), problems)
-    return row_by_row(function, each, bad[..., None])
+    each = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), given)
+    return row_by_row(function, *each, bad[..., None])
 
 
 def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
@@ -131,31 +132,44 @@ def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
 
     if at_once == rows:  # without a loop, of which XLA for TPUs has the body twice
         results = numerics.over_rows(of_row, flat, 1)
+    elif at_once == 1:  # XLA for TPUs takes twice as long for batches of one
+        results = lax.map(of_row, flat)
     else:
         results = lax.map(of_row, flat, batch_size=at_once)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), results)
 
 
-def table_of(problem: Problems, n_rows: int) -> ScoreTable:
+def _table_of(problem: Problems, weights: tuple[Array, Array], n_rows: int) -> ScoreTable:
     """The score table of one problem `[n]`, with its counts in float64."""
     items, order, rows = problem
     scores = sorting.scores_of_keys(order.keys, items.scores)
     thresholds = (
         jnp.full(n_rows, -jnp.inf).at[rows].max(scores, indices_are_sorted=True, mode=_IN_BOUNDS)
     )
-    weights = in_order_weights(items, order)
-    return ScoreTable(thresholds, *(by_row(x, rows, n_rows).astype(jnp.float64) for x in weights))
+    negatives, positives = (by_row(x, rows, n_rows).astype(jnp.float64) for x in weights)
+    return ScoreTable(thresholds, positives, negatives)
 
 
 def slopes_of(problem: Problems, chosen: Chosen, arrays: Options, n_rows: int) -> Slopes:
     """The slopes of one problem `[n]`."""
-    table = table_of(problem, n_rows)
+    return slopes_of_weights(weights_by_kind(problem), problem, chosen, arrays, n_rows)
+
+
+def slopes_of_weights(
+    weights: tuple[Array, Array],
+    problem: Problems,
+    chosen: Chosen,
+    arrays: Options,
+    n_rows: int,
+) -> Slopes:
+    """The slopes of one problem with these weights `[n]` of negatives and positives, in order."""
+    table = _table_of(problem, weights, n_rows)
     decide = error_bars_of(chosen.metric).decision
     if decide is None:
         estimate, raw = _gradient(table, chosen, arrays)
     else:
-        sizes = [effective_size(x) for x in weights_by_kind(problem)]
-        decision = decide(OfTable(table), (sizes[0], sizes[1]), chosen.options(arrays))
+        negatives, positives = map(effective_size, weights)
+        decision = decide(OfTable(table), (negatives, positives), chosen.options(arrays))
         estimate, raw = decision.estimate, _slopes_of_decision(table, decision)
 
     def mean(slope: Array, count: Array) -> Array:
