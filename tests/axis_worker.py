@@ -70,6 +70,15 @@ def sums_over_positives(scores, labels, where, **axis):
     )
 
 
+def errors_of_sums(scores, labels, where, **axis):
+    given = {"where": where, **axis}
+    area = functools.partial(jm.partial_auc, max_fpr=0.6, min_fpr=0.1, min_tpr=0.3)
+    return [
+        jm.standard_error(metric, scores, labels, **given)
+        for metric in (jm.roc_auc, area, jm.average_precision)
+    ]
+
+
 def weighted(scores, labels, where, weights, **axis):
     given = {"where": where, "weights": weights, **axis}
     return (
@@ -283,6 +292,7 @@ def check_more():
     long = [tied, np.sort(tied), np.sign(tied), rng.permutation(8 * 512).astype(np.float32)]
     rows = np.stack(long), np.stack([x > tied for x in long]), np.stack([tied > -2] * 4)
     compared("rounds of long parts", sums_over_positives, (ROWS,) * 3, *rows)
+    compared("rounds of errors", errors_of_sums, (ROWS,) * 3, *rows)
     jax.clear_caches()
     counted_parts._LEAST = LEAST
 

@@ -85,6 +85,7 @@ def errors(scores, labels, weights, **axis):
     return (
         (interval.estimate, interval.low, interval.high),
         jm.covariance(PARTIAL, scores, labels, **axis),
+        [jm.standard_error(x, scores, labels, **axis) for x in (PARTIAL, jm.average_precision)],
     )
 
 

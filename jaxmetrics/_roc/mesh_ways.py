@@ -30,12 +30,17 @@ Place: TypeAlias = Callable[[Items, tuple[Array, Array], AxisName], Any]
 
 def placements_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: AxisName) -> OnMesh:
     """The placements of the items `[n]` of all devices, with these weights of each class."""
-    if items.scores.dtype.itemsize < 8 and not numerics.is_inexact(weights[0]):
+    if is_counted(items, weights):
         keys, ends = varying.apart(_keys_by_class, items)
         return CountedOnMesh(axis_name, keys, ends, items.scores)
     keys, *weights_of_range = rows_of_range(rows_on_mesh(items, weights), axis_name)
     thresholds = sorting.scores_of_keys(keys, items.scores)
     return RowsOnMesh(axis_name, ScoreTable(thresholds, *weights_of_range))
+
+
+def is_counted(items: Items, weights: tuple[Array, Array]) -> bool:
+    """Whether items travel as their keys alone."""
+    return items.scores.dtype.itemsize < 8 and not numerics.is_inexact(weights[0])
 
 
 def _keys_by_class(items: Items) -> tuple[Array, Array]:

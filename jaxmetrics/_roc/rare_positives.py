@@ -59,26 +59,28 @@ class RarePositives:
         return sum_over(total_of(of_items), self.axis_name)
 
     @cached_property
-    def _own(self) -> Rows:
+    def own(self) -> Rows:
+        """The positives of this device."""
         return compacted(self.items, self.positive, self.room)
 
     @cached_property
-    def _keys(self) -> Array:
-        keys: Array = gathered(self._own.keys, self.axis_name)
+    def keys(self) -> Array:
+        """Those of the positives of all devices."""
+        keys: Array = gathered(self.own.keys, self.axis_name)
         return keys
 
     @cached_property
     def _negatives(self) -> Array:
-        sums = sums_beside(self.items.keys, self.items.negatives, self._keys)
+        sums = sums_beside(self.items.keys, self.items.negatives, self.keys)
         return added_for_owners(sums, len(self.items.keys), self.axis_name)
 
     @cached_property
     def _positives(self) -> Array:
-        weights = self._own.positives
+        weights = self.own.positives
         if not numerics.is_inexact(weights):  # 0 or 1, and a byte each
             weights = weights > 0
         weights = gathered(weights, self.axis_name)
-        return sums_beside(self._keys, weights, self._own.keys).astype(jnp.float64)
+        return sums_beside(self.keys, weights, self.own.keys).astype(jnp.float64)
 
     @property
     def above(self) -> Array:
@@ -97,7 +99,7 @@ class RarePositives:
         return self._positives[1]
 
     def total(self, of_each: Any) -> Array:
-        of_own = jnp.sum(self._own.positives * of_each, axis=-1)
+        of_own = jnp.sum(self.own.positives * of_each, axis=-1)
         return sum_over(of_own, self.axis_name)
 
 

@@ -15,15 +15,17 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics, varying
+from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
 from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.mesh_placements import OnMesh, undefined_on_mesh
-from jaxmetrics._roc.mesh_ways import Place, by_rarer_class, placements_on_mesh
+from jaxmetrics._roc.mesh_ways import Place, by_rarer_class, is_counted, placements_on_mesh
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import choose_known
+from jaxmetrics.inference._influence.mesh_squares import Summed, Totalled, Totals, squares_of
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import Moments
 
@@ -81,17 +83,18 @@ def _moments(
 ) -> tuple[Moments, Any]:
     def of_one(items: Items) -> tuple[Moments, Any]:
         one = _OfDevice(items, arrays, chosen, axis_name)
+        estimate, squares = one.estimate_and_squares()
         variances = [
-            size * _unbiased(n) * one.sum_over(unit**2)
-            for size, n, unit in zip(one.sizes, one.counts, one.units, strict=True)
+            size * _unbiased(n) * of_class
+            for size, n, of_class in zip(one.sizes, one.counts, squares, strict=True)
         ]
         numbers = one.of_placements(
             lambda placed: error_bars_of(chosen.metric).numbers(
                 placed, one.sizes, level, chosen.options(arrays)
             )
         )
-        negatives, positives = (x + 0 * one.estimate for x in variances)
-        return Moments(one.estimate, (negatives, positives), one.sizes), numbers
+        negatives, positives = (x + 0 * estimate for x in variances)
+        return Moments(estimate, (negatives, positives), one.sizes), numbers
 
     found: tuple[Moments, Any] = _of_each(of_one, items)
     return found
@@ -101,9 +104,10 @@ def _moments(
 def _covariance(items: Items, arrays: Options, axis_name: AxisName, chosen: Chosen) -> Array:
     def errors(items: Items) -> Array:
         one = _OfDevice(items, arrays, chosen, axis_name)
-        chosen.refuse_shapes(one.estimate)
-        scaled = [x * jnp.sqrt(_unbiased(n)) for x, n in zip(one.units, one.counts, strict=True)]
-        return jnp.concatenate(scaled) + 0 * one.estimate
+        estimate, units = one.estimate_and_units()
+        chosen.refuse_shapes(estimate)
+        scaled = [x * jnp.sqrt(_unbiased(n)) for x, n in zip(units, one.counts, strict=True)]
+        return jnp.concatenate(scaled) + 0 * estimate
 
     units = _of_each(errors, items)
     return sum_over(units @ jnp.swapaxes(units, -1, -2), axis_name)
@@ -123,27 +127,54 @@ class _OfDevice:
     """The items `[n]` of a device, and the influence of each on the metric of all.
 
     Attributes:
-      estimate: the metric of all.
       counts, sizes: of negatives and of positives, the number and the effective size of all.
-      units: of negatives and of positives, the weight of each of the device's items times the
-        derivative in it, `[..., n]`, less the mean over the items of the class.
     """
 
     def __init__(self, items: Items, arrays: Options, chosen: Chosen, axis_name: AxisName) -> None:
         self._items, self._axis_name = items, axis_name
+        self._chosen, self._options = chosen, chosen.options(arrays)
         self._decided = error_bars_of(chosen.metric).decision is not None
-        positives, negatives = weights = class_weights(items)
-        self._classes = [x.astype(jnp.float64) for x in (negatives, positives)]
-        self._weights = weights
-        self.counts = tuple(self.sum_over(x > 0) for x in self._classes)
-        negatives_size, positives_size = map(self._effective_size, self._classes)
-        self.sizes = (negatives_size, positives_size)
-        options = chosen.options(arrays)
+        positives, negatives = self._weights = class_weights(items)
+        n_negatives, n_positives = (
+            sum_over(number_of(x > 0), axis_name) for x in (negatives, positives)
+        )
+        self.counts = self.sizes = n_negatives, n_positives
+        if numerics.is_inexact(negatives):
+            of_negatives, of_positives = map(self._effective_size, self._classes)
+            self.sizes = of_negatives, of_positives
+
+    @property
+    def _classes(self) -> list[Array]:
+        positives, negatives = self._weights
+        return [x.astype(jnp.float64) for x in (negatives, positives)]
+
+    def estimate_and_units(self) -> tuple[Array, tuple[Array, ...]]:
+        """The metric of all, and of negatives and of positives, the weight of each of the device's
+        items times the derivative in it, `[..., n]`, less the mean over the items of the class."""
         slopes_of = self._slopes_of_decision if self._decided else self._gradient
-        estimate, slopes = slopes_of(chosen, options)
-        undefined = undefined_on_mesh(items, weights, axis_name)
-        self.estimate = jnp.where(undefined, jnp.nan, estimate)
-        self.units = tuple(map(self._centred, slopes, self._classes))
+        estimate, slopes = slopes_of(self._chosen, self._options)
+        return self._defined(estimate), tuple(map(self._centred, slopes, self._classes))
+
+    def estimate_and_squares(self) -> tuple[Array, Any]:
+        """The metric of all, and the sums over the items of each class of the squares of these."""
+        if self._decided or not is_counted(self._items, self._weights):
+            estimate, units = self.estimate_and_units()
+            return estimate, [self.sum_over(unit**2) for unit in units]
+        found = self._by_rarer_class(lambda place: squares_of(self._placed(place), self._metric_of))
+        return self._defined(found.estimate), found.of_classes
+
+    def _metric_of(self, totals: Totals, of_sum: Summed) -> Array:
+        of_placements: Any = self._chosen.metric.of_placements
+        value = of_placements(Totalled(*totals, of_sum), **self._options)
+        self._chosen.refuse_shapes(value)
+        return jnp.asarray(value, jnp.float64)
+
+    def _defined(self, estimate: Array) -> Array:
+        undefined = undefined_on_mesh(self._items, self._weights, self._axis_name)
+        return jnp.where(undefined, jnp.nan, estimate)
+
+    def _placed(self, place: Place) -> Any:
+        return place(self._items, self._weights, self._axis_name)
 
     def sum_over(self, of_items: Array) -> Array:
         """Over the items of all devices."""
@@ -162,9 +193,7 @@ class _OfDevice:
         """`function` of the placements of the items of all devices."""
         if self._decided:
             return function(self._in_ranges)
-        return self._by_rarer_class(
-            lambda place: function(place(self._items, self._weights, self._axis_name))
-        )
+        return self._by_rarer_class(lambda place: function(self._placed(place)))
 
     def _by_rarer_class(self, function: Callable[[Place], Any]) -> Any:
         return by_rarer_class(function, self._items, self._axis_name)
