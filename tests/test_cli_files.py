@@ -15,7 +15,7 @@ from command import evaluated
 
 import jaxmetrics as jm
 from jaxmetrics import _report
-from jaxmetrics._report import _csv, _files, _metrics, _settings, _stream
+from jaxmetrics._report import _columns, _csv, _files, _metrics, _settings, _stream
 
 BINS = jm.streaming.float16_bins()
 SETTINGS, TELL = _report.Settings(), _settings.untold
@@ -380,3 +380,13 @@ def test_a_reported_threshold_costs_what_is_reported():
 @pytest.mark.slow
 def test_a_thousand_files(tmp_path):
     print(Counter(compared(seed, tmp_path) for seed in range(1000)))
+
+
+def test_bytes_that_are_no_text_are_ids(tmp_path):
+    """As of 16 raw bytes."""
+    ids = [bytes([0xFE, *15 * [i % 7]]) for i in range(70)]
+    columns = {"y": np.arange(70) % 2, "s": np.arange(70) % 11, "id": pyarrow.array(ids)}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "ids.parquet")
+    column = pd.read_parquet(tmp_path / "ids.parquet")["id"]
+    found = _columns.ids_of("cluster", "id", column, "")
+    assert found.tolist() == [i % 7 for i in range(70)]

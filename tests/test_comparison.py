@@ -635,3 +635,27 @@ def test_small_variances_are_variances():
     scores[[n - 1, n]] = scores[[n, n - 1]]
     given = np.stack([scores, scores]), np.arange(2 * n) >= n
     assert jm.compare_to_value(jm.roc_auc, *given, value=0.9).chi2_df == 1
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"weights": 1 + np.arange(20) % 3}, {"clusters": np.arange(20) // 3}]
+)
+def test_the_rounding_of_no_variance_is_none(given):
+    """Of a perfect model and a constant one."""
+    labels = np.arange(20) % 2
+    result = jm.compare(jm.roc_auc, [labels * 1.0, np.zeros(20)], labels, **given)
+    assert result.chi2_df == 0
+    assert np.isnan(result.chi2)
+    assert np.isnan(result.chi2_p_value)
+
+
+@pytest.mark.parametrize(
+    ("method", "levels", "warns"),
+    [("step", 2, True), ("quantile", 2, True), ("linear", 2, False), ("step", 50, False)],
+)
+def test_a_limit_within_a_tie_of_many_negatives(method, levels, warns, rng, recwarn):
+    """Errors do not know of the jump there."""
+    labels = np.arange(400) < 200
+    scores = np.round((rng.normal(size=(2, 400)) + labels) * levels) / levels
+    jm.compare(partial(jm.recall_at_fpr, max_fpr=0.1, method=method), scores, labels)
+    assert any("within a tie of" in str(x.message) for x in recwarn) == warns

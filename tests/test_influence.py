@@ -380,3 +380,18 @@ def test_errors_name_the_way_out(rng):
         jm.standard_error(jm.roc_auc, scores, labels, clusters=np.zeros(59))
     with pytest.raises(TypeError, match="clusters must be known"):
         jax.jit(lambda c: jm.standard_error(jm.roc_auc, scores, labels, clusters=c))(np.zeros(60))
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_fpr": 0.3}, {"max_fpr": 0.8, "min_fpr": 0.2, "min_tpr": 0.3}]
+)
+def test_equal_weights_have_the_error_of_none_where_a_limit_is_at_a_step(options):
+    """Sums of 0.7 reach 3 * 0.7 and 8 * 0.7 only up to rounding."""
+    labels = np.array([1, 0, 1, 0, 1, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0])
+    area, scores = partial(jm.partial_auc, **options), -np.arange(20.0)
+    expected = jm.standard_error(area, scores, labels)
+    weighted = jax.jit(lambda weights: jm.standard_error(area, scores, labels, weights=weights))
+    for weight in (0.1, 0.7, 1.1):
+        weights = np.full(20, weight)
+        for found in (jm.standard_error(area, scores, labels, weights=weights), weighted(weights)):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)

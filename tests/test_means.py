@@ -213,3 +213,15 @@ def test_the_study_finds_the_interval_that_users_get(rng, x64):
     low, high = study.resampled_limits(values, (0.95,), 4000, rng)[0.95]["percentile"]
     percentile = result.interval(method="percentile")
     np.testing.assert_allclose([low, high], [percentile.low, percentile.high], atol=0.012)
+
+
+def test_shares_that_add_up_to_more_than_one_are_shares(x64):
+    """The parts of a tie did, in the recall of a list."""
+    labels = [1.0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1]
+    for scores in ([0.0, 0, 1, 3, 3, 3, 3, 0, 2, 0, 2, 0], np.zeros(12)):
+        assert jm.recall_at_k(scores, labels, k=12) <= 1
+    for last in (1.0, 0.5):
+        values = np.append(np.ones(29), last)
+        expected = jm.mean_interval(values)
+        found = jm.mean_interval(np.where(values == 1, 1 + 2e-16, values))
+        np.testing.assert_allclose((found.low, found.high), (expected.low, expected.high), 1e-12)

@@ -884,3 +884,16 @@ def test_legends_have_the_digits_of_the_interval(problem, ax):
     assert "0.9877" in str(narrow)
     with pytest.raises(ValueError, match=r"interval must be of 2 models"):
         plots.precision_recall(*problem, interval=interval_of([0.5] * 3), ax=ax)
+
+
+def test_the_lowest_number_is_drawn_as_an_infinite_score_is(ax):
+    """It stands for items that are left out in some files; the length of such an axis overflows."""
+    scores, labels = [np.finfo(float).min, 0.2, 0.4, 0.9], [0, 0, 1, 1]
+    plots.score_distributions(scores, labels, ax=ax)
+    assert 0 < ax.get_xlim()[1] < 2
+    plots.cost(scores, labels, fp_cost=1, fn_cost=1).figure.canvas.draw()
+
+
+def test_calibration_of_rare_positives_has_digits(ax):
+    plots.calibration(np.full(10_000, 4e-4), np.arange(10_000) < 4, ax=ax)
+    assert "mean 0.00040, observed 0.00040" in ax.get_legend_handles_labels()[1][0]

@@ -802,6 +802,15 @@ def test_limits_of_precision_are_around_scikit_learns(data):
     assert np.mean(high - low) < 0.4
 
 
+def test_limits_of_precision_of_rare_positives_are_near_on_both_sides_of_the_window(rng):
+    """Where the next FPR of a band is twice as high, so was the ratio of the limits."""
+    labels = rng.random(20_000) < 0.02
+    scores = rng.normal(size=20_000) + 2 * labels
+    band = jm.roc_band(scores[None], labels, fpr=_figures.fpr_grid(0.01))
+    low, high = (x[0] for x in _figures.precision_limits(band, labels.mean(keepdims=True)))
+    assert (high / low)[_figures.RECALLS > 0.3].max() < 2.2
+
+
 def test_figures_write_the_numbers_of_the_tables(in_memory):
     """With the same digits, zeros and minus signs."""
     evaluation = in_memory._evaluation

@@ -1105,3 +1105,26 @@ def test_an_interval_of_a_recall_takes_the_limit_in_its_own_digits(kind, rng):
             for x in (kind(0.7), 0.7)
         )
         assert_allclose((found.low, found.high), (want.low, want.high), rtol=1e-6)
+
+
+def test_bounds_where_rounding_takes_all_positives():
+    """Each weighs less than the unit of the sums."""
+    bins, labels = jm.streaming.edges([0.2, 0.5]), np.arange(200) < 50
+    scores = np.random.default_rng(0).random(200).astype(np.float32)
+    weights = np.where(labels, 1e-12, 1e-3).astype(np.float32)
+    state = jm.streaming.init(bins, weighted=True)
+    state = jm.streaming.update(state, scores, labels, bins=bins, weights=weights)
+    for metric in (
+        partial(jm.precision_at_recall, min_recall=0.5),
+        partial(jm.threshold_at_fpr, max_fpr=0.2),
+        partial(jm.threshold_at_fpr, max_fpr=1.0),
+        jm.average_precision,
+    ):
+        low, high = jm.streaming.bounds(metric, state, bins=bins)
+        assert low <= metric(scores, labels, weights=weights) <= high
+
+
+def test_the_lowest_whole_number_is_out_of_range_with_a_warning():
+    means = jm.streaming.means
+    with pytest.warns(UserWarning, match="1 of 3 values are beyond"):
+        means.update(means.init(), np.array([-(2**31), 1, 1], np.int32))

@@ -106,10 +106,11 @@ def recall_at_k(
     """
     ranking = lists.ranking(k)
     found = lists.total_at(ranking, at_places(lists, ranking, relevant(lists), ties), k)
-    below = lists.total(relevant(lists))
+    below = all_relevant = lists.total(relevant(lists))
     if denominator == "capped":
         below = lists.library.minimum(below, _each(k, lists))
-    return divide(found, below, empty), False
+    # Parts of ties add up to a little more than what they are parts of.
+    return divide(lists.library.minimum(found, all_relevant), below, empty), False
 
 
 @list_metric(denominators=("capped", "relevant", "hits"))

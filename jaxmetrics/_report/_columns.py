@@ -136,7 +136,7 @@ def labels_of(
     """The labels of a batch; `seen` collects the distinct values of all batches."""
     _refuse_missing("label", name, column)
     if not is_numeric_dtype(column):
-        column = column.astype(str)
+        column = as_texts(column)
     codes, distinct = pandas.factorize(column)
     distinct = distinct.tolist()
     seen.update(dict.fromkeys(distinct))
@@ -280,13 +280,21 @@ def ids_of(role: str, name: str, column: Any, otherwise: str) -> npt.NDArray[np.
     """Ids of any type as whole numbers from 0; `otherwise` says what to do if all are the same."""
     _refuse_missing(role, name, column)
     if not is_numeric_dtype(column):
-        column = column.astype(str)
+        column = as_texts(column)
     ids, distinct = pandas.factorize(column)
     if len(distinct) < 2:
         raise InputError(
             f"{role} {quoted(name)} is {_quoted(distinct[0])} in all rows: {otherwise}"
         )
     return np.asarray(ids, np.int64)
+
+
+def as_texts(column: Any) -> Any:
+    """The values as texts; bytes that are none, such as raw identifiers, as their digits."""
+    try:
+        return column.astype(str)
+    except UnicodeDecodeError:
+        return column.map(lambda x: x.hex() if isinstance(x, bytes) else str(x))
 
 
 def _refuse_missing(role: str, name: str, column: Any) -> None:

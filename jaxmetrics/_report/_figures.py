@@ -54,10 +54,11 @@ def precision_limits(band: jm.RocBand, shares: FloatArray) -> tuple[FloatArray, 
 def fpr_grid(max_fpr: float) -> FloatArray:
     """False positive rates of a band: over the whole curve, and denser within the window.
 
-    Those near 0 decide the precision where positives are rare.
+    In steps of a few per cent, also beyond the window: where positives are rare, the precision
+    follows the FPR in proportion.
     """
-    grid = np.concatenate([np.linspace(0, end, 101) for end in (1, max_fpr)])
-    return np.unique([*np.geomspace(max_fpr / 10_000, max_fpr, 81), *grid[grid > 0]])
+    grid = np.concatenate([np.linspace(0, end, 51) for end in (1, max_fpr)])
+    return np.unique([*np.geomspace(max_fpr / 10_000, 1, 181), *grid[grid > 0]])
 
 
 def best_first(values: Any) -> list[int]:

@@ -6,6 +6,7 @@ import contextlib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Number
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import FloatArray, Items
 from jaxmetrics._base.warned import warn
-from jaxmetrics._report._columns import MOST_VALUES
+from jaxmetrics._report._columns import MOST_VALUES, as_texts
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
@@ -78,20 +79,23 @@ def column_of(name: str, column: Any) -> Column:
     else:
         column = column.cat.remove_unused_categories()
     codes = np.asarray(column.cat.codes, np.intp)
-    values = tuple(str(x) for x in column.cat.categories)
+    categories = column.cat.categories
+    values = tuple(as_texts(categories).tolist())
+    dated = seem_dated(values) and not all(isinstance(x, Number) for x in categories)
+    if len(values) > MOST_VALUES:
+        instead = "pass a column with fewer values"
+        if dated:  # and in no form that is read, or over too long a time for years
+            instead = "write dates as 2026-03-15, or decades if they are of many years"
+        raise InputError(
+            f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: {instead}"
+        )
+    codes, values = _with_missing(codes, values)
     alike = [x for x, n in Counter(values).items() if n > 1]
     if alike:
         raise InputError(
             f"slice {name!r} has several values that are written {alike[0]}, such as a number and "
             "a text: make them one, or write them differently"
         )
-    dated = seem_dated(values)
-    if len(values) > MOST_VALUES:
-        instead = "write dates as 2026-03-15" if dated else "pass a column with fewer values"
-        raise InputError(
-            f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: {instead}"
-        )
-    codes, values = _with_missing(codes, values)
     note = ""
     if dated:
         note = f"slice {name!r} is in the order of its texts: write dates as 2026-03 or 2026-03-15"

@@ -113,10 +113,18 @@ def _bins_for(
 
     With notes of the models of which float32 does.
     """
+    notes = [
+        f"scores {visible(name)} fall or rise from row to row of the first {len(x):,}, so that the "
+        "bins, made for these, are wide for others: shuffle the rows, or pass --no-stream"
+        for name, x in zip(names, given, strict=True)
+        if len(x) == _ROWS
+        and x[0] != x[-1]
+        and (np.all(x[1:] <= x[:-1]) or np.all(x[1:] >= x[:-1]))
+    ]
     with np.errstate(over="ignore"):
         halves = rows.astype(np.float16)
     ties = np.array([[_share_of_ties(x) for x in each] for each in (given, rows, halves)])
-    notes = [
+    notes += [
         f"scores {visible(name)} are beyond the range or the precision of float32, in which "
         "batches are counted: --no-stream reads all rows into memory"
         for name, more in zip(names, ties[1] - ties[0], strict=True)
@@ -159,6 +167,12 @@ def _updated(
     )
 
 
+def _for_command(warning: warnings.WarningMessage) -> str:
+    """What a warning says, without the advice of how to call `jaxmetrics.streaming`."""
+    said, advised, _ = str(warning.message).partition(": make the bins")
+    return f"{said}: --no-stream reads all rows into memory" if advised else said
+
+
 def _evaluation(
     state: jm.streaming.State,
     bins: jm.streaming.Bins,
@@ -197,7 +211,7 @@ def _evaluation(
     notes = (
         *notes,
         *notes_of_direction(measures, names),
-        *dict.fromkeys(str(x.message) for x in caught if x.category is UserWarning),
+        *dict.fromkeys(_for_command(x) for x in caught if x.category is UserWarning),
     )
     return Evaluation(
         names,

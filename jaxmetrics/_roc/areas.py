@@ -138,17 +138,20 @@ def partial_auc(
         first: Any = part.positives_above if from_floor else None
         top: Any = part.positives_not_below if from_floor else None
 
+        def area_left_of(limit: Any, begin: Any) -> Any:
+            return _area_left_of(_at_edge(limit, begin, not_below, part.slack), begin, not_below)
+
         def of_window(limits: dict[str, Any]) -> Any:
             limits = {name: x[..., None] for name, x in limits.items()}
             share: Any = 1.0
             begin = above
             if from_floor:  # a tie counts from where it rises above the floor
-                rise, over = top - first, top - limits["floor"]
+                rise, over = top - first, top - _at_edge(limits["floor"], first, top, part.slack)
                 share = divide(library.clip(over, 0, rise), rise, over > 0)
                 begin = not_below - (not_below - above) * share
-            widths = _area_left_of(limits["high"], begin, not_below)
+            widths = area_left_of(limits["high"], begin)
             if from_left:
-                widths = widths - _area_left_of(limits["low"], begin, not_below)
+                widths = widths - area_left_of(limits["low"], begin)
             return part.total(share * widths)
 
         return at_each(of_window, limits)
@@ -160,6 +163,17 @@ def partial_auc(
 def _is_zero(limit: ArrayLike) -> bool:
     """Whether a limit is a constant 0, and need not be computed with."""
     return isinstance(limit, float) and limit == 0
+
+
+def _at_edge(limit: Array, low: Array, high: Array, slack: float) -> Array:
+    """The limit, at an edge that sums of weights reach up to rounding, which must not choose the
+    derivative: at an edge it is that of the middle."""
+    if slack:
+        library = namespace(limit, low)
+        for edge in (low, high):
+            near = library.abs(edge - limit) <= slack * limit
+            limit = limit + as_constant(library.where(near, edge - limit, 0))
+    return limit
 
 
 def _area_left_of(limit: Array, above: Array, not_below: Array) -> Array:

@@ -98,7 +98,8 @@ class OnMesh(ABC):
     def quantile(self, q: Any, method: str) -> Any:
         def from_top(place: Any) -> Any:
             beyond = (self.not_below > place[..., None]) & self._weighty
-            return self._highest(beyond)
+            # Of a total that is next to its last place, no row is beyond.
+            return jnp.maximum(self._highest(beyond), self._lowest(self.table.negatives > 0))
 
         return quantile(self.total_negatives, from_top, q, method)
 

@@ -41,6 +41,7 @@ _OF_MARGIN = (
 
 
 _ROUNDING = 1e-9  # of differences
+_NO_VARIANCE = 1e-24  # in units of the square of an estimate: the rounding of 0
 _FAR = 1e6  # the square of a difference over a variance that is none
 _MOST_TOLD = 20  # models, in a line below a table
 
@@ -341,7 +342,8 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     contrast = library.where(lost[1:, None] | lost[1:], 0, contrast)
     values, vectors = library.linalg.eigh(contrast)
     # The pseudo-inverse: directions without variance have no degree of freedom.
-    counted = values > 1e-10 * library.max(library.abs(library.diagonal(covariance)))
+    least = 1e-10 * library.max(library.abs(library.diagonal(covariance)))
+    counted = values > library.maximum(least, _NO_VARIANCE * library.max(estimate**2))
     along = vectors.T @ differences
     apart = library.abs(along) > _ROUNDING * library.max(library.abs(differences))
     apart = apart & (along**2 > _FAR * library.maximum(values, 0))

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import near
+from jaxmetrics._base.host import near, on_host
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
@@ -102,16 +102,19 @@ def compare(
         two models or more, labels differ between models, the metric has several values, or a metric
         that is resampled has no key.
 
-    NaN where the metric is NaN. A warning names such models: they stay in the set, and the best
-    of the others, their simultaneous limits and chi2 are found without them. Another one says
-    when a class has fewer than ten items: limits then rest on disagreements that were not
-    drawn. Where two models differ and E is 0, a p-value is NaN, and both stay in the set.
-    Between models with the same influence values the difference and its limits are 0 and the
-    p-value is 1. Two models without a failure may still be different: their difference is 0,
-    with limits around it. A class that one cluster alone has makes errors and limits NaN.
-    `standard_error` is SE(d), without L_c, and `z` is d / E. Simultaneous p-values are at least
-    those of the pair, and at most Bonferroni's. Limits are not clipped to the range of the
-    metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory O(models n).
+    NaN where the metric is NaN. A warning names such models: they stay in the set, and the best of
+    the others, their simultaneous limits and chi2 are found without them. Another one says when a
+    class has fewer than ten items: limits then rest on disagreements that were not drawn. A third
+    says where the limit of a recall with "step" or "quantile" is within a tie of many negatives, as
+    of ratings: errors do not know of the jump, and equal models then differed significantly in 10
+    to 31 % of simulated data sets, of "linear" in 4 to 6 %. Where two models differ and E is 0, a
+    p-value is NaN, and both stay in the set. Between models with the same influence values the
+    difference and its limits are 0 and the p-value is 1. Two models without a failure may still be
+    different: their difference is 0, with limits around it. A class that one cluster alone has
+    makes errors and limits NaN. `standard_error` is SE(d), without L_c, and `z` is d / E.
+    Simultaneous p-values are at least those of the pair, and at most Bonferroni's. Limits are not
+    clipped to the range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`;
+    memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -141,6 +144,7 @@ def compare(
     )
     estimate, covariance, bounds = estimated(metric, items, request)
     warn_of_undefined(estimate, "model", names_in(scores))
+    _warn_of_tied_limits(metric, items)
     pairs = pairs_of(estimate, covariance, bounds, None)
     return comparison_of(
         estimate,
@@ -176,6 +180,38 @@ def warn_of_few(items: Items, ids: Clusters | None) -> None:
             "differ on items of which none was drawn, and in simulations some 95 % limits of "
             f"differences cover less than 88 %: add {what}",
         )
+
+
+# Negatives that tie at the limit, in standard deviations of the number that is beyond it: with more
+# of them equal models differed significantly, at 5 %, in 10 to 22 % of simulated data sets.
+_TIED = 1.5
+_ENOUGH = 1 << 16  # items that tell it
+
+
+def _warn_of_tied_limits(metric: MetricLike, items: Items) -> None:
+    """A step of the curve has no slope, which the errors of a recall follow from."""
+    metric, items = with_influence(metric, items)
+    chosen, arrays = choose(metric)
+    options = chosen.options(arrays)
+    given = on_host(items.scores, items.labels, items.where, options.get("max_fpr"))
+    if given is None or options.get("method") not in ("step", "quantile"):
+        return
+    scores, labels, where, limit = given
+    negative = labels != 1 if where is None else (labels != 1) & where
+    for row, of_row in zip(scores, np.broadcast_to(negative, scores.shape), strict=True):
+        beyond = row[of_row]
+        n, beyond = beyond.size, beyond[:: max(beyond.size // _ENOUGH, 1)]
+        if not n or np.isnan(limit):
+            continue
+        place = beyond.size - 1 - min(int(limit * beyond.size), beyond.size - 1)
+        tied = n * np.mean(beyond == np.partition(beyond, place)[place])
+        if tied > max(_TIED * np.sqrt(n * limit * (1 - limit)), 2):
+            warn(
+                f"the limit of the FPR, {float(limit):g}, is within a tie of {tied:.0f} negatives: "
+                "in simulations of such ties up to 31 % of equal models differed significantly "
+                'at 5 %: compare jm.recall_at_fpr with method="linear"'
+            )
+            return
 
 
 @library_program()

@@ -20,6 +20,7 @@ from jaxmetrics.inference._intervals.effective import kept_and_df, kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
     Within,
+    are_shares,
     draws_of_clusters,
     interval_of_mean,
     mean_of,
@@ -221,7 +222,7 @@ def _moments(
     means = mean_of(shares, values)
     errors = shares * (values - means[:, None])
     kept, df = kept_and_df(shares)
-    is_share = library.all((values >= 0) & (values <= 1))
+    is_share = library.all(are_shares(values))
     covariance, draws = numerics.divide(errors @ errors.T, kept, np.nan), n + 0 * means
     if within is not None:
         draws = draws_of_clusters(means, library.diagonal(covariance), draws, df, within)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -135,11 +136,17 @@ def calibration(
     return finish_axes(ax)
 
 
+_MOST_DIGITS = 8
+
+
 def _means(found: list[_Model]) -> list[str]:
     """The mean score and the share of positives of each model, as text."""
     means = [np.average(x.scores, weights=x.weights) if x.scores.size else np.nan for x in found]
+    shown = [x for model, mean in zip(found, means, strict=True) for x in (mean, model.positive)]
+    least = min((x for x in np.abs(shown) if x > 0), default=1.0)
+    digits = min(max(3, 1 - math.floor(math.log10(least))), _MOST_DIGITS)
     return [
-        f"mean {fixed(mean)}, observed {fixed(model.positive)}"
+        f"mean {fixed(mean, digits)}, observed {fixed(model.positive, digits)}"
         for mean, model in zip(means, found, strict=True)
     ]
 

@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics._base.words import number
-from jaxmetrics.plots._inputs import each, models_or_table
+from jaxmetrics.plots._inputs import FURTHEST, each, models_or_table
 from jaxmetrics.plots._style import (
     StyleName,
     axes_of,
@@ -107,7 +107,7 @@ def _cheapest(curves: Sequence[jm.CostCurve]) -> list[str]:
 
 def _on_axis(thresholds: HostArray) -> HostArray:
     """Thresholds, with infinite ones, as that of flagging nothing, moved just past the others."""
-    finite = thresholds[np.isfinite(thresholds)]
+    finite = thresholds[np.abs(thresholds) <= FURTHEST]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
     room = 0.05 * (high - low or 1.0)
     return np.clip(thresholds, low - room, high + room)

@@ -12,7 +12,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics._base.words import decimals_of, fixed
-from jaxmetrics.plots._inputs import check_rows, models_or_table, names_of
+from jaxmetrics.plots._inputs import FURTHEST, check_rows, models_or_table, names_of
 from jaxmetrics.plots._style import (
     HATCHES,
     StyleName,
@@ -116,6 +116,7 @@ def _first_above(thresholds: HostArray, edges: HostArray) -> HostArray:
 
 def _edges(scores: HostArray, n_bins: int) -> HostArray:
     """Edges from the lowest score to the highest, or wider where rounding would make them equal."""
+    scores = scores[np.abs(scores) <= FURTHEST]
     low, high = (scores.min(), scores.max()) if scores.size else (0.0, 1.0)
     finest = 4 * n_bins * np.spacing(max(abs(low), abs(high)))
     room = max(finest, 0.5) if low == high else max(finest - (high - low), 0.0)

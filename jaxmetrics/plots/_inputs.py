@@ -17,6 +17,8 @@ from jaxmetrics.plots._names import short_names
 
 Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.CostCurve)
 
+FURTHEST = 1e300  # a score that an axis reaches: lengths beyond it overflow
+
 
 def models(
     scores: ArrayLike,

@@ -86,7 +86,13 @@ def ends_by_precision(value: Value, bins: Counted, weighted: bool) -> Array:
         beside = jnp.where(positives > 0, beside, 0)
         low = _with(low, above=(0, negatives), below=(positives, beside))
         high = _with(high, above=(positives, 0), below=(0, negatives))
-    return _of_tables(value, (low, even, high))
+    found = _of_tables(value, (low, even, high))
+    return found.at[0].set(jnp.where(_all_lost(bins), 0, found[0])) if weighted else found
+
+
+def _all_lost(bins: Counted) -> Array:
+    """Whether there may be positives, but rounding has taken the weights of all."""
+    return ~bins.undefined & (jnp.sum(bins.positives) == 0) & (bins.lost[1] > 0)
 
 
 def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
@@ -101,7 +107,8 @@ def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
         more, anywhere = bins.lost
         _, _, best = in_bins(positives + anywhere, negatives, bins.lowest, bins.undefined)
         best, worst = _with(best, below=(0, more)), _with(worst, above=(0, more))
-    return _of_tables(value, (best, even, worst))
+    found = _of_tables(value, (best, even, worst))
+    return found.at[2].set(jnp.where(_all_lost(bins), jnp.inf, found[2])) if weighted else found
 
 
 def ends_by_mean_precision(value: Value, bins: Counted, weighted: bool) -> Array:

@@ -143,7 +143,7 @@ def _padded(values: HostArray, where: HostArray | None) -> tuple[HostArray, Host
     """
     values, valid = np.broadcast_arrays(values, np.bool_(True) if where is None else where)
     with np.errstate(over="ignore"):  # of float16, which has none so large
-        beyond = valid & (np.abs(values) > _LARGEST)
+        beyond = valid & ((values > _LARGEST) | (values < -_LARGEST))
     if beyond.any():
         warn(
             f"{beyond.sum()} of {valid.sum()} values are beyond {_LARGEST:,.0f}, such as "

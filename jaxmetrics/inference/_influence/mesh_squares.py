@@ -24,6 +24,7 @@ from jaxmetrics._roc.mesh_counts import CountedOnMesh, InRange
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.placements import Groups
 from jaxmetrics._roc.rare_positives import RarePositives
+from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
 
 Summed = Callable[[Callable[[Groups], Any]], Any]
 # The value of a metric, from the total numbers of both classes, and from its sum over positives.
@@ -64,37 +65,6 @@ class Totalled:
         return self.of_sum(function)
 
 
-@dataclass(frozen=True)
-class _Varied:
-    """Groups of one positive each; `above` and `not_below` are `[classes, groups]`."""
-
-    positives: Array
-    of_above: Array
-    of_not_below: Array
-    total_negatives: Array
-    library = jnp
-    slack = 0.0
-
-    @property
-    def above(self) -> Array:
-        return self.of_above[NEGATIVE]
-
-    @property
-    def not_below(self) -> Array:
-        return self.of_not_below[NEGATIVE]
-
-    @property
-    def positives_above(self) -> Array:
-        return self.of_above[POSITIVE]
-
-    @property
-    def positives_not_below(self) -> Array:
-        return self.of_not_below[POSITIVE]
-
-    def total(self, of_each: Any) -> Any:
-        return jnp.sum(self.positives * of_each, axis=-1)
-
-
 class _OfPositives(NamedTuple):
     """What positives `[m]` add.
 
@@ -124,25 +94,30 @@ def squares_of(placed: CountedOnMesh | RarePositives, metric_of: MetricOf) -> Sq
 def _of_positives(
     groups: Groups, positives: Array, metric_of: MetricOf, totals: Totals
 ) -> _OfPositives:
-    above = jnp.stack([groups.above, groups.positives_above])
-    not_below = jnp.stack([groups.not_below, groups.positives_not_below])
+    columns = jnp.stack(
+        [
+            positives.astype(jnp.float64),
+            *(groups.above, groups.not_below),
+            *(groups.positives_above, groups.positives_not_below),
+        ]
+    )
 
-    def value(positives: Array, above: Array, not_below: Array) -> tuple[Array, Array]:
-        varied = _Varied(positives, above, not_below, totals.negatives)
+    def value(columns: Array) -> tuple[Array, Array]:
         found = []
 
         def of_these(function: Callable[[Groups], Any]) -> Any:
-            found.append(function(varied))
+            found.append(function(GroupsOfPositives(columns, jnp.stack(totals[::-1]))))
             return found[0]
 
         return metric_of(totals, of_these), found[0]
 
-    given = positives.astype(jnp.float64), above, not_below
-    of_metric, pull_back, of_sum = varying.vjp(value, *given, has_aux=True)
-    own, of_above, tied = pull_back(jnp.ones_like(of_metric))
-    slopes = jnp.sum(of_above * above + tied * not_below, axis=-1)
-    slopes = slopes.at[POSITIVE].add(jnp.sum(given[0] * own))
-    return _OfPositives(of_sum, own, of_above + tied, tied, slopes)
+    of_metric, pull_back, of_sum = varying.vjp(value, columns, has_aux=True)
+    (slopes,) = pull_back(jnp.ones_like(of_metric))
+    own, *rest = slopes
+    above, tied = jnp.stack(rest[::2]), jnp.stack(rest[1::2])
+    of_positives, *others = jnp.sum(columns * slopes, axis=-1)
+    of_all = jnp.stack([others[0] + others[1], of_positives + others[2] + others[3]])
+    return _OfPositives(of_sum, own, above + tied, tied, of_all)
 
 
 def _sums_below(keys: Array, lower: Array, tied: Array) -> Array:

@@ -92,10 +92,17 @@ def sample_of(
     )
     skewness = adjusted * numerics.divide(third, second**1.5, 0.0)
     skewness = library.clip(skewness, -library.sqrt(n), library.sqrt(n))
-    is_share = library.all((values >= 0) & (values <= 1), axis=-1)
+    is_share = are_shares(values)
     n, df = library.broadcast_to(n, mean.shape), library.broadcast_to(df, mean.shape)
     draws = n if within is None else draws_of_clusters(mean, error**2, n, df, within)
     return Sample(mean, error, skewness, n, df, is_share, draws)
+
+
+def are_shares(values: Array) -> Array:
+    """Whether all values along the last axis are in [0, 1], up to the rounding of a sum."""
+    library = numerics.namespace(values)
+    found: Array = library.all((values >= 0) & (values <= 1 + _ROUNDING), axis=-1)
+    return found
 
 
 def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
