@@ -210,3 +210,20 @@ def test_a_few_numbers_come_from_any_device(monkeypatch):
     assert found["b"].dtype == np.float64
     with pytest.raises(jax.errors.TracerArrayConversionError):
         jax.jit(lambda x: np.asarray(host.near_tree(x)))(1.0)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (2, 255), (2, 3, 513), (70_000,)])
+def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
+    """In blocks, as it has no scan of 64-bit floats."""
+    monkeypatch.setattr(numerics, "on_tpu", lambda: True)
+    x = rng.normal(size=shape)
+    for found, expected in (
+        (numerics.cumulated, np.cumsum),
+        (numerics.running_maximum, np.maximum.accumulate),
+        (numerics.running_minimum, np.minimum.accumulate),
+    ):
+        np.testing.assert_allclose(found(jnp.asarray(x)), expected(x, axis=-1), atol=1e-9)
+    weights = rng.normal(size=shape)
+    slope = jax.grad(lambda x: jnp.sum(numerics.cumulated(x) * weights))(jnp.asarray(x))
+    expected = np.flip(np.cumsum(np.flip(weights, -1), axis=-1), -1)
+    np.testing.assert_allclose(slope, expected, atol=1e-9)
