@@ -194,14 +194,15 @@ def _warn_of_tied_limits(metric: MetricLike, items: Items) -> None:
     chosen, arrays = choose(metric)
     options = chosen.options(arrays)
     given = on_host(items.scores, items.labels, items.where, options.get("max_fpr"))
-    if given is None or options.get("method") not in ("step", "quantile"):
+    stepped = has_influence(chosen.metric) and options.get("method") in ("step", "quantile")
+    if given is None or not stepped:
         return
     scores, labels, where, limit = given
     negative = labels != 1 if where is None else (labels != 1) & where
     for row, of_row in zip(scores, np.broadcast_to(negative, scores.shape), strict=True):
         beyond = row[of_row]
         n, beyond = beyond.size, beyond[:: max(beyond.size // _ENOUGH, 1)]
-        if not n or np.isnan(limit):
+        if not (n and limit < 1):
             continue
         place = beyond.size - 1 - min(int(limit * beyond.size), beyond.size - 1)
         tied = n * np.mean(beyond == np.partition(beyond, place)[place])
