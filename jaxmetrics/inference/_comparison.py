@@ -210,7 +210,7 @@ def _warn_of_tied_limits(metric: MetricLike, items: Items) -> None:
             warn(
                 f"the limit of the FPR, {float(limit):g}, is within a tie of {tied:.0f} negatives: "
                 "in simulations of such ties up to 31 % of equal models differed significantly "
-                'at 5 %: compare jm.recall_at_fpr with method="linear"'
+                'at 5 %: compare partial areas, or recall_at_fpr with method="linear"'
             )
             return
 
