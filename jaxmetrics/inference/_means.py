@@ -106,10 +106,11 @@ def compare_means(
     that are all from 0 to 1, L is the variance that disagreements which were not drawn may have,
     and m is 1, and up to 5, as in `compare`; else E^2 = V. Where a share q of the differences is 0,
     E^2 is at least the variance of d with q differences more of either sign,
-    ((n s^2 + 2 q v) / N - (n d / N)^2) / N, for N = n + 2 q and the mean square s^2 of the
-    differences. v is that of those that are not 0, with one of 1 among them for values from 0 to 1:
-    (n s^2 + 1) / (n (1 - q) + 1). Simultaneous limits, the best set and chi2 are those of
-    `compare`. With clusters, a cluster is one value, its mean, of the weight of its items.
+    ((n s^2 + 2 q v) / N - (n d / N)^2) / N, for N = n + 2 q and s^2 = d^2 + n sum p^2 (D - d)^2,
+    which is the mean square of the differences D where their shares p of the weights are equal. v
+    is that of those that are not 0, with one of 1 among them for values from 0 to 1: (n s^2 + 1) /
+    (n (1 - q) + 1). Simultaneous limits, the best set and chi2 are those of `compare`. With
+    clusters, a cluster is one value, its mean, of the weight of its items.
 
     Args:
       values: `[models, items]`, a value for each item and model; two models or more.
