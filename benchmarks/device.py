@@ -132,10 +132,13 @@ def rows(part: int) -> Iterator[Row]:
         for name, metric in _METRICS.items():
             yield _of_scores(name, metric, n)
     for models, n in ((8, 1_000_000), (100, 100_000)):
-        yield _of_models(models, n // part)
+        yield _of_models(models, n // part, jm.roc_auc)
     n = 1_000_000 // part
-    yield _of_scores("standard_error", partial(jm.standard_error, jm.roc_auc), n)
-    yield _of_scores("confidence_interval", partial(jm.confidence_interval, jm.roc_auc), n)
+    mapped = jax.vmap(jm.roc_auc, in_axes=(0, None))
+    yield _of_models(8, n, mapped, " by vmap")
+    for name, function in _ERROR_BARS.items():
+        yield _of_scores(name, function, n)
+    yield _of_models(2, n, partial(jm.compare, jm.roc_auc), name="compare")
     for share in (0.01, 0.5):
         yield _resamples(n, share)
     yield _of_lists(10_000 // part, 100)
@@ -148,6 +151,13 @@ _METRICS: dict[str, Callable[..., Any]] = {
     "roc_auc": jm.roc_auc,
     "partial_auc": partial(jm.partial_auc, max_fpr=0.01),
     "recall_at_fpr": partial(jm.recall_at_fpr, max_fpr=0.01),
+}
+_ERROR_BARS: dict[str, Callable[..., Any]] = {
+    "standard_error": partial(jm.standard_error, jm.roc_auc),
+    "confidence_interval": partial(jm.confidence_interval, jm.roc_auc),
+    "operating_point": partial(jm.operating_point, max_fpr=0.01),
+    "roc_band": jm.roc_band,
+    "sample_size": partial(jm.sample_size, jm.roc_auc, width=0.1),
 }
 _LOSSES: dict[str, Callable[..., Any]] = {
     "pairwise_auc_loss": jm.losses.pairwise_auc_loss,
@@ -172,9 +182,11 @@ def _of_scores(name: str, function: Callable[..., Any], n: int) -> Row:
     return Row(f"{name}, {n:,}", function, partial(_data, (n,)), n, rival)
 
 
-def _of_models(models: int, n: int) -> Row:
+def _of_models(
+    models: int, n: int, function: Callable[..., Any], way: str = "", name: str = "roc_auc"
+) -> Row:
     make = partial(_data, (models, n))
-    return Row(f"roc_auc, {models} models of {n:,}", jm.roc_auc, make, models * n)
+    return Row(f"{name}, {models} models of {n:,}{way}", function, make, models * n)
 
 
 def _resamples(n: int, share: float) -> Row:
