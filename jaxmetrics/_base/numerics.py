@@ -261,6 +261,16 @@ def cumulated(x: Array) -> Array:
     return sums
 
 
+def sums_from_the_end(x: Array) -> Array:
+    """The sum of each entry and all after it along the last axis, of floats."""
+    found: Array = lax.platform_dependent(
+        x,
+        cpu=functools.partial(_in_loop, jnp.add, reverse=True),
+        default=lambda x: jnp.flip(cumulated(jnp.flip(x, axis=-1)), axis=-1),
+    )
+    return found
+
+
 def _in_blocks(x: Array) -> bool:
     """Whether XLA has no usable scan of this dtype.
 

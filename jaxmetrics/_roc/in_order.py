@@ -88,6 +88,14 @@ class InOrder:
         return (counts[-1] - running_highest(after, reverse=True)).astype(jnp.float64)
 
 
+class NegativesFirst(InOrder):
+    """The same, of items of which the negatives of a tie are before its positives anywhere."""
+
+    @property
+    def not_below(self) -> Array:
+        return self._fps.astype(jnp.float64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OfSorted(OfTable):
     """Placements of items `[n]` without weights: sums are over the items, all else is of a table.

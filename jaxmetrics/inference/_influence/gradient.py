@@ -37,11 +37,11 @@ _IN_CACHE = 1 << 15  # items
 
 
 class Problems(NamedTuple):
-    """Items `[..., n]`, their order, and the row of the score table of each."""
+    """Items `[..., n]`, their order, and the row of the score table of each, if one is needed."""
 
     items: Items
     order: Ordered
-    rows: Array
+    rows: Any
 
 
 class Slopes(NamedTuple):
@@ -80,11 +80,24 @@ def order_now(items: Items) -> Ordered | None:
     return None if near is None else in_order(Items(near[0], near[1], where=near[2]))
 
 
-def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
-    """Items in order, and the length of their score table, rounded up to few compiled sizes."""
+def sorted_now(items: Items) -> tuple[Items, Ordered | None]:
+    """Items, of which there is one at least, and their `order_now`."""
     check_rows(items)
     items = at_least_one(items)
-    problems, most = _problems(items, order_now(items), metric.of_roc_curve)
+    return items, order_now(items)
+
+
+def problems_without_rows(items: Items, order: Ordered | None) -> Problems:
+    """Items in order, within a program."""
+    items = jax.tree.map(jnp.asarray, items)
+    order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
+    return Problems(items, order, None)
+
+
+def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
+    """Items in order, and the length of their score table, rounded up to few compiled sizes."""
+    items, order = sorted_now(items)
+    problems, most = _problems(items, order, metric.of_roc_curve)
     n = items.scores.shape[-1]
     rows = 1 << int(most - 1).bit_length() if is_concrete(most) else n
     return problems, min(rows, n)
@@ -92,8 +105,7 @@ def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
 
 @double_program()
 def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Problems, Array]:
-    items = jax.tree.map(jnp.asarray, items)
-    order = in_order(items) if order is None else jax.tree.map(jnp.asarray, order)
+    problems = problems_without_rows(items, order)
 
     def rows_of(order: Ordered) -> Array:
         apart, before = apart_rows(order, (merge, merge))
@@ -101,8 +113,8 @@ def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Proble
         begins = kind_changes | (starts(order.keys) & (apart | before))
         return numerics.running_count(begins.astype(jnp.int32)) - 1
 
-    rows = row_by_row(rows_of, order)
-    return Problems(items, order, rows), jnp.max(rows) + 1
+    rows = row_by_row(rows_of, problems.order)
+    return problems._replace(rows=rows), jnp.max(rows) + 1
 
 
 def of_each(function: Callable[..., Any], problems: Problems, *others: Any) -> Any:
@@ -220,9 +232,13 @@ def of_items(by_class: list[tuple[Array, Any]], problem: Problems, n_rows: int) 
     if less[0] is not None:
         units = units - jnp.where(order.kinds == POSITIVE, less[1], less[0])
     units = jnp.where(weights > 0, units, 0)
-    found: Array = (
-        jnp.zeros_like(units).at[order.item].set(units, unique_indices=True, mode=_IN_BOUNDS)
-    )
+    return as_given(units, order)
+
+
+def as_given(in_order: Array, order: Ordered) -> Array:
+    """Values `[n]` of items in order, in that in which the items were given."""
+    at = jnp.zeros_like(in_order).at[order.item]
+    found: Array = at.set(in_order, unique_indices=True, mode=_IN_BOUNDS)
     return found
 
 

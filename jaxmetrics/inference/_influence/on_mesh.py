@@ -25,7 +25,8 @@ from jaxmetrics._roc.mesh_placements import OnMesh, undefined_on_mesh
 from jaxmetrics._roc.mesh_ways import Place, by_rarer_class, is_counted, placements_on_mesh
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import choose_known
-from jaxmetrics.inference._influence.mesh_squares import Summed, Totalled, Totals, squares_of
+from jaxmetrics.inference._influence.mesh_squares import squares_of
+from jaxmetrics.inference._influence.sums_over_positives import metric_of
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import Moments
 
@@ -160,14 +161,9 @@ class _OfDevice:
         if self._decided or not is_counted(self._items, self._weights):
             estimate, units = self.estimate_and_units()
             return estimate, [self.sum_over(unit**2) for unit in units]
-        found = self._by_rarer_class(lambda place: squares_of(self._placed(place), self._metric_of))
+        value_of = metric_of(self._chosen, self._options)
+        found = self._by_rarer_class(lambda place: squares_of(self._placed(place), value_of))
         return self._defined(found.estimate), found.of_classes
-
-    def _metric_of(self, totals: Totals, of_sum: Summed) -> Array:
-        of_placements: Any = self._chosen.metric.of_placements
-        value = of_placements(Totalled(*totals, of_sum), **self._options)
-        self._chosen.refuse_shapes(value)
-        return jnp.asarray(value, jnp.float64)
 
     def _defined(self, estimate: Array) -> Array:
         undefined = undefined_on_mesh(self._items, self._weights, self._axis_name)

@@ -12,22 +12,29 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.order import NEGATIVE, POSITIVE
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered
 from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import (
     Problems,
+    as_given,
     by_row,
     choose_known,
     counts_of,
     of_each,
     of_items,
     problems_of,
+    problems_without_rows,
     slopes_of,
+    sorted_now,
     weights_by_kind,
 )
 from jaxmetrics.inference._influence.host_slopes import moments_on_host, units_on_host
 from jaxmetrics.inference._influence.on_mesh import moments_on_mesh
+from jaxmetrics.inference._influence.sums_over_positives import (
+    is_sum_over_positives,
+    slopes_in_order,
+)
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import Moments, sixth_of_skewness
 from jaxmetrics.inference._intervals.rules import standard_error as standard_error_of
@@ -44,6 +51,8 @@ def moments_of(
     found = moments_on_host(chosen, items, arrays, at)
     if found is not None:
         return found
+    if is_sum_over_positives(chosen, items):
+        return _moments_in_order(*sorted_now(items), arrays, at, chosen)
     problems, n_rows = problems_of(items, chosen.metric)
     return _moments(problems, arrays, at, chosen, n_rows)
 
@@ -87,6 +96,8 @@ def _by_item(metric: MetricLike, items: Items, of_item: OfItem) -> tuple[Array, 
         found = units_on_host(chosen, items, arrays, of_item)
     if found is not None:
         return found
+    if is_sum_over_positives(chosen, items):
+        return _units_in_order(*sorted_now(items), arrays, chosen, of_item, items.scores.shape[-1])
     problems, n_rows = problems_of(items, chosen.metric)
     return _item_units(problems, arrays, chosen, of_item, items.scores.shape[-1], n_rows)
 
@@ -124,14 +135,41 @@ def _moments(
 
         variances, sizes = zip(of_class(NEGATIVE), of_class(POSITIVE), strict=True)
         estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
-        numbers = error_bars_of(chosen.metric).numbers(
-            OfTable(slopes.table), (sizes[0], sizes[1]), level, chosen.options(arrays)
-        )
-        negatives, positives = (variance + 0 * estimate for variance in variances)
-        return Moments(estimate, (negatives, positives), (sizes[0], sizes[1])), numbers
+        moments = Moments(estimate, variances, sizes)
+        return _with_numbers(moments, OfTable(slopes.table), level, chosen, chosen.options(arrays))
 
     result: tuple[Moments, Any] = of_each(of_one, problems)
     return result
+
+
+@double_program("chosen")
+def _moments_in_order(
+    items: Items, order: Ordered | None, arrays: Options, level: Array, chosen: Chosen
+) -> tuple[Moments, Any]:
+    def of_one(problem: Problems, bad: Array) -> tuple[Moments, Any]:
+        found = slopes_in_order(problem.order, chosen, arrays)
+        sizes = found.placed.total_negatives, found.placed.total_positives
+
+        def variance(kind: int) -> Array:
+            n, of_class = sizes[kind], problem.order.kinds == kind
+            squares = jnp.sum(jnp.where(of_class, found.centred[kind] ** 2, 0), axis=-1)
+            return n * numerics.divide(n, n - 1, jnp.nan) * squares
+
+        estimate = jnp.where(bad[0], jnp.nan, found.estimate)
+        moments = Moments(estimate, (variance(NEGATIVE), variance(POSITIVE)), sizes)
+        return _with_numbers(moments, found.placed, level, chosen, chosen.options(arrays))
+
+    result: tuple[Moments, Any] = of_each(of_one, problems_without_rows(items, order))
+    return result
+
+
+def _with_numbers(
+    moments: Moments, placed: Any, level: Array, chosen: Chosen, options: Options
+) -> tuple[Moments, Any]:
+    """Moments, undefined where the estimate is, and the numbers of the closed form."""
+    numbers = error_bars_of(chosen.metric).numbers(placed, moments.sizes, level, options)
+    negatives, positives = (x + 0 * moments.estimate for x in moments.variances)
+    return moments._replace(variances=(negatives, positives)), numbers
 
 
 # Of the rows of a class, what the weight of an item is multiplied with, and what the product then
@@ -183,4 +221,26 @@ def _item_units(
         return estimate, of_values(by_class) + 0 * estimate[..., None]
 
     result: tuple[Array, Array] = of_each(of_one, problems)
+    return result
+
+
+@double_program("chosen", "of_item", "n_units")
+def _units_in_order(
+    items: Items,
+    order: Ordered | None,
+    arrays: Options,
+    chosen: Chosen,
+    of_item: OfItem,
+    n_units: int,
+) -> tuple[Array, Array]:
+    def of_one(problem: Problems, bad: Array) -> tuple[Array, Array]:
+        found, kinds = slopes_in_order(problem.order, chosen, arrays), problem.order.kinds
+        sizes = found.placed.total_negatives, found.placed.total_positives
+        given = zip(found.centred, found.means, sizes, strict=True)
+        negatives, positives = (of_item(*of_class, None)[0] for of_class in given)
+        units = jnp.where(kinds == POSITIVE, positives, jnp.where(kinds == NEGATIVE, negatives, 0))
+        estimate = jnp.where(bad[0], jnp.nan, found.estimate)
+        return estimate, as_given(units, problem.order)[:n_units] + 0 * estimate
+
+    result: tuple[Array, Array] = of_each(of_one, problems_without_rows(items, order))
     return result

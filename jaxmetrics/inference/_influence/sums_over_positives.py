@@ -1,0 +1,183 @@
+"""Slopes of a metric of unweighted items that is affine in one sum over positives.
+
+The terms of the sum are functions of how many items are above each positive and not below. One item
+more changes those of the positives with lower scores, and of those that tie. So the slope in the
+weight of an item is a sum over these: a running sum, and no row of a score table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxmetrics._base import numerics, varying
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.in_order import NegativesFirst
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered, starts
+from jaxmetrics._roc.placements import Groups
+from jaxmetrics._roc.record import Chosen, Options
+from jaxmetrics._roc.table import SortedItems
+from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
+from jaxmetrics.inference._intervals.metrics import error_bars_of
+
+Summed = Callable[[Callable[[Groups], Any]], Any]
+# The value of a metric, from the total numbers of both classes, and from its sum over positives.
+MetricOf = Callable[["Totals", Summed], Array]
+_IN_BOUNDS = "promise_in_bounds"
+
+
+class Totals(NamedTuple):
+    """Numbers of items of all devices."""
+
+    negatives: Array
+    positives: Array
+
+
+@dataclass(frozen=True)
+class Totalled:
+    """Placements of which only totals and one sum over positives are known."""
+
+    total_negatives: Array
+    total_positives: Array
+    of_sum: Summed
+    library = jnp
+
+    def near_one(self, *, together: bool = False) -> Totalled:
+        del together
+        return self
+
+    def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
+        del max_fpr
+        return self.of_sum(function)
+
+
+class OfPositives(NamedTuple):
+    """What positives `[m]` add.
+
+    Attributes:
+      value: their part of the sum over positives.
+      own: of each its own part of the slope in its weight.
+      above: `[classes, m]`, the slope in the number of items above each, by the class of these.
+      not_below: the same in the number of items above it and tied with it.
+      slopes: `[classes]`, what they add to the slopes of all items.
+    """
+
+    value: Array
+    own: Array
+    above: Array
+    not_below: Array
+    slopes: Array
+
+    @property
+    def of_higher(self) -> Array:
+        """`[classes, m]`, their part of the slope of each item with a higher score."""
+        return self.above + self.not_below
+
+
+class SlopesInOrder(NamedTuple):
+    """The slopes of a metric in the weights of items `[n]`, in order of decreasing score.
+
+    Attributes:
+      placed: the placements, of which totals and one sum are known.
+      estimate: the value of the metric.
+      centred: for NEGATIVE and POSITIVE, the slope in the weight of an item of the class, with the
+        total weight of the class held fixed. Of items of the other class it means nothing.
+      means: what the same slopes have more where that total moves, too.
+    """
+
+    placed: Totalled
+    estimate: Array
+    centred: tuple[Array, Array]
+    means: Array
+
+
+def is_sum_over_positives(chosen: Chosen, items: Items) -> bool:
+    """Whether the metric of these items is one of those whose slopes are found here."""
+    counted = items.weights is None and items.amounts is None
+    return counted and chosen.metric.on_mesh and error_bars_of(chosen.metric).decision is None
+
+
+def metric_of(chosen: Chosen, options: Options) -> MetricOf:
+    """The value of a metric from totals and a sum."""
+
+    def value_of(totals: Totals, of_sum: Summed) -> Array:
+        of_placements: Any = chosen.metric.of_placements
+        value = of_placements(Totalled(*totals, of_sum), **options)
+        chosen.refuse_shapes(value)
+        return jnp.asarray(value, jnp.float64)
+
+    return value_of
+
+
+def slopes_in_order(order: Ordered, chosen: Chosen, arrays: Options) -> SlopesInOrder:
+    """The slopes of items `[n]`."""
+    classes = [(order.kinds == x).astype(jnp.int32) for x in (NEGATIVE, POSITIVE)]
+    negatives, positives = classes
+    totals = Totals(*(jnp.sum(x).astype(jnp.float64) for x in classes))
+    begins = starts(order.keys)
+    items = SortedItems(begins, positives, negatives)
+    groups = NegativesFirst(items, totals.negatives, all_count=False, negatives_first=True)
+    value_of = metric_of(chosen, chosen.options(arrays))
+    found = of_positives(groups, positives, value_of, totals)
+    means = mean_slopes(found.slopes, totals)
+    slopes = sums_below(begins, found.above, found.not_below) - means[:, None]
+    placed = Totalled(*totals, lambda function: function(groups))
+    estimate = value_of(totals, lambda _: found.value)
+    centred = slopes[NEGATIVE], slopes[POSITIVE] + found.own
+    return SlopesInOrder(placed, estimate, centred, means)
+
+
+def of_positives(
+    groups: Groups, positives: Array, value_of: MetricOf, totals: Totals
+) -> OfPositives:
+    """Of groups of one positive each, or of none where `positives` is 0."""
+    columns = jnp.stack(
+        [
+            positives.astype(jnp.float64),
+            *(groups.above, groups.not_below),
+            *(groups.positives_above, groups.positives_not_below),
+        ]
+    )
+
+    def value(columns: Array) -> tuple[Array, Array]:
+        found = []
+
+        def of_these(function: Callable[[Groups], Any]) -> Any:
+            found.append(function(GroupsOfPositives(columns, jnp.stack(totals[::-1]))))
+            return found[0]
+
+        return value_of(totals, of_these), found[0]
+
+    of_metric, pull_back, of_sum = varying.vjp(value, columns, has_aux=True)
+    (slopes,) = pull_back(jnp.ones_like(of_metric))
+    own, *rest = slopes
+    above, not_below = jnp.stack(rest[::2]), jnp.stack(rest[1::2])
+    of_all_positives, *others = jnp.sum(columns * slopes, axis=-1)
+    of_all = jnp.stack([others[0] + others[1], of_all_positives + others[2] + others[3]])
+    return OfPositives(of_sum, own, above, not_below, of_all)
+
+
+def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
+    """`[..., m]`: at each entry the sum of `above` over those with lower scores, and of `not_below`
+    over these and those that tie.
+
+    Scores `[m]` descend; one that differs from the one before it begins.
+    """
+    n, place = len(begins), jnp.arange(len(begins), dtype=jnp.int32)
+    first = numerics.running_highest(jnp.where(begins, place, 0))
+    to_end = jnp.where(jnp.append(begins[1:], True), n - 1 - place, 0)
+    after = n - numerics.running_highest(to_end, reverse=True)
+
+    def from_here(x: Array, index: Array) -> Array:
+        sums = numerics.sums_from_the_end(jnp.append(x, jnp.zeros_like(x[..., :1]), axis=-1))
+        return sums.at[..., index].get(mode=_IN_BOUNDS)
+
+    return from_here(above, after) + from_here(not_below, first)
+
+
+def mean_slopes(slopes: Array, totals: Totals) -> Array:
+    """`[classes]`, of an item of each class."""
+    return numerics.divide(slopes, jnp.stack(totals), 0.0)
