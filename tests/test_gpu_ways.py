@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics._base import host, numerics, sorting, varying
+from jaxmetrics._base import host, narrow_keys, numerics, sorting, varying
 from jaxmetrics._roc import in_order, selection
 from jaxmetrics.inference._bootstrap import draws, finish, run, scans
 
@@ -124,6 +124,7 @@ def ways():
         for module in (scans, selection, varying):
             patch.setattr(module, "on_cpu", lambda: False)
         patch.setattr(draws, "_DRAWN_AT_ONCE", (1 << 15, 1 << 15))  # several steps
+        patch.setattr(narrow_keys, "_MANY", 1)
         second = results()
     jax.clear_caches()
     return first, second
@@ -156,6 +157,55 @@ def test_several_long_rows_are_sorted_as_each(rows, most, monkeypatch, x64, rng)
         found = sorting._of_any_batch(otherwise, most)(keys, payload)
         for a, b in zip(found, sorting._sort_by_both(keys, payload), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+KEYS = {
+    "both signs": [-3.5, 2.0, -0.25, 1e-3, 0.0, -0.0, 2.0],
+    "one sign": [0.5, 0.25, 0.75],
+    "negative": [-1.0, -2.0],
+    "zeros": [0.0, -0.0],
+    "the ends": [np.inf, -np.inf, 1e-45, -1e-45],
+    "no zero": [1.0, -1.0],
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_without_gaps_tie_and_ascend_as_before(name, x64):
+    scores = np.array(KEYS[name], np.float32)
+    narrow, n_keys = narrow_keys.narrowed(jnp.asarray(sorting.descending_keys(scores)))
+    _, expected = np.unique(-scores, return_inverse=True)
+    np.testing.assert_array_equal(np.unique(narrow, return_inverse=True)[1], expected)
+    assert narrow.max() < n_keys
+    if name == "both signs":
+        steps = [x.astype(np.float32).view(np.int32) for x in (np.array([3.5, 0.25]), scores[1::2])]
+        assert n_keys == (steps[0][0] - steps[0][1] + 1) + (steps[1][0] - steps[1][1] + 1) + 1
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e30])
+def test_words_of_keys_and_payload_or_pairs(scale, monkeypatch, x64, rng):
+    """Keys of numbers from 1e-30 to 1e30 leave no room: the same follows from pairs."""
+    monkeypatch.setattr(narrow_keys, "_MANY", 1)
+    scores = rng.normal(size=(2, 500)).round(1).astype(np.float32) * [[scale], [1 / scale]]
+    keys = jnp.asarray(sorting.descending_keys(scores.astype(np.float32).ravel()))
+    payload = jnp.asarray(rng.integers(0, 3, 1000).astype(np.uint32))
+
+    def function(keys, payload):
+        return jnp.append(True, keys[1:] != keys[:-1]), jnp.cumsum(payload**2)
+
+    def of(keys):
+        return narrow_keys.of_sorted(function, keys, payload, most=2)
+
+    begins, sums = jax.jit(of)(keys)
+    in_order = np.sort(np.asarray(keys))
+    expected = np.append(True, in_order[1:] != in_order[:-1])
+    np.testing.assert_array_equal(begins, expected)
+    ends = np.append(expected[1:], True)  # where the order within ties does not matter
+    by_key = np.asarray(payload)[np.argsort(keys, kind="stable")]
+    np.testing.assert_array_equal(sums[ends], np.cumsum(by_key**2)[ends])
+    fits = narrow_keys.narrowed(keys)[1] <= 1 << 30
+    assert fits == (scale == 1)
+    for a, b in zip(jax.vmap(of)(jnp.stack([keys, keys])), (begins, sums), strict=True):
+        np.testing.assert_array_equal(a[:, ends], np.stack([b[ends]] * 2))
 
 
 def test_a_batch_of_vmap_is_sorted_as_one(monkeypatch, x64, rng):

@@ -152,9 +152,10 @@ def _of_sorted(
 ) -> OfSorted:
     # Where a score is NaN, so is the value. The sort of 64-bit keys takes no class along.
     all_count, negatives_first = items.where is None, items.scores.dtype.itemsize < 8
-    words = words_of(found) if on_gpu() else None
-    if words is not None and whole is None:
-        whole = words.totals()
+    words = None
+    if on_gpu() and found.given is not None:
+        words, totals = words_of(*found.given)
+        whole = whole or totals
     return OfSorted(
         table,
         whole,

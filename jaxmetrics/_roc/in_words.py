@@ -15,9 +15,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base.compaction import BITS, in_words, number_of_bits
+from jaxmetrics._base.narrow_keys import of_sorted
 from jaxmetrics._base.numerics import shifted
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.table import SortedItems
+from jaxmetrics._roc.order import starts
+from jaxmetrics._roc.table import MOST_KIND, NEGATIVE, POSITIVE
 
 
 class _Classes(NamedTuple):
@@ -116,19 +118,19 @@ class Words(NamedTuple):
     starts: Array
     classes: _Classes
 
-    def totals(self) -> tuple[Array, Array]:
-        """The numbers of positives and of negatives, in float64."""
-        negatives, positives = (
-            jnp.sum(number_of_bits(x)).astype(jnp.float64) for x in self.classes
-        )
-        return positives, negatives
+
+def words_of(keys: Array, kinds: Array) -> tuple[Words, tuple[Array, Array]]:
+    """Of items `[n]`, sorted here; and the numbers of positives and of negatives."""
+    positives, negatives = (
+        jnp.sum(kinds == x, dtype=jnp.int32).astype(jnp.float64) for x in (POSITIVE, NEGATIVE)
+    )
+    return of_sorted(_words, keys, kinds, most=MOST_KIND), (positives, negatives)
 
 
-def words_of(items: SortedItems) -> Words:
-    """Of items `[n]`."""
+def _words(keys: Array, kinds: Array) -> Words:
     # What fills the last word is of no class, and of the last score.
-    starts, positives, negatives = map(in_words, items)
-    return Words(starts, _Classes(negatives, positives))
+    negatives, positives = (in_words(kinds == x) for x in (NEGATIVE, POSITIVE))
+    return Words(in_words(starts(keys)), _Classes(negatives, positives))
 
 
 def _place() -> Array:

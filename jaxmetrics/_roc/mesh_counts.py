@@ -64,8 +64,8 @@ class InRange:
         """The same as if this range was all items."""
         keys, kinds = self.items.keys, self.items.kinds
         starts = jnp.concatenate([jnp.ones_like(keys[:1], bool), keys[1:] != keys[:-1]])
-        classes = ((kinds == x).astype(jnp.int32) for x in (_POSITIVES, _NEGATIVES))
-        items = SortedItems(starts, *classes)
+        positives, negatives = ((kinds == x).astype(jnp.int32) for x in (_POSITIVES, _NEGATIVES))
+        items = SortedItems(starts, positives, negatives)
         return InOrder(items, self.total_negatives, all_count=False, negatives_first=False)
 
     def _of_all(self, counts: Array, of_class: int, *, upto: bool) -> Array:

@@ -19,7 +19,8 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
 from jaxmetrics._roc.reported import holds, rounded_down
 
-_NEGATIVE, _POSITIVE = np.uint32(1), np.uint32(2)  # in a word with the key; negatives first in ties
+NEGATIVE, POSITIVE = np.uint32(1), np.uint32(2)  # in a word with the key; negatives first in ties
+MOST_KIND = 2
 
 
 class ScoreTable(NamedTuple):
@@ -50,11 +51,13 @@ class SortedItems(NamedTuple):
     Attributes:
       starts: whether the score of an item is another than that of the one before.
       positives, negatives: 1 for an item of the class that counts, else 0.
+      given: keys that ascend as scores descend, and kinds, of the items as they were given.
     """
 
     starts: Array
     positives: Array
     negatives: Array
+    given: tuple[Array, Array] | None = None
 
 
 class Prepared(NamedTuple):
@@ -166,7 +169,7 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
     library = numerics.namespace(keys)
     nan = numerics.is_nan(items.scores)
     if labels_ride(items):
-        positives, negatives = ((payload == x).astype(np.int32) for x in (_POSITIVE, _NEGATIVE))
+        positives, negatives = ((payload == x).astype(np.int32) for x in (POSITIVE, NEGATIVE))
         undefined = library.any(nan if items.where is None else nan & items.where, axis=-1)
         # Asked of the items, as a program that needs no row then makes none.
         some: Any = True if items.where is None else library.any(items.where, axis=-1)
@@ -181,7 +184,9 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
 
     first = library.ones_like(keys[..., :1], bool)
     starts = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
-    in_order = SortedItems(starts, positives, negatives) if labels_ride(items) else None
+    in_order = None
+    if labels_ride(items):
+        in_order = SortedItems(starts, positives, negatives, _unsorted(items, library))
     thresholds = sorting.scores_of_keys(keys, items.scores)
     thresholds, positives, negatives = _rows_of_items(starts, thresholds, positives, negatives)
 
@@ -217,17 +222,32 @@ def labels_ride(items: Items) -> bool:
 
 def _in_order(items: Items) -> tuple[Any, Any]:
     """Sorted keys, each with its item's class or index."""
-    scores, labels, where = items.scores, items.labels, items.where
-    library = numerics.namespace(scores)
+    library = numerics.namespace(items.scores)
     if labels_ride(items):
-        valid = ~numerics.is_nan(scores) if where is None else ~numerics.is_nan(scores) & where
-        payload = library.where(labels == 1, _POSITIVE, _NEGATIVE) * valid.astype(np.uint32)
-        most = int(_POSITIVE)
+        payload, most = kinds_of(items), MOST_KIND
     else:
-        payload = library.arange(scores.shape[-1], dtype=np.uint32)
-        most = scores.shape[-1] - 1
-    keys = sorting.descending_keys(scores)
+        most = items.scores.shape[-1] - 1
+        payload = library.arange(most + 1, dtype=np.uint32)
+    keys = sorting.descending_keys(items.scores)
     return sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape), most=most)
+
+
+def _unsorted(items: Items, library: Any) -> tuple[Array, Array] | None:
+    """Keys and kinds of the items as they are given; None on the host, where none is asked for."""
+    if library is np:
+        return None
+    kinds = kinds_of(items)
+    # What is in no class ties with 0: its keys, which mean nothing, range over no numbers more.
+    scores = jnp.where(kinds > 0, items.scores, 0)
+    return sorting.descending_keys(scores), kinds
+
+
+def kinds_of(items: Items) -> Any:
+    """Of items whose labels ride: NEGATIVE, POSITIVE, or 0 for those that are in no class."""
+    scores, where = items.scores, items.where
+    valid = ~numerics.is_nan(scores) if where is None else ~numerics.is_nan(scores) & where
+    kinds = numerics.namespace(scores).where(items.labels == 1, POSITIVE, NEGATIVE)
+    return kinds * valid.astype(np.uint32)
 
 
 def prepared(items: Items) -> Prepared:
