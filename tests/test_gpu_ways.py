@@ -172,7 +172,9 @@ KEYS = {
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_without_gaps_tie_and_ascend_as_before(name, x64):
     scores = np.array(KEYS[name], np.float32)
-    narrow, n_keys = narrow_keys.narrowed(jnp.asarray(sorting.descending_keys(scores)))
+    keys = jnp.asarray(sorting.descending_keys(scores))
+    span = narrow_keys.span_of(keys)
+    narrow, n_keys = narrow_keys.narrowed(keys, span), span.n_keys
     _, expected = np.unique(-scores, return_inverse=True)
     np.testing.assert_array_equal(np.unique(narrow, return_inverse=True)[1], expected)
     assert narrow.max() < n_keys
@@ -193,7 +195,7 @@ def test_words_of_keys_and_payload_or_pairs(scale, monkeypatch, x64, rng):
         return jnp.append(True, keys[1:] != keys[:-1]), jnp.cumsum(payload**2)
 
     def of(keys):
-        return narrow_keys.of_sorted(function, keys, payload, most=2)
+        return narrow_keys.of_sorted(function, lambda *x: x, (keys, payload), most=2)
 
     begins, sums = jax.jit(of)(keys)
     in_order = np.sort(np.asarray(keys))
@@ -202,7 +204,7 @@ def test_words_of_keys_and_payload_or_pairs(scale, monkeypatch, x64, rng):
     ends = np.append(expected[1:], True)  # where the order within ties does not matter
     by_key = np.asarray(payload)[np.argsort(keys, kind="stable")]
     np.testing.assert_array_equal(sums[ends], np.cumsum(by_key**2)[ends])
-    fits = narrow_keys.narrowed(keys)[1] <= 1 << 30
+    fits = narrow_keys.span_of(keys).n_keys <= 1 << 30
     assert fits == (scale == 1)
     for a, b in zip(jax.vmap(of)(jnp.stack([keys, keys])), (begins, sums), strict=True):
         np.testing.assert_array_equal(a[:, ends], np.stack([b[ends]] * 2))
@@ -229,6 +231,8 @@ def test_derivatives_pass_the_sort_of_a_batch(monkeypatch):
 
     jax.clear_caches()
     monkeypatch.setattr(sorting.lax, "platform_dependent", default)
+    monkeypatch.setattr(in_order, "on_gpu", lambda: True)
+    monkeypatch.setattr(narrow_keys, "_MANY", 1)
     found = jax.vmap(jax.grad(lambda x: jm.partial_auc(x, LABELS, max_fpr=0.3)))(SCORES)
     np.testing.assert_array_equal(found, 0)
     rates = jnp.array([0.1, 0.3])
@@ -273,6 +277,13 @@ def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
         (numerics.running_minimum, np.minimum.accumulate),
     ):
         np.testing.assert_allclose(found(jnp.asarray(x)), expected(x, axis=-1), atol=1e-9)
+    monkeypatch.undo()
+    monkeypatch.setattr(numerics, "on_gpu", lambda: True)  # which scans whole numbers
+    for some in (x, np.where(x > 1.5, np.nan, x), np.where(x < 0, -0.0, np.inf)):
+        found = numerics.running_maximum(jnp.asarray(some))
+        np.testing.assert_array_equal(found, np.maximum.accumulate(some, axis=-1))
+    monkeypatch.undo()
+    monkeypatch.setattr(numerics, "on_tpu", lambda: True)
     weights = rng.normal(size=shape)
     slope = jax.grad(lambda x: jnp.sum(numerics.cumulated(x) * weights))(jnp.asarray(x))
     expected = np.flip(np.cumsum(np.flip(weights, -1), axis=-1), -1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,34 +24,38 @@ _MANY = 1 << 22  # items, for which the branch takes less time than it saves
 _ZERO = descending_keys(np.zeros(1, np.float32))[0]  # no key of a float is far from it on one side
 
 OfSorted = Callable[[Array, Array], Any]
+Keyed = Callable[..., tuple[Array, Array]]
 
 
-def of_sorted(function: OfSorted, keys: Array, payload: Array, *, most: int) -> Any:
+def of_sorted(function: OfSorted, keyed: Keyed, given: tuple[Array, ...], *, most: int) -> Any:
     """`function` of keys `[n]` in ascending order and their payload, as `sort_by_key` has them.
 
-    It may get other keys that tie and ascend as these do. Arrays must be traced in double
-    precision.
+    `keyed(*given)` returns keys and payload. The function may get other keys that tie and ascend as
+    these do. Arrays must be traced in double precision.
     """
+    keys, payload = keyed(*given)
     if keys.dtype != jnp.uint32 or len(keys) < _MANY:
         return function(*sort_by_key(keys, payload, most=most))
-    return _in_words_or_pairs(function, most)(keys, payload)
+    return _in_words_or_pairs(function, keyed, most)(*given)
 
 
 @cache
-def _in_words_or_pairs(function: OfSorted, most: int) -> Callable[[Array, Array], Any]:
+def _in_words_or_pairs(function: OfSorted, keyed: Keyed, most: int) -> Callable[..., Any]:
     bits = most.bit_length()
 
-    def of_row(keys: Array, payload: Array) -> Any:
-        narrow, n_keys = narrowed(keys)
+    def of_row(*given: Array) -> Any:
+        span = span_of(keyed(*given)[0])
 
+        # Keys are made anew in each branch: what is handed to it would be written and read.
         def of_words() -> Any:
-            words = lax.sort((narrow << bits) | payload)
+            keys, payload = keyed(*given)
+            words = lax.sort((narrowed(keys, span) << bits) | payload)
             return function(words >> bits, words & ((1 << bits) - 1))
 
         def of_pairs() -> Any:
-            return function(*sort_by_key(keys, payload, most=most))
+            return function(*sort_by_key(*keyed(*given), most=most))
 
-        return lax.cond(n_keys <= 1 << (32 - bits), of_words, of_pairs)
+        return lax.cond(span.n_keys <= 1 << (32 - bits), of_words, of_pairs)
 
     mapped = custom_vmap(of_row)
 
@@ -61,24 +65,42 @@ def _in_words_or_pairs(function: OfSorted, most: int) -> Callable[[Array, Array]
             x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
             for x, is_batched in zip(given, batched, strict=True)
         )
-        found = jax.vmap(function)(*sort_by_key(*arrays, most=most))
+        found = jax.vmap(function)(*sort_by_key(*jax.vmap(keyed)(*arrays), most=most))
         return found, jax.tree.map(lambda _: True, found)
 
-    of_one: Callable[[Array, Array], Any] = mapped
+    of_one: Callable[..., Any] = mapped
     return of_one
 
 
-def narrowed(keys: Array) -> tuple[Array, Array]:
-    """Keys that tie and ascend as these do, from 0 on, and how many numbers these range over.
+class Span(NamedTuple):
+    """Over which numbers keys range.
 
-    There is no gap on either side of the key of 0.
+    Attributes:
+      first: the lowest key, if it is below that of 0.
+      n_below: how many numbers there are from it to the last key below that of 0.
+      beyond: the first key above that of 0.
+      n_keys: how many numbers the keys range over, without the gaps on both sides of that of 0.
     """
+
+    first: Array
+    n_below: Array
+    beyond: Array
+    n_keys: Array
+
+
+def span_of(keys: Array) -> Span:
+    """The span of keys `[n]`."""
     below, above = keys < _ZERO, keys > _ZERO
     first, last = jnp.min(jnp.where(below, keys, _ZERO)), jnp.max(jnp.where(below, keys, 0))
     n_below = jnp.where(last >= first, last - first + 1, 0)
-    highest = np.uint32(0xFFFFFFFF)
-    next_one, end = jnp.min(jnp.where(above, keys, highest)), jnp.max(jnp.where(above, keys, 0))
-    n_above = jnp.where(end >= next_one, end - next_one + 1, 0)
-    beyond = n_below + jnp.where(above, 1 + keys - next_one, 0)
-    narrow = jnp.where(below, keys - first, beyond)
-    return narrow, n_below.astype(jnp.uint64) + n_above.astype(jnp.uint64) + 1
+    beyond, end = jnp.min(jnp.where(above, keys, ~np.uint32(0))), jnp.max(keys)
+    n_above = jnp.where(end >= beyond, end - beyond + 1, 0)
+    n_keys = n_below.astype(jnp.uint64) + n_above.astype(jnp.uint64) + 1
+    return Span(first, n_below, beyond, n_keys)
+
+
+def narrowed(keys: Array, span: Span) -> Array:
+    """Keys that tie and ascend as these do, from 0 on, without the gaps."""
+    not_below = span.n_below + jnp.where(keys > _ZERO, 1 + keys - span.beyond, 0)
+    narrow: Array = jnp.where(keys < _ZERO, keys - span.first, not_below)
+    return narrow

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import varying
-from jaxmetrics._base.host import on_cpu, on_gpu, on_tpu
+from jaxmetrics._base.host import on_gpu, on_tpu
 from jaxmetrics._base.types import Array, HostArray
 
 R = TypeVar("R")
@@ -211,17 +211,27 @@ def running_minimum(x: Array) -> Array:
 
 
 def running_maximum(x: Array) -> Array:
-    """The largest entry so far along the last axis.
-
-    XLA for GPUs joins its own scan of the rows of a batch with a sum, and then fails.
-    """
+    """The largest entry so far along the last axis."""
     library = namespace(x)
     if library is np:
         highest: Array = library.maximum.accumulate(x, axis=-1)
         return highest
-    if _in_blocks(x) or (x.dtype == jnp.float64 and not on_cpu()):
+    if _in_blocks(x):
         return _scanned(jnp.maximum, x, -jnp.inf)
+    if x.dtype == jnp.float64 and on_gpu():
+        # XLA for GPUs joins a scan of floats of the rows of a batch with a sum, and then fails.
+        return _as_floats(lax.cummax(_as_integers(x), axis=x.ndim - 1))
     return lax.cummax(x, axis=x.ndim - 1)
+
+
+def _as_integers(x: Array) -> Array:
+    """Integers in the order of the float64 x; those of negative numbers are less than 0."""
+    bits = x.view(jnp.int64)
+    return jnp.where(bits < 0, bits ^ jnp.iinfo(jnp.int64).max, bits)
+
+
+def _as_floats(integers: Array) -> Array:
+    return _as_integers(integers.view(jnp.float64)).view(jnp.float64)
 
 
 def sums_at(index: Array, values: Array, n: int) -> Array:

@@ -19,7 +19,7 @@ from jaxmetrics._base.narrow_keys import of_sorted
 from jaxmetrics._base.numerics import shifted
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.order import starts
-from jaxmetrics._roc.table import MOST_KIND, NEGATIVE, POSITIVE
+from jaxmetrics._roc.table import MOST_KIND, NEGATIVE, POSITIVE, keys_and_kinds
 
 
 class _Classes(NamedTuple):
@@ -119,12 +119,16 @@ class Words(NamedTuple):
     classes: _Classes
 
 
-def words_of(keys: Array, kinds: Array) -> tuple[Words, tuple[Array, Array]]:
-    """Of items `[n]`, sorted here; and the numbers of positives and of negatives."""
+def words_of(*given: Array) -> tuple[Words, tuple[Array, Array]]:
+    """Of items `[n]`, sorted here; and the numbers of positives and of negatives.
+
+    The arguments are those of `keys_and_kinds`.
+    """
+    _, kinds = keys_and_kinds(*given)
     positives, negatives = (
         jnp.sum(kinds == x, dtype=jnp.int32).astype(jnp.float64) for x in (POSITIVE, NEGATIVE)
     )
-    return of_sorted(_words, keys, kinds, most=MOST_KIND), (positives, negatives)
+    return of_sorted(_words, keys_and_kinds, given, most=MOST_KIND), (positives, negatives)
 
 
 def _words(keys: Array, kinds: Array) -> Words:

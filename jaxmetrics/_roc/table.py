@@ -51,13 +51,13 @@ class SortedItems(NamedTuple):
     Attributes:
       starts: whether the score of an item is another than that of the one before.
       positives, negatives: 1 for an item of the class that counts, else 0.
-      given: keys that ascend as scores descend, and kinds, of the items as they were given.
+      given: the arguments of `keys_and_kinds` of the items as they were given.
     """
 
     starts: Array
     positives: Array
     negatives: Array
-    given: tuple[Array, Array] | None = None
+    given: tuple[Array, ...] | None = None
 
 
 class Prepared(NamedTuple):
@@ -186,7 +186,7 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
     starts = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
     in_order = None
     if labels_ride(items):
-        in_order = SortedItems(starts, positives, negatives, _unsorted(items, library))
+        in_order = SortedItems(starts, positives, negatives, _given(items, library))
     thresholds = sorting.scores_of_keys(keys, items.scores)
     thresholds, positives, negatives = _rows_of_items(starts, thresholds, positives, negatives)
 
@@ -232,14 +232,18 @@ def _in_order(items: Items) -> tuple[Any, Any]:
     return sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape), most=most)
 
 
-def _unsorted(items: Items, library: Any) -> tuple[Array, Array] | None:
-    """Keys and kinds of the items as they are given; None on the host, where none is asked for."""
+def _given(items: Items, library: Any) -> tuple[Array, ...] | None:
+    """Scores, labels and the mask, if any; None on the host, where they are not asked for."""
     if library is np:
         return None
-    kinds = kinds_of(items)
-    # What is in no class ties with 0: its keys, which mean nothing, range over no numbers more.
-    scores = jnp.where(kinds > 0, items.scores, 0)
-    return sorting.descending_keys(scores), kinds
+    arrays = [x for x in (items.scores, items.labels, items.where) if x is not None]
+    return tuple(jax.lax.stop_gradient(jnp.broadcast_to(x, items.scores.shape)) for x in arrays)
+
+
+def keys_and_kinds(scores: Array, labels: Array, where: Any = None) -> tuple[Array, Array]:
+    """Of items `[n]`, keys that ascend as scores descend; what is in no class ties with 0."""
+    kinds = kinds_of(Items(scores, labels, where=where))
+    return sorting.descending_keys(jnp.where(kinds > 0, scores, 0)), kinds
 
 
 def kinds_of(items: Items) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, library_program
-from jaxmetrics._base.host import all_concrete, at_hand, is_concrete, is_divided
+from jaxmetrics._base.host import all_concrete, at_hand, is_concrete, is_divided, near_tree, on_cpu
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
@@ -91,20 +91,22 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
     if not all_concrete(*(x for x in items[1:] if x is not None)):
         return None
     counted = ids is None and items.weights is None and items.amounts is None
-    if counted and not any(map(is_divided, items)):
+    flags = [x for x in (items.labels, items.where) if x is not None]
+    near = on_cpu() or all(isinstance(x, np.ndarray) for x in flags)
+    if counted and near and not any(map(is_divided, items)):
         # Counts, by NumPy: a program takes longer than the sort of a small sample.
         positive = np.asarray(items.labels) == 1
         valid = True if items.where is None else np.asarray(items.where)
         counts = {"positives": positive & valid, "negatives": ~positive & valid}
         return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    # Scores, of which only the shape counts, may be traced.
-    items = items._replace(scores=np.broadcast_to(np.float32(0), items.scores.shape))
+    # Scores, of which only the number of axes counts, may be traced.
+    items = items._replace(scores=np.zeros((1,) * items.scores.ndim, np.float32))
     with double_precision():
         found = sizes_of(items, ids, len(batch))
         if not all_concrete(*found):
             return None
-        negatives, positives, _ = (float(x.min(initial=np.inf)) for x in found)
+        negatives, positives, _ = (float(np.min(x, initial=np.inf)) for x in near_tree(found))
     of = "" if ids is None else "clusters with "
     by = "" if items.amounts is None else " by amount"
     return {f"{of}positives{by}": positives, f"{of}negatives": negatives}
