@@ -9,6 +9,7 @@ import pytest
 import sklearn.metrics as sk
 
 import jaxmetrics as jm
+from jaxmetrics._base import primitives
 
 SCORES = [0.1, 0.4, 0.35, 0.8]
 LABELS = [0, 1, 0, 1]
@@ -29,6 +30,21 @@ def test_concrete_arrays_closed_over(transform):
     bad = jnp.array([0, 1, 2, 1])
     with pytest.raises(ValueError, match="got 2"):
         jax.jit(lambda s: jm.roc_auc(s, bad))(scores)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap])
+def test_outside_of_a_transform_nothing_is_traced(transform):
+    """Also if the first call of all was within one: eager calls would be programs of JAX's."""
+    primitives._trace_states.cache_clear()
+    inside = []
+
+    def function(x):
+        inside.append(primitives.is_top_level())
+        return x
+
+    transform(function)(jnp.ones(1))
+    assert inside == [False]
+    assert primitives.is_top_level()
 
 
 def test_sampled_auc_under_transforms():

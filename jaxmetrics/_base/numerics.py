@@ -302,7 +302,7 @@ def _scanned(combine: Callable[[Array, Array], Array], x: Array, neutral: float)
     width = min(_BLOCK, 1 << (n - 1).bit_length()) if n else 1
     none = [(0, 0)] * len(batch)
     padded = jnp.pad(x, [*none, (0, -n % width)], constant_values=neutral)
-    blocks = jnp.moveaxis(padded.reshape(*batch, -1, width), -1, 0)
+    blocks = jnp.moveaxis(padded.reshape(*batch, -(-n // width), width), -1, 0)
     before_all = jnp.full_like(blocks, neutral)
 
     def doubled(i: Array, blocks: Array) -> Array:
@@ -313,7 +313,7 @@ def _scanned(combine: Callable[[Array, Array], Array], x: Array, neutral: float)
     if blocks.shape[-1] > 1:
         ends = _scanned(combine, blocks[-1], neutral)
         blocks = combine(blocks, jnp.pad(ends[..., :-1], [*none, (1, 0)], constant_values=neutral))
-    return jnp.moveaxis(blocks, 0, -1).reshape(*batch, -1)[..., :n]
+    return jnp.moveaxis(blocks, 0, -1).reshape(padded.shape)[..., :n]
 
 
 def default_float() -> Any:

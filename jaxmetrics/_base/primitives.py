@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -85,8 +86,9 @@ def _trace_states() -> tuple[Callable[[], Any], Any]:
     """A function that returns the present state of tracing, and the state without any."""
     from jax.extend.core import get_opaque_trace_state  # a slow import, so not at the top
 
-    with jax.ensure_compile_time_eval():
-        return get_opaque_trace_state, get_opaque_trace_state()
+    # The first call may be within a trace. A new thread is within none.
+    with ThreadPoolExecutor(1) as thread:
+        return get_opaque_trace_state, thread.submit(get_opaque_trace_state).result()
 
 
 def to_default_device(values: np.ndarray[Any, Any]) -> jax.Array:

@@ -111,28 +111,28 @@ def _bins_for(
 ) -> tuple[jm.streaming.Bins, list[str]]:
     """Bins of float16, or quantiles of a first batch `[models, n]` of which float16 makes ties.
 
-    With notes of the models of which float32 does.
+    With notes of the models of which float32 does, and of those that quantiles are not made for.
     """
-    notes = [
-        f"scores {visible(name)} fall or rise from row to row of the first {len(x):,}, so that the "
-        "bins, made for these, are wide for others: shuffle the rows, or pass --no-stream"
-        for name, x in zip(names, given, strict=True)
-        if len(x) == _ROWS
-        and x[0] != x[-1]
-        and (np.all(x[1:] <= x[:-1]) or np.all(x[1:] >= x[:-1]))
-    ]
     with np.errstate(over="ignore"):
         halves = rows.astype(np.float16)
     ties = np.array([[_share_of_ties(x) for x in each] for each in (given, rows, halves)])
-    notes += [
+    notes = [
         f"scores {visible(name)} are beyond the range or the precision of float32, in which "
         "batches are counted: --no-stream reads all rows into memory"
         for name, more in zip(names, ties[1] - ties[0], strict=True)
         if more > _MOST_TIED
     ]
-    if (ties[2] - ties[1]).max() > _MOST_TIED and np.isfinite(rows).any():
-        return jm.streaming.quantile_bins(rows, 1 << 16), notes
-    return jm.streaming.float16_bins(), notes
+    if not ((ties[2] - ties[1]).max() > _MOST_TIED and np.isfinite(rows).any()):
+        return jm.streaming.float16_bins(), notes
+    notes += [
+        f"scores {visible(name)} fall or rise from row to row of the first {len(x):,}, so that the "
+        "bins, made for these, are wide for others: shuffle the rows, or pass --no-stream"
+        for name, x in zip(names, given, strict=True)
+        if 2 * len(x) > _ROWS
+        and x[0] != x[-1]
+        and (np.all(x[1:] <= x[:-1]) or np.all(x[1:] >= x[:-1]))
+    ]
+    return jm.streaming.quantile_bins(rows, 1 << 16), notes
 
 
 def _share_of_ties(scores: npt.NDArray[Any]) -> float:

@@ -41,7 +41,7 @@ _OF_MARGIN = (
 
 
 _ROUNDING = 1e-9  # of differences
-_NO_VARIANCE = 1e-24  # in units of the square of an estimate: the rounding of 0
+_NO_VARIANCE = 1e-30  # in units of the square of an estimate: the rounding of 0
 _FAR = 1e6  # the square of a difference over a variance that is none
 _MOST_TOLD = 20  # models, in a line below a table
 

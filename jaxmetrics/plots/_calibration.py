@@ -142,13 +142,12 @@ _MOST_DIGITS = 8
 def _means(found: list[_Model]) -> list[str]:
     """The mean score and the share of positives of each model, as text."""
     means = [np.average(x.scores, weights=x.weights) if x.scores.size else np.nan for x in found]
-    shown = [x for model, mean in zip(found, means, strict=True) for x in (mean, model.positive)]
-    least = min((x for x in np.abs(shown) if x > 0), default=1.0)
-    digits = min(max(3, 1 - math.floor(math.log10(least))), _MOST_DIGITS)
-    return [
-        f"mean {fixed(mean, digits)}, observed {fixed(model.positive, digits)}"
-        for mean, model in zip(means, found, strict=True)
-    ]
+    texts = []
+    for mean, observed in zip(means, (x.positive for x in found), strict=True):
+        least = min((x for x in np.abs([mean, observed]) if x > 0), default=1.0)
+        digits = min(max(3, 1 - math.floor(math.log10(least))), _MOST_DIGITS)
+        texts.append(f"mean {fixed(mean, digits)}, observed {fixed(observed, digits)}")
+    return texts
 
 
 def _calibrated_models(

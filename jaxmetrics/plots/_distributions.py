@@ -11,7 +11,7 @@ import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
-from jaxmetrics._base.words import decimals_of, fixed
+from jaxmetrics._base.words import decimals_of, fixed, number
 from jaxmetrics.plots._inputs import FURTHEST, check_rows, models_or_table, names_of
 from jaxmetrics.plots._style import (
     HATCHES,
@@ -97,7 +97,8 @@ def score_distributions(
             mean = np.sum(thresholds[1:][held] * share[held]) / rate[-1]  # or without items
         density = -np.diff(rate[above]) / np.diff(edges)
         colour = looks.colour(i)
-        text = legend_text(name, f"mean {fixed(mean, digits)}")
+        text = fixed(mean, digits) if abs(mean) < FURTHEST else number(mean)
+        text = legend_text(name, f"mean {text}")
         area = ax.stairs(density, edges, fill=True, hatch=HATCHES[i])
         area.set(facecolor=to_rgba(colour, 0.25), edgecolor=to_rgba(colour, 0.6))
         ax.stairs(density, edges, baseline=None, label=text, **looks.look(i))

@@ -262,6 +262,7 @@ def warn_of_few_values(sample: Sample) -> None:
     sums = sums_of_rare(sample).ravel()
     if np.any(sums < FEW):
         i = np.argmin(sums)
+        sums = np.maximum(sums, 0)  # of values that rounding takes beyond 1
         what = "1 - value adds" if mean[i] > 0.5 else "the values add"
         warn(
             f"{what} up to {sums[i]:.2g} over {n[i]:.3g} queries: below {FEW:g} the sample cannot "
