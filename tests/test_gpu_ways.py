@@ -1,6 +1,7 @@
 """The ways of a GPU, taken on the CPU: they give what those of the CPU give."""
 
 import inspect
+import re
 from functools import partial
 
 import jax
@@ -10,7 +11,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics._base import host, narrow_keys, numerics, sorting, varying
-from jaxmetrics._roc import in_order, selection
+from jaxmetrics._roc import in_order, reported, selection
 from jaxmetrics.inference._bootstrap import draws, finish, run, scans
 
 KEY = jax.random.key(3)
@@ -288,3 +289,15 @@ def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
     slope = jax.grad(lambda x: jnp.sum(numerics.cumulated(x) * weights))(jnp.asarray(x))
     expected = np.flip(np.cumsum(np.flip(weights, -1), axis=-1), -1)
     np.testing.assert_allclose(slope, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("of", [reported._nearest, reported.rounded_down])
+def test_a_rounding_is_no_conversion_there_and_back(of, x64):
+    """XLA for GPUs leaves such a pair out: a threshold would not flag the score that it is of."""
+    program = jax.jit(lambda x: of(x, np.dtype("float32"))).lower(jnp.ones(3))
+    down, up = (f"(tensor<3x{a}>) -> tensor<3x{b}>" for a, b in (("f64", "f32"), ("f32", "f64")))
+    text = program.as_text()
+    rounded = re.findall(rf"(%\w+) = stablehlo.convert %\w+ : {re.escape(down)}", text)
+    assert rounded
+    back = re.findall(rf"stablehlo.convert (%\w+) : {re.escape(up)}", text)
+    assert not set(rounded) & set(back)

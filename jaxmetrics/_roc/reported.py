@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.numerics import as_constant, is_inexact, namespace, running_minimum
@@ -38,9 +39,9 @@ def rounded_down(x: Any, dtype: Any) -> Any:
     """
     if dtype == np.float64:
         return x
-    library, near = namespace(x), x.astype(dtype)
-    lower = library.nextafter(near, library.full_like(near, -np.inf))
-    down = library.where(near.astype(np.float64) > x, lower, near).astype(np.float64)
+    library, near = namespace(x), _nearest(x, dtype)
+    lower = library.nextafter(near.astype(dtype), np.asarray(-np.inf, dtype)).astype(np.float64)
+    down = library.where(near > x, lower, near)
     tiny = float(np.finfo(dtype).tiny)
     return library.where(abs(x) < tiny, library.where(x < 0, -tiny, 0.0), down)
 
@@ -162,7 +163,11 @@ def _above(x: Any, scores: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def _nearest(x: Any, dtype: Any) -> Any:
-    return x.astype(dtype).astype(np.float64)
+    near = x.astype(dtype)
+    if namespace(x) is jnp:
+        # XLA for GPUs takes a conversion there and back for none.
+        near = lax.optimization_barrier(near)
+    return near.astype(np.float64)
 
 
 def warn_if(unlike: Any, dtype: Any) -> None:

@@ -60,7 +60,8 @@ class OfPositives(NamedTuple):
     Attributes:
       value: their part of the sum over positives.
       own: of each its own part of the slope in its weight.
-      above: `[classes, m]`, the slope in the number of items above each, by the class of these.
+      above: `[classes, m]`, the slope in the number of items above each, by the class of these: the
+        negatives, and the positives if they were asked for.
       not_below: the same in the number of items above it and tied with it.
       slopes: `[classes]`, what they add to the slopes of all items.
     """
@@ -121,26 +122,48 @@ def slopes_in_order(order: Ordered, chosen: Chosen, arrays: Options) -> SlopesIn
     items = SortedItems(begins, positives, negatives)
     groups = NegativesFirst(items, totals.negatives, all_count=False, negatives_first=True)
     value_of = metric_of(chosen, chosen.options(arrays))
-    found = of_positives(groups, positives, value_of, totals)
+    by_positives = _asks_for_positives(groups, value_of, totals)
+    found = of_positives(groups, positives, value_of, totals, by_positives=by_positives)
     means = mean_slopes(found.slopes, totals)
-    slopes = sums_below(begins, found.above, found.not_below) - means[:, None]
+    of_negatives, *of_others = sums_below(begins, found.above, found.not_below)
+    centred = of_negatives - means[NEGATIVE], sum(of_others, found.own) - means[POSITIVE]
     placed = Totalled(*totals, lambda function: function(groups))
     estimate = value_of(totals, lambda _: found.value)
-    centred = slopes[NEGATIVE], slopes[POSITIVE] + found.own
     return SlopesInOrder(placed, estimate, centred, means)
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """Groups, and the names of what was asked of them."""
+
+    groups: Groups
+    names: set[str]
+
+    def __getattr__(self, name: str) -> Any:
+        self.names.add(name)
+        return getattr(self.groups, name)
+
+
+def _asks_for_positives(groups: Groups, value_of: MetricOf, totals: Totals) -> bool:
+    """Whether the terms are functions of the numbers of positives, too, which are more sums."""
+    names: set[str] = set()
+    value_of(totals, lambda function: function(_Asked(groups, names)))
+    return bool(names & {"positives_above", "positives_not_below"})
+
+
 def of_positives(
-    groups: Groups, positives: Array, value_of: MetricOf, totals: Totals
+    groups: Groups,
+    positives: Array,
+    value_of: MetricOf,
+    totals: Totals,
+    *,
+    by_positives: bool = True,
 ) -> OfPositives:
     """Of groups of one positive each, or of none where `positives` is 0."""
-    columns = jnp.stack(
-        [
-            positives.astype(jnp.float64),
-            *(groups.above, groups.not_below),
-            *(groups.positives_above, groups.positives_not_below),
-        ]
-    )
+    placements = [groups.above, groups.not_below]
+    if by_positives:
+        placements += [groups.positives_above, groups.positives_not_below]
+    columns = jnp.stack([positives.astype(jnp.float64), *placements])
 
     def value(columns: Array) -> tuple[Array, Array]:
         found = []
@@ -156,7 +179,7 @@ def of_positives(
     own, *rest = slopes
     above, not_below = jnp.stack(rest[::2]), jnp.stack(rest[1::2])
     of_all_positives, *others = jnp.sum(columns * slopes, axis=-1)
-    of_all = jnp.stack([others[0] + others[1], of_all_positives + others[2] + others[3]])
+    of_all = jnp.stack([others[0] + others[1], sum(others[2:], of_all_positives)])
     return OfPositives(of_sum, own, above, not_below, of_all)
 
 
@@ -171,11 +194,14 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
     to_end = jnp.where(jnp.append(begins[1:], True), n - 1 - place, 0)
     after = n - numerics.running_highest(to_end, reverse=True)
 
-    def from_here(x: Array, index: Array) -> Array:
-        sums = numerics.sums_from_the_end(jnp.append(x, jnp.zeros_like(x[..., :1]), axis=-1))
-        return sums.at[..., index].get(mode=_IN_BOUNDS)
-
-    return from_here(above, after) + from_here(not_below, first)
+    # In one running sum, of which each takes seconds to compile for a TPU.
+    terms = jnp.stack([above, not_below])
+    sums = numerics.sums_from_the_end(jnp.append(terms, jnp.zeros_like(terms[..., :1]), axis=-1))
+    of_lower, of_tied = (
+        x.at[..., index].get(mode=_IN_BOUNDS) for x, index in zip(sums, (after, first), strict=True)
+    )
+    found: Array = of_lower + of_tied
+    return found
 
 
 def mean_slopes(slopes: Array, totals: Totals) -> Array:
