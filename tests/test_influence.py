@@ -395,3 +395,19 @@ def test_equal_weights_have_the_error_of_none_where_a_limit_is_at_a_step(options
         weights = np.full(20, weight)
         for found in (jm.standard_error(area, scores, labels, weights=weights), weighted(weights)):
             np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "partial_auc", "average_precision"])
+def test_errors_of_clusters_in_jit(name, rng):
+    """Derivatives in weights of items, which move the totals of the classes, too."""
+    labels, ids = rng.random(60) < 0.4, rng.integers(0, 25, 60)
+    scores, options = np.round(rng.normal(size=60) + labels, 1), {}
+    if name == "partial_auc":
+        options = {"max_fpr": 0.3, "min_tpr": 0.2}
+
+    metric = partial(getattr(jm, name), **options)
+
+    def error(scores):
+        return jm.standard_error(metric, scores, labels, clusters=ids)
+
+    np.testing.assert_allclose(jax.jit(error)(scores), error(scores), rtol=1e-5)

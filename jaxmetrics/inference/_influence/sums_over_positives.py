@@ -64,6 +64,7 @@ class OfPositives(NamedTuple):
         negatives, and the positives if they were asked for.
       not_below: the same in the number of items above it and tied with it.
       slopes: `[classes]`, what they add to the slopes of all items.
+      in_totals: `[classes]`, the slopes in the totals, of a metric of these positives alone.
     """
 
     value: Array
@@ -71,6 +72,7 @@ class OfPositives(NamedTuple):
     above: Array
     not_below: Array
     slopes: Array
+    in_totals: Array
 
     @property
     def of_higher(self) -> Array:
@@ -129,7 +131,7 @@ def slopes_in_order(order: Ordered, chosen: Chosen, arrays: Options) -> SlopesIn
     centred = of_negatives - means[NEGATIVE], sum(of_others, found.own) - means[POSITIVE]
     placed = Totalled(*totals, lambda function: function(groups))
     estimate = value_of(totals, lambda _: found.value)
-    return SlopesInOrder(placed, estimate, centred, means)
+    return SlopesInOrder(placed, estimate, centred, means + found.in_totals)
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ def of_positives(
         placements += [groups.positives_above, groups.positives_not_below]
     columns = jnp.stack([positives.astype(jnp.float64), *placements])
 
-    def value(columns: Array) -> tuple[Array, Array]:
+    def value(columns: Array, totals: Totals) -> tuple[Array, Array]:
         found = []
 
         def of_these(function: Callable[[Groups], Any]) -> Any:
@@ -174,13 +176,13 @@ def of_positives(
 
         return value_of(totals, of_these), found[0]
 
-    of_metric, pull_back, of_sum = varying.vjp(value, columns, has_aux=True)
-    (slopes,) = pull_back(jnp.ones_like(of_metric))
+    of_metric, pull_back, of_sum = varying.vjp(value, columns, totals, has_aux=True)
+    slopes, in_totals = pull_back(jnp.ones_like(of_metric))
     own, *rest = slopes
     above, not_below = jnp.stack(rest[::2]), jnp.stack(rest[1::2])
     of_all_positives, *others = jnp.sum(columns * slopes, axis=-1)
     of_all = jnp.stack([others[0] + others[1], sum(others[2:], of_all_positives)])
-    return OfPositives(of_sum, own, above, not_below, of_all)
+    return OfPositives(of_sum, own, above, not_below, of_all, jnp.stack(in_totals))
 
 
 def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
