@@ -49,8 +49,8 @@ respect to its residuals.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -87,8 +87,11 @@ def _trace_states() -> tuple[Callable[[], Any], Any]:
     from jax.extend.core import get_opaque_trace_state  # a slow import, so not at the top
 
     # The first call may be within a trace. A new thread is within none.
-    with ThreadPoolExecutor(1) as thread:
-        return get_opaque_trace_state, thread.submit(get_opaque_trace_state).result()
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(get_opaque_trace_state()))
+    thread.start()
+    thread.join()
+    return get_opaque_trace_state, found[0]
 
 
 def to_default_device(values: np.ndarray[Any, Any]) -> jax.Array:
