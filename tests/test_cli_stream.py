@@ -43,6 +43,19 @@ def report(folder):
         return evaluated(folder / "data.csv", *ALL)
 
 
+@pytest.mark.parametrize(("n", "told"), [(256, False), (300, True)])
+def test_a_note_of_sorted_rows_that_others_follow(n, told, monkeypatch, tmp_path, rng):
+    """The first rows are then of one end alone, unless float16 tells the scores apart."""
+    monkeypatch.setattr(_stream, "_ROWS", 256)
+    near = np.sort(rng.random(n)) / 1e3 + 0.5
+    frame = pd.DataFrame({"y": rng.random(n) < 0.5, "a": near, "b": np.arange(n) / 64})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    notes = evaluated(tmp_path / "rows.csv", "--score", "a", "--label", "y", "--stream")["warnings"]
+    assert any("scores a fall or rise" in x for x in notes) == told
+    apart = evaluated(tmp_path / "rows.csv", "--score", "b", "--label", "y", "--stream")["warnings"]
+    assert not any("fall or rise" in x for x in apart)
+
+
 @pytest.fixture
 def area_alone(monkeypatch):
     """What is of the file, not of the metrics, is seen by one of them."""

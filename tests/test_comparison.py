@@ -645,6 +645,23 @@ def test_the_rounding_of_no_variance_is_none():
     assert np.isnan(chi2)
 
 
+@pytest.mark.parametrize("n_models", [2, 70])
+def test_opposite_models_differ_without_variance(n_models, rng):
+    """Within a program, too, whose sums are rounded."""
+    labels = np.arange(300) < 100
+    scores = rng.normal(size=(n_models, 300)) + labels
+    scores[0], scores[1] = labels, ~labels
+
+    def found(scores):
+        comparison = jm.compare(jm.roc_auc, scores, labels)
+        return comparison.p_value[0, 1], comparison.best_set[:2], comparison.estimate[:2]
+
+    for p_value, best, estimate in (found(scores), jax.jit(found)(scores)):
+        assert p_value == 0
+        assert best.tolist() == [True, False]
+        assert estimate.tolist() == [1, 0]
+
+
 def test_small_differences_of_large_means_have_a_statistic(rng):
     """Such as those of times."""
     values = np.round(rng.gamma(2, 2000, size=(3, 500)))

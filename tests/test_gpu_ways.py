@@ -280,7 +280,7 @@ def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
         np.testing.assert_allclose(found(jnp.asarray(x)), expected(x, axis=-1), atol=1e-9)
     monkeypatch.undo()
     monkeypatch.setattr(numerics, "on_gpu", lambda: True)  # which scans whole numbers
-    for some in (x, np.where(x > 1.5, np.nan, x), np.where(x < 0, -0.0, np.inf)):
+    for some in (x, np.where(x > 1.5, -np.nan, x), np.where(x < 0, -0.0, np.inf)):
         found = numerics.running_maximum(jnp.asarray(some))
         np.testing.assert_array_equal(found, np.maximum.accumulate(some, axis=-1))
     monkeypatch.undo()

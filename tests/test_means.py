@@ -1,6 +1,7 @@
 """Intervals of means of values: by hand, at the edges, under weights and transformations."""
 
 import warnings
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from scipy import stats
 
 import jaxmetrics as jm
 from benchmarks import means as study
+from jaxmetrics.inference._intervals.effective import kept_and_df
 from jaxmetrics.inference._intervals.means import limits_of_mean, moments_of_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*add queries until", "ignore:a mean rests on")
@@ -225,3 +227,16 @@ def test_shares_that_add_up_to_more_than_one_are_shares(x64):
         expected = jm.mean_interval(values)
         found = jm.mean_interval(np.where(values == 1, 1 + 2e-16, values))
         np.testing.assert_allclose((found.low, found.high), (expected.low, expected.high), 1e-12)
+
+
+@pytest.mark.parametrize("weights", [[3e5, 1, 1], [1, 1e-9], [1e12, 1, 2, 1], [1, 1, 1], [5, 5, 1]])
+def test_degrees_of_freedom_where_one_share_is_nearly_all(weights):
+    """Against rational arithmetic: the sums of powers of the shares cancel."""
+    total = sum(map(Fraction, weights))
+    shares = [Fraction(x) / total for x in weights]
+    p2, p3, p4, p5 = (sum(x**k for x in shares) for k in (2, 3, 4, 5))
+    kept = 1 - 2 * p3 / p2 + p2
+    half_variance = (1 + 4 * p2) * p4 - 4 * p5 + 2 * p3 * (p3 - 2 * p2**2) + p2**4
+    expected = float(kept), float((p2 * kept) ** 2 / half_variance)
+    found = kept_and_df(np.array(weights) / sum(weights))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 
-from jaxmetrics._base.sorting import descending_keys, sort_by_key
+from jaxmetrics._base.sorting import all_batched, descending_keys, sort_by_key
 from jaxmetrics._base.types import Array
 
 _MANY = 1 << 22  # items, for which the branch takes less time than it saves
@@ -61,10 +61,7 @@ def _in_words_or_pairs(function: OfSorted, keyed: Keyed, most: int) -> Callable[
 
     @mapped.def_vmap
     def _(size: int, batched: Any, *given: Array) -> tuple[Any, Any]:
-        arrays = (
-            x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
-            for x, is_batched in zip(given, batched, strict=True)
-        )
+        arrays = all_batched(size, batched, given)
         found = jax.vmap(function)(*sort_by_key(*jax.vmap(keyed)(*arrays), most=most))
         return found, jax.tree.map(lambda _: True, found)
 

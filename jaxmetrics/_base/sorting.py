@@ -310,14 +310,18 @@ def _of_any_batch(otherwise: Sort, most: int) -> Sort:
 
     @mapped.def_vmap
     def _(size: int, batched: Any, *given: Array) -> tuple[Any, Any]:
-        arrays = (
-            x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
-            for x, is_batched in zip(given, batched, strict=True)
-        )
-        return mapped(*arrays), (True, True)
+        return mapped(*all_batched(size, batched, given)), (True, True)
 
     sort: Sort = mapped
     return sort
+
+
+def all_batched(size: int, batched: Any, given: tuple[Array, ...]) -> list[Array]:
+    """Arrays of which `vmap` has some for each entry of a batch, with its axis in all of them."""
+    return [
+        x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
+        for x, is_batched in zip(given, batched, strict=True)
+    ]
 
 
 def _sort_by_both(keys: Array, payload: Array) -> tuple[Array, Array]:

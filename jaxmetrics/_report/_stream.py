@@ -74,6 +74,7 @@ def evaluate_stream(
     source, dropped = source_of(given), Counter[str]()
     bins: Any = None
     state: Any = None
+    made_for: Any = None
     rounded: list[str] = []
     n_items, n_positive = 0, 0
     check_has_columns(source, [label, *scores])
@@ -89,7 +90,8 @@ def evaluate_stream(
             labels, rows = batch.labels, _rounded_down(batch.scores)
             if bins is None:
                 first = slice(_ROWS)
-                bins, rounded = _bins_for(batch.scores[:, first], rows[:, first], scores)
+                made_for = batch.scores[:, first]
+                bins, rounded = _bins_for(made_for, rows[:, first], scores)
                 state = jm.streaming.init(bins, (len(scores),))
             for i in range(0, len(labels), _ROWS):
                 state = _updated(state, rows[:, i : i + _ROWS], labels[i : i + _ROWS], bins)
@@ -102,6 +104,9 @@ def evaluate_stream(
         "n_items": n_items,
         "n_positive": n_positive,
     }
+    others_follow = made_for is not None and n_items > made_for.shape[-1]
+    if others_follow and bins != jm.streaming.float16_bins():
+        rounded += _notes_of_order(made_for, scores)
     notes = (*rounded, _NOT_COMPARED, *notes_of_dropped(dropped, n_items))
     return _evaluation(state, bins, settings, tell, facts, tuple(scores), with_figures, notes)
 
@@ -111,7 +116,7 @@ def _bins_for(
 ) -> tuple[jm.streaming.Bins, list[str]]:
     """Bins of float16, or quantiles of a first batch `[models, n]` of which float16 makes ties.
 
-    With notes of the models of which float32 does, and of those that quantiles are not made for.
+    With notes of the models of which float32 does.
     """
     with np.errstate(over="ignore"):
         halves = rows.astype(np.float16)
@@ -122,17 +127,19 @@ def _bins_for(
         for name, more in zip(names, ties[1] - ties[0], strict=True)
         if more > _MOST_TIED
     ]
-    if not ((ties[2] - ties[1]).max() > _MOST_TIED and np.isfinite(rows).any()):
-        return jm.streaming.float16_bins(), notes
-    notes += [
+    if (ties[2] - ties[1]).max() > _MOST_TIED and np.isfinite(rows).any():
+        return jm.streaming.quantile_bins(rows, 1 << 16), notes
+    return jm.streaming.float16_bins(), notes
+
+
+def _notes_of_order(given: FloatArray, names: Sequence[str]) -> list[str]:
+    """Of the models whose first scores `[models, n]` are of one end alone."""
+    return [
         f"scores {visible(name)} fall or rise from row to row of the first {len(x):,}, so that the "
         "bins, made for these, are wide for others: shuffle the rows, or pass --no-stream"
         for name, x in zip(names, given, strict=True)
-        if 2 * len(x) > _ROWS
-        and x[0] != x[-1]
-        and (np.all(x[1:] <= x[:-1]) or np.all(x[1:] >= x[:-1]))
+        if x[0] != x[-1] and (np.all(x[1:] <= x[:-1]) or np.all(x[1:] >= x[:-1]))
     ]
-    return jm.streaming.quantile_bins(rows, 1 << 16), notes
 
 
 def _share_of_ties(scores: npt.NDArray[Any]) -> float:

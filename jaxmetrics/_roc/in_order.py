@@ -35,8 +35,8 @@ class InOrder:
 
     items: SortedItems
     total_negatives: Any
-    all_count: bool
-    negatives_first: bool
+    all_count: bool = False
+    negatives_first: bool = False
     library = jnp
     slack = 0.0
 

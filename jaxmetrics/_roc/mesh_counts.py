@@ -20,6 +20,7 @@ from jaxmetrics._base.parts import size_of, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.in_order import InOrder
 from jaxmetrics._roc.mesh_placements import OnMesh
+from jaxmetrics._roc.order import starts
 from jaxmetrics._roc.placements import Groups
 from jaxmetrics._roc.table import ScoreTable, SortedItems
 
@@ -63,10 +64,8 @@ class InRange:
     def _alone(self) -> InOrder:
         """The same as if this range was all items."""
         keys, kinds = self.items.keys, self.items.kinds
-        starts = jnp.concatenate([jnp.ones_like(keys[:1], bool), keys[1:] != keys[:-1]])
         positives, negatives = ((kinds == x).astype(jnp.int32) for x in (_POSITIVES, _NEGATIVES))
-        items = SortedItems(starts, positives, negatives)
-        return InOrder(items, self.total_negatives, all_count=False, negatives_first=False)
+        return InOrder(SortedItems(starts(keys), positives, negatives), self.total_negatives)
 
     def _of_all(self, counts: Array, of_class: int, *, upto: bool) -> Array:
         """Counts of this range as those of all; ties may go on in the ranges beside it."""

@@ -108,7 +108,7 @@ def compare(
     NaN where the metric is NaN. A warning names such models: they stay in the set, and the best of
     the others, their simultaneous limits and chi2 are found without them. Another one says when a
     class has fewer than ten items: limits then rest on disagreements that were not drawn. A third
-    says where the limit of a recall with "step" or "quantile" is within a tie of many negatives, as
+    says where the limit of a recall with "step" or "quantile" is within a tie of many items, as
     of ratings: errors do not know of the jump, and equal models then differed significantly in 10
     to 31 % of simulated data sets, of "linear" in 4 to 6 %. Where two models differ and E is 0, a
     p-value is NaN, and both stay in the set. Between models with the same influence values the

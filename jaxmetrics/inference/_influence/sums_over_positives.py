@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array, Items
@@ -122,16 +123,28 @@ def slopes_in_order(order: Ordered, chosen: Chosen, arrays: Options) -> SlopesIn
     totals = Totals(*(jnp.sum(x).astype(jnp.float64) for x in classes))
     begins = starts(order.keys)
     items = SortedItems(begins, positives, negatives)
-    groups = NegativesFirst(items, totals.negatives, all_count=False, negatives_first=True)
+    groups = NegativesFirst(items, totals.negatives)
     value_of = metric_of(chosen, chosen.options(arrays))
     by_positives = _asks_for_positives(groups, value_of, totals)
     found = of_positives(groups, positives, value_of, totals, by_positives=by_positives)
     means = mean_slopes(found.slopes, totals)
     of_negatives, *of_others = sums_below(begins, found.above, found.not_below)
-    centred = of_negatives - means[NEGATIVE], sum(of_others, found.own) - means[POSITIVE]
+    of_own = sum(of_others, found.own)
+    centred = (
+        _centred(of_negatives, means[NEGATIVE], negatives),
+        _centred(of_own, means[POSITIVE], positives),
+    )
     placed = Totalled(*totals, lambda function: function(groups))
     estimate = value_of(totals, lambda _: found.value)
     return SlopesInOrder(placed, estimate, centred, means + found.in_totals)
+
+
+def _centred(slopes: Array, mean: Array, of_class: Array) -> Array:
+    """Less their mean; 0 where all items of the class have one slope, but for rounding."""
+    centred = slopes - mean
+    rounding = len(slopes) * np.finfo(np.float64).eps * abs(mean)
+    varies = jnp.max(abs(centred) * of_class, initial=0) > rounding
+    return jnp.where(varies, centred, 0)
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,16 @@ def kept_and_df(shares: Array) -> tuple[Array, Array]:
     "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946.
     """
     library = numerics.namespace(shares)
-    p2, p3, p4, p5 = (library.sum(shares**k, axis=-1) for k in (2, 3, 4, 5))
-    kept = library.maximum(1 - 2 * numerics.divide(p3, p2, 0.5) + p2, 0.0)
-    mean = p2 * kept
-    half_variance = (1 + 4 * p2) * p4 - 4 * p5 + 2 * p3 * (p3 - 2 * p2**2) + p2**4
-    return kept, numerics.divide(mean**2, half_variance, 0.0)
+    # The largest share p apart: of one near 1 nothing is left but what the others add up to.
+    p, largest = library.max(shares, axis=-1), library.argmax(shares, axis=-1)[..., None]
+    others = library.where(library.arange(shares.shape[-1]) == largest, 0.0, shares)
+    s1, s2, s3, s4, s5 = (library.sum(others**k, axis=-1) for k in (1, 2, 3, 4, 5))
+    p2 = p**2 + s2
+    # d^2 of the largest, and its products with d of the others, have these expectations: s1^2 + s2,
+    # and lean - share of the other.
+    square, lean = s1**2 + s2, s2 - p * s1
+    mean = p**2 * square + (1 + p2) * s2 - 2 * s3
+    half_variance = p**4 * square**2 + 2 * p**2 * (lean**2 * s2 - 2 * lean * s3 + s4)
+    half_variance = half_variance + (1 + 2 * p2) * s4 - 4 * s5
+    half_variance = half_variance + (p2 * s2) ** 2 + 2 * s2 * s4 - 4 * p2 * s2 * s3 + 2 * s3**2
+    return numerics.divide(mean, p2, 0.0), numerics.divide(mean**2, half_variance, 0.0)
