@@ -1,8 +1,8 @@
 """What follows from sorted keys and a payload, of many items on a GPU.
 
 Its radix sort of 32-bit words takes two thirds of the time of one of pairs, and what follows reads
-half as much. Scores have few of the exponents that floats have: most are of one sign, or far from 0
-beside the smallest of all floats. So their keys leave room in a word for the payload.
+half as much. Scores have few of the exponents that floats have: the least of them is far from the
+least of all floats. So their keys leave room in a word for the payload, without the gaps around 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxmetrics._base.sorting import all_batched, descending_keys, sort_by_key
 from jaxmetrics._base.types import Array
 
 _MANY = 1 << 22  # items, for which the branch takes less time than it saves
-_ZERO = descending_keys(np.zeros(1, np.float32))[0]  # no key of a float is far from it on one side
+_ZERO = descending_keys(np.zeros(1, np.float32))[0]
 
 OfSorted = Callable[[Array, Array], Any]
 Keyed = Callable[..., tuple[Array, Array]]

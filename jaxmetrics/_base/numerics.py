@@ -219,8 +219,7 @@ def running_maximum(x: Array) -> Array:
     if _in_blocks(x):
         return _scanned(jnp.maximum, x, -jnp.inf)
     if x.dtype == jnp.float64 and on_gpu():
-        # XLA for GPUs joins a scan of floats of the rows of a batch with a sum, and then fails. A
-        # NaN may have a sign, but is larger than all numbers.
+        # XLA for GPUs joins scans of floats with sums, and fails. A NaN may have a sign.
         integers = _as_integers(jnp.where(jnp.isnan(x), jnp.nan, x))
         return _as_floats(lax.cummax(integers, axis=x.ndim - 1))
     return lax.cummax(x, axis=x.ndim - 1)

@@ -129,10 +129,10 @@ def slopes_in_order(order: Ordered, chosen: Chosen, arrays: Options) -> SlopesIn
     found = of_positives(groups, positives, value_of, totals, by_positives=by_positives)
     means = mean_slopes(found.slopes, totals)
     of_negatives, *of_others = sums_below(begins, found.above, found.not_below)
-    of_own = sum(of_others, found.own)
+    of_each_positive = sum(of_others, found.own)
     centred = (
         _centred(of_negatives, means[NEGATIVE], negatives),
-        _centred(of_own, means[POSITIVE], positives),
+        _centred(of_each_positive, means[POSITIVE], positives),
     )
     placed = Totalled(*totals, lambda function: function(groups))
     estimate = value_of(totals, lambda _: found.value)
@@ -160,7 +160,7 @@ class _Asked:
 
 
 def _asks_for_positives(groups: Groups, value_of: MetricOf, totals: Totals) -> bool:
-    """Whether the terms are functions of the numbers of positives, too, which are more sums."""
+    """Whether the terms depend on the numbers of positives, too: their slopes are more sums."""
     names: set[str] = set()
     value_of(totals, lambda function: function(_Asked(groups, names)))
     return bool(names & {"positives_above", "positives_not_below"})

@@ -47,8 +47,9 @@ def kept_and_df(shares: Array) -> tuple[Array, Array]:
     """
     library = numerics.namespace(shares)
     # The largest share p apart: of one near 1 nothing is left but what the others add up to.
-    p, largest = library.max(shares, axis=-1), library.argmax(shares, axis=-1)[..., None]
-    others = library.where(library.arange(shares.shape[-1]) == largest, 0.0, shares)
+    p = library.max(shares, axis=-1, initial=0)
+    largest = shares == p[..., None]
+    others = library.where(largest & (library.cumsum(largest, axis=-1) == 1), 0.0, shares)
     s1, s2, s3, s4, s5 = (library.sum(others**k, axis=-1) for k in (1, 2, 3, 4, 5))
     p2 = p**2 + s2
     # d^2 of the largest, and its products with d of the others, have these expectations: s1^2 + s2,
