@@ -19,7 +19,7 @@ from jaxmetrics._base.narrow_keys import of_sorted
 from jaxmetrics._base.numerics import shifted
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.order import starts
-from jaxmetrics._roc.table import MOST_KIND, NEGATIVE, POSITIVE, keys_and_kinds
+from jaxmetrics._roc.table import KINDS, keys_and_kinds
 
 
 class _Classes(NamedTuple):
@@ -125,15 +125,13 @@ def words_of(*given: Array) -> tuple[Words, tuple[Array, Array]]:
     The arguments are those of `keys_and_kinds`.
     """
     _, kinds = keys_and_kinds(*given)
-    positives, negatives = (
-        jnp.sum(kinds == x, dtype=jnp.int32).astype(jnp.float64) for x in (POSITIVE, NEGATIVE)
-    )
-    return of_sorted(_words, keys_and_kinds, given, most=MOST_KIND), (positives, negatives)
+    negatives, positives = (jnp.sum(kinds == x, dtype=jnp.int32).astype(jnp.float64) for x in KINDS)
+    return of_sorted(_words, keys_and_kinds, given, most=int(KINDS[-1])), (positives, negatives)
 
 
 def _words(keys: Array, kinds: Array) -> Words:
     # What fills the last word is of no class, and of the last score.
-    negatives, positives = (in_words(kinds == x) for x in (NEGATIVE, POSITIVE))
+    negatives, positives = (in_words(kinds == x) for x in KINDS)
     return Words(in_words(starts(keys)), _Classes(negatives, positives))
 
 

@@ -17,10 +17,11 @@ from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
+from jaxmetrics._roc.order import starts
 from jaxmetrics._roc.reported import holds, rounded_down
 
-NEGATIVE, POSITIVE = np.uint32(1), np.uint32(2)  # in a word with the key; negatives first in ties
-MOST_KIND = 2
+# In a word with the key: of negatives, which are first in ties, and of positives.
+KINDS = np.uint32(1), np.uint32(2)
 
 
 class ScoreTable(NamedTuple):
@@ -169,7 +170,7 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
     library = numerics.namespace(keys)
     nan = numerics.is_nan(items.scores)
     if labels_ride(items):
-        positives, negatives = ((payload == x).astype(np.int32) for x in (POSITIVE, NEGATIVE))
+        negatives, positives = ((payload == x).astype(np.int32) for x in KINDS)
         undefined = library.any(nan if items.where is None else nan & items.where, axis=-1)
         # Asked of the items, as a program that needs no row then makes none.
         some: Any = True if items.where is None else library.any(items.where, axis=-1)
@@ -182,13 +183,12 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
         negatives = library.where(nan, 0, sorting.take(negatives, payload))
         some = library.any(positives + negatives > 0, axis=-1)
 
-    first = library.ones_like(keys[..., :1], bool)
-    starts = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
+    begins = starts(keys)
     in_order = None
     if labels_ride(items):
-        in_order = SortedItems(starts, positives, negatives, _given(items, library))
+        in_order = SortedItems(begins, positives, negatives, _given(items, library))
     thresholds = sorting.scores_of_keys(keys, items.scores)
-    thresholds, positives, negatives = _rows_of_items(starts, thresholds, positives, negatives)
+    thresholds, positives, negatives = _rows_of_items(begins, thresholds, positives, negatives)
 
     weighty = positives + negatives > 0
     undefined = undefined | library.logical_not(some) | not_allowed(items)
@@ -224,7 +224,7 @@ def _in_order(items: Items) -> tuple[Any, Any]:
     """Sorted keys, each with its item's class or index."""
     library = numerics.namespace(items.scores)
     if labels_ride(items):
-        payload, most = kinds_of(items), MOST_KIND
+        payload, most = kinds_of(items), int(KINDS[-1])
     else:
         most = items.scores.shape[-1] - 1
         payload = library.arange(most + 1, dtype=np.uint32)
@@ -247,10 +247,11 @@ def keys_and_kinds(scores: Array, labels: Array, where: Any = None) -> tuple[Arr
 
 
 def kinds_of(items: Items) -> Any:
-    """Of items whose labels ride: NEGATIVE, POSITIVE, or 0 for those that are in no class."""
+    """Of items whose labels ride, and 0 of those that are in no class."""
     scores, where = items.scores, items.where
     valid = ~numerics.is_nan(scores) if where is None else ~numerics.is_nan(scores) & where
-    kinds = numerics.namespace(scores).where(items.labels == 1, POSITIVE, NEGATIVE)
+    negative, positive = KINDS
+    kinds = numerics.namespace(scores).where(items.labels == 1, positive, negative)
     return kinds * valid.astype(np.uint32)
 
 

@@ -34,6 +34,8 @@ class Sizes(NamedTuple):
 def sizes_of(items: Items, ids: Clusters | None, ndim: int) -> Sizes:
     """The sizes, with axes to broadcast with values of `ndim` axes, the batch's first."""
     index, n_clusters = (None, 0) if ids is None else ids
+    # Of scores only the number of axes counts. So they may be traced, and none is sent to a device.
+    items = items._replace(scores=np.zeros((1,) * items.scores.ndim, np.float32))
     return Sizes(*_sizes(Items(*at_hand(*items)), index, n_clusters, ndim))
 
 
@@ -100,8 +102,6 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
         counts = {"positives": positive & valid, "negatives": ~positive & valid}
         return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
-    # Scores, of which only the number of axes counts, may be traced.
-    items = items._replace(scores=np.zeros((1,) * items.scores.ndim, np.float32))
     with double_precision():
         found = sizes_of(items, ids, len(batch))
         if not all_concrete(*found):

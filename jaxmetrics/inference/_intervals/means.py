@@ -236,7 +236,7 @@ def _of_dtype(x: Array, dtype: Any) -> Array:
 def sums_of_rare(sample: Sample) -> HostArray:
     """The draws times the mean or 1 - mean, the less; infinite for what is no share, or NaN."""
     mean, error, _, _, _, is_share, draws = (np.asarray(x) for x in sample)
-    rare = draws * np.minimum(mean, 1 - mean)
+    rare = draws * np.maximum(np.minimum(mean, 1 - mean), 0)  # rounding takes some beyond 1
     sums: HostArray = np.where(is_share & ~np.isnan(error), rare, np.inf)
     return sums
 
@@ -262,7 +262,6 @@ def warn_of_few_values(sample: Sample) -> None:
     sums = sums_of_rare(sample).ravel()
     if np.any(sums < FEW):
         i = np.argmin(sums)
-        sums = np.maximum(sums, 0)  # of values that rounding takes beyond 1
         what = "1 - value adds" if mean[i] > 0.5 else "the values add"
         warn(
             f"{what} up to {sums[i]:.2g} over {n[i]:.3g} queries: below {FEW:g} the sample cannot "
