@@ -27,7 +27,7 @@ from benchmarks.coverage import table
 from benchmarks.model_pairs import HELD_OUT, TUNED, Pair, Scores, placements
 from jaxmetrics._base.double import double_precision
 from jaxmetrics.inference._influence.covariance import Covariance
-from jaxmetrics.inference._intervals.metrics import range_of
+from jaxmetrics.inference._intervals.ranges import range_of
 from jaxmetrics.inference._pairs import pairs_of
 
 SIZES = ((10, 10), (10, 50), (10, 200), (20, 20), (20, 100), (50, 50), (50, 200), (100, 400))

@@ -128,6 +128,11 @@ def centre_of_window(area, sizes, max_fpr, height):
     return area - min(end * (1 - max_fpr) / (2 * m), area / 2)
 
 
+def area_variance(area, t):
+    h = power(area, t)
+    return (area * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - t) / t
+
+
 def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     """As `auc`, of the divided area."""
     n0, n1 = sizes
@@ -138,8 +143,7 @@ def partial_auc(estimate, variances, sizes, level, max_fpr, height):
     skewness, kurtosis = shape_of_beta(centre, rho)
     of_positives = rho * centre * (1 - centre) / n1
     h = power(centre, max_fpr)
-    prior = (centre * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
-    of_negatives = (m * variances[0] + 2 * prior) / (m + 2) / n0
+    of_negatives = (m * variances[0] + 2 * area_variance(centre, max_fpr)) / (m + 2) / n0
     variance = of_negatives + of_positives
     spread = of_positives**2 * (kurtosis - 1 - skewness**2) / 2 / (n1 - 1)
     spread += of_negatives**2 / (m + 4)
@@ -378,8 +382,11 @@ def logit_t_of_clusters(estimate, phi, labels, clusters, level):
     return on_logit(estimate, variance, df, level), np.sqrt(variance)
 
 
-def raised_variances(estimates, phis, labels, bounds=(0.0, 1.0)):
-    """V_c of the difference of two models, of negatives and of positives, from influence values."""
+def raised_variances(estimates, phis, labels, bounds=(0.0, 1.0), window=None):
+    """V_c of the difference of two models, of negatives and of positives, from influence values.
+
+    `window` are a limit of the FPR, and the variances of the two models if they are power laws.
+    """
     width = bounds[1] - bounds[0]
     shares = (np.asarray(estimates) - bounds[0]) / width
     m = weight_of_the_unseen(shares, min(np.sum(labels == 0), np.sum(labels == 1)))
@@ -387,9 +394,20 @@ def raised_variances(estimates, phis, labels, bounds=(0.0, 1.0)):
     for kind in (False, True):
         first, second = (phi[labels == kind] / width for phi in phis)
         n, s2 = len(first), np.var(first - second, ddof=1)
-        largest = largest_variance(shares, np.cov(first, second), n)
-        found.append(width**2 * (s2 + m * max(largest - s2, 0) / n) / n)
+        both = np.cov(first, second)
+        more = m * max(largest_variance(shares, both, n) - s2, 0) / n
+        if window is not None and not kind:
+            inside = n * window[0]
+            largest = variance_with_one_more(np.asarray(window[1]), both, inside)
+            more += 2 * max(largest - s2, 0) / (inside + 2)
+        found.append(width**2 * (s2 + more) / n)
     return np.array(found)
+
+
+def height_variance(height, t):
+    """(R h)^2 (1 - t) / t of a recall R at t."""
+    h = power(height / (1 + power(height, t)), t)
+    return (height * h) ** 2 * (1 - t) / t
 
 
 def weight_of_the_unseen(shares, n):
@@ -401,6 +419,10 @@ def weight_of_the_unseen(shares, n):
 def largest_variance(shares, covariance, n):
     """L of two models, from the covariance of their influence values."""
     p = (n * np.asarray(shares) + 0.5) / (n + 1)
-    u = p * (1 - p)
+    return variance_with_one_more(p * (1 - p), covariance, n)
+
+
+def variance_with_one_more(u, covariance, n):
+    """The same with one more observation of these variances."""
     r = covariance[0, 1] / np.sqrt(np.prod(np.diagonal(covariance) + u / n))
     return u.sum() - 2 * np.clip(r, 0, 1) * np.sqrt(u.prod())

@@ -288,6 +288,19 @@ def test_tied_negatives_have_no_deviation(name, rng):
             assert_allclose(moved, slopes, rtol=2e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "two-way", "recall", "average precision"])
+def test_bounded_losses_have_no_scale_in_float32(name, rng):
+    """Also where squares of the scores are no numbers."""
+    labels = np.arange(100) % 7 == 0
+    scores, rest = rng.normal(size=100) + labels, (np.ones(100), np.ones(100, bool))
+    value, slopes = compiled(name)(scores.astype(np.float32), labels, *rest)
+    for power in (-110, -60, 60, 90):
+        scale = np.ldexp(np.float32(1), power)
+        found, moved = compiled(name)(scale * scores.astype(np.float32), labels, *rest)
+        assert_allclose(found, value, rtol=1e-5)
+        assert_allclose(moved * scale, slopes, rtol=1e-3, atol=1e-4 * np.abs(slopes).max())
+
+
 @pytest.mark.parametrize("name", ["logistic", "sigmoid", "two-way"])
 def test_gradient_does_not_depend_on_the_order_of_ties(name):
     """At the start of training all scores may be equal."""
@@ -679,6 +692,7 @@ AT_NO_WEIGHT = {
     "partial": partial(jm.losses.partial_auc_loss, max_fpr=0.3),
     "two-way": partial(jm.losses.partial_auc_loss, max_fpr=0.3, min_tpr=0.2, surrogate="hinge"),
     "exact": partial(jm.losses.partial_auc_loss, max_fpr=0.3, min_tpr=0.2, band=0),
+    "whole": partial(jm.losses.partial_auc_loss, max_fpr=1.0, surrogate="hinge"),
     "recall": partial(jm.losses.recall_at_fpr_loss, max_fpr=0.3),
 }
 
@@ -691,6 +705,8 @@ def test_the_slope_in_a_weight_of_0_is_that_in_a_small_one(name, rng, x64):
     loss, n = AT_NO_WEIGHT[name], 40
     labels = np.arange(n) % 3 == 0
     scores, weights = rng.normal(size=n) + labels, rng.random(n) * (np.arange(n) % 4 > 0)
+    if name == "whole":
+        scores[4] = scores.min() - 1  # a negative without weight is the lowest
 
     def of_weights(weights):
         return loss(scores, labels, weights=weights)

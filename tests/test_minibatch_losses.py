@@ -80,6 +80,22 @@ def test_the_item_at_the_edge_is_not_beyond_it():
         np.testing.assert_allclose(found, first - 0.2 * (1 - beyond / 0.3), rtol=1e-4)
 
 
+@pytest.mark.parametrize("surrogate", ["logistic", "sigmoid"])
+@pytest.mark.parametrize("far", [0.0, 1.0])
+def test_tied_pairs_have_the_slope_of_the_surrogate(surrogate, far, x64):
+    """At the start of training all scores may be equal. Of a large `kl_weight` it is the mean."""
+    scores, labels = -far * (jnp.arange(6) > 3), np.arange(6) < 2
+
+    def soft(scores):
+        given = {"surrogate": surrogate, "kl_weight": 1e6, "temperature": 1.0}
+        return KL.apply(KL.init(6), scores, labels, np.arange(6), **given)[0]
+
+    def mean(scores):
+        return jm.losses.pairwise_auc_loss(scores, labels, surrogate=surrogate, temperature=1.0)
+
+    assert_allclose(jax.grad(soft)(scores), jax.grad(mean)(scores), rtol=1e-4, atol=1e-12)
+
+
 def test_a_later_visit_is_a_moving_average(rng, x64):
     scores, labels = sample(rng)
     index = np.arange(len(labels))

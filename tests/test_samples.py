@@ -270,3 +270,32 @@ def test_warns_of_a_metric_that_rises_with_the_share_of_positives(rng):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jm.compare_samples(jm.roc_auc, scores, labels, groups)
+
+
+def _pass_rate(table):
+    positives, negatives = table.positives.sum(-1), table.negatives.sum(-1)
+    return positives / (positives + negatives)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_rounding_of_no_error_is_none(rng):
+    """Groups that differ without one have no p-value; where weights are equal, and where not."""
+    groups, labels = np.repeat([0, 1], 30), np.tile(np.arange(30) < 12, 2)
+    scores = np.where(groups == 0, 1.0 * labels, 0.5)
+    for weights in (None, rng.random(60)):
+        given = {"weights": weights, "method": "delong"}
+        found = jm.compare_samples(jm.roc_auc, scores, labels, groups, **given)
+        assert found.standard_error[0, 1] == 0
+        assert np.isnan(found.p_value[0, 1])
+
+    metric = jm.table_metric(_pass_rate, smooth=True)
+    labels, scores = rng.random(100) < 0.5, rng.normal(size=100)
+    found = jm.compare_samples(metric, scores, labels, np.arange(100) // 20)
+    assert not np.any(found.standard_error)
+    apart = ~np.eye(5, dtype=bool) & (np.asarray(found.difference) != 0)
+    assert np.isnan(np.asarray(found.p_value)[apart]).all()
+    assert np.isnan(jm.compare_to_value(metric, scores, labels, value=0.9).p_value)
+    assert jm.standard_error(metric, scores, labels) == 0
+    weights, pairs = rng.random(100), np.arange(100) // 2
+    tied = np.full(100, 0.3), labels
+    assert jm.standard_error(jm.roc_auc, *tied, clusters=pairs, weights=weights) == 0

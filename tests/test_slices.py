@@ -228,7 +228,7 @@ def test_text_says_where_a_model_is_worse_and_what_was_not_tested():
     scores = {"old": good, "new": np.where(slices == "b", rng.normal(size=900), good)}
     *_, notes = str(jm.slices(jm.roc_auc, scores, labels, slices)).splitlines()
     assert notes == (
-        "new significantly worse than old in b; too few items of a class for tests in 1 of 3 slices"
+        "new significantly worse than old in b; too few items for tests in 1 of 3 slices"
     )
     assert "new significantly worse than old in b, b" in str(
         jm.slices(jm.roc_auc, scores, labels, (slices, slices))

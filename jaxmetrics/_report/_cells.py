@@ -18,6 +18,7 @@ from jaxmetrics._base.words import (
     visible,
 )
 from jaxmetrics._report._evaluation import FEWEST, Measure, Points, Slices, has_width
+from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
 
 _FEWEST_DIGITS, _MOST_DIGITS = 4, 10  # of thresholds
 
@@ -129,7 +130,8 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     if not all(has_width(x.models)[:, 1:, 0].all() for x in slices.compared):
         about += (
             f"; a difference without brackets is not tested, because there are fewer than {FEWEST} "
-            "positives or negatives, or the models rank the items of the slice alike"
+            f"positives or negatives, or {FEWEST_INSIDE} negatives within the limit, or the models "
+            "rank the items of the slice alike"
         )
     return [
         SliceTable(

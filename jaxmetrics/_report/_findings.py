@@ -18,6 +18,7 @@ from jaxmetrics._base.words import (
 )
 from jaxmetrics._report._evaluation import FEWEST, Evaluation, Measure, Slices, has_width
 from jaxmetrics._report._trends import sentences_of
+from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
 from jaxmetrics.plots._names import short_names
 
 LONGEST_IN_TEXT = 60  # columns of a name outside of the table of values, which has all of it
@@ -120,7 +121,8 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
         about = "; ".join([*_first(details), f"{level} intervals are simultaneous for all slices"])
         if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
             about += (
-                f"; fewer than {FEWEST} positives or negatives, so not tested: {some_of(small)}"
+                f"; fewer than {FEWEST} positives or negatives, or {FEWEST_INSIDE} negatives "
+                f"within the limit, so not tested: {some_of(small)}"
             )
         called = f"{measure.called}, by {visible(slices.column)}"
         yield bool(somewhere.any()), Finding(called, "; ".join(answers), about)

@@ -21,6 +21,7 @@ from jaxmetrics._base.words import (
 )
 from jaxmetrics._report._cells import Cell, SliceTable, limits_of
 from jaxmetrics._report._evaluation import FEWEST, Slices
+from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
 
 
 def sentences_of(slices: Slices, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -75,7 +76,8 @@ def trend_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
         "intervals and p-values, each alone; * marks those that exclude 0"
     )
     if out := _left_out(slices, trend):
-        about += f"; left out, with fewer than {FEWEST} positives or negatives or without a time: "
+        about += f"; left out, with fewer than {FEWEST} positives or negatives, "
+        about += f"or {FEWEST_INSIDE} negatives within the limit, or without a time: "
         about += enumerated(out)
     rows = [who for who, _ in _lines(trend, names)]
     return [SliceTable(f"Trend over {visible(slices.column)}", "", rows, columns, about)]

@@ -24,7 +24,8 @@ from jaxmetrics.inference._comparison import estimated, warn_of_few
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.covariance import Covariance, taken_for_known
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
-from jaxmetrics.inference._intervals.metrics import ends_of_range, with_influence
+from jaxmetrics.inference._intervals.metrics import with_influence
+from jaxmetrics.inference._intervals.ranges import ends_of_range
 from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
 
 _ROUNDING = 1e-9  # of the ends of the range of a metric
@@ -157,7 +158,7 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
         return None
     request.check(needs_key=False)
     if len(items.scores) == 1:
-        warn_of_few(items, ids)
+        warn_of_few(metric, items, ids)
     form, levels = form_of(metric, method), levels_for(level)
 
     def of_model(scores: Any) -> tuple[Array, ...]:

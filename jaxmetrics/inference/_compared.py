@@ -23,7 +23,7 @@ from jaxmetrics.inference._intervals.distributions import (
     t_quantile,
     t_survival,
 )
-from jaxmetrics.inference._intervals.metrics import ends_of_range
+from jaxmetrics.inference._intervals.ranges import ends_of_range
 from jaxmetrics.inference._maxima import maxima
 from jaxmetrics.inference._pairs import Pairs, of_differences, root_of
 

@@ -26,9 +26,16 @@ from jaxmetrics.inference._influence.covariance import (
     covariance_of,
     taken_for_known,
 )
-from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
+from jaxmetrics.inference._influence.sizes import (
+    FEWEST,
+    smallest_sizes,
+    too_few,
+    warn_of_few_inside,
+    warn_of_undefined,
+)
 from jaxmetrics.inference._intervals.effective import effective_size
-from jaxmetrics.inference._intervals.metrics import has_influence, range_of, with_influence
+from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
+from jaxmetrics.inference._intervals.ranges import Range, range_of
 from jaxmetrics.inference._maxima import N_POINTS
 from jaxmetrics.inference._pairs import pairs_of
 
@@ -62,7 +69,10 @@ def compare(
     were not drawn; m is 1, and up to 5 where hardly a failure of a model was seen. t has Welch's
     degrees of freedom, E^4 / sum_c V_c^2 / (n_c - 1), or those of the clusters. L_c is known for
     metrics with a closed-form interval; others have E = SE(d). A metric without known influence
-    values has SE(d) from paired bootstrap replicates, and normal quantiles. Simultaneous limits
+    values has SE(d) from paired bootstrap replicates, and normal quantiles. With a limit of the FPR
+    V_0 has 2 max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with the number
+    m = n_0 max_fpr of negatives in the window: few have hardly any influence there. W is as L_0,
+    of the variances that two power laws with these areas give. Simultaneous limits
     have the quantile of max |T| over all comparisons in place of t, where T is normal, correlated
     as the differences are, and divided by the square root of a drawn variance: a mean over 4,096
     directions of low discrepancy, whose length is integrated out. `best_set` is that
@@ -107,10 +117,11 @@ def compare(
 
     NaN where the metric is NaN. A warning names such models: they stay in the set, and the best of
     the others, their simultaneous limits and chi2 are found without them. Another one says when a
-    class has fewer than ten items: limits then rest on disagreements that were not drawn. A third
-    says where the limit of a recall with "step" or "quantile" is within a tie of many items, as
-    of ratings: errors do not know of the jump, and equal models then differed significantly in 10
-    to 31 % of simulated data sets, of "linear" in 4 to 6 %. Where two models differ and E is 0, a
+    class has fewer than ten items, or fewer than three negatives are within the limit of the FPR:
+    limits then rest on disagreements that were not drawn. A third says where the limit of a recall
+    with "step" or "quantile" is within a tie of many items, as of ratings: errors do not know of
+    the jump, and equal models then differed significantly in 10 to 31 % of simulated data sets, of
+    "linear" in 4 to 6 %. Where two models differ and E is 0, a
     p-value is NaN, and both stay in the set. Between models with the same influence values the
     difference and its limits are 0 and the p-value is 1. Two models without a failure may still be
     different: their difference is 0, with limits around it. A class that one cluster alone has
@@ -161,12 +172,13 @@ def compare(
 
 def estimated(
     metric: MetricLike, items: Items, request: Request
-) -> tuple[Array, Covariance, tuple[Array, Array] | None]:
-    """The metric `[models]`, its covariance, and the ends of its range if they are known."""
+) -> tuple[Array, Covariance, Range | None]:
+    """The metric `[models]`, its covariance, and its Range if that is known."""
+    given = metric, items
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
     request.check(needs_key=not known)
-    warn_of_few(items, request.clusters)
+    warn_of_few(*given, request.clusters, known=known)
     if known:
         return *covariance_of(metric, items, request.clusters), range_of(metric)
     chosen, arrays = choose(metric)
@@ -176,7 +188,12 @@ def estimated(
     return near(result.estimate), covariance, None
 
 
-def warn_of_few(items: Items, ids: Clusters | None) -> None:
+def warn_of_few(
+    metric: MetricLike, items: Items, ids: Clusters | None, *, known: bool = True
+) -> None:
+    if known:
+        found = "0 to 4 % of equal models differ at 5 %, by errors that assume a shape of the curve"
+        warn_of_few_inside(metric, smallest_sizes(items, ids) or {}, found)
     for what, size in too_few(items, ids):
         warn(
             f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "

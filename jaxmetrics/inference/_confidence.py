@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default, library_program
-from jaxmetrics._base.host import all_concrete, is_concrete, near_tree
+from jaxmetrics._base.host import all_concrete, near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
@@ -35,7 +35,12 @@ from jaxmetrics.inference._influence.clusters import (
     skewness_of_clusters,
 )
 from jaxmetrics.inference._influence.on_mesh import axis_of_parts
-from jaxmetrics.inference._influence.sizes import sizes_of, smallest_sizes, warn_of_undefined
+from jaxmetrics.inference._influence.sizes import (
+    sizes_of,
+    smallest_sizes,
+    warn_of_few_inside,
+    warn_of_undefined,
+)
 from jaxmetrics.inference._influence.variance import (
     acceleration,
     estimate_and_error,
@@ -205,22 +210,8 @@ def warn_of_few(
                 f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
                 f"{name} cover {coverage}",
             )
-    _, arrays = choose(metric)
-    option = next((x for x in _LIMITS if x in arrays), None)
-    if method != "closed form" or option is None or not is_concrete(arrays[option]):
-        return
-    what, complement = _LIMITS[option]
-    limits = np.asarray(arrays[option], float)
-    limit = limits.max() if complement else limits.min()
-    size = sizes.get(what, 0)
-    inside = float(1 - limit if complement else limit) * size
-    if size > 0 and inside < _FEWEST_INSIDE:
-        few = f"{inside:.3g} {what} are" if f"{inside:.3g}" != "1" else f"1 of the {what} is"
-        where = "beyond" if complement else "within"
-        warn(
-            f"only {few} {where} {option}={limit:g}: in simulations with fewer than "
-            f"{_FEWEST_INSIDE}, 95 % intervals cover 83 to 100 %, and are wide: add {what}",
-        )
+    if method == "closed form":
+        warn_of_few_inside(metric, sizes, "95 % intervals cover 83 to 100 %, and are wide")
 
 
 def _warn_of_few_successes(metric: MetricLike, moments: Moments) -> None:
@@ -260,13 +251,6 @@ _FEWEST = {
     "basic": (200, "basic bootstrap intervals", "50 to 95 %, and from 29 % for recall"),
     "bca": (100, "BCa intervals", "49 to 97 %, and from 43 % for a partial area"),
     "wilson": (30, "Wilson intervals on the bootstrap's effective sample size", "61 to 98 %"),
-}
-_FEWEST_INSIDE = 3
-# The class of which a share up to a limit, or up to its complement, decides.
-_LIMITS = {
-    "max_fpr": ("negatives", False),
-    "min_specificity": ("negatives", True),
-    "min_sensitivity": ("positives", True),
 }
 _FEWEST_SUCCESSES = 2
 

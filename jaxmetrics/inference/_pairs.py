@@ -14,7 +14,9 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._apart import ByLevel, Margins
 from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._intervals.areas import PRIOR
 from jaxmetrics.inference._intervals.distributions import special
+from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
 
 _MORE = 4.0
@@ -89,10 +91,10 @@ class Pairs(NamedTuple):
 def pairs_of(
     estimate: Array,
     covariance: Covariance,
-    bounds: tuple[Array, Array] | None,
+    bounds: Range | None,
     fixed: int | None,
 ) -> Pairs:
-    """The pairs of models; `bounds` are the lowest and the highest value of the metric, if known.
+    """The pairs of models; `bounds` are of the metric, if known.
 
     The variance of a difference is V_0 + V_1, of the negatives and the positives, with
     V_c = (s_c^2 + m max(L_c - s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance of the difference
@@ -100,6 +102,10 @@ def pairs_of(
     were not drawn may have. m is 1, and 5 where hardly a failure of a model has been seen. n_c is
     the number of items, or of clusters where each has one class; what is allowed for is in between
     where some have both. `fixed` is the index of what is no model but a given value.
+
+    Where the negatives up to a false positive rate decide, these may be so few that hardly one has
+    influence. V_0 has 2 max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with
+    m = n_0 max_fpr, and W as L_0 of a power law's variances: `areas.partial_auc` has it alike.
     """
     library = numerics.namespace(estimate, covariance.total)
     n0, n1, n = (library.ravel(library.asarray(x, np.float64))[0] for x in covariance.sizes)
@@ -110,9 +116,9 @@ def pairs_of(
         of_classes = library.stack([library.zeros_like(covariance.total), covariance.total])
     classes = [of_differences(x) for x in of_classes]
     error = root_of(total, covariance.total, estimate)
+    k0 = n0
     if bounds is not None:
-        share = library.clip((estimate - bounds[0]) / (bounds[1] - bounds[0]), 0, 1)
-        unit = (bounds[1] - bounds[0]) ** 2
+        share, unit = bounds.share_of(estimate), (bounds.high - bounds.low) ** 2
         moves = np.arange(len(share)) != (len(share) if fixed is None else fixed)
 
         def allowed(*sizes: Array) -> list[Array]:
@@ -131,9 +137,14 @@ def pairs_of(
             sizes = (library.ravel(library.asarray(x, np.float64))[0] for x in covariance.items)
             both = zip(added, allowed(*sizes), strict=True)
             added = [(1 - mixed) * x + mixed * y for x, y in both]
+        if bounds.max_fpr is not None:
+            m, unseen = n0 * bounds.max_fpr, bounds.variance_of_window(share)
+            largest = unit * _largest_variances(unseen, of_classes[0] * n0 / (m * unit), m, moves)
+            added[0] += PRIOR * library.maximum(largest / n0 - classes[0], 0) / (m + PRIOR)
+            k0 = library.minimum(n0, m + PRIOR + 3)
         classes = [v + x for v, x in zip(classes, added, strict=True)]
         total = total + added[0] + added[1]
-    df = degrees_of_clusters(OfClusters(classes[0], classes[1], total, (n0, n1, n), mixed))
+    df = degrees_of_clusters(OfClusters(classes[0], classes[1], total, (k0, n1, n), mixed))
     of_negatives = library.clip(numerics.divide(classes[0], classes[0] + classes[1], 0.5), 0, 1)
     apart = (1 - mixed) * library.stack([of_negatives, 1 - of_negatives])
     shares = library.concatenate([apart, library.full_like(apart[:1], mixed)])
@@ -141,7 +152,7 @@ def pairs_of(
     constant = library.diagonal(covariance.total) <= _ROUNDING**2 * estimate**2
     different = constant[:, None] & constant[None, :] & ~library.eye(len(constant), dtype=bool)
     raised = library.where((error == 0) & ~different, 0.0, library.sqrt(total))
-    return Pairs(error, raised, df, shares, (n0, n1, n))
+    return Pairs(error, raised, df, shares, (k0, n1, n))
 
 
 @library_program()

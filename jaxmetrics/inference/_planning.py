@@ -14,6 +14,7 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import special, t_quantile
+from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.rules import degrees, on_logit, spread_of
 from jaxmetrics.inference._pairs import pairs_of
 
@@ -32,13 +33,13 @@ class Pilot(NamedTuple):
         negatives and of the positives; of one model alone its variances `[..., 2]`.
       thirds: `[..., 2]`, by class the third central moment of the influence values, or of their
         differences between two models; of two samples `[2, models]`.
-      bounds: the lowest and the highest value of the metric; None if they are not known.
+      bounds: the Range of the metric; None if it is not known.
     """
 
     estimate: Array
     of_classes: Array
     thirds: Array
-    bounds: tuple[Array, Array] | None
+    bounds: Range | None
 
 
 class Errors(NamedTuple):
@@ -113,7 +114,7 @@ def against_value(pilot: Pilot, errors: Errors, effect: Effect) -> tuple[Errors,
     """
     if pilot.bounds is None:
         return errors, effect
-    low, high = pilot.bounds
+    low, high, *_ = pilot.bounds
     library = numerics.namespace(errors.error, *jax.tree.leaves(effect))
     unit = high - low
 
@@ -173,7 +174,7 @@ def width_of(errors: Errors, pilot: Pilot, level: Any) -> Array:
     _, error, df, _ = errors
     if pilot.bounds is None:
         return 2 * t_quantile((1 + level) / 2, df) * error
-    low, high = pilot.bounds
+    low, high, *_ = pilot.bounds
     library = numerics.namespace(error, df)
     share = library.clip((pilot.estimate - low) / (high - low), 1e-9, 1 - 1e-9)
     limits = on_logit(share, (error / (high - low)) ** 2, df, level)

@@ -25,7 +25,8 @@ from jaxmetrics.inference._influence.sizes import too_few
 from jaxmetrics.inference._intervals import distributions, rules
 from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._intervals.metrics import range_of, with_influence
+from jaxmetrics.inference._intervals.metrics import with_influence
+from jaxmetrics.inference._intervals.ranges import Range, range_of
 
 # Labelled items of a class, with fewer of which a good proxy errs too seldom to say how often.
 _FEW = 60
@@ -283,7 +284,7 @@ def _interval(
     sample: _Sample,
     slopes: Slopes,
     weight: Array,
-    bounds: tuple[Array, Array] | None,
+    bounds: Range | None,
     level: Array,
 ) -> tuple[Array, Array, Array, Array]:
     """The estimate, its limits, and its standard error."""
@@ -307,15 +308,15 @@ def _limits(
     variance: Array,
     df: Array,
     sizes: tuple[Array, Array],
-    bounds: tuple[Array, Array] | None,
+    bounds: Range | None,
     level: Array,
 ) -> tuple[Array, Array, Array]:
     """The value, within its range, and limits on the logit of its place in it."""
     if bounds is None:
         margin = distributions.t_quantile((1 + level) / 2, df) * jnp.sqrt(variance)
         return value, value - margin, value + margin
-    least, width = bounds[0], bounds[1] - bounds[0]
-    place = jnp.clip((value - least) / width, 0.0, 1.0)
+    least, width = bounds.low, bounds.high - bounds.low
+    place = bounds.share_of(value)
     of_place = variance / width**2
     limits = rules.on_logit(rules.interior(place, sizes), of_place, df, level)
     limits = rules.around(place, rules.ends(place, limits, sizes, level, of_place))

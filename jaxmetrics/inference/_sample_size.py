@@ -21,12 +21,8 @@ from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of, warn_of_undefined
 from jaxmetrics.inference._influence.variance import errors_of_items
-from jaxmetrics.inference._intervals.metrics import (
-    ends_of_range,
-    error_bars_of,
-    range_of,
-    with_influence,
-)
+from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
+from jaxmetrics.inference._intervals.ranges import ends_of_range, range_of
 from jaxmetrics.inference._planning import (
     FEWEST,
     Effect,

@@ -27,7 +27,7 @@ from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence, with_influence
-from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters
+from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, unrounded
 from jaxmetrics.inference._pairs import Pairs, Sample, pairs_by_limits, pairs_of_samples
 
 # The ratio of two shares of positives from which on a metric that rises with them is warned of.
@@ -262,6 +262,7 @@ def _sample_of(
     """The metric of the groups, its standard error, and the parts of its variance."""
     library = numerics.namespace(*estimate, *total)
     values, variance, share = (library.stack([*x]) for x in (estimate, total, mixed))
+    variance = unrounded(variance, values)
     of_classes, n = library.stack([*parts], axis=1), library.stack([*sizes], axis=1)
     error = library.sqrt(variance)
     if delong:

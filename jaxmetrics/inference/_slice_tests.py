@@ -19,6 +19,7 @@ from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._apart import Margins, quantiles_of
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
+from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._pairs import pairs_of
 
 # Levels at which the limits of slices are found, as normal quantiles; p-values between them are
@@ -82,14 +83,14 @@ def of_models(
     estimate: HostArray,
     of_classes: HostArray,
     sizes: tuple[HostArray, HostArray],
-    bounded: bool,
+    bounds: Range | None,
     tested: HostArray,
     level: float,
 ) -> dict[str, HostArray]:
     """The differences of the models within each slice, `[slices, models, models]`."""
     n_models = estimate.shape[1]
     n_tests = int(tested.sum()) * n_models * (n_models - 1) // 2
-    pairs: Any = map(np.asarray, _errors(estimate, of_classes, sizes, bounded))
+    pairs: Any = map(np.asarray, _errors(estimate, of_classes, sizes, bounds))
     standard_error, error, df = pairs
     difference: Any = estimate[:, :, None] - estimate[:, None, :]
     with np.errstate(all="ignore"):
@@ -109,12 +110,10 @@ def of_models(
     return _adjusted(found, tested[:, None, None], n_tests)
 
 
-@double_program("bounded")
+@double_program()
 def _errors(
-    estimate: Array, of_classes: Array, sizes: tuple[Array, Array], bounded: bool
+    estimate: Array, of_classes: Array, sizes: tuple[Array, Array], bounds: Range | None
 ) -> tuple[Array, Array, Array]:
-    bounds: Any = (jnp.zeros(()), jnp.ones(())) if bounded else None
-
     def of_slice(estimate: Array, of_classes: Array, n0: Array, n1: Array) -> Any:
         total, none = jnp.sum(of_classes, axis=0), jnp.zeros(())
         covariance = Covariance(total, of_classes, (n0, n1, n0 + n1), none)

@@ -18,15 +18,16 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import some_of, visible
-from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
+from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_form
-from jaxmetrics.inference._influence.sizes import warn_of_undefined
+from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE, warn_of_undefined
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
 from jaxmetrics.inference._influence.slices import covariance_in_slices, covariance_of_threshold
 from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
-from jaxmetrics.inference._intervals.rules import Moments
+from jaxmetrics.inference._intervals.ranges import range_of
+from jaxmetrics.inference._intervals.rules import ROUNDING, Moments
 from jaxmetrics.inference._slice_tests import (
     SliceDifferences,
     from_rest,
@@ -119,7 +120,7 @@ class Slices(Result):
                 notes.append(f"{models[a]} significantly worse than {models[b]} in {where}")
         small = int((~np.asarray(self.tested)).sum())
         if small:
-            notes.append(f"too few items of a class for tests in {small} of {len(slices)} slices")
+            notes.append(f"too few items for tests in {small} of {len(slices)} slices")
         return tuple(notes)
 
 
@@ -158,7 +159,8 @@ def slices(
       labels: `[n]`, bool or 0 and 1.
       slices: `[n]`, integers or strings, the slice of each item (a country, a month); or a tuple of
         two such arrays, whose slices are crossed.
-      min_items: the fewest items of each class with which a slice is tested.
+      min_items: the fewest items of each class with which a slice is tested. With a limit of the
+        FPR three negatives must be within it, too.
       threshold: for metrics with a limit of a rate: "slice", where each slice has the threshold of
         its own negatives; "global", one threshold for all, that of all negatives.
       confidence_level: in (0, 1), the nominal coverage.
@@ -223,7 +225,9 @@ def slices_of_items(
     counts = given.sliced.counts
     n_positives = counts[:, int(exchanged.labels is items.labels)]
     alone = items.scores.ndim == 1
-    tested = counts.min(axis=1) >= min_items
+    tested, bounds = counts.min(axis=1) >= min_items, range_of(form.metric)
+    if bounds is not None and bounds.max_fpr is not None and not one_threshold:
+        tested &= given.sliced.sizes[:, 0] * bounds.max_fpr > FEWEST_INSIDE * (1 - ROUNDING)
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     each, at = np.unique(levels, return_inverse=True)
@@ -239,8 +243,7 @@ def slices_of_items(
     )
     models = None
     if not alone:
-        bounded = error_bars_of(record_of(metric)).closed_form is not None
-        compared = found.estimate, found.of_classes, found.sizes, bounded, tested, level
+        compared = found.estimate, found.of_classes, found.sizes, bounds, tested, level
         models = scaled(of_models(*compared), one - none, as_default)
 
     def out(x: Any) -> Any:

@@ -15,6 +15,7 @@ from jaxmetrics.losses._kernels import sigmoid
 from jaxmetrics.losses._pair_sums import pair_sums
 from jaxmetrics.losses._rates_of_parts import average_precision_of_parts, recall_of_parts
 from jaxmetrics.losses._rows import Row, ascending, of_negatives, weight_of_positives
+from jaxmetrics.losses._surrogates import placed
 from jaxmetrics.losses._top_set import edge_of_shares
 
 # Of the items, what the head of a recall may be: with band 0, and with the default one.
@@ -144,13 +145,14 @@ def average_precision_loss(
 
 def _recall_loss(row: Row, max_fpr: Array, temperature: Array, band: Array) -> Array:
     shares = shares_in_head(row, reach_of(max_fpr, band), _PARTS)
-    threshold = jnp.sum(edge_of_shares(*shares, row.negatives, max_fpr, band) * row.scores)
-    missed = jax.nn.sigmoid((threshold - row.scores) / (temperature * of_negatives(row).std))
+    edge, negatives = edge_of_shares(*shares, row.negatives, max_fpr, band), of_negatives(row)
+    above = jnp.sum(edge * negatives.scores) - negatives.scores
+    missed = jax.nn.sigmoid(above / (temperature * negatives.std))
     return _mean_of_positives(jnp.where(max_fpr < 1, missed, 0), row)
 
 
 def _average_precision_loss(row: Row, temperature: Array) -> Array:
-    row = ascending(row._replace(scores=row.scores / (temperature * of_negatives(row).std)))
+    row = ascending(placed(row, "sigmoid", temperature=temperature))
     # The sums count an item as half above itself, the definition as wholly above.
     both = jnp.stack([row.positives, row.weights])
     found, all_above = pair_sums(sigmoid(both.dtype), row.scores, both, None) + both / 2

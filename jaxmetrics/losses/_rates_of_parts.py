@@ -29,9 +29,8 @@ def recall_of_parts(
 
     def of_row(row: Row, *, max_fpr: Array, temperature: Array, band: Array) -> tuple[Array, Array]:
         edge = _edge(row, max_fpr, band, axis_name)
-        threshold = sum_over(jnp.sum(edge * row.scores), axis_name)
-        shares, away, std, varies = of_negatives(row, axis_name)
-        above = threshold - row.scores
+        unit, scores, shares, away, std, varies = of_negatives(row, axis_name)
+        above = sum_over(jnp.sum(edge * scores), axis_name) - scores
         missed = jnp.where(max_fpr < 1, jax.nn.sigmoid(above / (temperature * std)), 0)
         total = weight_of_positives(row, axis_name)
         value = divide(sum_of_devices(row.positives * missed, axis_name), total, 0.0)
@@ -39,7 +38,7 @@ def recall_of_parts(
         slopes = divide(row.positives * missed * (1 - missed), total * temperature * std, 0.0)
         of_std = jnp.where(varies, sum_over(jnp.sum(slopes * above), axis_name), 0) / std**2
         of_threshold = sum_over(jnp.sum(slopes), axis_name)
-        return value, of_threshold * edge - slopes - of_std * shares * away
+        return value, (of_threshold * edge - slopes - of_std * shares * away) / unit
 
     return loss_and_slopes(of_row, items, numbers, axis_name)
 

@@ -147,15 +147,19 @@ def permuted(values: Array, order: Array) -> Array:
 
 
 class OfNegatives(NamedTuple):
-    """Of the scores of the negatives.
+    """Of the scores of the negatives, in a unit in which their squares are neither 0 nor infinite.
 
     Attributes:
+      unit: a power of two near their range; a constant to derivatives.
+      scores: `[n]`, of all items.
       shares: `[n]`, of each negative in their weight.
       away: `[n]`, the scores less their mean.
       std: the standard deviation; 1 where it is 0, as it is a divisor.
       varies: whether it is not 0.
     """
 
+    unit: Array
+    scores: Array
     shares: Array
     away: Array
     std: Array
@@ -169,13 +173,16 @@ def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     highest, less_lowest = (
         largest_over(jnp.max(jnp.where(counts, x, -jnp.inf)), axis_name) for x in (scores, -scores)
     )
-    mean = sum_over(jnp.sum(shares * row.scores), axis_name)
+    unit = numerics.power_near(highest / 2 + less_lowest / 2)
+    scores = row.scores / unit
+    mean = sum_over(jnp.sum(shares * scores), axis_name)
     # The mean of tied scores may be rounded, and their deviation then is the rounding of 0.
     tied = highest == -less_lowest
-    away = row.scores - jnp.where(tied, highest + (mean - lax.stop_gradient(mean)), mean)
+    away = scores - jnp.where(tied, highest / unit + (mean - lax.stop_gradient(mean)), mean)
     variance = sum_over(jnp.sum(shares * away**2), axis_name)
     varies = ~tied & (variance > 0)
-    return OfNegatives(shares, away, jnp.sqrt(jnp.where(varies, variance, 1)), varies)
+    std = jnp.sqrt(jnp.where(varies, variance, 1))
+    return OfNegatives(unit, scores, shares, away, std, varies)
 
 
 def weight_of_positives(row: Row, axis_name: AxisName = None) -> Array:

@@ -43,7 +43,8 @@ def placed(row: Row, surrogate: str, axis_name: AxisName = None, **numbers: Arra
     elif surrogate == "logistic":
         places = row.scores / numbers["temperature"]
     else:
-        places = row.scores / (numbers["temperature"] * of_negatives(row, axis_name).std)
+        negatives = of_negatives(row, axis_name)
+        places = negatives.scores / (numbers["temperature"] * negatives.std)
     return row._replace(scores=places)
 
 
@@ -56,10 +57,10 @@ def slopes_in_scores(
     slopes = slopes / numbers["temperature"]
     if surrogate == "logistic":
         return slopes
-    shares, away, std, varies = of_negatives(row, axis_name)
+    unit, scores, shares, away, std, varies = of_negatives(row, axis_name)
     slopes = slopes / std
-    together = sum_over(jnp.sum(slopes * row.scores), axis_name)
-    return slopes - jnp.where(varies, together * shares * away / std**2, 0)
+    together = sum_over(jnp.sum(slopes * scores), axis_name)
+    return (slopes - jnp.where(varies, together * shares * away / std**2, 0)) / unit
 
 
 def kernel_of(surrogate: str, dtype: Any) -> Kernel:

@@ -51,7 +51,8 @@ def set_of_shares(above: Array, upto: Array, weights: Array, share: Array, band:
     far = jax.nn.softplus(high) - jax.nn.softplus(low)
     soft = safe * jnp.where(step < 20, close, far)
     exact = jnp.clip(share - above, 0, upto - above)
-    at_once = jnp.where(some, jax.nn.sigmoid(high), (above < share).astype(weights.dtype))
+    within = (above < share) | (share >= 1)  # of the whole class the lowest item, too
+    at_once = jnp.where(some, jax.nn.sigmoid(high), within.astype(weights.dtype))
     return weights * divide(jnp.where(some, soft, exact), upto - above, at_once)
 
 

@@ -18,7 +18,7 @@ from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.variance import derivatives_of_items
 from jaxmetrics.inference._intervals.effective import kept_and_df, kish
-from jaxmetrics.inference._intervals.rules import sixth_of_skewness
+from jaxmetrics.inference._intervals.rules import sixth_of_skewness, unrounded
 
 # The cluster index of each item, from 0, and the number of clusters.
 Clusters: TypeAlias = tuple[HostArray, int]
@@ -49,7 +49,7 @@ def sums_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> Su
 def error_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Array, Array]:
     """The metric `[...]` and its standard error."""
     sums = sums_of_clusters(metric, items, clusters)
-    return sums.estimate, _error_of(sums.of_classes)
+    return sums.estimate, _error_of(sums.estimate, sums.of_classes)
 
 
 def skewness_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> Array:
@@ -58,9 +58,10 @@ def skewness_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -
 
 
 @library_program()
-def _error_of(of_classes: Array) -> Array:
+def _error_of(estimate: Array, of_classes: Array) -> Array:
     library = numerics.namespace(of_classes)
-    error: Array = library.sqrt(library.sum(library.sum(of_classes, axis=-2) ** 2, axis=-1))
+    variance = library.sum(library.sum(of_classes, axis=-2) ** 2, axis=-1)
+    error: Array = library.sqrt(unrounded(variance, estimate))
     return error
 
 

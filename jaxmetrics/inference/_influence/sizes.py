@@ -13,6 +13,7 @@ from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import some_of
+from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._intervals.effective import clusters_of_one_size, effective_size
 
@@ -61,6 +62,35 @@ def too_few(items: Items, ids: Clusters | None, fewest: float = FEWEST) -> list[
     """By name, the sizes with which a comparison may lack what was not drawn; none if traced."""
     sizes = smallest_sizes(items, ids) or {}
     return [(what, size) for what, size in sizes.items() if 0 < size < fewest]
+
+
+def warn_of_few_inside(metric: MetricLike, sizes: dict[str, float], found: str) -> None:
+    """Warn that a limit of a rate leaves few of the items that decide; `found` in simulations."""
+    _, arrays = choose(metric)
+    option = next((x for x in _LIMITS if x in arrays), None)
+    if option is None or not is_concrete(arrays[option]):
+        return
+    what, complement = _LIMITS[option]
+    limits = np.asarray(arrays[option], float)
+    limit = limits.max() if complement else limits.min()
+    size = sizes.get(what, 0)
+    inside = float(1 - limit if complement else limit) * size
+    if size > 0 and inside < FEWEST_INSIDE:
+        few = f"{inside:.3g} {what} are" if f"{inside:.3g}" != "1" else f"1 of the {what} is"
+        where = "beyond" if complement else "within"
+        warn(
+            f"only {few} {where} {option}={limit:g}: in simulations with fewer than "
+            f"{FEWEST_INSIDE}, {found}: add {what}",
+        )
+
+
+FEWEST_INSIDE = 3
+# The class of which a share up to a limit, or up to its complement, decides.
+_LIMITS = {
+    "max_fpr": ("negatives", False),
+    "min_specificity": ("negatives", True),
+    "min_sensitivity": ("positives", True),
+}
 
 
 def warn_of_undefined(estimate: Any, kind: str = "", names: Any = None) -> None:

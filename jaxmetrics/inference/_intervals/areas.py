@@ -28,12 +28,12 @@ from jaxmetrics.inference._intervals.rules import (
 )
 
 # `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
-# largest possible variance. `_PRIOR`: the number of negatives in the window that the power law's
+# largest possible variance. `PRIOR`: the number of negatives in the window that the power law's
 # variance counts as. `_SKEWNESS`: the part of the power law's skewness that is removed.
 # `_FEWEST...`: the soft failures up to which the variance is not believed, and from which on it is.
 _PSEUDO_AUC = 1 / 8
 _PSEUDO_PARTIAL = 1 / 3
-_PRIOR = 2.0
+PRIOR = 2.0
 _SKEWNESS = 1 / 2
 _FEWEST_DF = 4.0
 _FEWEST = (0.25, 0.375)
@@ -119,10 +119,10 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     _, excess = beta_shape(centre, rho)
 
     s2_0 = known(s2_0, n0, u / max_fpr)
-    v0 = (m * s2_0 + _PRIOR * power_law_variance(centre, max_fpr)) / (m + _PRIOR) / n0
+    v0 = (m * s2_0 + PRIOR * power_law_variance(centre, max_fpr)) / (m + PRIOR) / n0
 
     variance = v0 + v1
-    spread = spread_of(v1, excess / 2, n1) + v0**2 / (m + _PRIOR + 2)
+    spread = spread_of(v1, excess / 2, n1) + v0**2 / (m + PRIOR + 2)
     t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
     skewness = _SKEWNESS * power_law_skewness(centre, max_fpr) / library.sqrt(n0)
     skewness = skewness * (v0 / variance) ** 1.5
@@ -147,13 +147,13 @@ def centre_of_window(
     """The partial area without the upward bias that few negatives in the window give it.
 
     The height at the end of the window is a mean of the observed one, with weight m, and that of
-    the power law, with weight `_PRIOR`. The bias is taken to be at most half of the area.
+    the power law, with weight `PRIOR`. The bias is taken to be at most half of the area.
     """
     library = numerics.namespace(area, *sizes, max_fpr, tpr_at_max_fpr)
     m = sizes[0] * max_fpr
     observed = tpr_at_max_fpr * library.clip(tpr_at_max_fpr / area - 1, 0.0, 1.0)
     h = power(area, max_fpr)
-    height = (m * observed + _PRIOR * area * (1 + h) * h) / (m + _PRIOR)
+    height = (m * observed + PRIOR * area * (1 + h) * h) / (m + PRIOR)
     bias = library.minimum(height * (1 - max_fpr) / (2 * m), area / 2)
     return interior(area - bias, sizes)
 
@@ -169,6 +169,13 @@ def power_law_variance(area: Array, max_fpr: Array) -> Array:
     """The variance of a negative's influence on the partial area, if the curve is the power law."""
     h = power(area, max_fpr)
     variance: Array = (area * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
+    return variance
+
+
+def height_variance(height: Array, max_fpr: Array) -> Array:
+    """The same of its influence on the height of the curve at `max_fpr`."""
+    h = power(height / (1 + power(height, max_fpr)), max_fpr)  # of about the area
+    variance: Array = (height * h) ** 2 * (1 - max_fpr) / max_fpr
     return variance
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.host import all_concrete, is_concrete
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
 from jaxmetrics._roc.limits import MANY
@@ -169,29 +169,6 @@ def share_of(metric: MetricLike) -> Share:
     chosen, arrays = choose(metric)
     share = error_bars_of(chosen.metric).share
     return Share(metric, _itself) if share is None else share(chosen.options(arrays))
-
-
-def range_of(metric: MetricLike) -> tuple[Array, Array] | None:
-    """The lowest and the highest value of a metric, in float64; None if they are not known."""
-    chosen, _ = choose(metric)
-    if error_bars_of(chosen.metric).closed_form is None:
-        return None
-    share = share_of(metric)
-    of_share, arrays = choose(share.metric)
-    if all_concrete(*arrays.values()):
-        arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
-    options = of_share.options(arrays)
-    ends: Any = np.array([0.0, 1.0])
-    low, high = share.value_of(ends, options)
-    return low, high
-
-
-def ends_of_range(metric: MetricLike) -> tuple[float, float]:
-    """The lowest and the highest value at any limit; infinite if they are not known."""
-    bounds = range_of(metric)
-    if bounds is None or not all_concrete(*bounds):
-        return -np.inf, np.inf
-    return float(np.min(bounds[0])), float(np.max(bounds[1]))
 
 
 def _itself(share: Array, options: Options) -> Array:

@@ -55,7 +55,7 @@ def standard_error(moments: Moments) -> Array:
     """sqrt(s0^2 / n0 + s1^2 / n1); NaN if a class has one item, as its variance is unknown."""
     library = moments.library
     parts = [
-        numerics.divide(s2, library.where(n > 1, n, 0), library.nan)
+        numerics.divide(unrounded(s2, moments.estimate), library.where(n > 1, n, 0), library.nan)
         for s2, n in zip(moments.variances, moments.sizes, strict=True)
     ]
     error: Array = library.sqrt(parts[0] + parts[1])

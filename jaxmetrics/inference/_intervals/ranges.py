@@ -1,0 +1,77 @@
+"""The values that a metric may have, and the share of the negatives that decides them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.host import all_concrete
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.record import MetricLike, choose
+from jaxmetrics.inference._intervals.areas import height_variance, power_law_variance
+from jaxmetrics.inference._intervals.metrics import error_bars_of, share_of
+
+
+class Range(NamedTuple):
+    """The values that a metric may have.
+
+    Attributes:
+      low, high: the ends.
+      max_fpr: the share of the negatives, the highest ones, that decides; None if all do.
+      of_height: bool, whether the metric is the height of the curve there, and not an area.
+    """
+
+    low: Any
+    high: Any
+    max_fpr: Any = None
+    of_height: Any = None
+
+    def share_of(self, value: Array) -> Array:
+        """A value as a share of the range."""
+        share = (value - self.low) / (self.high - self.low)
+        found: Array = numerics.namespace(share).clip(share, 0, 1)
+        return found
+
+    def variance_of_window(self, share: Array) -> Array:
+        """Of a negative's influence on the share, if the curve is a power law in the window."""
+        library = numerics.namespace(share)
+        inside = library.clip(share, _NEAR, 1 - _NEAR)
+        of_height, of_area = (
+            variance(inside, self.max_fpr) for variance in (height_variance, power_law_variance)
+        )
+        found: Array = library.where(self.of_height, of_height, of_area)
+        return found
+
+
+_NEAR = 1e-6  # to an end of the range
+_LEAST = 1e-6  # of the limits, by which a variance is divided
+
+
+def range_of(metric: MetricLike) -> Range | None:
+    """The Range of a metric, in float64; None if it is not known."""
+    chosen, _ = choose(metric)
+    if error_bars_of(chosen.metric).closed_form is None:
+        return None
+    share = share_of(metric)
+    of_share, arrays = choose(share.metric)
+    if all_concrete(*arrays.values()):
+        arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
+    options = of_share.options(arrays)
+    ends: Any = np.array([0.0, 1.0])
+    low, high = share.value_of(ends, options)
+    known = error_bars_of(of_share.metric)
+    if "max_fpr" not in options or not known.serves(options):
+        return Range(low, high)
+    limit = options["max_fpr"]
+    limit = numerics.namespace(limit).maximum(limit, _LEAST)
+    return Range(low, high, limit, np.bool_(known.decision is not None))
+
+
+def ends_of_range(metric: MetricLike) -> tuple[float, float]:
+    """The lowest and the highest value at any limit; infinite if they are not known."""
+    found = range_of(metric)
+    if found is None or not all_concrete(found.low, found.high):
+        return -np.inf, np.inf
+    return float(np.min(found.low)), float(np.max(found.high))

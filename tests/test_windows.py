@@ -1,0 +1,85 @@
+"""Comparisons by partial areas and recalls of which few negatives decide."""
+
+from functools import partial
+
+import interval_formulas as formulas
+import jax
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+METRICS = {
+    "partial area": partial(jm.partial_auc, max_fpr=0.01),
+    "mcclish": partial(jm.partial_auc, max_fpr=0.01, scale="mcclish"),
+    "recall": partial(jm.recall_at_fpr, max_fpr=0.01),
+    "sensitivity": partial(jm.sensitivity_at_specificity, min_specificity=0.99),
+}
+EVERY_METRIC = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+
+
+def equal_models(rng, n_positives, n_negatives, times=()):
+    labels = np.arange(n_positives + n_negatives) < n_positives
+    common = rng.normal(size=(*times, 1, len(labels))) + 1.3 * labels
+    return common + 0.7 * rng.normal(size=(*times, 2, len(labels))), labels
+
+
+@EVERY_METRIC
+@pytest.mark.filterwarnings("ignore:only 0.9 negatives")
+def test_equal_models_seldom_differ(metric, rng):
+    """By their standard errors two thirds do: no negative in the window has influence."""
+    scores, labels = equal_models(rng, 1000, 90, (60,))
+    found = [jm.compare(metric, x, labels, reference=0) for x in scores]
+    p, d, error = (
+        np.array([getattr(x, name)[1] for x in found])
+        for name in ("p_value", "difference", "standard_error")
+    )
+    assert np.mean(p < 0.05) <= 0.05
+    assert np.mean(np.abs(d) > 1.96 * error) > 0.5
+
+
+def test_the_error_has_two_negatives_of_a_power_law(rng):
+    scores, labels = equal_models(rng, 300, 400)
+    metric = partial(jm.partial_auc, max_fpr=0.01, scale="range")
+    found = jm.compare(metric, scores, labels)
+    areas = np.asarray(found.estimate, np.float64)
+    influence = np.asarray(jm.influence(metric, scores, labels), np.float64)
+    window = 0.01, [formulas.area_variance(x, 0.01) for x in areas]
+    parts = formulas.raised_variances(areas, influence, labels, window=window)
+    np.testing.assert_allclose(found.df[0, 1], formulas.welch(parts, (4 + 5, 300)), rtol=1e-5)
+    z = (areas[0] - areas[1]) / np.sqrt(sum(parts))
+    np.testing.assert_allclose(found.z[0, 1], z, rtol=1e-4)
+
+
+@EVERY_METRIC
+def test_a_program_has_the_same_errors(metric, rng):
+    scores, labels = equal_models(rng, 40, 350)
+    eager = jm.compare(metric, scores, labels)
+    traced = jax.jit(partial(jm.compare, metric))(scores, labels)
+    np.testing.assert_allclose(traced.low, eager.low, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(traced.df, eager.df, rtol=1e-4)
+
+
+@EVERY_METRIC
+def test_few_negatives_are_warned_of(metric, rng, recwarn):
+    scores, labels = equal_models(rng, 40, 300)
+    jm.compare(metric, scores, labels)
+    assert not recwarn.list
+    kept = np.arange(340) < 339
+    jm.compare(metric, scores, labels, where=kept)
+    (said,) = recwarn.list
+    assert str(said.message).startswith("only 2.99 negatives are")
+    assert "equal models" in str(said.message)
+
+
+def test_slices_with_few_negatives_in_the_window_are_not_tested(rng):
+    scores, labels = equal_models(rng, 400, 4 * 299 + 1)
+    slices = np.where(labels, np.arange(len(labels)) % 4, (np.arange(len(labels)) - 400) % 4)
+    found = jm.slices(METRICS["recall"], scores, labels, slices)
+    assert found.tested.tolist() == [True, False, False, False]
+    assert np.isfinite(found.estimate).all()
+    assert np.isfinite(found.models.simultaneous_p_value[0, 0, 1])
+    assert not np.isfinite(found.models.simultaneous_p_value[1:]).any()
+    assert np.isnan(jm.trend(found).slope).all()
+    whole = jm.slices(METRICS["recall"], scores, labels, slices, threshold="global")
+    assert whole.tested.all()
