@@ -181,6 +181,18 @@ def ways(function, *args):
         return function(*map(np.float64, args)), doubled(function, *args)
 
 
+def test_gamma_survival():
+    """Of a few shapes by sums; 1 at 0, and nothing far out."""
+    x = np.concatenate([[0, 1e-300], np.geomspace(1e-6, 600, 97), [1e4]])
+    for halves in (1, 2, 3, 8, 41, 129):
+        of_shape = partial(distributions.gamma_survival, halves=halves)
+        found, expected = doubled(of_shape, x), special.gammaincc(halves / 2, x)
+        np.testing.assert_allclose(found, expected, rtol=3e-13, atol=1e-290)
+        np.testing.assert_array_equal(of_shape(x), expected)
+        single = jax.jit(of_shape)(jnp.asarray(x, jnp.float32))
+        np.testing.assert_allclose(single, expected, rtol=1e-4, atol=1e-35)
+
+
 def test_beta_quantile():
     """Its cumulative share is the probability, which SciPy's own inverse has to eight digits."""
     p, a, b = np.meshgrid(PROBABILITIES, SHAPES, SHAPES)
@@ -399,7 +411,7 @@ def test_written_formulas(name):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(areas, x) for x in ("_PSEUDO_AUC", "_PSEUDO_PARTIAL", "_PRIOR")]
+    [(areas, x) for x in ("_PSEUDO_AUC", "_PSEUDO_PARTIAL", "PRIOR")]
     + [(areas, x) for x in ("_FEWEST", "_FEWEST_POSITIVES")]
     + [(precision, x) for x in ("_FEW", "_FEW_ABOVE", "_FEWEST", "_KURTOSIS")]
     + [(rules, x) for x in ("_UNSEEN", "MANY_FAILURES")],

@@ -126,7 +126,7 @@ def _in_loop(
 
 def running_sum(x: Array) -> Array:
     """`running_total` as float64."""
-    return running_total(x).astype(jnp.float64)
+    return running_total(x).astype(np.float64)
 
 
 def largest_weight(dtype: Any) -> float:

@@ -18,6 +18,7 @@ from jaxmetrics._roc.limits import MANY
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import (
     Groups,
+    OfTable,
     Part,
     Placements,
     order_of_head,
@@ -135,6 +136,9 @@ def partial_auc(
         many = max_fpr.size > MANY and not (from_left or from_floor)
         if many and isinstance(part, SortedPart) and len(above):
             return _by_running_sums(limits["high"], above, not_below, part.weights)
+        if many and isinstance(part, OfTable) and part.constant:
+            rises = (x[::-1] for x in (above, not_below, part.table.positives))
+            return _by_running_sums(limits["high"], *rises)
         first: Any = part.positives_above if from_floor else None
         top: Any = part.positives_not_below if from_floor else None
 
@@ -194,15 +198,18 @@ def _by_running_sums(limits: Any, above: Any, not_below: Any, weights: Any) -> A
 
     A limit falls within one of the oblique lines at most, on which all rises are alike.
     """
-    weights = np.ones(len(above)) if weights is None else weights
+    library = namespace(limits, above)
+    weights = library.ones(len(above)) if weights is None else weights
     middle = (above + not_below) / 2
-    upto, areas = (np.append(0.0, x.cumsum()) for x in (weights, weights * middle))
+    sums = (numerics.running_sum(x) for x in (weights, weights * middle))
+    upto, areas = (library.append(np.zeros(1), x) for x in sums)
     whole, begun = (
-        len(above) - x[::-1].searchsorted(limits, side)
+        len(above) - library.searchsorted(x[::-1], limits, side)
         for x, side in ((not_below, "right"), (above, "left"))
     )
-    begun = np.minimum(begun, whole)  # an upright rise at the limit has no area left of it
-    at = np.minimum(begun, len(above) - 1)
+    # An upright rise at the limit has no area left of it.
+    begun = library.minimum(begun, whole)
+    at = library.minimum(begun, len(above) - 1)
     cut = divide((limits - above[at]) ** 2, 2 * (not_below[at] - above[at]), 0.0)
     of_whole = limits * (upto[-1] - upto[whole]) - (areas[-1] - areas[whole])
     return of_whole + (upto[whole] - upto[begun]) * cut

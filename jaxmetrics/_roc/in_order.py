@@ -125,6 +125,8 @@ class OfSorted(OfTable):
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
         del max_fpr
+        if self.constant:
+            return function(self)
         if self.words is not None:
             return function(InWords(*self.words, self.total_negatives))
         known = self.all_count, self.negatives_first

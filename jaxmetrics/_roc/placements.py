@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -174,6 +174,11 @@ class OfPlacements:
         return self.function(OfTable(table), **options)
 
 
+def as_constants(placed: Placements) -> Placements:
+    """The same, of which nothing is differentiated: searches serve many limits."""
+    return replace(placed, constant=True) if isinstance(placed, OfTable) else placed
+
+
 @dataclass(frozen=True)
 class OfTable:
     """The rows of a table: groups of positives that tie, some of which are empty.
@@ -181,12 +186,12 @@ class OfTable:
     Attributes:
       table: its counts.
       whole: the total weights of both classes, if the table is only the head of a longer one.
-      drawn: whether it is of a resample, whose metric is not differentiated.
+      constant: whether its metric is not differentiated, as that of a resample.
     """
 
     table: ScoreTable
     whole: tuple[Any, Any] | None = None
-    drawn: bool = False
+    constant: bool = False
 
     @property
     def library(self) -> Any:
@@ -237,7 +242,7 @@ class OfTable:
             positives, negatives = numerics.near_one(*counts)
         else:
             (positives,), (negatives,) = map(numerics.near_one, counts)
-        return OfTable(ScoreTable(thresholds, positives, negatives), drawn=self.drawn)
+        return OfTable(ScoreTable(thresholds, positives, negatives), constant=self.constant)
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
         del max_fpr

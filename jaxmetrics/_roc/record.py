@@ -117,7 +117,7 @@ class Chosen(NamedTuple):
         of_placements = self.metric.of_placements
         if of_placements is None:
             return self.value(table, arrays)
-        return of_placements(OfTable(table, drawn=True), **self.options(arrays))
+        return of_placements(OfTable(table, constant=True), **self.options(arrays))
 
     def evaluated(self, source: Items | ScoreTable, arrays: Options) -> Any:
         """The value of each table of a batch."""

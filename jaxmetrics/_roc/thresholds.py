@@ -89,7 +89,7 @@ def recall_at_fpr(
         )
     elif method == "linear":
         # What is not differentiated: a search takes no longer for more limits.
-        plain = isinstance(placed, OnHost) or (isinstance(placed, OfTable) and placed.drawn)
+        plain = isinstance(placed, OnHost) or (isinstance(placed, OfTable) and placed.constant)
         if plain and max_fpr.size > MANY:
             caught = caught_on_line(placed, max_fpr)
         else:

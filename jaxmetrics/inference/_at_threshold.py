@@ -16,7 +16,7 @@ from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.operating import Point
-from jaxmetrics.inference._intervals.distributions import binomial_quantile
+from jaxmetrics.inference._intervals.distributions import binomial_quantiles
 from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.operating import Chosen, Sizes, Terms, shares_of
 from jaxmetrics.inference._intervals.rules import Limits
@@ -135,7 +135,8 @@ def likely_shares(size: Array, share: Array, level: Array) -> Array:
 
     The number of the class above the quantile is binomial, whatever the law of the scores is.
     """
-    fewest, most = (binomial_quantile((1 + s * level) / 2, size, share + 0 * size) for s in (-1, 1))
+    chances = [(1 + side * level) / 2 for side in (-1, 1)]
+    fewest, most = binomial_quantiles(chances, size, share + 0 * size)
     shares: Array = numerics.namespace(size).stack([fewest / size, (most + 1) / size], axis=-1)
     return shares
 

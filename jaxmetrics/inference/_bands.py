@@ -19,7 +19,7 @@ from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.host_rows import evaluate_on_host
-from jaxmetrics._roc.placements import OfPlacements, Placements
+from jaxmetrics._roc.placements import OfPlacements, Placements, as_constants
 from jaxmetrics._roc.record import Options
 from jaxmetrics._roc.table_values import evaluate
 from jaxmetrics._roc.thresholds import recall_at_fpr
@@ -214,7 +214,7 @@ def _by_boxes(items: Items, options: Options) -> Band:
 
 def band(placed: Placements, *, fpr: Array, level: float, exact: bool) -> Band:
     """NaN if a class is absent. What holds for all points holds for each."""
-    library = placed.library
+    library, placed = placed.library, as_constants(placed)
     fpr = library.asarray(fpr, np.float64)
     tpr, (low, high) = _pointwise(placed, fpr, level)
     joint_low, joint_high = boxes.simultaneous(placed, fpr, level, exact=exact)

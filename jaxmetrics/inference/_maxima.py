@@ -26,7 +26,7 @@ from jax import lax
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import in_native_floats
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics.inference._intervals.distributions import special
+from jaxmetrics.inference._intervals.distributions import gamma_survival
 from jaxmetrics.inference._pairs import Pairs
 
 # Points of the sequence. Neighbouring lengths are taken for their mean: numbers of groups, and of
@@ -78,8 +78,7 @@ class Maximum(NamedTuple):
         return in_native_floats(of_arrays, self.lengths, x)
 
     def _survival(self, t: Array) -> Array:
-        library = numerics.namespace(t, self.lengths)
-        return self._mean(special(library).gammaincc(self.dimensions / 2, self._half_square(t)))
+        return self._mean(gamma_survival(self._half_square(t), self.dimensions))
 
     def _quantile(self, chance: Array) -> Array:
         library = numerics.namespace(self.lengths, chance)

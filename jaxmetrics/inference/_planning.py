@@ -20,7 +20,7 @@ from jaxmetrics.inference._pairs import pairs_of
 
 FEWEST = 2.0  # of a class
 _MOST = 1e12  # of the positives
-_STEPS = 60
+_BITS = 60  # of it
 _ROUNDING = 1e-9  # of the ends of the range of a metric
 
 
@@ -183,22 +183,29 @@ def width_of(errors: Errors, pilot: Pilot, level: Any) -> Array:
 
 
 def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
-    """The smallest number of positives that is enough, infinite if there is none; by bisection."""
+    """The smallest number of positives that is enough, infinite if there is none; by bisection.
+
+    A program asks for fifteen numbers at once, as each of its steps has a quantile, which is many
+    launches on a GPU.
+    """
     ends: Any = np.full(shape, np.log(FEWEST)), np.full(shape, np.log(_MOST))
     least, most = (enough(np.exp(x)) for x in ends)
     library = numerics.namespace(least)
+    bits = 1 if library is np else 4
+    parts = 1 << bits
 
-    def halved(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def narrowed(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
-        middle = (low + high) / 2
-        inside = enough(library.exp(middle))
-        return library.where(inside, low, middle), library.where(inside, middle, high)
+        step = (high - low) / parts
+        between = np.arange(1, parts).reshape(-1, *(1,) * len(shape))
+        last = library.sum(~enough(library.exp(low + step * between)), axis=0)
+        return low + step * last, library.where(last < parts - 1, low + step * (last + 1), high)
 
     if library is np:
-        for number in range(_STEPS):
-            ends = halved(number, ends)
+        for number in range(_BITS):
+            ends = narrowed(number, ends)
     else:
-        ends = varying.fori_loop(0, _STEPS, halved, jax.tree.map(jnp.asarray, ends))
+        ends = varying.fori_loop(0, _BITS // bits, narrowed, jax.tree.map(jnp.asarray, ends))
     found = library.where(least, FEWEST, library.exp(ends[1]))
     reached: Array = library.where(most, found, library.inf)
     return reached

@@ -6,6 +6,7 @@ what `beta.py` has in float32, of which the errors below are then those of float
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -21,6 +22,8 @@ from jaxmetrics.inference._intervals.beta import beta_cdf, beta_cdf_of_odds, log
 # From here on SciPy's tails are those for infinite df, which differ by less than 1e-7; ours, and
 # our quantiles, are those for no more than _MOST, whose relative difference is less than 1e-10.
 _NORMAL, _MOST = 1e7, 1e15
+
+_MOST_HALVES = 128
 
 # In place of a chance of 0, whose quantile is not used.
 _SMALLEST = 1e-30
@@ -56,6 +59,26 @@ def hotelling_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
         dimensions > 0, library.where(df >= dimensions, mass, library.nan), 1.0
     )
     return tail
+
+
+def gamma_survival(x: Array, halves: int) -> Array:
+    """P(X > x) for Gamma-distributed X of the shape `halves` / 2.
+
+    A sum of at most 64 terms, as JAX's incomplete gamma function has loops, of which each step is a
+    launch on a GPU: Q(a + 1, x) = Q(a, x) + x^a exp(-x) / Gamma(a + 1).
+    """
+    library = numerics.namespace(x)
+    if library is np or halves > _MOST_HALVES:
+        found: Array = special(library).gammaincc(halves / 2, x)
+        return found
+    x = jnp.maximum(x, jnp.finfo(x.dtype).tiny)  # which has a logarithm, and derivatives
+    first: Array = jnp.exp(-x) if halves % 2 == 0 else jax.scipy.special.erfc(jnp.sqrt(x))
+    powers = np.arange(1 - halves % 2 / 2, halves / 2)
+    if not len(powers):
+        return first
+    logs = scipy.special.gammaln(powers + 1).astype(x.dtype)
+    terms = jnp.exp(jnp.log(x)[..., None] * powers.astype(x.dtype) - x[..., None] - logs)
+    return first + jnp.sum(terms, axis=-1)
 
 
 def f_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
@@ -110,6 +133,13 @@ def t_quantile(probability: Any, df: Any) -> Array:
 def _root(factor: Array, log_odds: Array) -> Array:
     root: Array = jnp.sqrt(factor) * jnp.exp(log_odds / 2)
     return root
+
+
+def binomial_quantiles(chances: Sequence[Any], n: Any, share: Any) -> Array:
+    """Those of several chances, `[chances, ...]`, in one call: its program is long."""
+    library = numerics.namespace(*chances, n, share)
+    *each, n, share = library.broadcast_arrays(*chances, n, share)
+    return binomial_quantile(library.stack(each), n, share)
 
 
 def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:

@@ -6,6 +6,7 @@ NumPy's, or JAX's within `double_precision()`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jaxmetrics._base import numerics
@@ -119,10 +120,20 @@ def _errors(point: Point) -> tuple[Array, Array]:
     return alarms, missed
 
 
-def proportion(value: Array, n: Array, level: Any) -> Share:
-    """Jeffreys's limits of a share of `n` draws."""
+def limits_of_shares(
+    shares: Sequence[Array], draws: Sequence[Array], level: Any
+) -> list[tuple[Array, Array]]:
+    """Jeffreys's limits of shares of so many draws; in one call, as its program is long."""
+    library = numerics.namespace(*shares, *draws)
+    each = library.broadcast_arrays(*shares, *draws)
+    share, n = (library.stack(x) for x in (each[: len(shares)], each[len(shares) :]))
+    return list(zip(*jeffreys(n * share, n, level), strict=True))
+
+
+def proportion(value: Array, n: Array, limits: Limits) -> Share:
+    """A share of `n` draws with these limits."""
     variance = numerics.divide(value * (1 - value), n, numerics.namespace(value, n).nan)
-    return Share(value, *around(value, jeffreys(n * value, n, level)), variance)
+    return Share(value, *around(value, limits), variance)
 
 
 def total_of(a: Share, b: Share, correlation: Any) -> Share:
@@ -159,32 +170,36 @@ def limits_at_threshold(
     estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
     point = _less_half(point, sizes) if quantile else point
     values = shares_of(point, terms, amounts=sizes.amounts is not None)
-    recall = proportion(values["recall"], sizes.positives, level)
-    fpr = proportion(values["fpr"], sizes.negatives, level)
-    prevalence, correlation = terms.prevalence, library.zeros_like(recall.value)
+    prevalence, correlation = terms.prevalence, library.zeros_like(values["recall"])
+    draws = {"recall": sizes.positives, "fpr": sizes.negatives}
     if prevalence is None:
-        precision = proportion(values["precision"], sizes.flagged, level)
-        npv = proportion(values["npv"], sizes.others, level)
-        flagged = proportion(values["flagged"], sizes.all, level)
-        errors = [proportion(x, sizes.all, level) for x in _errors(point)]
+        values["alarms"], values["missed"] = _errors(point)
+        draws |= {"precision": sizes.flagged, "npv": sizes.others}
+        draws |= dict.fromkeys(("flagged", "alarms", "missed"), sizes.all)
+    if sizes.amounts is not None:
+        assert sizes.spread is not None
+        share = values["recall_by_amount"]
+        draws["recall_by_amount"] = effective_size(share, sizes.spread, sizes.amounts)
+    limits = limits_of_shares([values[x] for x in draws], [*draws.values()], level)
+    found = {
+        name: proportion(values[name], n, x)
+        for (name, n), x in zip(draws.items(), limits, strict=True)
+    }
+    recall, fpr = found["recall"], found["fpr"]
+    if prevalence is None:
+        errors = [found.pop("alarms"), found.pop("missed")]
         odds = [numerics.divide(x.value, 1 - x.value, 0.0) for x in errors]
         correlation = -library.sqrt(odds[0] * odds[1])
     else:
         caught, alarms = recall.times(prevalence), fpr.times(1 - prevalence)
         of_classes = (recall, sizes.positives), (fpr, sizes.negatives)
-        precision, npv = _predictive_values(*of_classes, values, prevalence)
-        flagged = total_of(caught, alarms, correlation)
+        found["precision"], found["npv"] = _predictive_values(*of_classes, values, prevalence)
+        found["flagged"] = total_of(caught, alarms, correlation)
         errors = [alarms, recall.rest.times(prevalence)]
-    found = {"recall": recall, "fpr": fpr, "precision": precision, "npv": npv, "flagged": flagged}
     if terms.fp_cost is not None:
         of_dearer = (numerics.divide(x, terms.dearer, 0.0) for x in (terms.fp_cost, terms.fn_cost))
         parts = [error.times(x) for error, x in zip(errors, of_dearer, strict=True)]
         found["cost"] = total_of(parts[0], parts[1], correlation)
-    if sizes.amounts is not None:
-        assert sizes.spread is not None
-        share = values["recall_by_amount"]
-        n = effective_size(share, sizes.spread, sizes.amounts)
-        found["recall_by_amount"] = proportion(share, n, level)
     return {
         name: (estimates[name], *around(estimates[name], x[1:3]), library.sqrt(x.variance))
         for name, x in found.items()
@@ -262,15 +277,19 @@ def limits_of_choice(
     estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
     point = _less_half(point, sizes) if quantile else point
     values = shares_of(point, terms, amounts=sizes.amounts is not None)
-    shares, numbers = {}, {}
+    centres, variances, numbers = {}, {}, {}
     for name, value in values.items():
         optimism, variance = chosen[name].optimism, unbiased * chosen[name].variance
         n = most.get(name, _LARGEST + 0 * value)
         centre = library.clip(value - optimism, 0.0, 1.0)
         n = library.minimum(numerics.divide(chosen[name].of_draw, variance, library.inf), n)
         n = library.where(variance > 0, n, library.minimum(n, sizes.all))
-        shares[name] = Share(centre, *jeffreys(n * centre, n, level), variance)
-        numbers[name] = n
+        centres[name], variances[name], numbers[name] = centre, variance, n
+    limits = limits_of_shares([*centres.values()], [*numbers.values()], level)
+    shares = {
+        name: Share(centre, *x, variances[name])
+        for (name, centre), x in zip(centres.items(), limits, strict=True)
+    }
     if terms.prevalence is not None:
         recall, fpr = ((shares[x], numbers[x]) for x in ("recall", "fpr"))
         precision, npv = _predictive_values(recall, fpr, values, terms.prevalence)

@@ -14,7 +14,7 @@ from jaxmetrics.inference._intervals.rules import (
     around,
     effective_size,
     interior,
-    jeffreys_limit,
+    jeffreys_limits,
     lacking,
     towards,
     wilson,
@@ -95,10 +95,9 @@ def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, ...]:
     fewest - 1 and most at a fortieth of alpha.
     """
     library = numerics.namespace(max_fpr, n0)
-    shares = _liberal(level), _STRICT * (1 - level)
-    (fewest, most), (lowest, highest) = (
-        [distributions.binomial_quantile(x, n0, max_fpr) for x in (q, 1 - q)] for q in shares
-    )
+    q, strict = _liberal(level), _STRICT * (1 - level)
+    chances = (q, 1 - q, strict, 1 - strict)
+    fewest, most, lowest, highest = distributions.binomial_quantiles(chances, n0, max_fpr)
     before, last, lowest = (library.maximum(x - 1, -1.0) / n0 for x in (fewest, most, lowest))
     most, highest = (library.minimum(x / n0, 1.0) for x in (most, highest))
     return before, library.where(most < 1, last, 1.0), most, lowest, highest
@@ -145,26 +144,22 @@ def recall(
     n = effective_size(p, p * (1 - p) / n1 + of_threshold, n1)
     low, high = wilson(middle(heights), n, level)
     found = n1 * middle(heights)
-    lower, upper = (
-        jeffreys_limit(side, n * middle(heights), n, level, lacking(count, _FEWEST) > 0)
-        for side, count in ((-1, found), (1, n1 - found))
+    step = library.maximum(2 * library.sqrt(squared) / n0, 1 / n1)  # where none tie, at the most
+    most = box.most - library.minimum(box.most - box.last, step) / 2
+    few = [lacking(count, _FEWEST) > 0 for count in (found, n1 - found)]
+    liberal, strict = (1 - 2 * x for x in (_liberal(level), _STRICT * (1 - level)))
+    lower, upper, least, greatest, lowest, highest = jeffreys_limits(
+        (-1, n * middle(heights), n, level, few[0]),
+        (1, n * middle(heights), n, level, few[1]),
+        (-1, n1 * box.fewest, n1, liberal, box.fewest > 0),
+        (1, n1 * most, n1, liberal, most < 1),
+        (-1, n1 * box.lowest, n1, strict, box.lowest > 0),
+        (1, n1 * box.highest, n1, strict, box.highest < 1),
     )
     low = towards(low, library.minimum(low, lower), found, _FEWEST)
     high = towards(high, library.maximum(high, upper), n1 - found, _FEWEST)
-    liberal = 1 - 2 * _liberal(level)
-    least = jeffreys_limit(-1, n1 * box.fewest, n1, liberal, box.fewest > 0)
-    step = library.maximum(2 * library.sqrt(squared) / n0, 1 / n1)  # where none tie, at the most
-    most = box.most - library.minimum(box.most - box.last, step) / 2
-    greatest = jeffreys_limit(1, n1 * most, n1, liberal, most < 1)
     low = library.minimum(low, library.where(box.fewest > 0, least, 0.0))
     high = library.maximum(high, library.where(most < 1, greatest, 1.0))
-    lowest, highest = (
-        jeffreys_limit(side, n1 * height, n1, 1 - 2 * _STRICT * (1 - level), within)
-        for side, height, within in (
-            (-1, box.lowest, box.lowest > 0),
-            (1, box.highest, box.highest < 1),
-        )
-    )
     low = library.maximum(low, library.where(box.lowest > 0, lowest, 0.0))
     high = library.minimum(high, library.where(box.highest < 1, highest, 1.0))
     # All is flagged at an FPR of 1.

@@ -193,10 +193,8 @@ def of_few_failures(
     low, high = limits
     if library is np and not np.any(np.minimum(successes, failures) < fewest[1]):
         return limits  # Beta quantiles of many slices take longer than all else
-    lower, upper = (
-        jeffreys_limit(side, successes, n, level, lacking(count, fewest) > 0)
-        for side, count in ((-1, failures), (1, successes))
-    )
+    needed = (lacking(count, fewest) > 0 for count in (failures, successes))
+    lower, upper = jeffreys(successes, n, level, *needed)
     low = towards(low, library.minimum(low, lower), failures, fewest)
     high = towards(high, library.maximum(high, upper), successes, fewest)
     return low, high
@@ -279,15 +277,31 @@ def lacking(count: Array, fewest: tuple[float, float]) -> Array:
     return share
 
 
-def jeffreys(successes: Array, n: Array, level: Any) -> Limits:
+def jeffreys(
+    successes: Array, n: Array, level: Any, low_needed: Any = True, high_needed: Any = True
+) -> Limits:
     """BetaInv(alpha / 2; k + 1/2, n - k + 1/2) and BetaInv(1 - alpha / 2; the same)."""
-    low, high = (jeffreys_limit(side, successes, n, level) for side in (-1, 1))
+    sides = (-1, low_needed), (1, high_needed)
+    low, high = jeffreys_limits(*((side, successes, n, level, needed) for side, needed in sides))
     return low, high
 
 
 def jeffreys_limit(side: int, successes: Array, n: Array, level: Any, needed: Any = True) -> Array:
     """The lower limit of side -1, or the upper one of side 1."""
-    return beta_quantile((1 + side * level) / 2, successes + 0.5, n - successes + 0.5, needed)
+    return jeffreys_limits((side, successes, n, level, needed))[0]
+
+
+def jeffreys_limits(*asked: tuple[int, Array, Array, Any, Any]) -> Array:
+    """The same of many, `[limits, ...]`: in one call, as a program of Beta quantiles is long."""
+    library = numerics.namespace(*(x for one in asked for x in one[1:4]))
+    columns = [
+        ((1 + side * level) / 2, k + 0.5, n - k + 0.5, needed)
+        for side, k, n, level, needed in asked
+    ]
+    if len(columns) == 1:
+        return beta_quantile(*columns[0])[None]
+    each = library.broadcast_arrays(*(x for column in columns for x in column))
+    return beta_quantile(*(library.stack(each[i::4]) for i in range(4)))
 
 
 def spread_of(variance: Array, factor: Any, n: Array) -> Array:
