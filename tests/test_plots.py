@@ -714,6 +714,22 @@ def test_differences_from_a_reference(ax):
         plots.differences(difference)
 
 
+@pytest.mark.filterwarnings("ignore:a comparison rests on", "ignore:group ")
+def test_differences_say_what_they_are_from(rng):
+    labels, group = np.arange(60) % 2 == 0, np.repeat(["a", "b", "c"], 20)
+    scores = {"new": rng.normal(size=60), "old": rng.normal(size=60)}
+    compared = {
+        "old": jm.compare(jm.roc_auc, scores, labels, reference="old"),
+        "b": jm.compare_samples(jm.roc_auc, scores["new"], labels, group, reference="b"),
+        "0.6": jm.compare_to_value(jm.roc_auc, scores, labels, value=0.6),
+    }
+    for origin, result in compared.items():
+        drawn = plots.differences(result)
+        assert drawn.get_xlabel() == f"Difference in AUC\nfrom {origin}"
+    names = [x.get_text() for x in plots.differences(compared["b"]).get_yticklabels()]
+    assert names == ["a", "b", "c"]
+
+
 def test_scores_that_are_one_but_for_rounding_are_drawn():
     for scores in ([0.3, 0.1 + 0.2], [1e17, 1e17], [5.0, 5.0]):
         ax = plots.score_distributions(scores, [0, 1])

@@ -299,3 +299,14 @@ def test_the_rounding_of_no_error_is_none(rng):
     weights, pairs = rng.random(100), np.arange(100) // 2
     tied = np.full(100, 0.3), labels
     assert jm.standard_error(jm.roc_auc, *tied, clusters=pairs, weights=weights) == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_groups_have_one_p_value(rng):
+    """Of the pair, and of the hypothesis that all are equal."""
+    groups, labels = np.repeat([0, 1], [60, 400]), rng.random(460) < 0.3
+    for _ in range(5):
+        found = jm.compare_samples(jm.roc_auc, rng.normal(size=460) + labels, labels, groups)
+        assert found.chi2_p_value == found.p_value[0, 1]
+    one = jm.compare_to_value(jm.roc_auc, rng.normal(size=460) + labels, labels, value=0.75)
+    assert one.chi2_p_value == one.p_value

@@ -302,7 +302,10 @@ def _compared(
     behind = library.max(library.where(alone | library.isnan(z), -np.inf, -z), axis=1)
     chi2, df = _equality(estimate, covariance, lost)
     fewest = library.min(library.where(pairs.error > 0, pairs.df, np.inf))
-    equal = library.where(library.isnan(chi2), np.nan, hotelling_survival(chi2, df, fewest))
+    of_all_equal = hotelling_survival(chi2, df, fewest)
+    if n_models == 2 and pairs.below is not None:
+        of_all_equal = p_value[0, 1]  # one hypothesis has one p-value, by the limits
+    equal = library.where(library.isnan(chi2), np.nan, of_all_equal)
     rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": equal}
     return ~(behind > lead), {"estimate": estimate, **pairwise, **rest}
 

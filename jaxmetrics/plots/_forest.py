@@ -9,7 +9,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
-from jaxmetrics.plots._inputs import metric_carried, names_carried, names_of
+from jaxmetrics.plots._inputs import metric_carried, names_carried, names_of, origin_carried
 from jaxmetrics.plots._style import (
     COLOURS,
     GREY,
@@ -168,7 +168,7 @@ def differences(
         comparison.simultaneous_high,
     )
     values = np.stack([np.asarray(x, np.float64) for x in limits])
-    origin, pairs = "the reference", "comparisons"
+    origin, pairs = origin_carried(comparison, names), "comparisons"
     if values.ndim == 3:
         best = int(np.argmax(np.where(np.isnan(estimate), -np.inf, estimate)))
         values, origin, pairs = values[:, :, best], names[best], "pairs"

@@ -60,10 +60,17 @@ def models_or_table(
 def names_carried(result: Result, n_models: int) -> list[str] | None:
     """The names that a result has of its models, or else of the values of an option."""
     known = result._caption.names
-    names = [str(x) for x in known.get("model", ())]
+    names = [str(x) for x in known.get("model", known.get("group", ()))]
     for option in known.get("option", ()) if len(names) != n_models else ():
         names = [x if isinstance(x, str) else f"{option}={x:g}" for x in known[str(option)]]
     return names if len(names) == n_models else None
+
+
+def origin_carried(result: Result, names: Sequence[str]) -> str:
+    """What the differences of a result with one reference are from, in words."""
+    known = result._caption.names
+    references = [names[i] for i in known.get("reference", ())]
+    return next((str(x) for x in (*references, *known.get("value", ())) if x), "the reference")
 
 
 def metric_carried(result: Result) -> str | None:
