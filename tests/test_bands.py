@@ -462,3 +462,12 @@ def test_many_limits_are_those_one_by_one(turn, x64):
             found = metric(scores, labels, weights=weights, max_fpr=limits)
             each = [metric(scores, labels, weights=weights, max_fpr=x) for x in limits.tolist()]
             np.testing.assert_allclose(found, each, rtol=1e-12, atol=1e-12)
+
+
+def test_few_negatives_of_a_bootstrap_are_warned_of(rng, recwarn):
+    labels = np.arange(60) < 30
+    scores, given = rng.normal(size=60) + labels, {"key": jax.random.key(0), "n_resamples": 20}
+    jm.roc_band(scores, labels)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="a band by the bootstrap rests on 30 negatives"):
+        jm.roc_band(scores, labels, weights=np.ones(60), **given)

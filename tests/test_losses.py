@@ -301,6 +301,18 @@ def test_bounded_losses_have_no_scale_in_float32(name, rng):
         assert_allclose(moved * scale, slopes, rtol=1e-3, atol=1e-4 * np.abs(slopes).max())
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "recall", "average precision"])
+def test_positives_far_beyond_the_negatives(name):
+    """In the unit of these they are no numbers."""
+    labels = np.arange(16) % 4 == 0
+    scores = np.where(labels, 1e20 * (1 - 2 * (np.arange(16) % 8 > 0)), 1e-20 * np.arange(16))
+    value, slopes = compiled(name)(
+        scores.astype(np.float32), labels, np.ones(16), np.ones(16, bool)
+    )
+    assert 0.3 < value < 0.6
+    assert np.isfinite(slopes).all()
+
+
 @pytest.mark.parametrize("name", ["logistic", "sigmoid", "two-way"])
 def test_gradient_does_not_depend_on_the_order_of_ties(name):
     """At the start of training all scores may be equal."""

@@ -560,3 +560,10 @@ def test_undefined_rows_of_clusters_are_nan(rule):
         assert getattr(recall, name)[0] == getattr(alone, name)
         assert np.isnan(getattr(recall, name)[1])
     assert np.isnan(jm.operating_point(scores[0], np.ones(6, int), **given).recall.estimate)
+
+
+def test_few_clusters_are_warned_of(rng):
+    labels, given = np.arange(100) % 2 == 0, {"key": KEY, "n_resamples": 20}
+    scores, clusters = rng.normal(size=100) + labels, np.arange(100) // 10
+    with pytest.warns(UserWarning, match="the limits rest on 10 clusters with positives"):
+        jm.operating_point(scores, labels, threshold=0.5, clusters=clusters, **given)

@@ -242,3 +242,36 @@ def test_a_slice_whose_scores_are_nan_is_named(rng):
     with pytest.warns(UserWarning, match="undefined in 1 of 3 values"):
         found = jm.slices(jm.roc_auc, scores, labels, sites, min_items=5)
     np.testing.assert_array_equal(np.isnan(found.estimate), [True, False, False])
+
+
+@pytest.mark.parametrize("metric", [jm.average_precision, partial(jm.partial_auc, max_fpr=0.1)])
+def test_folds_allow_for_what_is_too_high_in_each(metric, rng, recwarn):
+    """The middle of each fold's interval is that of its limits as their level falls to 0."""
+    labels, folds = np.tile(np.arange(100) < 10, 6), np.arange(600) // 100
+    scores = rng.normal(size=600) + labels
+    found = jm.fold_interval(metric, scores, labels, folds).mean
+    warned = [str(x.message) for x in recwarn.list if "positives of a fold" in str(x.message)]
+    assert len(warned) == (metric is jm.average_precision)
+    each, near = (
+        jm.slices(metric, scores, labels, folds, confidence_level=x) for x in (0.95, 0.02)
+    )
+    a, low, high, least, most = (
+        np.asarray(x, float) for x in (each.estimate, each.low, each.high, near.low, near.high)
+    )
+    centres = least + most - a
+    assert centres.mean() < 0.98 * a.mean()
+    expected = centres.mean() - np.sqrt(np.sum((centres - low) ** 2)) / 6
+    np.testing.assert_allclose(found.low, expected, rtol=1e-5)
+    expected = max(centres.mean() + np.sqrt(np.sum((high - centres) ** 2)) / 6, a.mean())
+    np.testing.assert_allclose(found.high, expected, rtol=1e-5)
+
+
+def test_average_precisions_of_unequal_slices_are_warned_of(rng, recwarn):
+    slices = np.repeat([0, 1, 2], [1000, 200, 200])
+    labels = np.arange(1400) % 10 == 0
+    scores = rng.normal(size=1400) + labels
+    jm.slices(jm.average_precision, scores[1000:], labels[1000:], slices[1000:], min_items=5)
+    jm.slices(jm.roc_auc, scores, labels, slices)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="slices have 20 to 100 positives n, and n AP = "):
+        jm.slices(jm.average_precision, scores, labels, slices)

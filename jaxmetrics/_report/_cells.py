@@ -130,7 +130,7 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     if not all(has_width(x.models)[:, 1:, 0].all() for x in slices.compared):
         about += (
             f"; a difference without brackets is not tested, because there are fewer than {FEWEST} "
-            f"positives or negatives, or {FEWEST_INSIDE} negatives within the limit, or the models "
+            f"positives or negatives, or {FEWEST_INSIDE} within the limit, or the models "
             "rank the items of the slice alike"
         )
     return [

@@ -121,7 +121,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
         about = "; ".join([*_first(details), f"{level} intervals are simultaneous for all slices"])
         if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
             about += (
-                f"; fewer than {FEWEST} positives or negatives, or {FEWEST_INSIDE} negatives "
+                f"; fewer than {FEWEST} positives or negatives, or {FEWEST_INSIDE} "
                 f"within the limit, so not tested: {some_of(small)}"
             )
         called = f"{measure.called}, by {visible(slices.column)}"

@@ -77,7 +77,7 @@ def trend_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     )
     if out := _left_out(slices, trend):
         about += f"; left out, with fewer than {FEWEST} positives or negatives, "
-        about += f"or {FEWEST_INSIDE} negatives within the limit, or without a time: "
+        about += f"or {FEWEST_INSIDE} within the limit, or without a time: "
         about += enumerated(out)
     rows = [who for who, _ in _lines(trend, names)]
     return [SliceTable(f"Trend over {visible(slices.column)}", "", rows, columns, about)]

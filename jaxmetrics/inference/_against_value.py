@@ -23,7 +23,7 @@ from jaxmetrics.inference._compared import Comparison, check_margin, comparison_
 from jaxmetrics.inference._comparison import estimated, warn_of_few
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.covariance import Covariance, taken_for_known
-from jaxmetrics.inference._influence.sizes import warn_of_undefined
+from jaxmetrics.inference._influence.sizes import OF_INTERVALS, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import ends_of_range
 from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
@@ -118,7 +118,7 @@ def compare_to_value(
         covariance, bounds = taken_for_known(_squared(limits.known)), None
         estimate = limits.estimate
     else:
-        estimate, covariance, bounds = estimated(metric, items, request)
+        estimate, covariance, bounds = estimated(metric, items, request, OF_INTERVALS)
     warn_of_undefined(estimate, "model", names_in(scores))
     estimate, covariance = _with_value(estimate, covariance, np.float64(value))
     pairs, total = pairs_of(estimate, covariance, bounds, n_models), covariance.total
@@ -151,6 +151,7 @@ def _check_in_range(metric: MetricLike, value: float) -> None:
 
 def _limits(metric: MetricLike, items: Items, request: Request, level: float) -> ByLevel | None:
     """Those of the models by themselves; None if they are found by resampling."""
+    given = metric, items
     metric, items = with_influence(metric, items)
     ids = request.clusters
     method = chosen_method(metric, clustered=ids is not None)
@@ -158,7 +159,7 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
         return None
     request.check(needs_key=False)
     if len(items.scores) == 1:
-        warn_of_few(metric, items, ids)
+        warn_of_few(*given, ids, OF_INTERVALS)
     form, levels = form_of(metric, method), levels_for(level)
 
     def of_model(scores: Any) -> tuple[Array, ...]:

@@ -17,6 +17,7 @@ from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.placements import OfPlacements, Placements, as_constants
@@ -25,7 +26,8 @@ from jaxmetrics._roc.table_values import evaluate
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._influence.sizes import sizes_of
+from jaxmetrics.inference._influence.clusters import Clusters
+from jaxmetrics.inference._influence.sizes import sizes_of, too_few
 from jaxmetrics.inference._intervals import boxes, rules
 from jaxmetrics.inference._intervals.numbers import heights_and_box
 from jaxmetrics.inference._intervals.recall import recall
@@ -198,12 +200,27 @@ def roc_band(
         )
     request.check(needs_key=resamples)
     checks.check_rows(items)
+    if resamples:
+        _warn_of_few(items, ids)
     found = (
         _by_bootstrap(items, request, grid, level)
         if resamples
         else _by_boxes(items, {"fpr": grid, "level": level, "exact": method == "exact"})
     )
     return RocBand(jnp.asarray(grid, numerics.default_float()), *found, level)
+
+
+_FEWEST = 31  # negatives, of which resamples reach what is above most positives
+
+
+def _warn_of_few(items: Items, ids: Clusters | None) -> None:
+    for what, size in too_few(items, ids, _FEWEST):
+        if "negatives" in what:
+            warn(
+                f"a band by the bootstrap rests on {size:.3g} {what}: in simulations with 10 to 30 "
+                "95 % limits of a point covered 59 to 90 %, and whole bands 54 to 91 %: leave out "
+                f"weights that are all equal, or add {what}"
+            )
 
 
 def _by_boxes(items: Items, options: Options) -> Band:

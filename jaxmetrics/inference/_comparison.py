@@ -156,7 +156,7 @@ def compare(
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
     )
-    estimate, covariance, bounds = estimated(metric, items, request)
+    estimate, covariance, bounds = estimated(metric, items, request, _OF_MODELS)
     warn_of_undefined(estimate, "model", names_in(scores))
     _warn_of_tied_limits(metric, items)
     pairs = pairs_of(estimate, covariance, bounds, None)
@@ -171,14 +171,14 @@ def compare(
 
 
 def estimated(
-    metric: MetricLike, items: Items, request: Request
+    metric: MetricLike, items: Items, request: Request, told: str
 ) -> tuple[Array, Covariance, Range | None]:
-    """The metric `[models]`, its covariance, and its Range if that is known."""
+    """The metric `[models]`, its covariance, and its Range if known; `told` is as below."""
     given = metric, items
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
     request.check(needs_key=not known)
-    warn_of_few(*given, request.clusters, known=known)
+    warn_of_few(*given, request.clusters, told if known else "")
     if known:
         return *covariance_of(metric, items, request.clusters), range_of(metric)
     chosen, arrays = choose(metric)
@@ -188,12 +188,13 @@ def estimated(
     return near(result.estimate), covariance, None
 
 
-def warn_of_few(
-    metric: MetricLike, items: Items, ids: Clusters | None, *, known: bool = True
-) -> None:
-    if known:
-        found = "0 to 4 % of equal models differ at 5 %, by errors that assume a shape of the curve"
-        warn_of_few_inside(metric, smallest_sizes(items, ids) or {}, found)
+_OF_MODELS = "0 to 4 % of equal models differ at 5 %, by errors that assume a shape of the curve"
+
+
+def warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, told: str) -> None:
+    """`told` is what simulations found by few items within a limit of a rate."""
+    if told:
+        warn_of_few_inside(metric, smallest_sizes(items, None) or {}, told)
     for what, size in too_few(items, ids):
         warn(
             f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "

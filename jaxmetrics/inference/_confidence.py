@@ -36,6 +36,7 @@ from jaxmetrics.inference._influence.clusters import (
 )
 from jaxmetrics.inference._influence.on_mesh import axis_of_parts
 from jaxmetrics.inference._influence.sizes import (
+    OF_INTERVALS,
     sizes_of,
     smallest_sizes,
     warn_of_few_inside,
@@ -211,7 +212,7 @@ def warn_of_few(
                 f"{name} cover {coverage}",
             )
     if method == "closed form":
-        warn_of_few_inside(metric, sizes, "95 % intervals cover 83 to 100 %, and are wide")
+        warn_of_few_inside(metric, sizes, OF_INTERVALS)
 
 
 def _warn_of_few_successes(metric: MetricLike, moments: Moments) -> None:

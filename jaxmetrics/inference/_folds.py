@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,16 @@ from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics._roc.record import MetricLike
+from jaxmetrics._roc.areas import average_precision, partial_auc
+from jaxmetrics._roc.record import MetricLike, record_of
 from jaxmetrics.inference._confidence import confidence_interval
+from jaxmetrics.inference._few_successes import warn_of_folds
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._slices import slices
+
+_NEAR = 0.02  # the level of limits that are nearly their middle
+_TOO_HIGH = (average_precision.record, partial_auc.record)
 
 
 @functools.partial(
@@ -76,8 +82,11 @@ def fold_interval(
     """The mean over folds of a metric, and the metric of all folds pooled, with intervals.
 
     mean = sum_k A_k / K over the K folds, with SE^2 = sum_k SE_k^2 / K^2 and the limits
-    mean - sqrt(sum_k (A_k - l_k)^2) / K and mean + sqrt(sum_k (u_k - A_k)^2) / K, from the
-    closed-form limits l and u of the folds. The pooled value and its interval are those of
+    C - sqrt(sum_k (c_k - l_k)^2) / K and C + sqrt(sum_k (u_k - c_k)^2) / K, from the closed-form
+    limits l and u of the folds, widened to hold the mean. C is the mean of the c_k, which are the
+    A_k. An average precision of few positives, and a partial area of few negatives, are too high in
+    all folds, which no number of folds averages out: there limits meet at c_k as their level falls
+    to 0. The pooled value and its interval are those of
     `confidence_interval` of all items. Report the mean: each fold has a model of its own, and the
     pooled value also compares scores of different models, which need not have one scale.
 
@@ -101,8 +110,9 @@ def fold_interval(
     Raises:
       TypeError, ValueError: as for `slices`.
 
-    The mean is NaN where a fold lacks a class: fold by class. Time O(models n log n), memory
-    O(models n).
+    The mean is NaN where a fold lacks a class: fold by class. A warning says where folds have so
+    few positives that the mean of their average precision is too high even so. Time
+    O(models n log n), memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -126,10 +136,19 @@ def fold_interval(
     )
     warn_of_undefined(values)
     mean, n = values.mean(axis=0), len(values)
-    below, above = (np.sqrt(((values - x) ** 2).sum(axis=0)) / n for x in (low, high))
+    centres = values
+    if record_of(metric) in _TOO_HIGH:
+        with warnings.catch_warnings(action="ignore"):  # which were given
+            near = slices(metric, scores, labels, folds, **options | {"confidence_level": _NEAR})
+        # Limits hold the estimate, and so are on one side of it where it is too high.
+        centres = np.asarray(near.low, np.float64) + np.asarray(near.high, np.float64) - values
+    warn_of_folds(metric, values, np.asarray(found.n_positives))
+    below, above = (np.sqrt(((centres - x) ** 2).sum(axis=0)) / n for x in (low, high))
+    low, high = centres.mean(axis=0) - below, centres.mean(axis=0) + above
     spread = np.sqrt((error**2).sum(axis=0)) / n
     at, least, most, of_mean = (
-        as_default(jnp.asarray(x)) for x in (mean, mean - below, mean + above, spread)
+        as_default(jnp.asarray(x))
+        for x in (mean, np.minimum(low, mean), np.maximum(high, mean), spread)
     )
     level = found.confidence_level
     interval = Interval(at, least, most, of_mean, pooled.method, level)

@@ -15,7 +15,6 @@ from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
-from jaxmetrics.inference._influence.sizes import FEWEST
 from jaxmetrics.inference._intervals.effective import kept_and_df, kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
@@ -248,8 +247,11 @@ def _refuse_nan(items: Items) -> None:
 
 
 def _warn_of_few(n: float, what: str) -> None:
-    if 0 < n < FEWEST:
+    if 0 < n < _FEWEST:
         warn(
-            f"a comparison rests on {n:.3g} {what}: with fewer than {FEWEST} limits cover less "
+            f"a comparison rests on {n:.3g} {what}: with fewer than {_FEWEST} limits cover less "
             f"than they say where values are skewed: add {what}",
         )
+
+
+_FEWEST = 20

@@ -20,6 +20,7 @@ from jaxmetrics._base.keywords import known_options
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.operating import (
     COSTS,
@@ -39,7 +40,8 @@ from jaxmetrics.inference._at_threshold import (
 )
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._influence.sizes import warn_of_undefined
+from jaxmetrics.inference._influence.clusters import Clusters
+from jaxmetrics.inference._influence.sizes import too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.operating import (
     Chosen,
@@ -309,8 +311,21 @@ def operating_point(
     given = near_tree((*found, terms, np.float64(level), chosen, limits))
     values = _intervals(*given, name in QUANTILES)
     warn_of_undefined(values["recall"][0])
+    if ids is not None:
+        _warn_of_few(items, ids)
     method = "bootstrap" if resamples else "closed form"
     return _result(values, method, level)
+
+
+_FEWEST = 20  # clusters with a class
+
+
+def _warn_of_few(items: Items, ids: Clusters) -> None:
+    for what, size in too_few(items, ids, _FEWEST):
+        warn(
+            f"the limits rest on {size:.3g} {what}: in simulations with 5 to 20 that are far from "
+            f"alike, 95 % limits of rates covered 86 to 92 %: add {what}"
+        )
 
 
 def _replicates(

@@ -23,6 +23,7 @@ _MORE = 4.0
 _FEWEST = (0.25, 0.375)
 _ROUNDING = 1e-12
 _MANY = 100.0  # observations, of which the normal number decides
+_SEEN = 0.6  # of a negative
 _ONE_OF_EACH = 2.0  # signs of differences
 
 
@@ -105,11 +106,12 @@ def pairs_of(
 
     Where the negatives up to a false positive rate decide, these may be so few that hardly one has
     influence. V_0 has 2 max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with
-    m = n_0 max_fpr, and W as L_0 of a power law's variances: `areas.partial_auc` has it alike.
+    m = n_0 max_fpr, and W as L_0 of a power law's variances: `areas.partial_auc` has it alike. Here
+    n_0 is the number of items also with clusters.
     """
     library = numerics.namespace(estimate, covariance.total)
-    n0, n1, n = (library.ravel(library.asarray(x, np.float64))[0] for x in covariance.sizes)
-    mixed = library.ravel(library.asarray(covariance.mixed, np.float64))[0]
+    n0, n1, n = map(_only, covariance.sizes)
+    mixed = _only(covariance.mixed)
     total = of_differences(covariance.total)
     of_classes = covariance.of_classes
     if of_classes is None:
@@ -134,14 +136,13 @@ def pairs_of(
 
         added = allowed(n0, n1)
         if covariance.items is not None:
-            sizes = (library.ravel(library.asarray(x, np.float64))[0] for x in covariance.items)
-            both = zip(added, allowed(*sizes), strict=True)
+            both = zip(added, allowed(*map(_only, covariance.items)), strict=True)
             added = [(1 - mixed) * x + mixed * y for x, y in both]
         if bounds.max_fpr is not None:
-            m, unseen = n0 * bounds.max_fpr, bounds.variance_of_window(share)
-            largest = unit * _largest_variances(unseen, of_classes[0] * n0 / (m * unit), m, moves)
-            added[0] += PRIOR * library.maximum(largest / n0 - classes[0], 0) / (m + PRIOR)
-            k0 = library.minimum(n0, m + PRIOR + 3)
+            n_items = n0 if covariance.items is None else _only(covariance.items[0])
+            window = _of_window(bounds, share, of_classes[0], n_items, moves)
+            added[0] += window.variance
+            k0 = library.minimum(n0, window.df + 1)
         classes = [v + x for v, x in zip(classes, added, strict=True)]
         total = total + added[0] + added[1]
     df = degrees_of_clusters(OfClusters(classes[0], classes[1], total, (k0, n1, n), mixed))
@@ -153,6 +154,32 @@ def pairs_of(
     different = constant[:, None] & constant[None, :] & ~library.eye(len(constant), dtype=bool)
     raised = library.where((error == 0) & ~different, 0.0, library.sqrt(total))
     return Pairs(error, raised, df, shares, (k0, n1, n))
+
+
+def _only(size: Any) -> Array:
+    """A size as a number."""
+    library = numerics.namespace(size)
+    found: Array = library.ravel(library.asarray(size, np.float64))[0]
+    return found
+
+
+class _Window(NamedTuple):
+    """What the variances of the negatives lack where few of them decide, and how well they are
+    known."""
+
+    variance: Array
+    df: Array
+
+
+def _of_window(bounds: Range, share: Array, of_class: Array, n: Array, moves: HostArray) -> _Window:
+    library, unit = numerics.namespace(share, of_class, n), (bounds.high - bounds.low) ** 2
+    # Of a limit below the first of the negatives nothing is seen, and no power law is steeper.
+    limit = library.maximum(bounds.max_fpr, _SEEN / n)
+    m, of_class = n * limit, of_class / unit
+    unseen = bounds.variance_of_window(share, limit)
+    largest = _largest_variances(unseen, of_class * n / m, m, moves)
+    lacking = library.maximum(largest - n * of_differences(of_class), 0)
+    return _Window(unit * PRIOR * lacking / (m + PRIOR) / n, m + PRIOR + 2)
 
 
 @library_program()
@@ -318,7 +345,8 @@ def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: HostArra
     u = library.where(moves, unseen, 0.0)
     variances = n * library.maximum(library.diagonal(of_class), 0) + numerics.divide(u, n, np.nan)
     deviations = library.sqrt(library.where(moves, variances, 1.0))
-    r = library.clip(n * of_class / (deviations[:, None] * deviations[None, :]), 0, 1)
+    together = deviations[:, None] * deviations[None, :]
+    r = library.clip(numerics.divide(n * of_class, together, 0.0), 0, 1)
     found: Array = u[:, None] + u[None, :] - 2 * r * library.sqrt(u[:, None] * u[None, :])
     return found
 

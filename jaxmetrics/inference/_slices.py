@@ -20,14 +20,15 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics._roc.sliced import Sliced
+from jaxmetrics.inference._few_successes import warn_of_unequal_slices
 from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_form
-from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE, warn_of_undefined
+from jaxmetrics.inference._influence.sizes import enough_inside, warn_of_undefined
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
 from jaxmetrics.inference._influence.slices import covariance_in_slices, covariance_of_threshold
 from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
 from jaxmetrics.inference._intervals.ranges import range_of
-from jaxmetrics.inference._intervals.rules import ROUNDING, Moments
+from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.inference._slice_tests import (
     SliceDifferences,
     from_rest,
@@ -159,8 +160,8 @@ def slices(
       labels: `[n]`, bool or 0 and 1.
       slices: `[n]`, integers or strings, the slice of each item (a country, a month); or a tuple of
         two such arrays, whose slices are crossed.
-      min_items: the fewest items of each class with which a slice is tested. With a limit of the
-        FPR three negatives must be within it, too.
+      min_items: the fewest items of each class with which a slice is tested. With a limit of a rate
+        and thresholds of slices, three items must be within it, too.
       threshold: for metrics with a limit of a rate: "slice", where each slice has the threshold of
         its own negatives; "global", one threshold for all, that of all negatives.
       confidence_level: in (0, 1), the nominal coverage.
@@ -199,11 +200,11 @@ def slices(
     names, ids = checks.check_slices("slices", slices, items.scores.shape[-1])
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
-    one = threshold == "global"
-    of_all = functools.partial(slices_of_items, min_items=min_items, one_threshold=one)
-    found = of_all(metric, items, names, ids, level=level, level_alone=level)
+    how: Any = {"min_items": min_items, "one_threshold": threshold == "global", "level": level}
+    found = slices_of_items(metric, items, names, ids, **how, level_alone=level)
     both = np.minimum(found.n_positives, found.n_items - found.n_positives) > 0
     warn_of_undefined(np.asarray(found.estimate)[both])
+    warn_of_unequal_slices(metric, found)
     return found
 
 
@@ -227,7 +228,7 @@ def slices_of_items(
     alone = items.scores.ndim == 1
     tested, bounds = counts.min(axis=1) >= min_items, range_of(form.metric)
     if bounds is not None and bounds.max_fpr is not None and not one_threshold:
-        tested &= given.sliced.sizes[:, 0] * bounds.max_fpr > FEWEST_INSIDE * (1 - ROUNDING)
+        tested &= enough_inside(given.sliced.sizes[:, 0] * bounds.max_fpr)
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     each, at = np.unique(levels, return_inverse=True)

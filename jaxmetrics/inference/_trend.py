@@ -135,7 +135,10 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     them is NaN. The limits hold for the line through these slices. A small `f_p_value` without a
     trend says that the metric changes, but not along a line. Average precision also changes with
     the share of positives. Slices that share a threshold share its error too, which makes the tests
-    conservative. Time and memory O(slices models^2). Works in `jit`.
+    conservative. Weights h and degrees of freedom are of counts: where weights of items are far
+    from equal (lognormal, of a deviation of 1), F was found at 5 % in 10 to 20 % of simulated data
+    sets without a change, and slopes in 7 to 11 %. Time and memory
+    O(slices models^2). Works in `jit`.
 
     Example:
       >>> import jaxmetrics as jm

@@ -174,7 +174,8 @@ def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
         largest_over(jnp.max(jnp.where(counts, x, -jnp.inf)), axis_name) for x in (scores, -scores)
     )
     unit = numerics.power_near(highest / 2 + less_lowest / 2)
-    scores = row.scores / unit
+    furthest = numerics.largest_weight(row.scores.dtype)  # of positives whose unit it is not
+    scores = jnp.clip(row.scores / unit, -furthest, furthest)
     mean = sum_over(jnp.sum(shares * scores), axis_name)
     # The mean of tied scores may be rounded, and their deviation then is the rounding of 0.
     tied = highest == -less_lowest

@@ -23,6 +23,7 @@ from jaxmetrics.inference._influence.sums_over_positives import (
     OfPositives,
     Totals,
     mean_slopes,
+    of_both,
     of_positives,
     sums_below,
 )
@@ -96,6 +97,7 @@ def _squares_of_ranges(placed: CountedOnMesh, value_of: MetricOf, totals: Totals
         for i in range(2):
             known = at_bounds[:, first + i, None]
             slopes = jnp.where(items.keys == items.bounds[i], known, slopes)
+        slopes = of_both(slopes)
         of_class = jnp.stack([items.kinds == 1, items.kinds == 0])
         centred = slopes.at[POSITIVE].add(found.own) - means[:, None]
         return jnp.sum(jnp.where(of_class, centred**2, 0), axis=-1)
@@ -139,7 +141,7 @@ def _squares_of_few(placed: RarePositives, value_of: MetricOf, totals: Totals) -
         sorting.take(gathered(x, axis_name), order) for x in (found.above, found.not_below)
     )
     begins = starts(keys)
-    slopes = sums_below(begins, above, not_below)
+    slopes = of_both(sums_below(begins, above, not_below))
 
     at_own = so_many_below(keys, placed.own.keys, 0, len(keys))
     own = found.own + slopes[POSITIVE].at[at_own].get(mode=_IN_BOUNDS) - means[POSITIVE]

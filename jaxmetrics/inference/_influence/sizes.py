@@ -75,7 +75,7 @@ def warn_of_few_inside(metric: MetricLike, sizes: dict[str, float], found: str) 
     limit = limits.max() if complement else limits.min()
     size = sizes.get(what, 0)
     inside = float(1 - limit if complement else limit) * size
-    if size > 0 and inside < FEWEST_INSIDE:
+    if size > 0 and not enough_inside(inside):
         few = f"{inside:.3g} {what} are" if f"{inside:.3g}" != "1" else f"1 of the {what} is"
         where = "beyond" if complement else "within"
         warn(
@@ -84,7 +84,13 @@ def warn_of_few_inside(metric: MetricLike, sizes: dict[str, float], found: str) 
         )
 
 
+def enough_inside(n: Any) -> Any:
+    """Whether so many items decide; a limit may be rounded to 32 bits."""
+    return n > FEWEST_INSIDE * (1 - 1e-6)
+
+
 FEWEST_INSIDE = 3
+OF_INTERVALS = "95 % intervals cover 83 to 100 %, and are wide"
 # The class of which a share up to a limit, or up to its complement, decides.
 _LIMITS = {
     "max_fpr": ("negatives", False),

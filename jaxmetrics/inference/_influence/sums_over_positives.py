@@ -125,8 +125,7 @@ def slopes_in_order(order: Ordered, chosen: Chosen, arrays: Options) -> SlopesIn
     items = SortedItems(begins, positives, negatives)
     groups = NegativesFirst(items, totals.negatives)
     value_of = metric_of(chosen, chosen.options(arrays))
-    by_positives = _asks_for_positives(groups, value_of, totals)
-    found = of_positives(groups, positives, value_of, totals, by_positives=by_positives)
+    found = of_positives(groups, positives, value_of, totals)
     means = mean_slopes(found.slopes, totals)
     of_negatives, *of_others = sums_below(begins, found.above, found.not_below)
     of_each_positive = sum(of_others, found.own)
@@ -167,16 +166,11 @@ def _asks_for_positives(groups: Groups, value_of: MetricOf, totals: Totals) -> b
 
 
 def of_positives(
-    groups: Groups,
-    positives: Array,
-    value_of: MetricOf,
-    totals: Totals,
-    *,
-    by_positives: bool = True,
+    groups: Groups, positives: Array, value_of: MetricOf, totals: Totals
 ) -> OfPositives:
     """Of groups of one positive each, or of none where `positives` is 0."""
     placements = [groups.above, groups.not_below]
-    if by_positives:
+    if _asks_for_positives(groups, value_of, totals):
         placements += [groups.positives_above, groups.positives_not_below]
     columns = jnp.stack([positives.astype(jnp.float64), *placements])
 
@@ -217,6 +211,11 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
     )
     found: Array = of_lower + of_tied
     return found
+
+
+def of_both(of_classes: Array) -> Array:
+    """`[2, m]`, with 0 for the positives where no term depends on those above."""
+    return jnp.pad(of_classes, ((0, 2 - len(of_classes)), (0, 0)))
 
 
 def mean_slopes(slopes: Array, totals: Totals) -> Array:

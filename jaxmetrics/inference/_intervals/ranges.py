@@ -21,12 +21,14 @@ class Range(NamedTuple):
       low, high: the ends.
       max_fpr: the share of the negatives, the highest ones, that decides; None if all do.
       of_height: bool, whether the metric is the height of the curve there, and not an area.
+      min_tpr: of an area, the height from which on it counts.
     """
 
     low: Any
     high: Any
     max_fpr: Any = None
     of_height: Any = None
+    min_tpr: Any = None
 
     def share_of(self, value: Array) -> Array:
         """A value as a share of the range."""
@@ -34,19 +36,21 @@ class Range(NamedTuple):
         found: Array = numerics.namespace(share).clip(share, 0, 1)
         return found
 
-    def variance_of_window(self, share: Array) -> Array:
-        """Of a negative's influence on the share, if the curve is a power law in the window."""
-        library = numerics.namespace(share)
-        inside = library.clip(share, _NEAR, 1 - _NEAR)
+    def variance_of_window(self, share: Array, max_fpr: Array) -> Array:
+        """Of a negative's influence on the share, if the curve is a power law up to `max_fpr`.
+
+        Of an area between two limits it is not more.
+        """
+        library, above = numerics.namespace(share, max_fpr), 1 - self.min_tpr
+        inside = library.clip(1 - above * (1 - share), _NEAR, 1 - _NEAR)
         of_height, of_area = (
-            variance(inside, self.max_fpr) for variance in (height_variance, power_law_variance)
+            variance(inside, max_fpr) for variance in (height_variance, power_law_variance)
         )
-        found: Array = library.where(self.of_height, of_height, of_area)
+        found: Array = library.where(self.of_height, of_height, of_area) / above**2
         return found
 
 
 _NEAR = 1e-6  # to an end of the range
-_LEAST = 1e-6  # of the limits, by which a variance is divided
 
 
 def range_of(metric: MetricLike) -> Range | None:
@@ -62,11 +66,11 @@ def range_of(metric: MetricLike) -> Range | None:
     ends: Any = np.array([0.0, 1.0])
     low, high = share.value_of(ends, options)
     known = error_bars_of(of_share.metric)
-    if "max_fpr" not in options or not known.serves(options):
+    if "max_fpr" not in options:
         return Range(low, high)
-    limit = options["max_fpr"]
-    limit = numerics.namespace(limit).maximum(limit, _LEAST)
-    return Range(low, high, limit, np.bool_(known.decision is not None))
+    floor = options.get("min_tpr", 0.0)
+    floor = np.float64(floor) if isinstance(floor, float) else floor
+    return Range(low, high, options["max_fpr"], np.bool_(known.decision is not None), floor)
 
 
 def ends_of_range(metric: MetricLike) -> tuple[float, float]:
