@@ -52,6 +52,15 @@ def x64():
         yield
 
 
+@pytest.fixture
+def area_alone(monkeypatch):
+    """A stream's report has one metric: what is of the file is seen by that, too."""
+    from jaxmetrics._report import _stream
+
+    every = _stream.classification_metrics
+    monkeypatch.setattr(_stream, "classification_metrics", lambda limits: every(limits)[:1])
+
+
 def pytest_sessionstart():
     """A worker has what the others compiled in the last run, when they may have had its files."""
     folder = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])

@@ -109,7 +109,7 @@ def test_folders_are_columns(tmp_path, table):
     assert sizes == {"DE x": N // 2, "DK x": N // 2}
 
 
-def test_streams_of_several_files(tmp_path, table):
+def test_streams_of_several_files(tmp_path, table, area_alone):
     table[:50].to_csv(tmp_path / "1.csv", index=False)
     table[50:].to_csv(tmp_path / "2.tsv", sep="\t", index=False)
     table.to_csv(tmp_path / "all.csv", index=False)

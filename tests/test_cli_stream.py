@@ -43,6 +43,7 @@ def report(folder):
         return evaluated(folder / "data.csv", *ALL)
 
 
+@pytest.mark.usefixtures("area_alone")
 @pytest.mark.parametrize(("n", "told"), [(256, False), (300, True)])
 def test_a_note_of_sorted_rows_that_others_follow(n, told, monkeypatch, tmp_path, rng):
     """The first rows are then of one end alone, unless float16 tells the scores apart."""
@@ -50,17 +51,11 @@ def test_a_note_of_sorted_rows_that_others_follow(n, told, monkeypatch, tmp_path
     near = np.sort(rng.random(n)) / 1e3 + 0.5
     frame = pd.DataFrame({"y": rng.random(n) < 0.5, "a": near, "b": np.arange(n) / 64})
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    notes = evaluated(tmp_path / "rows.csv", "--score", "a", "--label", "y", "--stream")["warnings"]
+    options = "--label", "y", "--stream", "--n-resamples", 20
+    notes = evaluated(tmp_path / "rows.csv", "--score", "a", *options)["warnings"]
     assert any("scores a fall or rise" in x for x in notes) == told
-    apart = evaluated(tmp_path / "rows.csv", "--score", "b", "--label", "y", "--stream")["warnings"]
+    apart = evaluated(tmp_path / "rows.csv", "--score", "b", *options)["warnings"]
     assert not any("fall or rise" in x for x in apart)
-
-
-@pytest.fixture
-def area_alone(monkeypatch):
-    """What is of the file, not of the metrics, is seen by one of them."""
-    every = _stream.classification_metrics
-    monkeypatch.setattr(_stream, "classification_metrics", lambda limits: every(limits)[:1])
 
 
 def test_bounds_hold_the_exact_value_and_intervals_its_interval(data, report):

@@ -646,7 +646,7 @@ def test_the_rounding_of_no_variance_is_none():
     assert np.isnan(chi2)
 
 
-@pytest.mark.parametrize("n_models", [2, 70])
+@pytest.mark.parametrize("n_models", [2, 12, pytest.param(70, marks=pytest.mark.slow)])
 def test_opposite_models_differ_without_variance(n_models, rng):
     """Within a program, too, whose sums are rounded."""
     labels = np.arange(300) < 100

@@ -490,7 +490,7 @@ def test_findings_say_in_which_slices_the_new_model_is_worse():
     )
     assert found.detail == (
         "DK: lower by 0.200 [0.100, 0.300], p = 0.020; 95 % intervals are simultaneous for all "
-        "slices; fewer than 20 positives or negatives, so not tested: FI"
+        "slices; fewer than 20 positives or negatives, or 3 within the limit, so not tested: FI"
     )
     text = _printed(evaluation)
     assert "y minus x, by country" in text
