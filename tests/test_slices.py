@@ -9,7 +9,7 @@ from scipy.special import expit, logit, ndtri
 
 import jaxmetrics as jm
 from jaxmetrics._roc import sliced
-from jaxmetrics.inference import _slices
+from jaxmetrics.inference import _slice_values
 from jaxmetrics.inference._influence import slice_decisions
 
 pytestmark = [pytest.mark.filterwarnings("ignore")]
@@ -69,7 +69,7 @@ def test_parts_of_the_slices_change_nothing(data, monkeypatch, metric, weighted)
     scores, labels, _, weights = data
     given = (metric, scores, labels, np.arange(N) // 9)
     whole = jm.slices(*given, weights=weights if weighted else None)
-    for module, name in ((sliced, "_PART"), (slice_decisions, "_FEW"), (_slices, "_FEW")):
+    for module, name in ((sliced, "_PART"), (slice_decisions, "_FEW"), (_slice_values, "_FEW")):
         monkeypatch.setattr(module, name, 2)
     parts = jm.slices(*given, weights=weights if weighted else None)
     jax.tree.map(np.testing.assert_array_equal, parts, whole)

@@ -1,5 +1,6 @@
 """The trend of a metric over slices in order of time, and the columns that are times."""
 
+import dataclasses
 import datetime
 import json
 
@@ -411,3 +412,22 @@ def test_values_that_are_written_alike_are_refused():
         column_of("x", pd.Series([1, "1", 2], dtype=object))
     with pytest.raises(InputError, match="has list in a row"):
         column_of("x", pd.Series([["a"], ["b"]]))
+
+
+def test_sizes_of_weighted_slices_are_effective(rng):
+    """From which degrees of freedom and weights of slices follow; equal weights change nothing."""
+    labels, months = np.tile(np.arange(60) < 20, 4), np.arange(240) // 60
+    scores, weights = rng.normal(size=240) + labels, rng.lognormal(size=240)
+    plain, equal, found = (
+        jm.slices(jm.roc_auc, scores, labels, months, weights=x)
+        for x in (None, np.full(240, 3.0), weights)
+    )
+    sizes = [
+        [np.sum(x) ** 2 / np.sum(x**2) for x in (w[20:], w[:20])] for w in weights.reshape(4, 60)
+    ]
+    np.testing.assert_allclose(found.effective, sizes, rtol=1e-5)
+    np.testing.assert_allclose(plain.effective, [[40, 20]] * 4)
+    a, b = map(jm.trend, (plain, equal))
+    np.testing.assert_allclose(a.f_p_value, b.f_p_value, rtol=1e-4)
+    of_counts = jm.trend(dataclasses.replace(found, effective=None))
+    assert jm.trend(found).df < 0.8 * of_counts.df

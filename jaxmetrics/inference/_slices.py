@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,23 +12,19 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default
-from jaxmetrics._base.host import all_concrete, in_threads, is_compiling
+from jaxmetrics._base.host import all_concrete, is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.numerics import default_float
 from jaxmetrics._base.results import Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import some_of, visible
-from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
-from jaxmetrics._roc.sliced import Sliced
+from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._few_successes import warn_of_unequal_slices
-from jaxmetrics.inference._forms import Form, chosen_method, form_of, limits_of_form
+from jaxmetrics.inference._forms import chosen_method, form_of
 from jaxmetrics.inference._influence.sizes import enough_inside, warn_of_undefined
-from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
-from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
-from jaxmetrics.inference._influence.slices import covariance_in_slices, covariance_of_threshold
-from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
+from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import range_of
-from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.inference._slice_tests import (
     SliceDifferences,
     from_rest,
@@ -37,12 +33,11 @@ from jaxmetrics.inference._slice_tests import (
     pooled_errors,
     scaled,
 )
-
-_FEW = 128  # slices whose limits one thread takes at a time
+from jaxmetrics.inference._slice_values import found_of, given_of, limits_of, values_of
 
 _DATA = (
     *("n_items", "n_positives", "tested", "estimate", "standard_error", "low", "high"),
-    *("models", "rest"),
+    *("models", "rest", "effective"),
 )
 
 
@@ -72,6 +67,7 @@ class Slices(Result):
       rest: `[slices, models]`, differences of each slice from the mean of the others, weighted by
         the weights of their positives.
       confidence_level: the nominal coverage of the limits.
+      effective: `[slices, 2]`, the effective sizes (sum w)^2 / sum w^2 of the two classes.
     """
 
     names: tuple[Any, ...]
@@ -85,6 +81,7 @@ class Slices(Result):
     models: SliceDifferences | None
     rest: SliceDifferences
     confidence_level: float
+    effective: Array | None = None
 
     def _table(self) -> Table:
         shape = np.shape(self.estimate)
@@ -221,7 +218,7 @@ def slices_of_items(
 ) -> Slices:
     """As `slices`, by the index of each item's slice; the limits of estimates have a level too."""
     metric, exchanged = with_influence(metric, items)
-    given = _given(exchanged, ids, len(names), one_threshold)
+    given = given_of(exchanged, ids, len(names), one_threshold)
     form = form_of(metric, chosen_method(metric))
     counts = given.sliced.counts
     n_positives = counts[:, int(exchanged.labels is items.labels)]
@@ -232,10 +229,10 @@ def slices_of_items(
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     each, at = np.unique(levels, return_inverse=True)
-    found = _found(given, form, each)
-    estimate, low, high, error = _limits(found, form, each)
+    found = found_of(given, form, each)
+    estimate, low, high, error = limits_of(found, form, each)
     low, high = low[..., at], high[..., at]
-    one, none = _values_of(form, np.array([1.0, 0.0]))
+    one, none = values_of(form, np.array([1.0, 0.0]))
     share_error = error / (one - none)
     shares = tuple((x[..., :-1] - none) / (one - none) for x in (low, high))
     pooled = pooled_errors(found.of_classes, found.sizes)
@@ -262,139 +259,6 @@ def slices_of_items(
         models=models,
         rest=scaled(rest, one - none, out),
         confidence_level=level,
+        effective=jnp.asarray(given.sliced.sizes, default_float()),
     )
     return of_slices._captioned_as(slice=names)
-
-
-def _flat(x: Any) -> Any:
-    return None if x is None else np.asarray(x).reshape(-1)
-
-
-class _Given(NamedTuple):
-    """The items by slice; scores `[models, n]` and weights `[n]` are in the order of `sliced`."""
-
-    sliced: Sliced
-    scores: list[HostArray]
-    weights: Any
-    one_threshold: bool
-
-
-def _given(items: Items, ids: HostArray, n: int, one_threshold: bool) -> _Given:
-    labels, where, weights = map(_flat, (items.labels, items.where, items.weights))
-    sliced = Sliced.of(labels == 1, ids, n, where, weights, one_unit=one_threshold)
-    scores = in_threads(lambda row: row.take(sliced.item), np.atleast_2d(np.asarray(items.scores)))
-    taken = None if weights is None else weights.take(sliced.item)
-    return _Given(sliced, scores, taken, one_threshold)
-
-
-class _Found(NamedTuple):
-    """Of the share that the closed form is of.
-
-    Attributes:
-      estimate: `[slices, models]`.
-      of_classes: `[slices, 2, models, models]`, the parts of the covariance.
-      sizes: `[slices]` each, the effective sizes of negatives and positives.
-      weights: `[slices]`, of the positives.
-      numbers: what the closed form needs beside, `[slices, models, ...]`.
-    """
-
-    estimate: HostArray
-    of_classes: Any
-    sizes: tuple[HostArray, HostArray]
-    weights: HostArray
-    numbers: Any
-
-
-def _found(given: _Given, form: Form, levels: HostArray) -> _Found:
-    chosen, arrays = choose(form.metric)
-    decides = error_bars_of(chosen.metric).decision is not None
-    _check_metric(chosen, arrays, given, decides)
-    sliced, scores, _, one_threshold = given
-    arrays = {name: np.asarray(x) for name, x in arrays.items()}
-    sizes = sliced.sizes[:, 0], sliced.sizes[:, 1]
-    if one_threshold:
-        both = in_threads(lambda x: decided_by_all(chosen, arrays, sliced, x, levels), scores)
-        found = [x[0] for x in both]
-    else:
-        way = decided_in_slices if decides else smooth_in_slices
-        found = in_threads(lambda x: way(chosen, arrays, sliced, x, levels), scores)
-    of_classes = covariance_in_slices(sliced, [x.influence for x in found], held=decides)
-    if one_threshold:
-        negative = ~sliced.positive
-        weight = None if sliced.weights is None else sliced.weights[negative]
-        flagged = np.stack([x[1].flagged[negative] for x in both])
-        slopes = np.stack([x[1].slopes for x in both], axis=1)
-        size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)
-        sizes = np.full(len(sliced.counts), size), sizes[1]
-    estimate, numbers = _of_models(given, found)
-    return _Found(estimate, of_classes, sizes, _positives(given), numbers)
-
-
-def _positives(given: _Given) -> HostArray:
-    """The weights of the positives, in one unit."""
-    if given.weights is None:
-        return given.sliced.totals[:, 1]
-    weights = given.weights.astype(np.float64)
-    return given.sliced.sums(weights / weights.max(initial=1e-300))[:, 1]
-
-
-def _of_models(given: _Given, found: list[InSlices]) -> tuple[HostArray, Any]:
-    """The values and numbers of all models; NaN where a slice has a score that is."""
-    sliced = given.sliced
-    estimate = np.stack([x.estimate for x in found], axis=1)
-    lost = np.zeros(estimate.shape)
-    for i, scores in enumerate(given.scores):
-        bad = scores != scores
-        lost[:, i] = sliced.sums(bad.astype(float)).sum(axis=1) if bad.any() else 0
-    lost[sliced.counts.sum(axis=1) == 0] = 1
-    numbers = jax.tree.map(lambda *x: np.stack(x, axis=1), *(x.numbers for x in found))
-    return np.where(lost > 0, np.nan, estimate), numbers
-
-
-def _check_metric(chosen: Chosen, arrays: Options, given: _Given, decides: bool) -> None:
-    known = chosen.metric.smooth or decides
-    if chosen.metric.of_placements is None or not known:
-        raise TypeError(
-            "slices takes roc_auc, partial_auc, average_precision, recall_at_fpr, "
-            "sensitivity_at_specificity, specificity_at_sensitivity, or a functools.partial of "
-            f"one, got {chosen.metric.name}: write a loop with where=(slices == name)"
-        )
-    chosen.refuse_several(arrays, len(given.scores[0]))
-    if given.one_threshold and not decides:
-        raise ValueError(
-            f"threshold='global' is for metrics with a threshold, and {chosen.metric.name} has "
-            "none: leave threshold out"
-        )
-    options = chosen.options(arrays)
-    if given.one_threshold and options["method"] == "quantile":
-        raise ValueError("threshold='global' needs method='step' or 'linear', got 'quantile'")
-
-
-def _limits(
-    found: _Found, form: Form, levels: HostArray
-) -> tuple[HostArray, HostArray, HostArray, HostArray]:
-    """Estimate and error `[slices, models]`, and limits `[slices, models, levels]`."""
-    estimate: Any = found.estimate[..., None]
-    sizes: Any = tuple(np.broadcast_to(x[:, None, None], estimate.shape) for x in found.sizes)
-    parts = np.diagonal(found.of_classes, axis1=2, axis2=3)[..., None]
-    variances: Any = tuple(parts[:, i] * sizes[i] + 0 * estimate for i in (0, 1))
-    numbers = jax.tree.map(lambda x: x if x.ndim == 3 else x[..., None], found.numbers)
-    moments = Moments(estimate, variances, sizes)
-
-    def of_some(some: slice) -> list[HostArray]:
-        here, beside = jax.tree.map(lambda x: x[some], (moments, numbers))
-        at: Any = levels
-        values = limits_of_form(form, here, beside, at)
-        whole = (*here.estimate.shape[:-1], len(levels))
-        return [np.broadcast_to(np.asarray(x), whole) for x in values]
-
-    n = len(estimate)  # SciPy's quantiles take longer than all else, and let threads run
-    runs = [slice(i, i + _FEW) for i in range(0, max(n, 1), _FEW)]
-    middle, low, high, error = map(np.concatenate, zip(*in_threads(of_some, runs), strict=True))
-    return middle[..., 0], low, high, error[..., 0]
-
-
-def _values_of(form: Form, shares: Any) -> HostArray:
-    chosen, arrays = choose(form.metric)
-    arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
-    return np.asarray(form.value_of(shares, chosen.options(arrays)))

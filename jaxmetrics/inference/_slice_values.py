@@ -1,0 +1,155 @@
+"""Values of a metric in slices of the items, their covariance, and their limits at many levels."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxmetrics._base.host import in_threads
+from jaxmetrics._base.types import HostArray, Items
+from jaxmetrics._roc.record import Chosen, Options, choose
+from jaxmetrics._roc.sliced import Sliced
+from jaxmetrics.inference._forms import Form, limits_of_form
+from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
+from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
+from jaxmetrics.inference._influence.slices import covariance_in_slices, covariance_of_threshold
+from jaxmetrics.inference._intervals.metrics import error_bars_of
+from jaxmetrics.inference._intervals.rules import Moments
+
+_FEW = 128  # slices whose limits one thread takes at a time
+
+
+def _flat(x: Any) -> Any:
+    return None if x is None else np.asarray(x).reshape(-1)
+
+
+class Given(NamedTuple):
+    """The items by slice; scores `[models, n]` and weights `[n]` are in the order of `sliced`."""
+
+    sliced: Sliced
+    scores: list[HostArray]
+    weights: Any
+    one_threshold: bool
+
+
+def given_of(items: Items, ids: HostArray, n: int, one_threshold: bool) -> Given:
+    labels, where, weights = map(_flat, (items.labels, items.where, items.weights))
+    sliced = Sliced.of(labels == 1, ids, n, where, weights, one_unit=one_threshold)
+    scores = in_threads(lambda row: row.take(sliced.item), np.atleast_2d(np.asarray(items.scores)))
+    taken = None if weights is None else weights.take(sliced.item)
+    return Given(sliced, scores, taken, one_threshold)
+
+
+class Found(NamedTuple):
+    """Of the share that the closed form is of.
+
+    Attributes:
+      estimate: `[slices, models]`.
+      of_classes: `[slices, 2, models, models]`, the parts of the covariance.
+      sizes: `[slices]` each, the effective sizes of negatives and positives.
+      weights: `[slices]`, of the positives.
+      numbers: what the closed form needs beside, `[slices, models, ...]`.
+    """
+
+    estimate: HostArray
+    of_classes: Any
+    sizes: tuple[HostArray, HostArray]
+    weights: HostArray
+    numbers: Any
+
+
+def found_of(given: Given, form: Form, levels: HostArray) -> Found:
+    chosen, arrays = choose(form.metric)
+    decides = error_bars_of(chosen.metric).decision is not None
+    _check_metric(chosen, arrays, given, decides)
+    sliced, scores, _, one_threshold = given
+    arrays = {name: np.asarray(x) for name, x in arrays.items()}
+    sizes = sliced.sizes[:, 0], sliced.sizes[:, 1]
+    if one_threshold:
+        both = in_threads(lambda x: decided_by_all(chosen, arrays, sliced, x, levels), scores)
+        found = [x[0] for x in both]
+    else:
+        way = decided_in_slices if decides else smooth_in_slices
+        found = in_threads(lambda x: way(chosen, arrays, sliced, x, levels), scores)
+    of_classes = covariance_in_slices(sliced, [x.influence for x in found], held=decides)
+    if one_threshold:
+        negative = ~sliced.positive
+        weight = None if sliced.weights is None else sliced.weights[negative]
+        flagged = np.stack([x[1].flagged[negative] for x in both])
+        slopes = np.stack([x[1].slopes for x in both], axis=1)
+        size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)
+        sizes = np.full(len(sliced.counts), size), sizes[1]
+    estimate, numbers = _of_models(given, found)
+    return Found(estimate, of_classes, sizes, _positives(given), numbers)
+
+
+def _positives(given: Given) -> HostArray:
+    """The weights of the positives, in one unit."""
+    if given.weights is None:
+        return given.sliced.totals[:, 1]
+    weights = given.weights.astype(np.float64)
+    return given.sliced.sums(weights / weights.max(initial=1e-300))[:, 1]
+
+
+def _of_models(given: Given, found: list[InSlices]) -> tuple[HostArray, Any]:
+    """The values and numbers of all models; NaN where a slice has a score that is."""
+    sliced = given.sliced
+    estimate = np.stack([x.estimate for x in found], axis=1)
+    lost = np.zeros(estimate.shape)
+    for i, scores in enumerate(given.scores):
+        bad = scores != scores
+        lost[:, i] = sliced.sums(bad.astype(float)).sum(axis=1) if bad.any() else 0
+    lost[sliced.counts.sum(axis=1) == 0] = 1
+    numbers = jax.tree.map(lambda *x: np.stack(x, axis=1), *(x.numbers for x in found))
+    return np.where(lost > 0, np.nan, estimate), numbers
+
+
+def _check_metric(chosen: Chosen, arrays: Options, given: Given, decides: bool) -> None:
+    known = chosen.metric.smooth or decides
+    if chosen.metric.of_placements is None or not known:
+        raise TypeError(
+            "slices takes roc_auc, partial_auc, average_precision, recall_at_fpr, "
+            "sensitivity_at_specificity, specificity_at_sensitivity, or a functools.partial of "
+            f"one, got {chosen.metric.name}: write a loop with where=(slices == name)"
+        )
+    chosen.refuse_several(arrays, len(given.scores[0]))
+    if given.one_threshold and not decides:
+        raise ValueError(
+            f"threshold='global' is for metrics with a threshold, and {chosen.metric.name} has "
+            "none: leave threshold out"
+        )
+    options = chosen.options(arrays)
+    if given.one_threshold and options["method"] == "quantile":
+        raise ValueError("threshold='global' needs method='step' or 'linear', got 'quantile'")
+
+
+def limits_of(
+    found: Found, form: Form, levels: HostArray
+) -> tuple[HostArray, HostArray, HostArray, HostArray]:
+    """Estimate and error `[slices, models]`, and limits `[slices, models, levels]`."""
+    estimate: Any = found.estimate[..., None]
+    sizes: Any = tuple(np.broadcast_to(x[:, None, None], estimate.shape) for x in found.sizes)
+    parts = np.diagonal(found.of_classes, axis1=2, axis2=3)[..., None]
+    variances: Any = tuple(parts[:, i] * sizes[i] + 0 * estimate for i in (0, 1))
+    numbers = jax.tree.map(lambda x: x if x.ndim == 3 else x[..., None], found.numbers)
+    moments = Moments(estimate, variances, sizes)
+
+    def of_some(some: slice) -> list[HostArray]:
+        here, beside = jax.tree.map(lambda x: x[some], (moments, numbers))
+        at: Any = levels
+        values = limits_of_form(form, here, beside, at)
+        whole = (*here.estimate.shape[:-1], len(levels))
+        return [np.broadcast_to(np.asarray(x), whole) for x in values]
+
+    n = len(estimate)  # SciPy's quantiles take longer than all else, and let threads run
+    runs = [slice(i, i + _FEW) for i in range(0, max(n, 1), _FEW)]
+    middle, low, high, error = map(np.concatenate, zip(*in_threads(of_some, runs), strict=True))
+    return middle[..., 0], low, high, error[..., 0]
+
+
+def values_of(form: Form, shares: Any) -> HostArray:
+    chosen, arrays = choose(form.metric)
+    arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
+    return np.asarray(form.value_of(shares, chosen.options(arrays)))
