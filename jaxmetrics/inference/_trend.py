@@ -136,8 +136,9 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     them is NaN. The limits hold for the line through these slices. A small `f_p_value` without a
     trend says that the metric changes, but not along a line. Average precision also changes with
     the share of positives; and of few, or of unequal weights, it is too high: by 20 positives with
-    lognormal weights F was found at 5 % in 20 % of simulated data sets without a change. Slices that share a threshold share its error too, which makes the tests
-    conservative. Time and memory O(slices models^2). Works in `jit`.
+    lognormal weights F was found at 5 % in 20 % of simulated data sets without a change. Slices
+    that share a threshold share its error too, which makes the tests conservative. Time and memory
+    O(slices models^2). Works in `jit`.
 
     Example:
       >>> import jaxmetrics as jm
