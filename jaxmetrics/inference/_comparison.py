@@ -28,8 +28,8 @@ from jaxmetrics.inference._influence.covariance import (
 )
 from jaxmetrics.inference._influence.sizes import (
     FEWEST,
+    few_among,
     smallest_sizes,
-    too_few,
     warn_of_few_inside,
     warn_of_undefined,
 )
@@ -193,9 +193,11 @@ _OF_MODELS = "0 to 4 % of equal models differ at 5 %, by errors that assume a sh
 
 def warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, told: str) -> None:
     """`told` is what simulations found by few items within a limit of a rate."""
+    sizes = smallest_sizes(items, ids) or {}
     if told:
-        warn_of_few_inside(metric, smallest_sizes(items, None) or {}, told)
-    for what, size in too_few(items, ids):
+        of_items = sizes if ids is None else smallest_sizes(items, None) or {}
+        warn_of_few_inside(metric, of_items, told)
+    for what, size in few_among(sizes):
         warn(
             f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "
             "differ on items of which none was drawn, and in simulations some 95 % limits of "

@@ -14,7 +14,6 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
 from jaxmetrics._base.warned import warn
-from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
     check_amounts,
@@ -22,6 +21,7 @@ from jaxmetrics.inference._bootstrap.bootstrap import (
 )
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.result import BootstrapResult, wald_limits
+from jaxmetrics.inference._few_successes import warn_of_few_successes
 from jaxmetrics.inference._forms import (
     Form,
     chosen_method,
@@ -54,7 +54,6 @@ from jaxmetrics.inference._intervals.metrics import (
     has_influence,
     with_influence,
 )
-from jaxmetrics.inference._intervals.rules import Moments
 
 RESAMPLING = ("percentile", "basic", "bca", "wilson")
 METHODS = ("auto", "closed form", "logit", "wald", *RESAMPLING)
@@ -215,20 +214,6 @@ def warn_of_few(
         warn_of_few_inside(metric, sizes, OF_INTERVALS)
 
 
-def _warn_of_few_successes(metric: MetricLike, moments: Moments) -> None:
-    """Warn that the upper limit of an average precision is that of positives not drawn."""
-    if record_of(metric) != average_precision.record or not all_concrete(*moments.sizes):
-        return
-    found = np.asarray(moments.estimate * moments.sizes[1])
-    least = np.min(np.where(found > 0, found, np.inf), initial=np.inf)
-    if least < _FEWEST_SUCCESSES:
-        warn(
-            f"n AP = {least:.2g} for n positives and average precision AP: in simulations with "
-            f"less than {_FEWEST_SUCCESSES}, 95 % intervals cover 91 to 100 %, and are wide, as "
-            "the sample may lack the few positives with the highest scores: add positives",
-        )
-
-
 def _so_many(size: float, what: str) -> str:
     """In words; a size that is not a count of items says how it is made."""
     if size != round(size) and what.startswith("clusters"):
@@ -253,7 +238,6 @@ _FEWEST = {
     "bca": (100, "BCa intervals", "49 to 97 %, and from 43 % for a partial area"),
     "wilson": (30, "Wilson intervals on the bootstrap's effective sample size", "61 to 98 %"),
 }
-_FEWEST_SUCCESSES = 2
 
 
 def _by_form(
@@ -261,7 +245,9 @@ def _by_form(
 ) -> Interval:
     if ids is None:
         moments, numbers = moments_of(form.metric, items, level, axis_name)
-        _warn_of_few_successes(form.metric, moments)
+        if all_concrete(*moments.sizes):
+            values, n_positives = map(np.asarray, (moments.estimate, moments.sizes[1]))
+            warn_of_few_successes(form.metric, values, n_positives)
         found = limits_of_form(form, moments, numbers, level)
     else:
         found = limits_by_clusters(form, items, ids, level)

@@ -1,7 +1,7 @@
-"""Warnings of parts of the data whose average precision is too high, as few are positive.
+"""Warnings of average precisions that few positives decide.
 
-A positive counts itself in its precision. One part has an interval that allows for it; what is the
-same in many parts, no mean over them averages out.
+A positive counts itself in its precision, so that few have too high an average. An interval allows
+for it; what is the same in many parts of the data, no mean over them averages out.
 """
 
 from __future__ import annotations
@@ -15,13 +15,25 @@ from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.record import MetricLike, record_of
 
-_ENOUGH = 15  # n AP of a part
+_LEAST = 2  # n AP of an interval
+_ENOUGH = 15  # of a part
 _UNEQUAL = 2  # times the positives of another one
+
+
+def warn_of_few_successes(metric: MetricLike, values: HostArray, n_positives: HostArray) -> None:
+    """Of intervals of these values, whose upper limits are those of positives not drawn."""
+    least = _fewest(metric, values, n_positives)
+    if least < _LEAST:
+        warn(
+            f"n AP = {least:.2g} for n positives and average precision AP: in simulations with "
+            f"less than {_LEAST}, 95 % intervals cover 91 to 100 %, and are wide, as "
+            "the sample may lack the few positives with the highest scores: add positives",
+        )
 
 
 def warn_of_folds(metric: MetricLike, values: HostArray, n_positives: HostArray) -> None:
     """Of folds with these values `[folds, ...]`."""
-    least = _fewest(metric, values, n_positives)
+    least = _fewest(metric, values, _along(n_positives, values))
     if least < _ENOUGH:
         warn(
             f"n AP = {least:.2g} for the n positives of a fold and their average precision AP, "
@@ -35,7 +47,7 @@ def warn_of_unequal_slices(metric: MetricLike, slices: Any) -> None:
     values, n, tested = (
         np.asarray(x) for x in (slices.estimate, slices.n_positives, slices.tested)
     )
-    least = _fewest(metric, values[tested], n[tested])
+    least = _fewest(metric, values[tested], _along(n[tested], values))
     if least < _ENOUGH and (high := n[tested].max()) > _UNEQUAL * (low := n[tested].min()):
         warn(
             f"slices have {low} to {high} positives n, and n AP = {least:.2g} with their average "
@@ -48,5 +60,10 @@ def _fewest(metric: MetricLike, values: HostArray, n_positives: HostArray) -> fl
     """The lowest n AP; infinite of other metrics."""
     if record_of(metric) != average_precision.record:
         return np.inf
-    found = values * n_positives.reshape(-1, *(1,) * (values.ndim - 1))
+    found = values * n_positives
     return float(np.min(np.where(found > 0, found, np.inf), initial=np.inf))
+
+
+def _along(of_parts: HostArray, values: HostArray) -> HostArray:
+    """Numbers `[parts]` with the axes of values `[parts, ...]`."""
+    return of_parts.reshape(-1, *(1,) * (values.ndim - 1))

@@ -60,7 +60,11 @@ def _sizes(items: Items, ids: Array | None, n_clusters: int, ndim: int) -> tuple
 
 def too_few(items: Items, ids: Clusters | None, fewest: float = FEWEST) -> list[tuple[str, float]]:
     """By name, the sizes with which a comparison may lack what was not drawn; none if traced."""
-    sizes = smallest_sizes(items, ids) or {}
+    return few_among(smallest_sizes(items, ids) or {}, fewest)
+
+
+def few_among(sizes: dict[str, float], fewest: float = FEWEST) -> list[tuple[str, float]]:
+    """Those of some sizes."""
     return [(what, size) for what, size in sizes.items() if 0 < size < fewest]
 
 
