@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default
+from jaxmetrics._base.host import all_concrete, is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Result, Table, interval_columns
@@ -21,9 +21,11 @@ from jaxmetrics._roc.areas import average_precision, partial_auc
 from jaxmetrics._roc.record import MetricLike, record_of
 from jaxmetrics.inference._confidence import confidence_interval
 from jaxmetrics.inference._few_successes import warn_of_folds
+from jaxmetrics.inference._forms import chosen_method, form_of
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._slices import slices
+from jaxmetrics.inference._intervals.metrics import with_influence
+from jaxmetrics.inference._slice_values import found_of, given_of, limits_of
 
 _NEAR = 0.02  # the level of limits that are nearly their middle
 _TOO_HIGH = (average_precision.record, partial_auc.record)
@@ -126,23 +128,27 @@ def fold_interval(
     Statistics 9, 2015.
     """
     checks.check_alignment({"scores": scores, "labels": labels, "folds": folds})
-    checks.check_slices("folds", folds, np.shape(labels)[-1] if np.ndim(labels) else 0)
+    items = checks.check_items(scores, labels, weights, where, along={"folds": folds})
+    level = checks.check_level(confidence_level)
+    checks.check_one_or_models(items)
+    names, ids = checks.check_slices("folds", folds, items.scores.shape[-1])
+    if is_compiling() or not all_concrete(*items):
+        raise TypeError("fold_interval sorts by NumPy and cannot be traced: call it outside of jit")
     options: Any = {"confidence_level": confidence_level, "weights": weights, "where": where}
-    found = slices(metric, scores, labels, folds, **options)
     pooled = confidence_interval(metric, scores, labels, **options)
-    values, low, high, error = (
-        np.asarray(x, np.float64)
-        for x in (found.estimate, found.low, found.high, found.standard_error)
-    )
+    of_metric, exchanged = with_influence(metric, items)
+    given = given_of(exchanged, ids, len(names), one_threshold=False)
+    form, levels = form_of(of_metric, chosen_method(of_metric)), np.array([_NEAR, level])
+    found = limits_of(found_of(given, form, levels), form, levels)
+    values, below, above, error = (x[:, 0] if items.scores.ndim == 1 else x for x in found)
+    (least, low), (most, high) = (np.moveaxis(x, -1, 0) for x in (below, above))
     warn_of_undefined(values)
     mean, n = values.mean(axis=0), len(values)
     centres = values
     if record_of(metric) in _TOO_HIGH:
-        with warnings.catch_warnings(action="ignore"):  # which were given
-            near = slices(metric, scores, labels, folds, **options | {"confidence_level": _NEAR})
         # Limits hold the estimate, and so are on one side of it where it is too high.
-        centres = np.asarray(near.low, np.float64) + np.asarray(near.high, np.float64) - values
-    warn_of_folds(metric, values, np.asarray(found.n_positives))
+        centres = least + most - values
+    warn_of_folds(metric, values, given.sliced.counts[:, int(exchanged.labels is items.labels)])
     below, above = (np.sqrt(((centres - x) ** 2).sum(axis=0)) / n for x in (low, high))
     low, high = centres.mean(axis=0) - below, centres.mean(axis=0) + above
     spread = np.sqrt((error**2).sum(axis=0)) / n
@@ -150,6 +156,5 @@ def fold_interval(
         as_default(jnp.asarray(x))
         for x in (mean, np.minimum(low, mean), np.maximum(high, mean), spread)
     )
-    level = found.confidence_level
     interval = Interval(at, least, most, of_mean, pooled.method, level)
-    return FoldInterval(found.names, found.estimate, interval, pooled)
+    return FoldInterval(names, as_default(jnp.asarray(values)), interval, pooled)
