@@ -30,7 +30,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
 from benchmarks.timing import milliseconds, time_in_turn
-from jaxmetrics._base.counted_parts import most_rounds
+from jaxmetrics._base.key_ranges import most_rounds
 from jaxmetrics._base.rarer_class import room_for
 
 AXIS, ITEMS = "items", PartitionSpec("items")

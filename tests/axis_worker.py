@@ -27,7 +27,7 @@ from devices import (
 from jax.sharding import AxisType, PartitionSpec
 
 import jaxmetrics as jm
-from jaxmetrics._base import counted_parts
+from jaxmetrics._base import key_ranges
 
 process, processes, port = map(int, sys.argv[1:4])
 more = sys.argv[4:]
@@ -39,7 +39,7 @@ jax.config.update("jax_enable_x64", True)
 MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
 EXPLICIT = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Explicit,))
 GRID = jax.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
-LEAST = counted_parts._LEAST
+LEAST = key_ranges._LEAST
 rng = np.random.default_rng(3)
 found = {}
 
@@ -284,16 +284,16 @@ def check_more():
 
     # The ranges of long parts, one after the other, here of few items.
     if "all" in more:
-        counted_parts._LEAST = 1
+        key_ranges._LEAST = 1
         compared("rounds", sums_and_an_error, (ROWS,) * 3, scores, labels, where)
-    counted_parts._LEAST = 8
+    key_ranges._LEAST = 8
     tied = np.round(rng.normal(size=8 * 512), 2).astype(np.float32)
     long = [tied, np.sort(tied), np.sign(tied), rng.permutation(8 * 512).astype(np.float32)]
     rows = np.stack(long), np.stack([x > tied for x in long]), np.stack([tied > -2] * 4)
     compared("rounds of long parts", sums_over_positives, (ROWS,) * 3, *rows)
     compared("rounds with an error", sums_and_an_error, (ROWS,) * 3, *rows)
     jax.clear_caches()
-    counted_parts._LEAST = LEAST
+    key_ranges._LEAST = LEAST
 
     # Larger parts, in order: the room for the rows that travel is just what they may need.
     ordered = np.arange(8 * 512, dtype=np.float32), rng.random(8 * 512) < 0.3

@@ -17,7 +17,6 @@ from devices import ITEMS, ROWS, WHOLE, distance, mapped, on_devices, placed
 from jax.sharding import AxisType, PartitionSpec
 
 import jaxmetrics as jm
-from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Items
 from jaxmetrics._roc.mesh_ways import by_rarer_class
 from jaxmetrics._roc.rare_positives import RarePositives
@@ -104,7 +103,7 @@ def gathers(scores, labels, where):
         items = Items(scores, labels, where=where)
 
         def of_way(place):
-            placed = place(items, class_weights(items), "items")
+            placed = place(items, None, "items")
             return jnp.asarray(isinstance(placed, RarePositives))
 
         return by_rarer_class(of_way, items, "items")

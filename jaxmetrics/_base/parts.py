@@ -13,6 +13,7 @@ Distributed Computing 14, 1992.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -147,8 +148,23 @@ def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
 def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: Any = False) -> Array:
     """The place of the first key that is not below each bound, or is above it where `ties` are.
 
-    Keys ascend from the place `first` to `end`. `jax.numpy.searchsorted` fails where `vmap` is over
-    models that a mesh with explicit axes divides.
+    Keys ascend from the place `first` to `end`.
+    """
+
+    def below(keys: Array) -> Array:
+        found: Array = (keys < bounds) | (ties & (keys == bounds))
+        return found
+
+    return first_that_is_not(below, keys, bounds.shape, first, end)
+
+
+def first_that_is_not(
+    below: Callable[[Array], Array], keys: Array, shape: tuple[int, ...], first: Any, end: Any
+) -> Array:
+    """The place of the first key that is not `below`, which of keys is an array of this shape.
+
+    All that are come first, from the place `first` to `end`. `jax.numpy.searchsorted` fails where
+    `vmap` is over models that a mesh with explicit axes divides.
     """
     n_steps = len(keys).bit_length()
 
@@ -156,10 +172,9 @@ def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: Any
         place, length = state
         more = place + length
         key = keys.at[jnp.minimum(more, len(keys)) - 1].get(mode="promise_in_bounds")
-        below = (key < bounds) | (ties & (key == bounds))
-        return jnp.where((more <= end) & below, more, place), length // 2
+        return jnp.where((more <= end) & below(key), more, place), length // 2
 
-    start = jnp.zeros(bounds.shape, jnp.int32) + first, jnp.int32(1 << n_steps >> 1)
+    start = jnp.zeros(shape, jnp.int32) + first, jnp.int32(1 << n_steps >> 1)
     place: Array = varying.repeated(n_steps, step, start)[0]
     return place
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.custom_batching import custom_vmap
 
-from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.compaction import first_indices, number_of
-from jaxmetrics._base.parts import AxisName, Rows, largest_over, size_of, so_many_below
+from jaxmetrics._base import numerics, sorting, varying
+from jaxmetrics._base.compaction import number_of
+from jaxmetrics._base.parts import AxisName, largest_over, size_of, so_many_below
 from jaxmetrics._base.types import Array
 
 _BYTES = 13  # that a device receives for a place of another one's room: key, flag, two counts
@@ -33,37 +32,8 @@ def room_for(n: int, n_devices: int) -> int:
 
 
 def fit_in(which: Array, room: int, axis_name: AxisName) -> Array:
-    """Whether the items of a class fit in on every device, in every row of a batch.
-
-    Of a predicate for each row, `vmap` would make a program that goes both ways.
-    """
-    return largest_over(_largest_of_batch(number_of(which)), axis_name) <= room
-
-
-@custom_vmap
-def _largest_of_batch(count: Array) -> Array:
-    return count
-
-
-@_largest_of_batch.def_vmap
-def _(size: int, batched: list[bool], count: Array) -> tuple[Array, bool]:
-    del size, batched
-    return _largest_of_batch(jnp.max(count, axis=0)), False
-
-
-def compacted(items: Rows, which: Array, room: int) -> Rows:
-    """These of the items, of which there are at most so many; other places have no weight."""
-    index, some = first_indices(which, room)
-    keys, *weights = (x.at[index].get(mode="promise_in_bounds") for x in items)
-    return Rows(
-        jnp.where(some, keys, ~np.zeros((), keys.dtype)),
-        *(jnp.where(some, x, jnp.zeros_like(x)) for x in weights),
-    )
-
-
-def total_of(weights: Array) -> Array:
-    """The sum of weights `[n]`; whole ones are 0 or 1."""
-    return jnp.sum(weights) if numerics.is_inexact(weights) else number_of(weights > 0)
+    """Whether the items of a class fit in on every device, in every row of a batch."""
+    return largest_over(varying.largest_of_batch(number_of(which)), axis_name) <= room
 
 
 def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
@@ -74,7 +44,7 @@ def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
     bounds, ties = jnp.stack([at, at]), np.array([[False], [True]])
     if not numerics.is_inexact(weights):
         keys = sorting.sort(jnp.where(weights > 0, keys, ~np.zeros((), keys.dtype)))
-        return so_many_below(keys, bounds, 0, total_of(weights), ties=ties)
+        return so_many_below(keys, bounds, 0, number_of(weights > 0), ties=ties)
     order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
     keys, order = sorting.sort_by_key(keys, order)
     upto = numerics.running_total(sorting.take(weights, order))

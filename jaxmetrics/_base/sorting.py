@@ -27,6 +27,7 @@ from jaxmetrics._base.types import Array, HostArray
 
 MANY = 1 << 17  # fewer words are sorted before threads have started
 _LONG_ROW = 1 << 15  # from which on a GPU's own sort of several rows is not always one by radix
+_BITS_OF_INDEX = 30  # in a word of 64 bits, beside a key of 32 and a kind
 _ITEMS_APART = 160  # of a segment, on average, from which on it is sorted by itself
 
 
@@ -131,6 +132,34 @@ def sort_by_key_and_payload(
         keys, payload, cpu=_sort_packed, tpu=_sort_by_both, default=of_gpu
     )
     return result
+
+
+def sort_within_kinds(kinds: Array, keys: Array) -> tuple[Array, Array]:
+    """Keys `[n]` in order of kind, of key and of place, and the index that each had.
+
+    Kinds are `uint32` below 4.
+    """
+    index = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
+    if keys.dtype != jnp.uint32 or len(keys) > 1 << _BITS_OF_INDEX:
+        keys, index = sort_by_key_and_payload(keys, index)
+        places = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
+        _, order = sort_by_key_and_payload(take(kinds, index), places)
+        return take(keys, order), take(index, order)
+
+    def in_words(*given: Array) -> tuple[Array, Array]:
+        kinds, keys, index = (x.astype(jnp.uint64) for x in given)
+        words = lax.sort((((kinds << 32) | keys) << _BITS_OF_INDEX) | index)
+        most = jnp.uint64((1 << _BITS_OF_INDEX) - 1)
+        return (words >> _BITS_OF_INDEX).astype(jnp.uint32), (words & most).astype(jnp.uint32)
+
+    def by_all(*given: Array) -> tuple[Array, Array]:
+        _, keys, index = lax.sort(given, num_keys=3, is_stable=False)
+        return keys, index
+
+    found: tuple[Array, Array] = lax.platform_dependent(
+        kinds, keys, index, tpu=by_all, default=in_words
+    )
+    return found
 
 
 def payload_by_key(keys: Any, payload: Any, *, first: int | None = None) -> Any:

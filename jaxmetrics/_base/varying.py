@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jax.sharding import get_abstract_mesh
 
 from jaxmetrics._base.host import on_cpu, on_gpu
+from jaxmetrics._base.types import Array
 
 S = TypeVar("S")
 Body = Callable[..., Any]
@@ -85,7 +87,7 @@ def apart(function: Callable[..., S], *arguments: Any) -> S:
     if not on_cpu():
         return function(*arguments)
     some = jnp.ravel(jax.tree.leaves(arguments)[0])[:1]
-    always = jnp.sum(some != 0) < 2
+    always = largest_of_batch(jnp.sum(some != 0, dtype=jnp.int32)) < 2
     kinds = jax.eval_shape(function, *arguments)
     varied = _varied(lambda arguments: (arguments, function(*arguments)), arguments)
 
@@ -94,6 +96,21 @@ def apart(function: Callable[..., S], *arguments: Any) -> S:
 
     found: S = lax.cond(always, lambda *x: varied(function(*x)), nothing, *arguments)
     return found
+
+
+@custom_vmap
+def largest_of_batch(number: Array) -> Array:
+    """The largest of the numbers of all rows of a batch, if `vmap` makes one.
+
+    Of a predicate for each row, `vmap` would make a program that goes both ways.
+    """
+    return number
+
+
+@largest_of_batch.def_vmap
+def _(size: int, batched: list[bool], number: Array) -> tuple[Array, bool]:
+    del size, batched
+    return largest_of_batch(jnp.max(number, axis=0)), False
 
 
 def vjp(function: Callable[..., Any], *at: Any, has_aux: bool = False) -> tuple[Any, ...]:

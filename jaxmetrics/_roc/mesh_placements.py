@@ -1,224 +1,210 @@
 """Placements of items that the devices of a mesh hold in parts, within `shard_map`.
 
-Each device receives the rows of the score table in one range of the scores, and adds to what is
-above each what the devices before it hold.
+Each device sorts its part. A threshold is found digit by digit, as in `selection`, where each pass
+is a search for one place in every part, and only sums travel. Of a sum over positives, each device
+receives the items of one range of the scores, or of several in turn.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.compaction import number_of
-from jaxmetrics._base.items import not_allowed
-from jaxmetrics._base.parts import (
-    AxisName,
-    Rows,
-    largest_over,
-    smallest_over,
-    sum_over,
-    total_before,
-)
+from jaxmetrics._base import numerics, sorting, varying
+from jaxmetrics._base.by_class import CLASSES, NEGATIVES, POSITIVES, ByClass
+from jaxmetrics._base.key_ranges import Dealt, dealt_out, most_rounds, range_of
+from jaxmetrics._base.parts import AxisName, size_of, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.limits import Limit, slackened
-from jaxmetrics._roc.placements import Beside, Corners
+from jaxmetrics._roc.mesh_items import (
+    OfClasses,
+    ones,
+    sorted_by_class,
+    units_of_classes,
+)
+from jaxmetrics._roc.mesh_ranges import InRange
+from jaxmetrics._roc.placements import Beside, Corners, Groups
 from jaxmetrics._roc.quantile import quantile
-from jaxmetrics._roc.table import ScoreTable
+
+_BITS_OF_DIGIT = 4
 
 
 @dataclass(frozen=True)
-class OnMesh(ABC):
-    """What one threshold decides, of rows that each device has in one range of the scores.
+class OnMesh:
+    """The placements of the items of all devices.
 
     Attributes:
+      part: the items of this device in order.
+      like: has the dtype of the scores.
+      units: by which the weights of positives and of negatives are multiplied.
+      slack: as of `Groups`.
       axis_name: of the devices.
     """
 
+    part: ByClass
+    like: Any
+    units: OfClasses
+    slack: float
     axis_name: AxisName
     library = jnp
 
     @property
-    @abstractmethod
-    def table(self) -> ScoreTable:
-        """The rows of this device."""
+    def is_weighted(self) -> bool:
+        return self.part.weights is not None
 
-    @property
-    @abstractmethod
-    def not_below(self) -> Any:
-        """As of `Groups`."""
+    def near_one(self, *, together: bool = False) -> OnMesh:
+        if self.part.weights is None:
+            return self
+        highest = self.part.highest(POSITIVES), self.part.highest(NEGATIVES)
+        return replace(self, units=units_of_classes(highest, self.axis_name, together=together))
 
-    @property
-    def slack(self) -> float:
-        return numerics.slack(self.table.negatives)
+    @cached_property
+    def total_positives(self) -> Array:
+        return self._before(self.part.ends, POSITIVES)
 
-    def _sum(self, of_rows: Any) -> Any:
-        """Over the rows of all devices; counts of one device fit in their own dtype."""
-        return sum_over(jnp.sum(of_rows, axis=-1, dtype=of_rows.dtype), self.axis_name)
+    @cached_property
+    def total_negatives(self) -> Array:
+        return self._before(self.part.ends, NEGATIVES)
 
-    @property
-    def total_positives(self) -> Any:
-        return self._sum(self.table.positives)
+    def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
+        del max_fpr
+        dealt, rounds = self.in_ranges()
+        sums = lax.map(lambda number: function(self.groups_of(dealt, number)), rounds)
+        return sum_over(jnp.sum(sums, axis=0), self.axis_name)
 
-    @property
-    def total_negatives(self) -> Any:
-        return self._sum(self.table.negatives)
+    def in_ranges(self) -> tuple[Dealt, Array]:
+        """The items of all devices, and the numbers of the rounds in which each receives ranges."""
+        n_rounds = most_rounds(len(self.part.keys), size_of(self.axis_name))
+        dealt = dealt_out(self.part, self.axis_name, n_rounds)
+        return dealt, jnp.arange(n_rounds, dtype=jnp.int32)
 
-    def caught(self, limit: Limit) -> Any:
-        return self._sum(jnp.where(self._within(limit), self.table.positives, 0))
+    def groups_of(self, dealt: Dealt, number: Array) -> InRange:
+        """Those of the range that this device has in the round of this number."""
+        items = range_of(dealt, self.axis_name, number)
+        units = jnp.stack(self.units)
+        total_negatives = dealt.before[NEGATIVES, -1] * units[NEGATIVES]
+        return InRange(items, units, total_negatives, self.slack)
 
-    def lowest_caught(self, limit: Limit) -> Any:
-        return self._lowest(self._within(limit) & (self.table.positives > 0))
+    def caught(self, limit: Limit) -> Array:
+        return self._before(self._kept(limit), POSITIVES)
+
+    def lowest_caught(self, limit: Limit) -> Array:
+        caught = self._number_before(self._kept(limit), (POSITIVES,))
+        lowest = self._score(self._key_of(caught - 1, (POSITIVES,)))
+        return jnp.where(caught > 0, lowest, jnp.inf)
 
     def beside(self, limit: Limit) -> Beside:
-        kept, beyond = self._within(limit), self._first_beyond(limit)
-        within = self._lowest(kept & self._weighty)
-        negatives = self.table.negatives
-        after = kept | (self.table.thresholds == beyond[..., None])
-        return Beside(
-            within,
-            jnp.where(beyond > -jnp.inf, beyond, within),
-            self._sum(jnp.where(kept, negatives, 0)),
-            self._sum(jnp.where(after, negatives, 0)),
-        )
+        kept = self._kept(limit)
+        within, (beyond, after) = self._lowest(kept), self._next(kept)
+        fps = (self._before(x, NEGATIVES) for x in (kept, after))
+        return Beside(within, jnp.where(beyond > -jnp.inf, beyond, within), *fps)
 
     def corners(self, limit: Limit) -> Corners:
-        kept = self._within(limit)
-        after = kept | (self.table.thresholds == self._first_beyond(limit)[..., None])
-        _, *counts = self.table
-        tps, fps = ([self._sum(jnp.where(x, of, 0)) for x in (kept, after)] for of in counts)
+        kept = self._kept(limit)
+        both = kept, self._next(kept)[1]
+        fps, tps = ([self._before(x, of) for x in both] for of in (NEGATIVES, POSITIVES))
         return Corners(*fps, *tps)
 
-    def quantile(self, q: Any, method: str) -> Any:
-        def from_top(place: Any) -> Any:
-            beyond = (self.not_below > place[..., None]) & self._weighty
-            # Of a total that is next to its last place, no row is beyond.
-            return jnp.maximum(self._highest(beyond), self._lowest(self.table.negatives > 0))
+    def quantile(self, q: Any, method: str) -> Array:
+        last = self._number_before(self.part.ends, (NEGATIVES,)) - 1
+
+        def from_top(place: Array) -> Array:
+            def within(ends: Array) -> Array:
+                found: Array = self._before(ends, NEGATIVES) <= place
+                return found
+
+            number = self._number_before(self._ends(within, place.shape), (NEGATIVES,))
+            # Of a total that is next to its last place, no negative is beyond.
+            return self._score(self._key_of(jnp.minimum(number, last), (NEGATIVES,)))
 
         return quantile(self.total_negatives, from_top, q, method)
 
-    def caught_above(self, threshold: Any) -> Any:
-        above = self.table.thresholds > threshold[..., None]
-        return self._sum(jnp.where(above, self.table.positives, 0))
+    def caught_above(self, threshold: Array) -> Array:
+        def above(keys: Array) -> Array:
+            return self._score(keys) > threshold
 
-    @property
-    def _weighty(self) -> Any:
-        return self.table.positives + self.table.negatives > 0
+        places = self.part.first_that_is_not(above, threshold.shape, POSITIVES)
+        return self._before(jnp.stack([places, places]), POSITIVES)
 
-    def _within(self, limit: Limit) -> Any:
-        """Which rows `[..., rows]` end within the limit."""
-        bound = jnp.asarray(limit.bound)
-        points = limit.rate(self.not_below, self.total_negatives).astype(bound.dtype)
-        return points <= slackened(bound, self.slack)[..., None]
+    def _score(self, keys: Array) -> Array:
+        scores: Array = sorting.scores_of_keys(keys, self.like)
+        return scores
 
-    def _first_beyond(self, limit: Limit) -> Any:
-        return self._highest(~self._within(limit) & self._weighty)
+    def _before(self, ends: Array, of_class: int) -> Array:
+        """The weight of a class before these places `[classes, ...]` of each device."""
+        sums = sum_over(self.part.sums_to(ends[of_class], of_class), self.axis_name)
+        return sums * self.units[of_class] if self.is_weighted else sums
 
-    def _highest(self, rows: Any) -> Any:
-        thresholds = jnp.where(rows, self.table.thresholds, -jnp.inf)
-        return largest_over(jnp.max(thresholds, axis=-1), self.axis_name)
+    def _number_before(self, ends: Array, classes: Sequence[int] = CLASSES) -> Array:
+        """How many items of some classes have a weight and are before these places."""
+        numbers = [self.part.numbers_to(ends[x], x) for x in classes]
+        return sum_over(jnp.sum(jnp.stack(numbers), axis=0), self.axis_name)
 
-    def _lowest(self, rows: Any) -> Any:
-        thresholds = jnp.where(rows, self.table.thresholds, jnp.inf)
-        return smallest_over(jnp.min(thresholds, axis=-1), self.axis_name)
+    def _kept(self, limit: Limit) -> Array:
+        """The places `[classes, ...]` before which items are within the limit."""
+        bound, total = jnp.asarray(limit.bound), self.total_negatives
 
+        def within(sums: Array) -> Array:
+            rates = limit.rate(sums, total).astype(bound.dtype)
+            found: Array = rates <= slackened(bound, self.slack)
+            return found
 
-@dataclass(frozen=True)
-class RowsOnMesh(OnMesh):
-    """A range of the rows of the score table of all items; devices come in descending order.
+        ends = self._ends(lambda ends: within(self._before(ends, NEGATIVES)), bound.shape)
+        return jnp.where(within(total), self._all(bound.ndim), ends)
 
-    Attributes:
-      axis_name: of the devices.
-      rows: those of this device, each with another threshold or without weight.
-    """
+    def _all(self, axes: int) -> Array:
+        return self.part.ends.reshape(-1, *(1,) * axes)
 
-    rows: ScoreTable
+    def _lowest(self, kept: Array) -> Array:
+        """The lowest score of the items before these places; +inf if there is none."""
+        number = self._number_before(kept)
+        return jnp.where(number > 0, self._score(self._key_of(number - 1)), jnp.inf)
 
-    @property
-    def table(self) -> ScoreTable:
-        return self.rows
+    def _next(self, kept: Array) -> tuple[Array, Array]:
+        """The highest score of all others, and the places with its tie; -inf if there is none."""
+        number = self._number_before(kept)
+        key = self._key_of(number)
+        some = number < self._number_before(self._all(number.ndim))
+        after = jnp.stack([self.part.places(key, x, ties=True) for x in CLASSES])
+        return jnp.where(some, self._score(key), -jnp.inf), jnp.where(some, after, kept)
 
-    def total(self, of_each: Any) -> Any:
-        return self._sum(self.table.positives * of_each)
+    def _key_of(self, number: Array, classes: Sequence[int] = CLASSES) -> Array:
+        """The key of the item with a weight that so many items of some classes are before."""
+        return self._key(lambda ends: self._number_before(ends, classes) <= number, number.shape)
 
-    @cached_property
-    def _tps(self) -> tuple[Any, Any]:
-        return self._running(self.table.positives)
+    def _ends(self, within: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+        """The places of the items with the highest key that `within` is true of."""
+        return self._places(self._key(within, shape))
 
-    @cached_property
-    def _fps(self) -> tuple[Any, Any]:
-        return self._running(self.table.negatives)
+    def _places(self, keys: Array) -> Array:
+        return jnp.stack([self.part.places(keys, x) for x in CLASSES])
 
-    def _running(self, counts: Any) -> tuple[Any, Any]:
-        """The sums before each row, and with it."""
-        upto = numerics.running_total(counts)
-        before = jnp.concatenate([jnp.zeros_like(upto[:1]), upto[:-1]])
-        of_others = total_before(upto[-1], self.axis_name)
-        return before + of_others, upto + of_others
+    def _key(self, within: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+        """The highest key of which the places of its items, `[classes, ...]`, are `within`.
 
-    @property
-    def above(self) -> Any:
-        return self._fps[0]
+        Digit by digit from the highest. Each step is a search in every part, and a sum of devices.
+        """
+        dtype = self.part.keys.dtype
+        n_bits = 8 * dtype.itemsize
+        digits = np.arange(1, 1 << _BITS_OF_DIGIT, dtype=dtype).reshape(-1, *(1,) * len(shape))
 
-    @property
-    def not_below(self) -> Any:
-        return self._fps[1]
+        def digit(i: Array, found: Array) -> Array:
+            shift = jnp.asarray(n_bits - _BITS_OF_DIGIT * (i + 1), dtype)
+            some = within(self._places(found | (digits << shift)))
+            return found | (jnp.sum(some, axis=0, dtype=dtype) << shift)
 
-    @property
-    def positives_above(self) -> Any:
-        return self._tps[0]
-
-    @property
-    def positives_not_below(self) -> Any:
-        return self._tps[1]
-
-    def near_one(self, *, together: bool = False) -> RowsOnMesh:
-        thresholds, *weights = self.table
-        scaled = near_one_on_mesh(weights, self.axis_name, together=together)
-        return RowsOnMesh(self.axis_name, ScoreTable(thresholds, *scaled))
-
-    def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
-        del max_fpr
-        return function(self)
+        start = jnp.zeros(shape, dtype)
+        key: Array = varying.fori_loop(0, n_bits // _BITS_OF_DIGIT, digit, start)
+        return key
 
 
-def near_one_on_mesh(
-    weights: Iterable[Array], axis_name: AxisName, *, together: bool
-) -> tuple[Array, ...]:
-    """Divided by the power of two near the highest of all devices; numbers of items as they are."""
-    weights = tuple(weights)
-    if not numerics.is_inexact(weights[0]):
-        return weights
-    highest = [largest_over(jnp.max(x), axis_name) for x in weights]
-    if together:
-        highest = [jnp.maximum(*highest)] * 2
-    return tuple(
-        x * (1 / numerics.power_near(most)) for x, most in zip(weights, highest, strict=True)
-    )
-
-
-def valid_on_mesh(items: Items) -> Array:
-    """Which items count, whatever their weights."""
-    valid: Array = ~numerics.is_nan(items.scores)
-    return valid if items.where is None else valid & items.where
-
-
-def rows_on_mesh(items: Items, weights: tuple[Array, Array]) -> Rows:
-    """The items of this device as rows, with these weights of each class."""
-    keys, valid = sorting.descending_keys(items.scores), valid_on_mesh(items)
-    keys = jnp.where(valid, keys, ~np.zeros((), keys.dtype))
-    return Rows(*jnp.broadcast_arrays(keys, *(jnp.where(valid, x, 0) for x in weights)))
-
-
-def undefined_on_mesh(items: Items, weights: tuple[Array, Array], axis_name: AxisName) -> Array:
-    """Whether a valid score is NaN, no item is valid, or labels or weights are not allowed."""
-    weighty = weights[0] + weights[1] > 0
-    n_bad = number_of(numerics.is_nan(items.scores) & weighty)
-    bad = sum_over(n_bad, axis_name) + sum_over(not_allowed(items, axis_name), axis_name) > 0
-    return bad | (sum_over(number_of(weighty), axis_name) == 0)
+def placements_on_mesh(items: Items, weights: Array | None, axis_name: AxisName) -> OnMesh:
+    """The placements of the items `[n]` of all devices, with these weights of each in its class."""
+    slack = 0.0 if items.weights is None else numerics.SLACK
+    return OnMesh(sorted_by_class(items, weights), items.scores, ones(), slack, axis_name)

@@ -17,11 +17,12 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.divided import over_parts
 from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.items import at_least_one, class_weights
+from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.mesh_placements import undefined_on_mesh
-from jaxmetrics._roc.mesh_ways import Place, by_rarer_class, placements_on_mesh
+from jaxmetrics._roc.mesh_items import undefined_on_mesh, weights_on_mesh
+from jaxmetrics._roc.mesh_placements import placements_on_mesh
+from jaxmetrics._roc.mesh_ways import Place, by_rarer_class
 from jaxmetrics._roc.placements import Part
 from jaxmetrics._roc.selection import Selection, has_exact_thresholds
 from jaxmetrics._roc.table_values import static_options
@@ -68,7 +69,7 @@ def _evaluate(
 
         # Made anew within each way, where they take no memory of their own.
         def of_way(place: Place) -> Array:
-            return value_of(place(items, class_weights(items), axis_name))
+            return value_of(place(items, weights_on_mesh(items), axis_name))
 
         if selected:
             value = value_of(Selection(items, axis_name))
@@ -76,7 +77,7 @@ def _evaluate(
             value = by_rarer_class(of_way, items, axis_name)
         else:
             value = of_way(placements_on_mesh)
-        undefined = undefined_on_mesh(items, class_weights(items), axis_name)
+        undefined = undefined_on_mesh(items, axis_name)
         return jnp.where(undefined, jnp.nan, value).astype(dtype)
 
     axes = max(x.ndim for x in jax.tree.leaves(items)) - 1

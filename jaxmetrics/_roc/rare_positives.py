@@ -5,16 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
-from jaxmetrics._base import numerics
-from jaxmetrics._base.parts import AxisName, Rows, gathered, sum_over
-from jaxmetrics._base.rarer_class import added_for_owners, compacted, sums_beside, total_of
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.by_class import NEGATIVES, POSITIVES, ByClass
+from jaxmetrics._base.compaction import first_indices, number_of
+from jaxmetrics._base.parts import AxisName, gathered, sum_over
+from jaxmetrics._base.rarer_class import added_for_owners, sums_beside
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.mesh_placements import near_one_on_mesh, rows_on_mesh, valid_on_mesh
+from jaxmetrics._roc.mesh_items import (
+    OfClasses,
+    keys_on_mesh,
+    kinds_on_mesh,
+    ones,
+    sorted_by_class,
+    units_of_classes,
+)
 from jaxmetrics._roc.placements import Groups
+
+
+class Own(NamedTuple):
+    """The positives of a device, `[room]`.
+
+    Attributes:
+      keys: the largest one where there is no item.
+      weights: 1 if each counts once, and 0 where there is no item.
+    """
+
+    keys: Array
+    weights: Array
 
 
 @dataclass(frozen=True)
@@ -22,26 +44,26 @@ class RarePositives:
     """Each positive of a device by itself, also those that tie.
 
     Attributes:
-      items: of this device.
-      positive: which of these are, whatever their weights.
-      room: places for the positives of a device, which must fit in.
+      own: those of this device.
+      part: its items in order; without weights only the negatives.
+      units: by which the weights of positives and of negatives are multiplied.
+      slack: as of `Groups`.
       axis_name: of the devices.
     """
 
-    items: Rows
-    positive: Array
-    room: int
+    own: Own
+    part: ByClass
+    units: OfClasses
+    slack: float
     axis_name: AxisName
     library = jnp
 
-    @property
-    def slack(self) -> float:
-        return numerics.slack(self.items.negatives)
-
     def near_one(self, *, together: bool = False) -> RarePositives:
-        weights = self.items[1:]
-        scaled = near_one_on_mesh(weights, self.axis_name, together=together)
-        return replace(self, items=Rows(self.items.keys, *scaled))
+        if self.part.weights is None:
+            return self
+        highest = jnp.max(self.own.weights), self.part.highest(NEGATIVES)
+        units = units_of_classes(highest, self.axis_name, together=together)
+        return replace(self, units=units)
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
         del max_fpr
@@ -49,19 +71,27 @@ class RarePositives:
 
     @property
     def total_positives(self) -> Array:
-        return self._sum(self.items.positives)
+        return sum_over(jnp.sum(self.positives), self.axis_name)
 
     @property
     def total_negatives(self) -> Array:
-        return self._sum(self.items.negatives)
+        return sum_over(self.negatives, self.axis_name)
 
-    def _sum(self, of_items: Array) -> Array:
-        return sum_over(total_of(of_items), self.axis_name)
+    @property
+    def positives(self) -> Array:
+        """Of each of this device how many positives it is, or its weight."""
+        if self.part.weights is None:
+            return self.own.weights
+        return self.own.weights.astype(jnp.float64) * self.units[POSITIVES]
 
-    @cached_property
-    def own(self) -> Rows:
-        """The positives of this device."""
-        return compacted(self.items, self.positive, self.room)
+    @property
+    def negatives(self) -> Array:
+        """How many negatives this device has, or their weight."""
+        return self._of_negatives(self.part.ends[NEGATIVES])
+
+    def _of_negatives(self, places: Array) -> Array:
+        sums = self.part.sums_to(places, NEGATIVES)
+        return sums if self.part.weights is None else sums * self.units[NEGATIVES]
 
     @cached_property
     def keys(self) -> Array:
@@ -69,14 +99,19 @@ class RarePositives:
         keys: Array = gathered(self.own.keys, self.axis_name)
         return keys
 
+    def negatives_beside(self, keys: Array) -> Array:
+        """`[2, m]`, the negatives of this device with keys below each, and not above it."""
+        bounds, ties = jnp.stack([keys, keys]), np.array([[False], [True]])
+        return self._of_negatives(self.part.places(bounds, NEGATIVES, ties=ties))
+
     @cached_property
     def _negatives(self) -> Array:
-        sums = sums_beside(self.items.keys, self.items.negatives, self.keys)
-        return added_for_owners(sums, len(self.items.keys), self.axis_name)
+        sums = self.negatives_beside(self.keys)
+        return added_for_owners(sums, len(self.part.keys), self.axis_name)
 
     @cached_property
     def _positives(self) -> Array:
-        weights = self.own.positives
+        weights = self.positives
         if not numerics.is_inexact(weights):  # 0 or 1, and a byte each
             weights = weights > 0
         weights = gathered(weights, self.axis_name)
@@ -99,13 +134,36 @@ class RarePositives:
         return self._positives[1]
 
     def total(self, of_each: Any) -> Array:
-        of_own = jnp.sum(self.own.positives * of_each, axis=-1)
-        return sum_over(of_own, self.axis_name)
+        return sum_over(jnp.sum(self.positives * of_each, axis=-1), self.axis_name)
 
 
 def rare_positives(
-    items: Items, weights: tuple[Array, Array], axis_name: AxisName, *, room: int
+    items: Items, weights: Array | None, axis_name: AxisName, *, room: int
 ) -> RarePositives:
-    """The placements of the items `[n]` of all devices, with these weights of each class."""
-    positive = valid_on_mesh(items) & (items.labels == 1)
-    return RarePositives(rows_on_mesh(items, weights), positive, room, axis_name)
+    """The placements of the items `[n]` of all devices, with these weights of each in its class.
+
+    There must be room for the positives of each.
+    """
+    if weights is None:
+        own, part = _of_counted(items, room)
+    else:
+        part = sorted_by_class(items, weights)
+        some = jnp.arange(room) < part.ends[POSITIVES]
+        own = _own(part.keys[:room], some, part.of_items[:room])
+    slack = 0.0 if items.weights is None else numerics.SLACK
+    return RarePositives(own, part, ones(), slack, axis_name)
+
+
+def _of_counted(items: Items, room: int) -> tuple[Own, ByClass]:
+    """Of which the negatives alone are sorted, by keys without a class."""
+    keys, kinds = keys_on_mesh(items), kinds_on_mesh(items)
+    index, some = first_indices(kinds == POSITIVES, room)
+    own = _own(keys.at[index].get(mode="promise_in_bounds"), some, jnp.ones(room, jnp.int32))
+    negative = kinds == NEGATIVES
+    ends = jnp.stack([jnp.zeros((), jnp.int32), number_of(negative)])
+    keys = sorting.sort(jnp.where(negative, keys, ~np.zeros((), keys.dtype)))
+    return own, ByClass.of(keys, ends, None)
+
+
+def _own(keys: Array, some: Array, weights: Array) -> Own:
+    return Own(jnp.where(some, keys, ~np.zeros((), keys.dtype)), jnp.where(some, weights, 0))

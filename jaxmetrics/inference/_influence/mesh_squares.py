@@ -1,4 +1,4 @@
-"""Squared slopes of a metric of unweighted items that the devices of a mesh hold in parts, summed.
+"""Squared slopes of a metric of items that the devices of a mesh hold in parts, summed.
 
 Only sums over ranges of the scores travel, or what few positives add to the slopes of others.
 """
@@ -11,11 +11,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.counted_parts import Range, dealt_out, most_rounds, range_of
 from jaxmetrics._base.parts import gathered, size_of, so_many_below, sum_over
-from jaxmetrics._base.rarer_class import sums_beside, total_of
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.mesh_counts import CountedOnMesh, InRange
+from jaxmetrics._roc.mesh_placements import OnMesh
+from jaxmetrics._roc.mesh_ranges import InRange
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE, starts
 from jaxmetrics._roc.rare_positives import RarePositives
 from jaxmetrics.inference._influence.sums_over_positives import (
@@ -33,17 +32,22 @@ _IN_BOUNDS = "promise_in_bounds"
 
 class Squares(NamedTuple):
     """The value of a metric, and for each class the sum of the squares of the slopes of its items,
-    less their mean."""
+    times their weights, less their mean."""
 
     estimate: Array
     of_classes: Array
 
 
-def squares_of(placed: CountedOnMesh | RarePositives, value_of: MetricOf) -> Squares:
-    """Of the items of all devices; the metric has one value."""
-    totals = Totals(placed.total_negatives, placed.total_positives)
-    if isinstance(placed, CountedOnMesh):
-        return _squares_of_ranges(placed, value_of, totals)
+def squares_of(
+    placed: OnMesh | RarePositives, value_of: MetricOf, counts: tuple[Array, Array]
+) -> Squares:
+    """Of the items of all devices; the metric has one value.
+
+    Few positives are without weights. `counts` are those of negatives and positives with weights.
+    """
+    totals, numbers = Totals(placed.total_negatives, placed.total_positives), Totals(*counts)
+    if isinstance(placed, OnMesh):
+        return _squares_of_ranges(placed.near_one(together=True), value_of, numbers)
     return _squares_of_few(placed, value_of, totals)
 
 
@@ -61,36 +65,39 @@ class _OfRange(NamedTuple):
     end_not_below: Array
 
 
-def _squares_of_ranges(placed: CountedOnMesh, value_of: MetricOf, totals: Totals) -> Squares:
+def _squares_of_ranges(placed: OnMesh, value_of: MetricOf, numbers: Totals) -> Squares:
     axis_name = placed.axis_name
     n_devices, here = size_of(axis_name), lax.axis_index(axis_name).astype(jnp.int32)
-    n_rounds = most_rounds(len(placed.keys), n_devices)
-    dealt = dealt_out(placed.keys, placed.ends, axis_name, n_rounds)
-    rounds = jnp.arange(n_rounds, dtype=jnp.int32)
+    totals = Totals(placed.total_negatives, placed.total_positives)
+    dealt, rounds = placed.in_ranges()
 
-    def of_range(number: Array) -> tuple[Range, OfPositives]:
-        items = range_of(dealt, axis_name, number)
-        groups = InRange(items, totals.negatives)
-        return items, of_positives(groups, items.kinds == 0, value_of, totals)
+    def of_range(number: Array) -> tuple[InRange, OfPositives]:
+        groups = placed.groups_of(dealt, number)
+        return groups, of_positives(groups, groups.positives, value_of, totals)
 
-    def added(number: Array) -> tuple[Array, Array, _OfRange]:
-        items, found = of_range(number)
+    def added(number: Array) -> tuple[tuple[Array, ...], _OfRange]:
+        groups, found = of_range(number)
+        items = groups.items
         begin, end = (items.keys == x for x in items.bounds)
 
         def at(which: Array, x: Array) -> Array:
             return jnp.sum(jnp.where(which, x, 0), axis=-1)
 
         ends = at(begin, found.above), at(end, found.not_below)
-        return found.value, found.slopes, _OfRange(jnp.sum(found.of_higher, axis=-1), *ends)
+        ranges = _OfRange(jnp.sum(found.of_higher, axis=-1), *ends)
+        return (found.value, found.slopes, found.in_totals), ranges
 
-    values, slopes, of_rounds = lax.map(added, rounds)
-    value, all_slopes = (sum_over(jnp.sum(x, axis=0), axis_name) for x in (values, slopes))
-    means = mean_slopes(all_slopes, totals)
+    sums, of_rounds = lax.map(added, rounds)
+    value, all_slopes, in_totals = (sum_over(jnp.sum(x, axis=0), axis_name) for x in sums)
+    if not placed.is_weighted:
+        in_totals = jnp.zeros_like(in_totals)  # alike for all items, and so for their mean
+    means = mean_slopes(all_slopes + in_totals * jnp.stack(totals), numbers)
     ranges = _OfRange(*(_in_order(lax.all_gather(x, axis_name)) for x in of_rounds))
     at_bounds, after = _between_ranges(dealt.bounds, ranges)
 
     def squares(number: Array) -> Array:
-        items, found = of_range(number)
+        groups, found = of_range(number)
+        items = groups.items
         first = number * n_devices + here
         slopes = sums_below(starts(items.keys), found.above, found.not_below)
         slopes = slopes + after[:, first, None]
@@ -98,9 +105,10 @@ def _squares_of_ranges(placed: CountedOnMesh, value_of: MetricOf, totals: Totals
             known = at_bounds[:, first + i, None]
             slopes = jnp.where(items.keys == items.bounds[i], known, slopes)
         slopes = of_both(slopes)
-        of_class = jnp.stack([items.kinds == 1, items.kinds == 0])
-        centred = slopes.at[POSITIVE].add(found.own) - means[:, None]
-        return jnp.sum(jnp.where(of_class, centred**2, 0), axis=-1)
+        weights = jnp.stack([groups.negatives, groups.positives])
+        slopes = slopes.at[POSITIVE].add(found.own) + in_totals[:, None]
+        centred = weights * slopes - means[:, None]
+        return jnp.sum(jnp.where(weights > 0, centred**2, 0), axis=-1)
 
     total = sum_over(jnp.sum(lax.map(squares, rounds), axis=0), axis_name)
     return Squares(value_of(totals, lambda _: value), total)
@@ -132,7 +140,7 @@ def _between_ranges(bounds: Array, ranges: _OfRange) -> tuple[Array, Array]:
 
 
 def _squares_of_few(placed: RarePositives, value_of: MetricOf, totals: Totals) -> Squares:
-    axis_name, positives = placed.axis_name, placed.own.positives
+    axis_name, positives = placed.axis_name, placed.positives
     found = of_positives(placed, positives, value_of, totals)
     means = mean_slopes(sum_over(found.slopes, axis_name), totals)
     numbers = jnp.arange(len(placed.keys), dtype=jnp.uint32)
@@ -148,12 +156,12 @@ def _squares_of_few(placed: RarePositives, value_of: MetricOf, totals: Totals) -
     of_own = jnp.sum(positives * own**2)
 
     # Negatives of a device are alike between the positives.
-    n_above, n_not_below = sums_beside(placed.items.keys, placed.items.negatives, keys)
+    n_above, n_not_below = placed.negatives_beside(keys)
     n_between, n_tied = n_above - jnp.append(0, n_not_below[:-1]), n_not_below - n_above
     from_here = numerics.sums_from_the_end(above[NEGATIVE] + not_below[NEGATIVE])
     mean = means[NEGATIVE]
     squares = n_between * (from_here - mean) ** 2 + n_tied * (slopes[NEGATIVE] - mean) ** 2
-    rest = (total_of(placed.items.negatives) - n_not_below[-1]) * mean**2
+    rest = (placed.negatives - n_not_below[-1]) * mean**2
     of_negatives = jnp.sum(jnp.where(begins, squares, 0)) + rest
     total = sum_over(jnp.stack([of_negatives, of_own]), axis_name)
     return Squares(value_of(totals, lambda _: sum_over(found.value, axis_name)), total)

@@ -6,8 +6,8 @@ The gradient in the weights of a device's own items goes back the way that their
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +21,17 @@ from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.mesh_placements import OnMesh, undefined_on_mesh
-from jaxmetrics._roc.mesh_ways import Place, by_rarer_class, is_counted, placements_on_mesh
+from jaxmetrics._roc.mesh_items import undefined_on_mesh, weights_on_mesh
+from jaxmetrics._roc.mesh_placements import OnMesh, placements_on_mesh
+from jaxmetrics._roc.mesh_ways import Place, by_rarer_class
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import choose_known
-from jaxmetrics.inference._influence.mesh_squares import squares_of
+from jaxmetrics.inference._influence.mesh_squares import Squares, squares_of
 from jaxmetrics.inference._influence.sums_over_positives import metric_of
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import Moments
+
+R = TypeVar("R")
 
 
 def moments_on_mesh(
@@ -135,7 +138,8 @@ class _OfDevice:
         self._items, self._axis_name = items, axis_name
         self._chosen, self._options = chosen, chosen.options(arrays)
         self._decided = error_bars_of(chosen.metric).decision is not None
-        positives, negatives = self._weights = class_weights(items)
+        self._weights = weights_on_mesh(items)
+        positives, negatives = self._of_classes = class_weights(items)
         n_negatives, n_positives = (
             sum_over(number_of(x > 0), axis_name) for x in (negatives, positives)
         )
@@ -146,28 +150,38 @@ class _OfDevice:
 
     @property
     def _classes(self) -> list[Array]:
-        positives, negatives = self._weights
+        positives, negatives = self._of_classes
         return [x.astype(jnp.float64) for x in (negatives, positives)]
 
     def estimate_and_units(self) -> tuple[Array, tuple[Array, ...]]:
         """The metric of all, and of negatives and of positives, the weight of each of the device's
         items times the derivative in it, `[..., n]`, less the mean over the items of the class."""
-        slopes_of = self._slopes_of_decision if self._decided else self._gradient
-        estimate, slopes = slopes_of(self._chosen, self._options)
+        if self._decided:
+            estimate, slopes = self._slopes_of_decision(self._chosen, self._options)
+        else:
+            estimate, slopes = self._by_rarer_class(self._gradient)
         return self._defined(estimate), tuple(map(self._centred, slopes, self._classes))
 
     def estimate_and_squares(self) -> tuple[Array, Any]:
         """The metric of all, and the sums over the items of each class of the squares of these."""
-        if self._decided or not is_counted(self._items, self._weights):
+        if self._decided:
             estimate, units = self.estimate_and_units()
             return estimate, [self.sum_over(unit**2) for unit in units]
         value_of = metric_of(self._chosen, self._options)
-        found = self._by_rarer_class(lambda place: squares_of(self._placed(place), value_of))
+
+        def of_way(place: Place) -> Squares:
+            placed = self._placed(place)
+            if self._weights is None or isinstance(placed, OnMesh):
+                return squares_of(placed, value_of, self.counts)
+            estimate, slopes = self._gradient(place)
+            units = map(self._centred, slopes, self._classes)
+            return Squares(estimate, jnp.stack([self.sum_over(unit**2) for unit in units]))
+
+        found = self._by_rarer_class(of_way)
         return self._defined(found.estimate), found.of_classes
 
     def _defined(self, estimate: Array) -> Array:
-        undefined = undefined_on_mesh(self._items, self._weights, self._axis_name)
-        return jnp.where(undefined, jnp.nan, estimate)
+        return jnp.where(undefined_on_mesh(self._items, self._axis_name), jnp.nan, estimate)
 
     def _placed(self, place: Place) -> Any:
         return place(self._items, self._weights, self._axis_name)
@@ -191,34 +205,34 @@ class _OfDevice:
             return function(self._in_ranges)
         return self._by_rarer_class(lambda place: function(self._placed(place)))
 
-    def _by_rarer_class(self, function: Callable[[Place], Any]) -> Any:
+    def _by_rarer_class(self, function: Callable[[Place], R]) -> R:
         return by_rarer_class(function, self._items, self._axis_name)
 
     @cached_property
     def _in_ranges(self) -> OnMesh:
         return placements_on_mesh(self._items, self._weights, self._axis_name)
 
-    def _gradient(self, chosen: Chosen, options: Options) -> tuple[Array, tuple[Array, ...]]:
-        """The metric, and the derivatives in the weights of the device's items."""
-        of_placements: Any = chosen.metric.of_placements
+    def _gradient(self, place: Place) -> tuple[Array, tuple[Array, ...]]:
+        """The metric, and the derivatives in the weights of the device's items.
 
-        def value(place: Place, negatives: Array, positives: Array) -> tuple[Array, Array]:
-            placed = place(self._items, (positives, negatives), self._axis_name)
-            found = jnp.asarray(of_placements(placed, **options), jnp.float64)
+        Within each way: what one keeps for the way back takes no memory in the other.
+        """
+        of_placements: Any = self._chosen.metric.of_placements
+        negatives, positives = self._classes
+
+        def value(weights: Array) -> tuple[Array, Array]:
+            placed = place(self._items, weights, self._axis_name)
+            found = jnp.asarray(of_placements(placed, **self._options), jnp.float64)
             # All devices have this value. The gradient is that of the sum over devices, whether
             # JAX knows that they are equal or not: one of them counts.
             first = lax.axis_index(self._axis_name) == 0
             return jnp.where(first, found, 0), found
 
-        # Within each way: what one keeps for the way back takes no memory in the other.
-        def of_way(place: Place) -> tuple[Array, tuple[Array, ...]]:
-            of_weights = partial(value, place)
-            shares, pull_back, estimate = varying.vjp(of_weights, *self._classes, has_aux=True)
-            chosen.refuse_shapes(estimate)
-            return estimate, pull_back(jnp.ones_like(shares))
-
-        found: tuple[Array, tuple[Array, ...]] = self._by_rarer_class(of_way)
-        return found
+        weights = negatives + positives
+        shares, pull_back, estimate = varying.vjp(value, weights, has_aux=True)
+        self._chosen.refuse_shapes(estimate)
+        (slopes,) = pull_back(jnp.ones_like(shares))
+        return estimate, (slopes, slopes)
 
     def _slopes_of_decision(
         self, chosen: Chosen, options: Options

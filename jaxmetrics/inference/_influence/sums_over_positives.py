@@ -17,7 +17,7 @@ import numpy as np
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.in_order import NegativesFirst
-from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered, starts
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered, ends_of_ties, starts
 from jaxmetrics._roc.placements import Groups
 from jaxmetrics._roc.record import Chosen, Options
 from jaxmetrics._roc.table import SortedItems
@@ -198,10 +198,7 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
 
     Scores `[m]` descend; one that differs from the one before it begins.
     """
-    n, place = len(begins), jnp.arange(len(begins), dtype=jnp.int32)
-    first = numerics.running_highest(jnp.where(begins, place, 0))
-    to_end = jnp.where(jnp.append(begins[1:], True), n - 1 - place, 0)
-    after = n - numerics.running_highest(to_end, reverse=True)
+    first, after = ends_of_ties(begins)
 
     # In one running sum, of which each takes seconds to compile for a TPU.
     terms = jnp.stack([above, not_below])

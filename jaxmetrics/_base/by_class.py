@@ -1,0 +1,173 @@
+"""The items of a device in order of class and then of key, and sums of their weights.
+
+Without weights an item is its key alone. With them, a sum up to any place is that of whole blocks
+and of a part of one: no running sum of all items is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.compaction import number_of
+from jaxmetrics._base.host import on_cpu
+from jaxmetrics._base.parts import first_that_is_not, so_many_below
+from jaxmetrics._base.types import Array
+
+CLASSES = POSITIVES, NEGATIVES = 0, 1
+LEFT_OUT = 2  # which of an item is no class
+_BLOCK = 16  # items
+# XLA for the CPU writes out the terms of a sum: not those of all items at once.
+_CHUNKS = 32
+_AT_ONCE = 1 << 12
+
+
+class _Weights(NamedTuple):
+    """Of items in order.
+
+    Attributes:
+      of_items: `[n]`.
+      of_blocks: `[classes, blocks + 1]`, the weight of the items of a class before each block.
+      numbers: likewise, how many of them have a weight.
+    """
+
+    of_items: Array
+    of_blocks: Array
+    numbers: Array
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """Items of two classes in order.
+
+    Attributes:
+      keys: `[n]`, ascending within each class: positives, negatives, and those of no items.
+      ends: `[classes]`, where the items of each class end.
+      weights: None if each item counts once.
+    """
+
+    keys: Array
+    ends: Array
+    weights: _Weights | None
+
+    @classmethod
+    def of(cls, keys: Array, ends: Array, weights: Array | None) -> ByClass:
+        """Of items with these weights `[n]`."""
+        known = None if weights is None else _Weights(weights, *_sums(weights, ends))
+        return cls(keys, ends, known)
+
+    @property
+    def of_items(self) -> Array:
+        """`[n]`, the weights, of items that have them."""
+        assert self.weights is not None
+        return self.weights.of_items
+
+    def limits(self, of_class: int) -> tuple[Array, Array]:
+        """Where the items of a class begin and end."""
+        return _limits(self.ends, of_class)
+
+    def places(self, bounds: Array, of_class: int, *, ties: Any = False) -> Array:
+        """Of the first item of a class with a key that is not below each bound, or is above it."""
+
+        return so_many_below(self.keys, bounds, *self.limits(of_class), ties=ties)
+
+    def first_that_is_not(
+        self, above: Callable[[Array], Array], shape: tuple[int, ...], of_class: int
+    ) -> Array:
+        """Of the first item of a class with a key that is not `above`, as all before it are."""
+        return first_that_is_not(above, self.keys, shape, *self.limits(of_class))
+
+    def sums_to(self, places: Array, of_class: int) -> Array:
+        """The weight of the items of a class before each place, or how many there are."""
+        begin, _ = self.limits(of_class)
+        if self.weights is None:
+            return places - begin
+        of_blocks = self.weights.of_blocks[of_class]
+
+        @jax.checkpoint  # the weights of a block are not kept for the way back
+        def upto(places: Array) -> Array:
+            weights = self._in_block(places, of_class).astype(jnp.float64)
+            return self._at_block(of_blocks, places) + jnp.sum(weights, axis=-1)
+
+        if not on_cpu() or places.size <= _AT_ONCE:
+            at_once: Array = upto(places)
+            return at_once
+        found: Array = lax.map(upto, places.ravel(), batch_size=_AT_ONCE)
+        return found.reshape(places.shape)
+
+    def numbers_to(self, places: Array, of_class: int) -> Array:
+        """How many items of a class that have a weight are before each place."""
+        begin, _ = self.limits(of_class)
+        if self.weights is None:
+            return places - begin
+        some = self._in_block(places, of_class) > 0
+        number = jnp.sum(some, axis=-1, dtype=jnp.int32)
+        return self._at_block(self.weights.numbers[of_class], places) + number
+
+    def highest(self, of_class: int) -> Array:
+        """The highest weight of a class."""
+        begin, end = self.limits(of_class)
+        place = lax.broadcasted_iota(jnp.int32, self.keys.shape, 0)
+        within = (begin <= place) & (place < end)
+        return jnp.max(jnp.where(within, self.of_items, 0))
+
+    def _in_block(self, places: Array, of_class: int) -> Array:
+        """`[..., block]`, the weights of the items before each place within its block."""
+        (begin, end), width = self.limits(of_class), _width(self.keys)
+        index = (places // width * width)[..., None] + jnp.arange(width, dtype=jnp.int32)
+        weights = self.of_items.at[index].get(mode="fill", fill_value=0)
+        within = (begin <= index) & (index < jnp.minimum(places, end)[..., None])
+        return jnp.where(within, weights, 0)
+
+    def _at_block(self, of_blocks: Array, places: Array) -> Array:
+        block = places // _width(self.keys)
+        found: Array = of_blocks.at[block].get(mode="promise_in_bounds")
+        return found
+
+
+def in_order(keys: Array, kinds: Array, *, weighted: bool) -> tuple[Array, Array, Array | None]:
+    """`keys` and `ends` of items `[n]`, and with weights the index that each item had.
+
+    Kinds are POSITIVES, NEGATIVES, and LEFT_OUT for no items.
+    """
+    ends = jnp.cumsum(jnp.stack([number_of(kinds == x) for x in CLASSES]))
+    if not weighted and keys.dtype == jnp.uint32:
+        return sorting.sort_by_key_and_payload(kinds, keys)[1], ends, None
+    keys, index = sorting.sort_within_kinds(kinds, keys)
+    return keys, ends, index if weighted else None
+
+
+def _limits(ends: Array, of_class: int) -> tuple[Array, Array]:
+    return ends[of_class - 1] if of_class else jnp.zeros_like(ends[0]), ends[of_class]
+
+
+def _width(items: Array) -> int:
+    """How many items a block has."""
+    return min(_BLOCK, len(items))
+
+
+def _sums(weights: Array, ends: Array) -> tuple[Array, Array]:
+    """`of_blocks` and `numbers` of `_Weights`."""
+    width = _width(weights)
+    n_blocks = len(weights) // width
+    blocks = weights[: n_blocks * width].reshape(n_blocks, width)
+
+    def of_block(number: Array, weights: Array) -> tuple[Array, Array]:
+        places = number * width + jnp.arange(width, dtype=jnp.int32)
+        limits = (_limits(ends, x) for x in CLASSES)
+        within = jnp.stack([(begin <= places) & (places < end) for begin, end in limits])
+        sums = jnp.sum(jnp.where(within, weights.astype(jnp.float64), 0), axis=-1)
+        return sums, jnp.sum(within & (weights > 0), axis=-1, dtype=jnp.int32)
+
+    size = -(-n_blocks // _CHUNKS) if on_cpu() else n_blocks
+    given = jnp.arange(n_blocks, dtype=jnp.int32), blocks
+    sums, numbers = (x.T for x in lax.map(lambda x: of_block(*x), given, batch_size=size))
+    before = numerics.running_total(sums), numerics.running_count(numbers)
+    of_weights, of_numbers = (jnp.pad(x, ((0, 0), (1, 0))) for x in before)
+    return of_weights, of_numbers

@@ -1,0 +1,81 @@
+"""The items of a device of a mesh, within `shard_map`: their keys, weights and classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._base import numerics, sorting, varying
+from jaxmetrics._base.by_class import LEFT_OUT, NEGATIVES, POSITIVES, ByClass, in_order
+from jaxmetrics._base.compaction import number_of
+from jaxmetrics._base.items import class_weights, not_allowed
+from jaxmetrics._base.parts import AxisName, largest_over, sum_over
+from jaxmetrics._base.types import Array, Items
+
+OfClasses = tuple[Array, Array]
+
+
+def valid_on_mesh(items: Items) -> Array:
+    """Which items count, whatever their weights."""
+    valid: Array = ~numerics.is_nan(items.scores)
+    return valid if items.where is None else valid & items.where
+
+
+def kinds_on_mesh(items: Items) -> Array:
+    """`[n]`, POSITIVES, NEGATIVES or LEFT_OUT, whatever their weights."""
+    of_valid = jnp.where(items.labels == 1, POSITIVES, NEGATIVES)
+    kinds: Array = jnp.where(valid_on_mesh(items), of_valid, LEFT_OUT).astype(jnp.uint32)
+    return kinds
+
+
+def keys_on_mesh(items: Items) -> Array:
+    """Those of valid items, which ascend as the scores descend, and else the largest key."""
+    keys = sorting.descending_keys(items.scores)
+    return jnp.where(valid_on_mesh(items), keys, ~np.zeros((), keys.dtype))
+
+
+def weights_on_mesh(items: Items) -> Array | None:
+    """`[n]`, of each item in its class; None if each counts once. Those of no items mean nothing.
+
+    They have their own dtype, in which they travel.
+    """
+    if items.amounts is None:
+        return None if items.weights is None else jnp.asarray(items.weights)
+    positives, negatives = class_weights(items)
+    return positives + negatives
+
+
+def sorted_by_class(items: Items, weights: Array | None) -> ByClass:
+    """The items `[n]` of a device in order, with these weights of each in its class."""
+
+    def in_order_of_class(items: Items) -> Any:
+        return in_order(keys_on_mesh(items), kinds_on_mesh(items), weighted=weights is not None)
+
+    given = items._replace(weights=None, amounts=None)
+    keys, ends, index = varying.apart(in_order_of_class, given)
+    return ByClass.of(keys, ends, None if weights is None else sorting.take(weights, index))
+
+
+def ones() -> OfClasses:
+    """Units that leave weights as they are."""
+    return jnp.ones(()), jnp.ones(())
+
+
+def units_of_classes(highest: OfClasses, axis_name: AxisName, *, together: bool) -> OfClasses:
+    """One over the power of two near the highest weight of all devices, of each class or both."""
+    of_all = [largest_over(x.astype(jnp.float64), axis_name) for x in highest]
+    if together:
+        of_all = [jnp.maximum(*of_all)] * 2
+    positives, negatives = (1 / numerics.power_near(x) for x in of_all)
+    return positives, negatives
+
+
+def undefined_on_mesh(items: Items, axis_name: AxisName) -> Array:
+    """Whether a valid score is NaN, no item is valid, or labels or weights are not allowed."""
+    positives, negatives = class_weights(items)
+    weighty = positives + negatives > 0
+    n_bad = number_of(numerics.is_nan(items.scores) & weighty)
+    bad = sum_over(n_bad, axis_name) + sum_over(not_allowed(items, axis_name), axis_name) > 0
+    return bad | (sum_over(number_of(weighty), axis_name) == 0)

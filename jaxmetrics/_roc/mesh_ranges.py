@@ -1,0 +1,135 @@
+"""Groups of the items that a device of a mesh receives, within `shard_map`: a range of the scores.
+
+To what is above an item in its range, it adds what the ranges before hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
+from jaxmetrics._base.key_ranges import Range
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.in_order import InOrder
+from jaxmetrics._roc.order import ends_of_ties, starts
+from jaxmetrics._roc.table import SortedItems
+
+_IN_BOUNDS = "promise_in_bounds"
+
+
+@dataclass(frozen=True)
+class InRange:
+    """Groups of one positive each: the items of a range.
+
+    Attributes:
+      items: the items.
+      units: `[classes]`, by which their weights are multiplied.
+      total_negatives: of all ranges.
+      slack: as of `Groups`.
+    """
+
+    items: Range
+    units: Array
+    total_negatives: Any
+    slack: float
+    library = jnp
+
+    def total(self, of_each: Any) -> Any:
+        return self._alone.total(of_each)
+
+    @property
+    def positives(self) -> Array:
+        """Of each item how many positives it is, or its weight as one."""
+        return self._of_class(POSITIVES)
+
+    @property
+    def negatives(self) -> Array:
+        return self._of_class(NEGATIVES)
+
+    def _of_class(self, number: int) -> Array:
+        which, weights = self.items.kinds == number, self.items.weights
+        if weights is None:
+            return which.astype(jnp.int32)
+        return jnp.where(which, weights, 0) * self.units[number]
+
+    @property
+    def above(self) -> Array:
+        return self._of_all(self._alone.above, NEGATIVES, upto=False)
+
+    @property
+    def not_below(self) -> Array:
+        return self._of_all(self._alone.not_below, NEGATIVES, upto=True)
+
+    @property
+    def positives_above(self) -> Array:
+        return self._of_all(self._alone.positives_above, POSITIVES, upto=False)
+
+    @property
+    def positives_not_below(self) -> Array:
+        return self._of_all(self._alone.positives_not_below, POSITIVES, upto=True)
+
+    @cached_property
+    def _alone(self) -> InOrder | _Weighted:
+        """The same as if this range was all items."""
+        begins, positives, negatives = starts(self.items.keys), self.positives, self.negatives
+        if self.items.weights is None:
+            return InOrder(SortedItems(begins, positives, negatives), self.total_negatives)
+        return _Weighted(begins, positives, negatives)
+
+    def _of_all(self, sums: Array, of_class: int, *, upto: bool) -> Array:
+        """Sums of this range as those of all; ties may go on in the ranges beside it."""
+        before, beside = (
+            x[..., of_class, :] * self.units[of_class]
+            for x in (self.items.before[:, None], self.items.beside)
+        )
+        sums = sums + before
+        for bound, known in zip(self.items.bounds, beside[int(upto)], strict=True):
+            sums = jnp.where(self.items.keys == bound, known, sums)
+        return sums
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """Items `[m]` by descending score, of which some begin a tie, with their weights."""
+
+    begins: Array
+    positives: Array
+    negatives: Array
+
+    def total(self, of_each: Any) -> Any:
+        return jnp.sum(self.positives * of_each, axis=-1)
+
+    @cached_property
+    def _sums(self) -> Array:
+        """`[classes, m + 1]`, the weight of the items before each one."""
+        sums = [numerics.running_total(x) for x in (self.positives, self.negatives)]
+        return jnp.pad(jnp.stack(sums), ((0, 0), (1, 0)))
+
+    @cached_property
+    def _ends(self) -> tuple[Array, Array]:
+        return ends_of_ties(self.begins)
+
+    def _sums_to(self, of_class: int, *, upto: bool) -> Array:
+        found: Array = self._sums[of_class].at[self._ends[upto]].get(mode=_IN_BOUNDS)
+        return found
+
+    @property
+    def above(self) -> Array:
+        return self._sums_to(NEGATIVES, upto=False)
+
+    @property
+    def not_below(self) -> Array:
+        return self._sums_to(NEGATIVES, upto=True)
+
+    @property
+    def positives_above(self) -> Array:
+        return self._sums_to(POSITIVES, upto=False)
+
+    @property
+    def positives_not_below(self) -> Array:
+        return self._sums_to(POSITIVES, upto=True)
