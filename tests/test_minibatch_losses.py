@@ -178,14 +178,26 @@ def test_without_a_class_nothing_happens(name, rng):
 def test_what_is_refused_changes_nothing_if_traced(name, rng):
     scores, labels = sample(rng)
     _, state = LOSSES[name](INIT[name](30), scores, labels, np.arange(30))
-    of = jax.jit(lambda *given: LOSSES[name](state, *given[:2], np.arange(30), step_size=given[2]))
-    odd, missing = np.where(scores == scores.max(), -1, labels), scores.copy()
-    missing[3] = np.nan
+
+    def apply(*given):
+        return LOSSES[name](state, *given[:2], np.arange(30), step_size=given[2])
+
+    of = jax.jit(jax.value_and_grad(apply, has_aux=True))
+    odd = np.where(scores == scores.max(), -1, labels)
+    missing, above, below = (
+        np.where(np.arange(30) == 3, x, scores) for x in (np.nan, np.inf, -np.inf)
+    )
     for bad in ((scores, odd, 0.1), (missing, labels * 1, 0.1), (scores, labels * 1, 0.0)):
-        loss, after = of(*bad)
+        (loss, after), gradient = of(*bad)
         assert np.isnan(loss)
+        assert not gradient.any()
         assert_allclose(after[0], state[0])
-    assert not np.isnan(of(scores, labels * 1, 0.1)[0])
+    for infinite in (above, below):
+        (loss, after), gradient = of(infinite, labels * 1, 0.1)
+        assert np.isnan(loss)
+        assert np.isnan(gradient).all()
+        assert_allclose(after[0], state[0])
+    assert not np.isnan(of(scores, labels * 1, 0.1)[0][0])
     loss, after = LOSSES[name](state, [], [], np.zeros(0, int))
     assert loss == 0
     assert_allclose(after[0], state[0])

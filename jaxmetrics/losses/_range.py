@@ -17,11 +17,11 @@ from jax import lax
 
 from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.double import in_double
-from jaxmetrics._base.parts import AxisName, Rows, rows_of_range, sum_over
+from jaxmetrics._base.parts import AxisName, Rows, rows_of_range
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics.losses._kernels import Kernel, Side
 from jaxmetrics.losses._pair_sums import State, pair_sums, state_of, sum_of_state
-from jaxmetrics.losses._rows import Row, refused, rows_of_items
+from jaxmetrics.losses._rows import Row, infinite, refused, rows_of_items
 
 
 def loss_and_slopes(
@@ -53,10 +53,9 @@ def nan_where_infinite(
     found: tuple[Array, Array], items: Row, axis_name: AxisName
 ) -> tuple[Array, Array]:
     """A loss and its slopes; NaN if a place of any device is infinite, but of masked items."""
-    places, (value, slopes) = items.scores, found
-    infinite = sum_over(jnp.sum(~jnp.isfinite(places)).astype(places.dtype), axis_name) > 0
-    of_items = infinite & (items.is_positive | items.is_negative)
-    return jnp.where(infinite, jnp.nan, value), jnp.where(of_items, jnp.nan, slopes)
+    (value, slopes), some = found, infinite(items, axis_name)
+    of_items = some & (items.is_positive | items.is_negative)
+    return jnp.where(some, jnp.nan, value), jnp.where(of_items, jnp.nan, slopes)
 
 
 def sum_of_devices(of_items: Array, axis_name: AxisName) -> Array:

@@ -91,6 +91,16 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     )
 
 
+def infinite(row: Row, axis_name: AxisName = None) -> Array:
+    """`[...]`, whether a score that is not masked is infinite, on any device if there is an axis.
+
+    The shift makes all scores of such a row infinite or NaN, also beside an item of weight 0.
+    """
+    count = jnp.sum(~jnp.isfinite(row.scores), axis=-1).astype(row.scores.dtype)
+    found: Array = sum_over(count, axis_name) > 0
+    return found
+
+
 def _coarse(middle: Array) -> Array:
     """The middle to ten bits, which the order of the items, and their parts, leave as it is.
 
