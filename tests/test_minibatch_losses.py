@@ -197,6 +197,10 @@ def test_what_is_refused_changes_nothing_if_traced(name, rng):
         assert np.isnan(loss)
         assert np.isnan(gradient).all()
         assert_allclose(after[0], state[0])
+    wrong_by_far = np.where(np.arange(30) == 3, 1e30 * (1 - 2 * labels), scores)
+    (loss, after), _ = of(wrong_by_far, labels * 1, 0.1)
+    assert not np.isfinite(loss)  # the square of 1e30
+    assert_allclose(after[0], state[0])
     assert not np.isnan(of(scores, labels * 1, 0.1)[0][0])
     loss, after = LOSSES[name](state, [], [], np.zeros(0, int))
     assert loss == 0

@@ -125,7 +125,8 @@ def _apply(
     some = jnp.any(row.negatives > 0)
     loss = jnp.sum(jnp.where(row.is_positive & some, pairs.positives * values, 0))
     loss = jnp.where(undefined, jnp.nan, loss)
-    visited = (row.positives > 0) & some & ~undefined
+    # Nothing would bring a slot back from a number that is too large for a float.
+    visited = (row.positives > 0) & some & jnp.isfinite(loss)
     target = jnp.where(visited, index, len(slots))  # out of range, so dropped
     now = lax.stop_gradient(now).astype(slots.dtype)
     return loss, slots.at[target].set(now, mode="drop")

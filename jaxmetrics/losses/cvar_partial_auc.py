@@ -105,9 +105,9 @@ def apply(
 
     If a class is absent, the loss and its gradient are 0. If a valid score is NaN, a traced label,
     weight or option is invalid, or the traced index of a positive has no slot, the loss is NaN,
-    and its gradient 0. In both cases the state does not change. The loss can be differentiated in
-    forward and reverse mode, any number of times, with the thresholds held fixed. Time and memory
-    O(n^2) for a batch of n items.
+    and its gradient 0. In both cases, and where the loss is not finite, the state does not change.
+    The loss can be differentiated in forward and reverse mode, any number of times, with the
+    thresholds held fixed. Time and memory O(n^2) for a batch of n items.
 
     Example:
       >>> import jaxmetrics as jm
