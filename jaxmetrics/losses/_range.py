@@ -54,8 +54,8 @@ def nan_where_infinite(
 ) -> tuple[Array, Array]:
     """A loss and its slopes; NaN if a place of any device is infinite, but of masked items."""
     (value, slopes), some = found, infinite(items, axis_name)
-    of_items = some & (items.is_positive | items.is_negative)
-    return jnp.where(some, jnp.nan, value), jnp.where(of_items, jnp.nan, slopes)
+    undefined = jnp.where(items.is_positive | items.is_negative, jnp.nan, 0)
+    return jnp.where(some, jnp.nan, value), jnp.where(some, undefined, slopes)
 
 
 def sum_of_devices(of_items: Array, axis_name: AxisName) -> Array:
