@@ -248,6 +248,23 @@ def test_masked_items_do_not_leak(name, rng):
 
 
 @EVERY_LOSS
+def test_an_infinite_score_makes_loss_and_gradient_nan(name, rng):
+    """Also with weight 0, and without a class, where the loss would be 0."""
+    scores, labels, weights = sample(rng)
+    where = np.arange(len(labels)) > 2
+    infinite = np.where(np.arange(len(labels)) == 5, np.inf, scores)
+    for given in (
+        (infinite, labels, weights),
+        (infinite, labels, np.where(infinite == np.inf, 0, weights)),
+        (-infinite, labels & False, weights),
+    ):
+        value, gradient = compiled(name)(*given, where)
+        assert np.isnan(value)
+        np.testing.assert_array_equal(np.isnan(gradient), where)
+        assert not np.asarray(gradient)[~where].any()
+
+
+@EVERY_LOSS
 def test_invariances(name, rng, x64):
     scores, labels, _ = sample(rng)
     everything = np.ones(len(labels), bool)
@@ -449,6 +466,9 @@ def test_all_positives_are_found_where_every_negative_may_pass():
     value, gradient = jax.value_and_grad(loss)(jnp.array([0.9, 0.8, 0.3, 0.1]))
     assert value == 0
     np.testing.assert_array_equal(gradient, 0)
+    value, gradient = jax.value_and_grad(loss)(jnp.array([0.9, 0.8, jnp.inf, 0.1]))
+    assert np.isnan(value)
+    assert np.isnan(gradient).all()
     cvar = jm.losses.cvar_partial_auc
     # The first threshold of a positive is its loss with the lowest negative, of all that count.
     scores, labels, where = [-5.0, 0.9, 0.4, 0.3, -9.0], [1, 1, 0, 0, 0], [True] * 4 + [False]
@@ -549,6 +569,10 @@ def test_approx_ndcg_leaves_out_and_refuses_if_traced(rng):
     assert np.isfinite(gradient).all()
     assert gradient[ids == 0].any()
     assert not gradient[ids != 0].any()
+    scores[np.flatnonzero(ids == 0)[0]], grades[ids == 0] = np.inf, 0
+    (_, values), gradient = of(scores, grades, ids)
+    assert np.isnan(values[0])  # and not 0, as that of other lists without gain
+    np.testing.assert_array_equal(np.isnan(gradient), ids == 0)
 
 
 def test_slopes_of_approx_ndcg_add_up_to_nothing(rng):

@@ -19,7 +19,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics.losses._rows import Row, checked_items, infinite, refused, rows_of_items
+from jaxmetrics.losses._rows import Row, checked_items, nan_if_infinite, refused, rows_of_items
 from jaxmetrics.losses._surrogates import kernel_of, placed
 
 EMPTY = -np.inf  # a slot that no batch has visited
@@ -110,7 +110,6 @@ def _apply(
     homeless = homeless if items.where is None else homeless & items.where
     undefined = refused(items, of_pairs | numbers) | jnp.any(homeless)
     row = rows_of_items(items, undefined)
-    undefined |= infinite(row)
     dtype = row.scores.dtype
     of_pairs, numbers = jax.tree.map(lambda x: jnp.asarray(x, dtype), (of_pairs, numbers))
     places = placed(row, surrogate, **of_pairs).scores
@@ -124,7 +123,7 @@ def _apply(
     values, now = step(pairs, held, **numbers)
     some = jnp.any(row.negatives > 0)
     loss = jnp.sum(jnp.where(row.is_positive & some, pairs.positives * values, 0))
-    loss = jnp.where(undefined, jnp.nan, loss)
+    loss = jnp.where(undefined, jnp.nan, loss * nan_if_infinite(row))
     # Nothing would bring a slot back from a number that is too large for a float.
     visited = (row.positives > 0) & some & jnp.isfinite(loss)
     target = jnp.where(visited, index, len(slots))  # out of range, so dropped

@@ -22,7 +22,7 @@ from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.parts import AxisName, gathered
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics.losses._rows import Row, checked_items, refused, rows_of_items
+from jaxmetrics.losses._rows import Row, checked_items, nan_if_infinite, refused, rows_of_items
 
 Numbers: TypeAlias = dict[str, Any]
 
@@ -87,7 +87,7 @@ def _loss_of_rows(
         return loss(row, *constants, **numbers)
 
     value = numerics.over_batch(of_one, batch.scores.ndim - 1)(batch)
-    return jnp.where(undefined, jnp.nan, value)
+    return jnp.where(undefined, jnp.nan, value * nan_if_infinite(batch))
 
 
 class Parts(NamedTuple):

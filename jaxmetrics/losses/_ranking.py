@@ -124,6 +124,7 @@ def _approx_ndcg_loss(
     else:
         undefined |= jnp.any(astray, axis=-1, keepdims=True)
     value = 1 - numerics.divide(found, ideal, 1.0)
+    value = jnp.where(jnp.isnan(found), found, value)  # of an infinite score, also without a gain
     return jnp.where(undefined | jnp.isnan(temperature), jnp.nan, value)
 
 

@@ -38,7 +38,8 @@ def recall_of_parts(
         slopes = divide(row.positives * missed * (1 - missed), total * temperature * std, 0.0)
         of_std = jnp.where(varies, sum_over(jnp.sum(slopes * above), axis_name), 0) / std**2
         of_threshold = sum_over(jnp.sum(slopes), axis_name)
-        return value, (of_threshold * edge - slopes - of_std * shares * away) / unit
+        slopes = (of_threshold * edge - slopes - of_std * shares * away) / unit
+        return nan_where_infinite((value, slopes), row, axis_name)
 
     return loss_and_slopes(of_row, items, numbers, axis_name)
 

@@ -101,6 +101,12 @@ def infinite(row: Row, axis_name: AxisName = None) -> Array:
     return found
 
 
+def nan_if_infinite(row: Row) -> Array:
+    """`[...]`, a factor of a loss, and so of its slopes: 1, or NaN where a score is infinite."""
+    factor: Array = jnp.where(infinite(row), jnp.nan, 1)
+    return factor
+
+
 def _coarse(middle: Array) -> Array:
     """The middle to ten bits, which the order of the items, and their parts, leave as it is.
 
