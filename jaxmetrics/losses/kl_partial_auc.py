@@ -84,7 +84,9 @@ def apply(
     loss = mean_i kl_weight log(u_i), after u_i has become
     (1 - step_size) u_i + step_size mean_j exp(l_ij / kl_weight). The first u_i of a positive is the
     mean alone. The gradient is that of mean_i mean_j exp(l_ij / kl_weight) l_ij / u_i, with the
-    exponentials and u held fixed. The state holds log u, which does not overflow.
+    exponentials and u held fixed. In weights it is that of mean_i kl_weight log(u_i) for positives
+    and of mean_i mean_j kl_weight exp(l_ij / kl_weight) / u_i for negatives, with u held fixed: on
+    a first visit, the slope of the loss. The state holds log u, which does not overflow.
 
     Args:
       state: from `init` or the call before.
