@@ -32,7 +32,8 @@ def test_no_device_receives_all_items(alone, name):
     sizes = alone[f"collectives of {name}"]
     assert sizes["all-gather"] <= 8 * 64
     assert sizes["all-to-all"] <= 2.5 * 512
-    assert sizes.get("all-reduce", 0) <= 8 + 6 * 9  # three sums at each end of 8 ranges, of both classes
+    # Three sums at each end of 8 ranges, of both classes.
+    assert sizes.get("all-reduce", 0) <= 8 + 6 * 9
 
 
 def test_one_threshold_needs_counts_alone(alone):
