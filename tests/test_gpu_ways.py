@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics._base import host, narrow_keys, numerics, sorting, varying
+from jaxmetrics._base import cumulative, host, narrow_keys, numerics, sorting, varying
 from jaxmetrics._roc import in_order, reported, selection
 from jaxmetrics.inference._bootstrap import draws, finish, run, scans
 
@@ -246,7 +246,7 @@ def test_the_transpose_of_a_running_sum_is_one(monkeypatch, x64):
     """XLA for GPUs takes that of the last entry alone for a window of all items at each."""
     monkeypatch.setattr(numerics, "on_gpu", lambda: True)
     weights = jnp.arange(5.0)
-    slope = str(jax.make_jaxpr(jax.grad(lambda x: numerics.cumulated(x)[-1]))(weights))
+    slope = str(jax.make_jaxpr(jax.grad(lambda x: cumulative.cumulated(x)[-1]))(weights))
     assert slope.index("= pad") < slope.rindex("= optimization_barrier") < slope.rindex("reverse=T")
 
 
@@ -273,20 +273,20 @@ def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
     monkeypatch.setattr(numerics, "on_tpu", lambda: True)
     x = rng.normal(size=shape)
     for found, expected in (
-        (numerics.cumulated, np.cumsum),
-        (numerics.running_maximum, np.maximum.accumulate),
-        (numerics.running_minimum, np.minimum.accumulate),
+        (cumulative.cumulated, np.cumsum),
+        (cumulative.running_maximum, np.maximum.accumulate),
+        (cumulative.running_minimum, np.minimum.accumulate),
     ):
         np.testing.assert_allclose(found(jnp.asarray(x)), expected(x, axis=-1), atol=1e-9)
     monkeypatch.undo()
     monkeypatch.setattr(numerics, "on_gpu", lambda: True)  # which scans whole numbers
     for some in (x, np.where(x > 1.5, -np.nan, x), np.where(x < 0, -0.0, np.inf)):
-        found = numerics.running_maximum(jnp.asarray(some))
+        found = cumulative.running_maximum(jnp.asarray(some))
         np.testing.assert_array_equal(found, np.maximum.accumulate(some, axis=-1))
     monkeypatch.undo()
     monkeypatch.setattr(numerics, "on_tpu", lambda: True)
     weights = rng.normal(size=shape)
-    slope = jax.grad(lambda x: jnp.sum(numerics.cumulated(x) * weights))(jnp.asarray(x))
+    slope = jax.grad(lambda x: jnp.sum(cumulative.cumulated(x) * weights))(jnp.asarray(x))
     expected = np.flip(np.cumsum(np.flip(weights, -1), axis=-1), -1)
     np.testing.assert_allclose(slope, expected, atol=1e-9)
 

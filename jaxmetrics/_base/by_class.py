@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import cumulative, sorting
 from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.parts import first_that_is_not, so_many_below
@@ -168,6 +168,6 @@ def _sums(weights: Array, ends: Array) -> tuple[Array, Array]:
     size = -(-n_blocks // _CHUNKS) if on_cpu() else n_blocks
     given = jnp.arange(n_blocks, dtype=jnp.int32), blocks
     sums, numbers = (x.T for x in lax.map(lambda x: of_block(*x), given, batch_size=size))
-    before = numerics.running_total(sums), numerics.running_count(numbers)
+    before = cumulative.running_total(sums), cumulative.running_count(numbers)
     of_weights, of_numbers = (jnp.pad(x, ((0, 0), (1, 0))) for x in before)
     return of_weights, of_numbers

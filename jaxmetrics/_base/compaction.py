@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base.numerics import running_count, running_highest
+from jaxmetrics._base.cumulative import running_count, running_highest
 from jaxmetrics._base.types import Array
 
 BITS = 32  # of a word, which holds so many entries of a mask

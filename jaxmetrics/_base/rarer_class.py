@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting, varying
+from jaxmetrics._base import cumulative, numerics, sorting, varying
 from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.parts import AxisName, largest_over, size_of, so_many_below
 from jaxmetrics._base.types import Array
@@ -47,7 +47,7 @@ def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
         return so_many_below(keys, bounds, 0, number_of(weights > 0), ties=ties)
     order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
     keys, order = sorting.sort_by_key(keys, order)
-    upto = numerics.running_total(sorting.take(weights, order))
+    upto = cumulative.running_total(sorting.take(weights, order))
     sums = jnp.concatenate([jnp.zeros_like(upto[:1]), upto])
     places = so_many_below(keys, bounds, 0, len(keys), ties=ties)
     return sums.at[places].get(mode="promise_in_bounds")

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, cumulative, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
@@ -248,7 +248,7 @@ def _matthews_corrcoef(outcomes: Outcomes, beta: Array, otherwise: Array) -> Arr
     hits, false_positives, false_negatives, true_negatives = near_one
     said, true = hits + false_positives, hits + false_negatives
     both = jnp.sum(hits * true_negatives - false_positives * false_negatives, axis=-1)
-    spread = (jnp.sum(x * numerics.others(x), axis=-1) for x in (said, true))
+    spread = (jnp.sum(x * cumulative.others(x), axis=-1) for x in (said, true))
     product = functools.reduce(jnp.multiply, spread)
     # Each spread is exactly 0 where all items are of one class: it is a sum of products of weights.
     defined = product > 0

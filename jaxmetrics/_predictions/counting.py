@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, cumulative, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import beyond_scale
 from jaxmetrics._base.numerics import divide
@@ -166,7 +166,7 @@ def _of_classes(items: Decisions, n_classes: int) -> tuple[Outcomes, Array]:
     false_positives, false_negatives = count(said, said != true), count(true, said != true)
     actual = hits + false_negatives
     # The weight of the other classes is exactly 0 where all items are of one.
-    true_negatives = jnp.maximum(numerics.others(actual) - false_positives, 0)
+    true_negatives = jnp.maximum(cumulative.others(actual) - false_positives, 0)
     return Outcomes(hits, false_positives, false_negatives, true_negatives), undefined
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, cumulative
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import as_constant, at_each, divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
@@ -201,7 +201,7 @@ def _by_running_sums(limits: Any, above: Any, not_below: Any, weights: Any) -> A
     library = namespace(limits, above)
     weights = library.ones(len(above)) if weights is None else weights
     middle = (above + not_below) / 2
-    sums = (numerics.running_sum(x) for x in (weights, weights * middle))
+    sums = (cumulative.running_sum(x) for x in (weights, weights * middle))
     upto, areas = (library.append(np.zeros(1), x) for x in sums)
     whole, begun = (
         len(above) - library.searchsorted(x[::-1], limits, side)
@@ -346,7 +346,7 @@ def _sampled(
 
     def rows(counts: Array, uniform: Array) -> tuple[Array, Array]:
         """Random rows, drawn in proportion to their counts, and whether any count is positive."""
-        total = numerics.running_sum(counts)
+        total = cumulative.running_sum(counts)
         return jnp.searchsorted(total, uniform * total[-1], side="right"), total[-1] > 0
 
     winner, some_positive = rows(table.positives, uniform[0])

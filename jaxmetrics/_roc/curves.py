@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.metric import library_metric
 from jaxmetrics._roc.table import ScoreTable, falling
@@ -59,8 +59,8 @@ def operating_points(table: ScoreTable) -> OperatingPoints:
     weighty = table.positives + table.negatives > 0
     thresholds = falling(table.thresholds, weighty, np.inf)
     return OperatingPoints(
-        numerics.running_sum(_from(0, table.negatives)),
-        numerics.running_sum(_from(0, table.positives)),
+        cumulative.running_sum(_from(0, table.negatives)),
+        cumulative.running_sum(_from(0, table.positives)),
         _from(np.inf, thresholds),
     )
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.cumulative import running_total
 from jaxmetrics._base.merging import below_and_not_above, counts_dtype
 from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within, slackened
@@ -121,9 +122,7 @@ class OneClass(NamedTuple):
         scores, weights, _ = self
         if weights is None:
             return np.arange(len(scores), -1, -1, dtype=counts_dtype(len(scores)))
-        sums = np.zeros(len(scores) + 1)
-        np.cumsum(weights[::-1], out=sums[-2::-1])
-        return sums
+        return np.append(running_total(weights[::-1])[::-1], 0.0)
 
     def near_one(self) -> tuple[OneClass, float]:
         """The class and its unit: weights are divided by a power of two if they are far from 1."""
@@ -286,8 +285,10 @@ class OnHost:
     @cached_property
     def _from_highest(self) -> tuple[HostArray, HostArray]:
         """The negatives' scores in descending order, and the weight of each and of those before."""
-        falling = self.negative.scores.argsort()[::-1]
-        return self.negative.scores.take(falling), self.negative.weights.take(falling).cumsum()
+        scores, weights, _ = self.negative
+        falling = scores.argsort()[::-1]
+        sums: Any = running_total(weights.take(falling))
+        return scores.take(falling), sums
 
     @property
     def _negatives_weighted(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.cumulative import running_total
 from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.limits import Limit, most_within, slackened
 from jaxmetrics._roc.placements import Beside
@@ -63,7 +64,7 @@ class Segments:
     def _from_here(self) -> HostArray:
         """`[items]`, the weight of each item of these segments and of those after it in its own."""
         parts = zip(self.begins.tolist(), self.ends.tolist(), strict=True)
-        sums = [self.weights[begin:end][::-1].cumsum()[::-1] for begin, end in parts]
+        sums = [running_total(self.weights[begin:end][::-1])[::-1] for begin, end in parts]
         return np.concatenate([*sums, np.zeros(1)])
 
     @cached_property

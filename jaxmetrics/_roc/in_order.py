@@ -14,8 +14,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from jaxmetrics._base.cumulative import running_count, running_highest
 from jaxmetrics._base.host import on_gpu
-from jaxmetrics._base.numerics import running_count, running_highest
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.in_words import InWords, Words, words_of
 from jaxmetrics._roc.placements import Groups, OfPlacements, OfTable

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import cumulative
 from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
 from jaxmetrics._base.key_ranges import Range
 from jaxmetrics._base.types import Array
@@ -107,7 +107,7 @@ class _Weighted:
     @cached_property
     def _sums(self) -> Array:
         """`[classes, m + 1]`, the weight of the items before each one."""
-        sums = [numerics.running_total(x) for x in (self.positives, self.negatives)]
+        sums = [cumulative.running_total(x) for x in (self.positives, self.negatives)]
         return jnp.pad(jnp.stack(sums), ((0, 0), (1, 0)))
 
     @cached_property

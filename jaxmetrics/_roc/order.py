@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import cumulative, numerics, sorting
 from jaxmetrics._base.items import not_allowed
 from jaxmetrics._base.types import Array, Items
 
@@ -56,9 +56,9 @@ def in_order(items: Items) -> Ordered:
 def ends_of_ties(begins: Array) -> tuple[Array, Array]:
     """`[m]`, at each entry where its tie begins and where the next one does, of which all begin."""
     n, place = len(begins), jnp.arange(len(begins), dtype=jnp.int32)
-    first = numerics.running_highest(jnp.where(begins, place, 0))
+    first = cumulative.running_highest(jnp.where(begins, place, 0))
     to_end = jnp.where(jnp.append(begins[1:], True), n - 1 - place, 0)
-    return first, n - numerics.running_highest(to_end, reverse=True)
+    return first, n - cumulative.running_highest(to_end, reverse=True)
 
 
 def starts(x: Array) -> Array:
@@ -77,7 +77,7 @@ def apart_rows(order: Ordered, merges: Any) -> tuple[Array, Array]:
     """
     library, row_begins = numerics.namespace(*order), starts(order.keys)
     both: Any
-    rows = numerics.running_count(row_begins.astype(np.int32)) - 1
+    rows = cumulative.running_count(row_begins.astype(np.int32)) - 1
     differs = starts(order.kinds) & ~row_begins
     if library is np:
         both = np.logical_or.reduceat(differs, np.flatnonzero(row_begins)).take(rows)

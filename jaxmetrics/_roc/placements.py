@@ -18,13 +18,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.cumulative import running_total
 from jaxmetrics._base.host import all_concrete
-from jaxmetrics._base.numerics import (
-    is_inexact,
-    namespace,
-    running_total,
-    slack,
-)
+from jaxmetrics._base.numerics import is_inexact, namespace, slack
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._roc.limits import Limit, slackened
 from jaxmetrics._roc.quantile import weighted_quantile

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jaxmetrics._base.numerics import namespace, running_sum
+from jaxmetrics._base.cumulative import running_sum
+from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array
 
 # The position, from 0, of the quantile q among n ordered values; a fractional position is between

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxmetrics._base.cumulative import running_minimum
 from jaxmetrics._base.host import is_concrete
-from jaxmetrics._base.numerics import as_constant, is_inexact, namespace, running_minimum
+from jaxmetrics._base.numerics import as_constant, is_inexact, namespace
 from jaxmetrics._base.warned import warn
 
 # From the options of a metric: AT_LEAST, ABOVE or, where its value is no threshold, None.

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks, numerics, sorting
+from jaxmetrics._base import checks, cumulative, numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import LONG, on_host
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
@@ -209,7 +209,7 @@ def falling(thresholds: Any, weighty: Any, first: Any) -> Any:
         n = np.count_nonzero(weighty)
         if n and weighty[:n].all():  # the rule on the host: a running minimum takes longer
             return np.append(thresholds[:n], np.full(len(thresholds) - n, thresholds[n - 1]))
-    return numerics.running_minimum(library.where(weighty, thresholds, first))
+    return cumulative.running_minimum(library.where(weighty, thresholds, first))
 
 
 def labels_ride(items: Items) -> bool:
@@ -275,7 +275,7 @@ def _rows_of_items(starts: Any, thresholds: Any, *counts: Any) -> tuple[Any, ...
             return thresholds, *counts
         reduced = (np.pad(_summed_from(at, x), (0, spare)) for x in counts)
         return np.pad(thresholds[at], (0, spare), constant_values=-np.inf), *reduced
-    rows = numerics.running_count(starts.astype(jnp.int32)) - 1
+    rows = cumulative.running_count(starts.astype(jnp.int32)) - 1
     reduced = (_at_rows(x, rows, "add", 0) for x in counts)
     return _at_rows(thresholds, rows, "max", -jnp.inf), *reduced
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, cumulative, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
@@ -247,7 +247,7 @@ def _instance_recall(found: Matches, relevant: Array, worth: Array, cutoff: Arra
 def _instance_ndcg(found: Matches, relevant: Array, worth: Array, cutoff: Array) -> Array:
     labels = len(found.groups)
     gain = jnp.where(found.positions < cutoff, worth, 0)
-    ideal = numerics.cumulated(discounts(jnp.arange(labels, dtype=jnp.int32), labels))
+    ideal = cumulative.cumulated(discounts(jnp.arange(labels, dtype=jnp.int32), labels))
     best = ideal.at[jnp.maximum(relevant - 1, 0)].get(mode="promise_in_bounds")
     return by_group(gain, found.groups, len(found.listed)) / best
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._intervals.distributions import normal_quantile
@@ -46,7 +46,7 @@ class Margins(NamedTuple):
         none = library.zeros_like(sizes[..., :1])
         sizes = library.concatenate([none, sizes[..., order]], axis=-1)
         quantiles = library.concatenate([library.zeros(1), quantiles[order]])
-        return cls(quantiles, -numerics.running_minimum(-sizes))
+        return cls(quantiles, -cumulative.running_minimum(-sizes))
 
     def at(self, quantile: Array) -> Array:
         """The margin `[...]` at a normal quantile `[...]`, by interpolation."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
@@ -103,7 +103,7 @@ def clustered_size(items: Items, ids: Array, share: Array, of_negatives: bool) -
     def of_row(scores: Array, weights: Array, shares: Array) -> Array:
         order = library.argsort(-scores)
         weights, index = weights[order], ids[order].astype(int)
-        scores, counted = scores[order], _running_sum(weights)
+        scores, counted = scores[order], cumulative.running_sum(weights)
         total = counted[-1]
         at = library.searchsorted(counted, shares * total * (1 - _ROUNDING))
         at = library.minimum(at, len(scores) - 1)
@@ -153,7 +153,7 @@ def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
 
     def of_row(scores: Array, weights: Array, shares: Array) -> Array:
         order = library.argsort(-scores)
-        counted = _running_sum(weights[order])
+        counted = cumulative.running_sum(weights[order])
         at = library.searchsorted(counted, shares * counted[-1] * (1 - _ROUNDING))
         beyond = library.full(1, -np.inf)
         found = library.concatenate([scores[order], beyond])[at]
@@ -181,11 +181,6 @@ def weights_by_class(items: Items) -> tuple[Array, Array, Array | None]:
     return positives.astype(np.float64), negatives.astype(np.float64), amounts
 
 
-def _running_sum(weights: Any) -> Any:
-    on_host = numerics.namespace(weights) is np
-    return np.cumsum(weights, axis=-1) if on_host else numerics.running_sum(weights)
-
-
 def _looked_up(items: Items, thresholds: Array) -> Point:
     """What each of `[resamples, ...]` thresholds flags in the data, without a sort of these."""
     positives, negatives, amounts = weights_by_class(items)
@@ -197,7 +192,7 @@ def _looked_up(items: Items, thresholds: Array) -> Point:
         ascending, n = library.sort(thresholds), len(thresholds)
         least = library.searchsorted(ascending, scores, side="right")  # how many flag the item
         sums = library.stack([numerics.sums_at(least, x, n + 1) for x in weights])
-        counted = numerics.cumulated(sums[:, ::-1])[:, ::-1]
+        counted = cumulative.cumulated(sums[:, ::-1])[:, ::-1]
         at = library.searchsorted(ascending, thresholds) + 1
         return counted[:, at], library.broadcast_to(counted[:, :1], (3, n))
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from jaxmetrics._base import checks, numerics
+from jaxmetrics._base import checks, cumulative, numerics
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
@@ -254,8 +254,8 @@ def _rising(limits: Limits, fpr: Array) -> Limits:
     """Limits that never fall, as no curve does; the lower one is 0 at an FPR of 0, and 1 at 1."""
     library = numerics.namespace(*limits, fpr)
     low = library.where(fpr == 0, 0.0, library.where(fpr == 1, 1.0, limits[0]))
-    high = numerics.running_minimum(limits[1][..., ::-1])[..., ::-1]
-    return numerics.running_maximum(low), high
+    high = cumulative.running_minimum(limits[1][..., ::-1])[..., ::-1]
+    return cumulative.running_maximum(low), high
 
 
 def _by_bootstrap(items: Items, request: Request, grid: HostArray, level: float) -> Band:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks, numerics, sorting
+from jaxmetrics._base import checks, cumulative, numerics, sorting
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.host import is_concrete, near
 from jaxmetrics._base.keywords import takes_metric
@@ -269,17 +269,17 @@ def _monotone(keys: Array, parts: Array) -> Array:
 
     def of_ties(sums: Array) -> Array:
         """Of each item, what its tie adds to sums that never decrease from tie to tie."""
-        so_far = numerics.running_maximum(jnp.where(last, sums, 0))
-        ends = numerics.running_minimum(jnp.where(last, sums, jnp.inf)[..., ::-1])[..., ::-1]
+        so_far = cumulative.running_maximum(jnp.where(last, sums, 0))
+        ends = cumulative.running_minimum(jnp.where(last, sums, jnp.inf)[..., ::-1])[..., ::-1]
         return ends - jnp.concatenate([jnp.zeros_like(ends[..., :1]), so_far[..., :-1]], -1)
 
-    sums, gains = numerics.cumulated(parts), jnp.maximum(parts, 0)
+    sums, gains = cumulative.cumulated(parts), jnp.maximum(parts, 0)
     total = jnp.maximum(sums[..., -1:], 0)
     # Only the ends of ties count: the sum within a tie depends on the order of its items.
-    highest = numerics.running_maximum(jnp.where(last, sums, 0))
-    lowest = numerics.running_minimum(jnp.where(last, sums, total)[..., ::-1])[..., ::-1]
+    highest = cumulative.running_maximum(jnp.where(last, sums, 0))
+    lowest = cumulative.running_minimum(jnp.where(last, sums, total)[..., ::-1])[..., ::-1]
     steps = of_ties(jnp.clip((highest + lowest) / 2, 0, total))
-    return steps * numerics.divide(gains, of_ties(numerics.cumulated(gains)), last)
+    return steps * numerics.divide(gains, of_ties(cumulative.cumulated(gains)), last)
 
 
 @double_program()

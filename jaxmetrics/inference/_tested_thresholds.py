@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import Array, HostArray, Items
@@ -161,5 +161,5 @@ def _of_cluster(group: Array, distance: Array, added: Array) -> Array:
 def _from_start(values: Array) -> Array:
     """`[n + 1]`, running sums from 0 on."""
     library = numerics.namespace(values)
-    found: Array = library.concatenate([library.zeros(1), numerics.cumulated(values)])
+    found: Array = library.concatenate([library.zeros(1), cumulative.cumulated(values)])
     return found

@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base.numerics import divide, rates, running_highest, running_lowest
+from jaxmetrics._base.cumulative import running_highest, running_lowest
+from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.types import Array, ArrayLike, FloatArray, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics._ranking.gain import dcg, ndcg
@@ -97,7 +97,7 @@ def label_ranking_loss(
 
 @library_metric
 def _in_wrong_order(table: ScoreTable) -> Array:
-    library, tps = numerics.namespace(*table), numerics.running_sum(table.positives)
+    library, tps = numerics.namespace(*table), cumulative.running_sum(table.positives)
     not_above = tps[-1] - tps + table.positives
     pairs = tps[-1] * library.sum(table.negatives)
     return numerics.divide(library.sum(table.negatives * not_above), pairs, 0.0)

@@ -21,7 +21,8 @@ from jax.scipy.special import gammaln
 from numpy.polynomial import chebyshev
 from scipy import special
 
-from jaxmetrics._base.numerics import cumulated, namespace
+from jaxmetrics._base.cumulative import cumulated
+from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array, HostArray
 
 Words: TypeAlias = tuple[Array, Array]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting, varying
+from jaxmetrics._base import cumulative, numerics, sorting, varying
 from jaxmetrics._base.checks import check_rows
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete, on_cpu, on_host, on_tpu
@@ -111,7 +111,7 @@ def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Proble
         apart, before = apart_rows(order, (merge, merge))
         kind_changes = starts(order.kinds) & ~apart
         begins = kind_changes | (starts(order.keys) & (apart | before))
-        return numerics.running_count(begins.astype(jnp.int32)) - 1
+        return cumulative.running_count(begins.astype(jnp.int32)) - 1
 
     rows = row_by_row(rows_of, problems.order)
     return problems._replace(rows=rows), jnp.max(rows) + 1

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import cumulative, sorting
 from jaxmetrics._base.parts import gathered, size_of, so_many_below, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
@@ -158,7 +158,7 @@ def _squares_of_few(placed: RarePositives, value_of: MetricOf, totals: Totals) -
     # Negatives of a device are alike between the positives.
     n_above, n_not_below = placed.negatives_beside(keys)
     n_between, n_tied = n_above - jnp.append(0, n_not_below[:-1]), n_not_below - n_above
-    from_here = numerics.sums_from_the_end(above[NEGATIVE] + not_below[NEGATIVE])
+    from_here = cumulative.sums_from_the_end(above[NEGATIVE] + not_below[NEGATIVE])
     mean = means[NEGATIVE]
     squares = n_between * (from_here - mean) ** 2 + n_tied * (slopes[NEGATIVE] - mean) ** 2
     rest = (placed.negatives - n_not_below[-1]) * mean**2

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics, varying
+from jaxmetrics._base import cumulative, numerics, varying
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.in_order import NegativesFirst
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered, ends_of_ties, starts
@@ -202,7 +202,7 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
 
     # In one running sum, of which each takes seconds to compile for a TPU.
     terms = jnp.stack([above, not_below])
-    sums = numerics.sums_from_the_end(jnp.append(terms, jnp.zeros_like(terms[..., :1]), axis=-1))
+    sums = cumulative.sums_from_the_end(jnp.append(terms, jnp.zeros_like(terms[..., :1]), axis=-1))
     of_lower, of_tied = (
         x.at[..., index].get(mode=_IN_BOUNDS) for x, index in zip(sums, (after, first), strict=True)
     )
