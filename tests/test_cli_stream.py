@@ -83,6 +83,17 @@ def test_bounds_hold_the_exact_value_and_intervals_its_interval(data, report):
         assert found["roc_auc"]["method"] == "closed form"
 
 
+def test_few_positives_have_the_notes_of_those_in_memory(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(_stream, "_ROWS", 256)
+    data.assign(y=np.arange(N) < 6).to_csv(tmp_path / "few.csv", index=False)
+    batches, whole = (
+        set(evaluated(tmp_path / "few.csv", *ALL[:-1], way)["warnings"])
+        for way in ("--stream", "--no-stream")
+    )
+    about = ("n AP = ", "there are only 6 positives: in simulations with fewer than 10")
+    assert all(any(note.startswith(x) for note in whole & batches) for x in about)
+
+
 def test_packed_files_agree(folder, report):
     assert evaluated(folder / "data.csv.gz", *ALL)["models"] == report["models"]
 

@@ -426,6 +426,16 @@ def test_an_interval_is_around_that_of_the_data(name, rng, x64):
     assert coarse.high - coarse.low < 4 * (exact.high - exact.low)
 
 
+def test_an_interval_warns_of_few_as_that_of_the_data_does(rng):
+    scores, _ = sample(rng, 4000)
+    few = filled(UNIFORM, scores, np.arange(4000) < 6)
+    with pytest.warns(UserWarning, match="only 6 positives.* 95 % closed-form"):
+        S.interval(jm.roc_auc, few, bins=UNIFORM)
+    few = filled(UNIFORM, scores, np.arange(4000) >= 25)
+    with pytest.warns(UserWarning, match=r"only 2\.5 negatives are within max_fpr=0\.1.* Wilson"):
+        S.interval(METRICS["recall"], few, bins=UNIFORM, key=jax.random.key(1))
+
+
 def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
     """The halving of bins against multinomial draws of all of them."""
     scores, labels = sample(rng, 500)

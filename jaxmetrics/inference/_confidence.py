@@ -210,8 +210,8 @@ def warn_of_few(
                 f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
                 f"{name} cover {coverage}",
             )
-    if method == "closed form":
-        warn_of_few_inside(metric, sizes, OF_INTERVALS)
+    if method in _FEW_INSIDE:
+        warn_of_few_inside(metric, sizes, _FEW_INSIDE[method])
 
 
 def _so_many(size: float, what: str) -> str:
@@ -238,6 +238,8 @@ _FEWEST = {
     "bca": (100, "BCa intervals", "49 to 97 %, and from 43 % for a partial area"),
     "wilson": (30, "Wilson intervals on the bootstrap's effective sample size", "61 to 98 %"),
 }
+# The same of few items within a limit.
+_FEW_INSIDE = {"closed form": OF_INTERVALS, "wilson": "95 % Wilson intervals cover 50 to 97 %"}
 
 
 def _by_form(

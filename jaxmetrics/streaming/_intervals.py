@@ -22,6 +22,8 @@ from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.bootstrap import result_of
 from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request
+from jaxmetrics.inference._confidence import RESAMPLING, warn_of_few
+from jaxmetrics.inference._few_successes import warn_of_few_successes
 from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates
@@ -33,6 +35,7 @@ from jaxmetrics.streaming._ends import Counted, counted, of_each, tables_of_ends
 from jaxmetrics.streaming._metrics import ends_of, streamed
 from jaxmetrics.streaming._question import Held, Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
+from jaxmetrics.streaming._tables import descending
 
 
 @takes_metric
@@ -77,7 +80,8 @@ def interval(
       TypeError: the state has weights, whose squares it does not store, or a key is missing.
       ValueError: the state has other bins, or bounds of the metric are not known.
 
-    NaN where the metric is undefined, or an item has no score. Time O(bins); for `recall_at_fpr`
+    NaN where the metric is undefined, or an item has no score. A warning says when a class is too
+    small for the nominal coverage. Time O(bins); for `recall_at_fpr`
     O(n_resamples log bins); for percentiles that of the bootstrap. Memory O(bins).
 
     Example:
@@ -99,8 +103,12 @@ def interval(
     streamed(asked.chosen, asked.arrays)  # refused before any work
     refuse_weights(state)
     asked.chosen.refuse_several(asked.arrays, bins.n)
-    request, method = Request(key, n_resamples), chosen_method(metric)
-    if error_bars_of(asked.chosen.metric).proportion:
+    request = Request(key, n_resamples)
+    of_share = error_bars_of(asked.chosen.metric).proportion
+    method = "wilson" if of_share else chosen_method(metric)
+    request.check(needs_key=method in RESAMPLING)
+    n_positives = _warned_of_few(metric, asked.held, method)
+    if of_share:
         return _of_share(asked, request, level)
     if method == "percentile":
         return _of_replicates(metric, asked, request, level)
@@ -109,8 +117,27 @@ def interval(
     found = _moments(arrays, asked.held, np.float64(level), chosen, ignore_nan)
     numbers = _composed(*limits_of_form(form, *found, level))
     _warn_of_coarse(found[0].estimate, numbers)
+    if all_concrete(numbers[0], n_positives):
+        values, n = map(np.asarray, (numbers[0], n_positives))
+        warn_of_few_successes(form.metric, values, n)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
+
+
+def _warned_of_few(metric: MetricLike, held: Held, method: str) -> Array:
+    """The number of positives, after the warnings that items in memory have of few."""
+    sizes = dict(zip(("positives", "negatives"), _class_sizes(held.digits), strict=True))
+    if all_concrete(*sizes.values()):
+        fewest = {name: np.asarray(size).min(initial=np.inf) for name, size in sizes.items()}
+        warn_of_few(metric, fewest, method)
+    return sizes["positives"]
+
+
+@double_program()
+def _class_sizes(digits: Array) -> tuple[Array, Array]:
+    """Positives and negatives `[...]`."""
+    positives, negatives = descending(digits)
+    return jnp.sum(positives, axis=-1), jnp.sum(negatives, axis=-1)
 
 
 # Limits whose distance is for the most part that of the ends, and at least so large, say little.
@@ -195,7 +222,6 @@ def _of_replicates(metric: MetricLike, asked: Question, request: Request, level:
 
 def _of_share(asked: Question, request: Request, level: float) -> Interval:
     """Wilson's limits of both ends; a bootstrap of the bins gives the effective size."""
-    request.check()
     chosen, arrays, held, ignore_nan = asked
     words, n_resamples = words_of(request.key), request.n_resamples
     *numbers, ends = _share_at_limit(arrays, held, words, level, chosen, n_resamples, ignore_nan)
