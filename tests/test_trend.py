@@ -254,6 +254,8 @@ def test_months_of_the_command(data, tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert "Trend over month" in result.output
+    left_out = "of AUC none; of Partial AUC to 1 % FPR 2026-01, 2026-02,"
+    assert left_out in " ".join(result.output.split())
     record = json.loads((tmp_path / "out/metrics.json").read_text())["trends"]["month"]["roc_auc"]
     assert record["unit"] == "month"
     assert record["models"]["new"]["p_value"] < 1e-6 < record["models"]["old"]["p_value"]

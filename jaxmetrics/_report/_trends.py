@@ -75,10 +75,15 @@ def trend_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
         f"Slopes of a line over time, with {percent_text(trend.confidence_level)} confidence "
         "intervals and p-values, each alone; * marks those that exclude 0"
     )
-    if out := _left_out(slices, trend):
+    outs = {
+        measure.called: enumerated(_left_out(slices, trend))
+        for measure, trend in zip(slices.measures, slices.trends, strict=True)
+    }
+    if any(outs.values()):
         about += f"; left out, with fewer than {FEWEST} positives or negatives, "
         about += f"or {FEWEST_INSIDE} within the limit, or without a time: "
-        about += enumerated(out)
+        of = [f"of {metric} {out or 'none'}" for metric, out in outs.items()]
+        about += next(iter(outs.values())) if len(set(outs.values())) == 1 else "; ".join(of)
     rows = [who for who, _ in _lines(trend, names)]
     return [SliceTable(f"Trend over {visible(slices.column)}", "", rows, columns, about)]
 
