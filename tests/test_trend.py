@@ -268,6 +268,8 @@ def test_months_of_the_command(data, tmp_path):
     page = (tmp_path / "out/report.html").read_text()
     assert "trend over month" in page
     assert "new falls by" in page
+    assert "no slice has enough items to be tested" in page  # by partial AUC
+    assert "in no slice" not in page
     assert (tmp_path / "out/slices.png").stat().st_size > 10_000
 
 
@@ -297,6 +299,14 @@ def test_figure(found):
     assert ax.get_ylabel() == "AUC"
     legend = [x.get_text() for x in ax.get_legend().get_texts()]
     assert any(x.startswith("new, trend p < 0.001") for x in legend)
+
+
+def test_a_figure_of_slices_that_are_all_too_small_has_crosses_alone(found):
+    slices = dataclasses.replace(found[0], tested=np.zeros(6, bool))
+    ax = plots.trend(slices, names=["old", "new"])
+    assert [x.get_text() for x in ax.get_legend().get_texts()] == ["too few items"]
+    assert len(ax.get_xticks())
+    assert not len(ax.get_yticks())
 
 
 def test_names_are_times(rng):

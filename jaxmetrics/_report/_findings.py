@@ -110,6 +110,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
         answers = [
             _within(names, shown, worse[np.ix_(tested, i)], better[np.ix_(tested, i)], i + 1, kind)
             for i in groups
+            if shown
         ]
         details = [
             f"{values[s]}: {f'{names[i]} ' if len(names) > 2 else ''}{_lower(found, s, i)}"
@@ -125,7 +126,8 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
                 f"within the limit, so not tested: {some_of(small)}"
             )
         called = f"{measure.called}, by {visible(slices.column)}"
-        yield bool(somewhere.any()), Finding(called, "; ".join(answers), about)
+        answer = "; ".join(answers) or "no slice has enough items to be tested"
+        yield bool(somewhere.any()), Finding(called, answer, about)
 
 
 def _within(

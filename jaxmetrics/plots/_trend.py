@@ -46,8 +46,9 @@ def trend(
     """A metric over slices in order of time, with pointwise intervals, and its linear trend.
 
     Draws the values of each model, a band of their intervals, each for its slice alone, and the
-    line of `jm.trend`, whose p-value is in the legend. Slices that are too small have a cross. Of
-    more than 8 models, the first 7 are in colour and the others grey, without bands.
+    line of `jm.trend`, whose p-value is in the legend. Slices that are too small have a cross; if
+    all are, there is nothing else. Of more than 8 models, the first 7 are in colour and the others
+    grey, without bands.
 
     Args:
       slices: what `slices` returns.
@@ -95,7 +96,8 @@ def draw_trend(
     names = names_of("model", names or slices._caption.names.get("model"), len(value))
     ax = axes_of(ax, height_for(names))
     order = np.flatnonzero(used)[np.argsort(at[used], kind="stable")]
-    for i, line in enumerate(lines(names, [f"trend {p_value(p)}" for p in p_values], looks)):
+    trends = ["trend unknown" if np.isnan(p) else f"trend {p_value(p)}" for p in p_values]
+    for i, line in enumerate(lines(names, trends, looks) if len(order) else []):
         x, y = at[order], value[i][order]
         if i >= n_distinct(len(names)):
             draw_line(ax, x, y, **line)
@@ -105,8 +107,11 @@ def draw_trend(
         band = shade(ax, x, *limits, looks.colour(i), edge=looks.edge(i))
         mark = {"marker": MARKERS[i % len(MARKERS)], "markersize": 5, "markevery": None}
         tie(draw_line(ax, x, y, **(line | mark)), straight, band)
-    ax.plot([], [], color=GREY, linewidth=1, label="linear trend")
-    shade(ax, [], [], [], GREY, label=f"{level_text(slices)} {area}")
+    if len(order):
+        ax.plot([], [], color=GREY, linewidth=1, label="linear trend")
+        shade(ax, [], [], [], GREY, label=f"{level_text(slices)} {area}")
+    else:  # there are no values to read
+        ax.set_yticks([])
     mark_missing(ax, at[~used & np.isfinite(at)], "x", label="too few items")
     _name_times(ax, at, slices.names)
     ax.set_ylabel(metric or slices._caption.metric)
