@@ -83,15 +83,21 @@ def test_bounds_hold_the_exact_value_and_intervals_its_interval(data, report):
         assert found["roc_auc"]["method"] == "closed form"
 
 
-def test_few_positives_have_the_notes_of_those_in_memory(data, tmp_path, monkeypatch):
+def test_few_positives_have_the_notes_and_the_limits_of_those_in_memory(
+    data, tmp_path, monkeypatch
+):
     monkeypatch.setattr(_stream, "_ROWS", 256)
-    data.assign(y=np.arange(N) < 6).to_csv(tmp_path / "few.csv", index=False)
+    y = np.arange(N) < 6
+    data.assign(y=y, a=data["a"] + y).to_csv(tmp_path / "few.csv", index=False)
     batches, whole = (
-        set(evaluated(tmp_path / "few.csv", *ALL[:-1], way)["warnings"])
-        for way in ("--stream", "--no-stream")
+        evaluated(tmp_path / "few.csv", *ALL[:-1], way) for way in ("--stream", "--no-stream")
     )
+    both = set(batches["warnings"]) & set(whole["warnings"])
     about = ("n AP = ", "there are only 6 positives: in simulations with fewer than 10")
-    assert all(any(note.startswith(x) for note in whole & batches) for x in about)
+    assert all(any(note.startswith(x) for note in both) for x in about)
+    found, exact = (x["models"]["a"]["average_precision"] for x in (batches, whole))
+    assert found["low"] < exact["low"] + 1e-4
+    assert exact["high"] < found["high"] + 1e-4
 
 
 def test_packed_files_agree(folder, report):

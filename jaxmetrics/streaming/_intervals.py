@@ -52,16 +52,17 @@ def interval(
 ) -> Interval:
     """A confidence interval of a metric from a state; it covers binning and sampling error.
 
-    low = the lower limit at the low end of `bounds`, high = the upper limit at the high end. The
-    methods are the defaults of `jaxmetrics.confidence_interval`, closed forms with variances from
-    the gradient in the counts of the bins, and, for other metrics, percentiles of both ends over
-    resamples of the bins. Recall and specificity have Wilson's limits, which are also those of
+    low = the lower limit at the low end of `bounds`, high = the upper limit at the high end; or at
+    another order within bins, if that is further out. The methods are the defaults of
+    `jaxmetrics.confidence_interval`, closed forms with variances from the gradient in the counts of
+    the bins, and, for other metrics, percentiles of both ends over resamples of the bins. Recall
+    and specificity have Wilson's limits, which are also those of
     `confidence_interval(method="wilson")`, with the standard error from resamples of the bins.
 
     For areas under the ROC curve it held the interval that `jaxmetrics.confidence_interval` has for
     the data themselves, in 2,000 simulations with 20 to 2,000 bins. It need not: few items in wide
-    bins may lack it, and of average precision in narrow bins a limit fell short by up to 0.003, so
-    that the coverage may be 0.002 lower.
+    bins may lack it. A limit of average precision fell short by up to 0.002 with 20,000 bins and
+    more, by 0.01 with 2,000 and by 0.03 with 200, for 3 to 3,000 positives of 40 to 3,000 items.
 
     Args:
       metric: as for `bounds`, with one value.
@@ -200,8 +201,8 @@ def _moments(
 def _composed(
     estimate: Array, low: Array, high: Array, error: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """The lower limit of the low end and the upper one of the high end, around that of ties."""
-    return estimate[..., 1], low[..., 0], high[..., 2], error[..., 1]
+    """The lowest and the highest limit of the three, around the value of ties."""
+    return estimate[..., 1], jnp.min(low, axis=-1), jnp.max(high, axis=-1), error[..., 1]
 
 
 def _of_replicates(metric: MetricLike, asked: Question, request: Request, level: float) -> Interval:
