@@ -281,6 +281,12 @@ def test_an_error_quotes_little_of_a_row(tmp_path):
     assert refusal(file_of(tmp_path, ["1,.3,x", "0,.2,x,y"])).endswith("got 4: 0,.2,x,y")
 
 
+def test_a_header_without_an_end_of_line_has_no_rows(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("y,a,t")
+    assert "has columns but no rows" in refusal(path)
+
+
 @pytest.mark.parametrize(
     ("text", "encoding", "words"),
     [

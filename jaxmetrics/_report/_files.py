@@ -188,7 +188,5 @@ def _parsed(path: Path, parse: Callable[[], Any], where: str = "cannot be read")
         raise
     except Exception as error:  # parsers differ in what they raise on a damaged file
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-        if "Empty CSV file" in reason:
-            raise InputError(f"{path.name} is empty: write columns of labels and scores") from None
         said, row = _ROW.fullmatch(reason).groups()  # type: ignore[union-attr]  # matches all
         raise InputError(f"{path.name} {where}: {shortened(said, 120)}{shortened(row)}") from None
