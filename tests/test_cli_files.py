@@ -166,6 +166,8 @@ def test_texts_may_hold_newlines(tmp_path):
         ("y,a,y", ["1,1,2", "0,2,1"], {}, "has 2 columns 'y'"),
         ("y;a", ["1;1", "0;2"], {}, "has semicolons between its columns"),
         ("y\ta", ["1\t1", "0\t2"], {}, "has tabs between its columns"),
+        ("y a", ["1 1", "0 2"], {}, "has spaces between its columns: write --separator ' ' if"),
+        ("e\u0301,e\u0301,y", ["1,1,1"], {"scores": ["\u00e9"]}, "has 2 columns 'é'"),
         ("y,a", [], {}, "has columns but no rows"),
         ("y,a", ["1,True", "0,0.5"], {}, "must hold numbers but has 'True'"),
         ("y,a", ["1," + "x" * 999, "0,0.5"], {}, "xxx...xxx"),
@@ -279,6 +281,21 @@ def test_an_error_quotes_little_of_a_row(tmp_path):
     assert len(quote) <= 80
     assert quote.startswith("1,2,secret secret")
     assert refusal(file_of(tmp_path, ["1,.3,x", "0,.2,x,y"])).endswith("got 4: 0,.2,x,y")
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
+def test_accents_may_be_characters_of_their_own(tmp_path, name):
+    """As macOS writes them; where a file has both forms, each is what it says."""
+    one, two = "sc\u00f6re", "sco\u0308re"
+    frame = pd.DataFrame({"y": [1, 0], two: [0.1, 0.2]})
+    for both in (False, True):
+        frame = frame.assign(**{one: [0.3, 0.4]}) if both else frame
+        frame.to_csv(tmp_path / name, index=False) if name == "x.csv" else frame.to_parquet(
+            tmp_path / name
+        )
+        problem = _report.problem_of_file(tmp_path / name, label="y", scores=[one])
+        np.testing.assert_array_equal(problem.scores[0], [0.3, 0.4] if both else [0.1, 0.2])
+        assert problem.names == (one,)
 
 
 def test_a_header_without_an_end_of_line_has_no_rows(tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -92,12 +93,13 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
     those that follow. In `texts`, only its empty cells are missing; in the others "NA" is, too.
     """
     names = list(dict.fromkeys(names))
-    formats = check_has_columns(source, names)
+    checked = check_has_columns(source, names)
     sizes = [file.path.stat().st_size for file in source.files]
     n_rows = 0
-    for i, (file, found) in enumerate(zip(source.files, formats, strict=True)):
-        own = [name for name in names if name not in file.columns]
-        batches, of_file = found.batches(file.path, own, texts, source.separator), 0
+    for i, (file, (found, called)) in enumerate(zip(source.files, checked, strict=True)):
+        own = {written: name for name, written in called.items() if written not in file.columns}
+        texts_here = [written for written, name in own.items() if name in texts]
+        batches, of_file = found.batches(file.path, list(own), texts_here, source.separator), 0
         while True:
             where = (
                 f"cannot be read further, after row {of_file:,}" if of_file else "cannot be read"
@@ -108,8 +110,10 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
             if len(frame):
                 frame.index = pandas.RangeIndex(n_rows, n_rows + len(frame))
                 n_rows, of_file = n_rows + len(frame), of_file + len(frame)
-                for name in set(names).intersection(file.columns):
-                    frame[name] = file.columns[name]
+                frame.columns = [own[written] for written in frame.columns]
+                for name, written in called.items():
+                    if written in file.columns:
+                        frame[name] = file.columns[written]
                 yield frame, (sum(sizes[:i]) + share * sizes[i]) / max(sum(sizes), 1)
     if not n_rows:
         raise InputError(f"{source.name} has columns but no rows: write one row for each item")
@@ -124,12 +128,14 @@ def refuse_none_left(source: Source, what: str, n_left: int) -> None:
         )
 
 
-def check_has_columns(source: Source, names: Sequence[str]) -> list[Format]:
-    """The format of each file, once every file is known to have each column once."""
+def check_has_columns(source: Source, names: Sequence[str]) -> list[tuple[Format, dict[str, str]]]:
+    """The format of each file and how it writes the names, once each is known to have them once."""
     return [_check_file(file, names, source.separator) for file in source.files]
 
 
-def _check_file(file: File, names: Sequence[str], separator: str | None) -> Format:
+def _check_file(
+    file: File, names: Sequence[str], separator: str | None
+) -> tuple[Format, dict[str, str]]:
     path, found = file.path, format_of(file.path)
     if found is None:
         raise InputError(
@@ -138,15 +144,23 @@ def _check_file(file: File, names: Sequence[str], separator: str | None) -> Form
     if path.stat().st_size == 0:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
     present = [*_parsed(path, partial(found.names, path, separator)), *file.columns]
+    called = {}
     for name in names:
-        if name not in present:
+        alike = [x for x in present if x == name] or [x for x in present if _nfc(x) == _nfc(name)]
+        if not alike:
             _refuse_absent(path, name, present)
-        if present.count(name) > 1:
+        if len(alike) > 1:
             raise InputError(
-                f"{path.name} has {present.count(name)} columns {quoted(name)}: give each "
-                "column a name of its own"
+                f"{path.name} has {len(alike)} columns {quoted(name)}: give each column a name of "
+                "its own"
             )
-    return found
+        called[name] = alike[0]
+    return found, called
+
+
+def _nfc(name: str) -> str:
+    """The name with composed letters, which macOS may write as two characters."""
+    return unicodedata.normalize("NFC", name)
 
 
 def n_rows_of(path: Path) -> float:
@@ -169,11 +183,12 @@ def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
                 f"{path.name} has {called} between its columns: write --separator "
                 f"{'tab' if character == TAB else repr(character)}, if all files have them"
             )
-    if len(present) == 1 and name in [x.strip('" ') for x in present[0].split(",")]:
-        raise InputError(
-            f"{path.name} has commas between its columns: write --separator ',' if all files "
-            "have them, or convert those that have others"
-        )
+    for character, called in ((",", "commas"), (" ", "spaces")):
+        if len(present) == 1 and name in [x.strip('" ') for x in present[0].split(character)]:
+            raise InputError(
+                f"{path.name} has {called} between its columns: write --separator "
+                f"{character!r} if all files have them, or convert those that have others"
+            )
     close = difflib.get_close_matches(name, present, 1)
     hint = f" (did you mean {quoted(close[0])}?)" if close else ""
     raise InputError(
