@@ -133,7 +133,7 @@ def test_scores_that_float32_loses_are_named(tmp_path, area_alone):
     result = run("evaluate", tmp_path / "x.csv", "--label", "y", "--score", "a", "--stream")
     assert "scores a are beyond the range or the precision of float32" in result.stdout
     assert "models are not compared" in result.stdout
-    assert "many scores share a bin" in result.stdout
+    assert "many scores a share a bin, so that the bounds of AUC (0" in result.stdout
     whole = run("evaluate", tmp_path / "x.csv", "--label", "y", "--score", "a", "--no-stream")
     assert "float32" not in whole.stdout
 

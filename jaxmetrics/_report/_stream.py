@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import jaxmetrics as jm
 from jaxmetrics._base.host import memory_size
 from jaxmetrics._base.types import FloatArray
-from jaxmetrics._base.words import percent_text, visible
+from jaxmetrics._base.words import enumerated, percent_text, visible
 from jaxmetrics._report._columns import notes_of_dropped
 from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, notes_of_direction
 from jaxmetrics._report._figures import drawings_of
@@ -25,6 +25,7 @@ from jaxmetrics._report._metrics import ABOUT, classification_metrics, least_cos
 from jaxmetrics._report._settings import InputError, Settings, Tell
 from jaxmetrics._report._sources import ENDINGS, Source, ending_of, source_of
 from jaxmetrics._report._texts import name_of
+from jaxmetrics.streaming._intervals import are_coarse
 
 STREAMED = (*ENDINGS, ".parquet")
 _ROWS = 1 << 17  # rows of each update, which is compiled once
@@ -174,10 +175,19 @@ def _updated(
     )
 
 
-def _for_command(warning: warnings.WarningMessage) -> str:
-    """What a warning says, without the advice of how to call `jaxmetrics.streaming`."""
-    said, advised, _ = str(warning.message).partition(": make the bins")
-    return f"{said}: --no-stream reads all rows into memory" if advised else said
+def _notes_of_coarse(measures: Sequence[Measure], names: Sequence[str]) -> Iterator[str]:
+    """Of the models of whose metrics the bins say little."""
+    wide: dict[str, list[str]] = {}
+    for x in measures:
+        low, high = cast(jm.streaming.Bounds, x.bounds)
+        coarse = are_coarse((low, high), (x.interval.low, x.interval.high))
+        for i in np.flatnonzero(coarse).tolist():
+            wide.setdefault(names[i], []).append(f"{x.called} ({low[i]:.3g} to {high[i]:.3g})")
+    for name, metrics in wide.items():
+        yield (
+            f"many scores {visible(name)} share a bin, so that the bounds of "
+            f"{enumerated(metrics)} are wide: --no-stream reads all rows into memory"
+        )
 
 
 def _evaluation(
@@ -195,6 +205,7 @@ def _evaluation(
     metrics = classification_metrics(settings.max_fpr)
     with jax.enable_x64(True), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "many scores share a bin")  # which names no model
         for i, x in enumerate(metrics):
             tell(f"Evaluating: {x.name.replace('_', ' ')}", i / len(metrics))
             bounds = jm.streaming.bounds(x.function, state, bins=bins)
@@ -218,7 +229,8 @@ def _evaluation(
     notes = (
         *notes,
         *notes_of_direction(measures, names),
-        *dict.fromkeys(_for_command(x) for x in caught if x.category is UserWarning),
+        *_notes_of_coarse(measures, names),
+        *dict.fromkeys(str(x.message) for x in caught if x.category is UserWarning),
     )
     return Evaluation(
         names,

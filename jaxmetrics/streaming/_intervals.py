@@ -13,7 +13,7 @@ from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.placements import OfTable
@@ -151,10 +151,7 @@ def _warn_of_coarse(ends: Array, numbers: Any) -> None:
     if not all_concrete(ends, low, high):
         return
     found: Any = np.asarray(ends)
-    with np.errstate(invalid="ignore"):  # thresholds may be infinite
-        apart = np.abs(found[..., 2] - found[..., 0])
-        most = np.abs(np.asarray(high) - np.asarray(low)) / 2
-        coarse = (apart > _COARSE) & (apart > most) & (np.abs(found) <= 1).all(axis=-1)
+    coarse = are_coarse((found[..., 0], found[..., 2]), (low, high))
     if coarse.any():
         at = found.reshape(-1, 3)[coarse.argmax()]
         warn(
@@ -162,6 +159,15 @@ def _warn_of_coarse(ends: Array, numbers: Any) -> None:
             "make the bins for these scores, by uniform_bins(n, low, high) or "
             "quantile_bins(scores of a first batch, n)"
         )
+
+
+def are_coarse(ends: tuple[Any, Any], limits: tuple[Any, Any]) -> HostArray:
+    """Where ends from 0 to 1 are far from each other, also for what is between the limits."""
+    with np.errstate(invalid="ignore"):  # thresholds may be infinite
+        apart, most = (np.abs(np.asarray(x[1]) - np.asarray(x[0])) for x in (ends, limits))
+        inside = np.all(np.abs(np.stack(ends)) <= 1, axis=0)
+        found: HostArray = (apart > _COARSE) & (apart > most / 2) & inside
+    return found
 
 
 @double_program("chosen", "ignore_nan")
