@@ -398,6 +398,10 @@ def test_a_reported_threshold_costs_what_is_reported():
     best = json.loads(_report.json_of(found))["a"]
     flagged = scores[0] >= best["threshold"]
     assert best["cost"] == (flagged & ~labels).sum() + 3 * (labels & ~flagged).sum()
+    settings = _report.Settings(fp_cost=99.0)
+    with jax.enable_x64(True):  # best is to flag nothing
+        found = _metrics.least_cost(jm.score_table(-scores, labels), ("a",), settings)
+    assert json.loads(_report.json_of(found))["a"]["threshold"] == "inf"
 
 
 @pytest.mark.slow

@@ -76,13 +76,12 @@ def costs_of(table: jm.ScoreTable, settings: Settings) -> dict[str, Any]:
 
 def least_cost(
     table: jm.ScoreTable, names: Sequence[str], settings: Settings
-) -> dict[str, dict[str, float | None]]:
-    """The threshold of least cost of each model, None if it flags nothing, and its cost."""
+) -> dict[str, dict[str, float]]:
+    """The threshold of least cost of each model, infinite if it flags nothing, and its cost."""
     curve = jm.cost_curve(table, **costs_of(table, settings))
     costs, thresholds = np.asarray(curve.cost), np.asarray(curve.thresholds)
     found = {}
     for name, cost, threshold in zip(names, costs, thresholds, strict=True):
         best = int(np.argmin(cost))
-        at = float(threshold[best]) if np.isfinite(threshold[best]) else None
-        found[name] = {"threshold": at, "cost": float(cost[best])}
+        found[name] = {"threshold": float(threshold[best]), "cost": float(cost[best])}
     return found

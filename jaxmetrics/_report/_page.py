@@ -310,7 +310,7 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if facts.get("prevalence") is not None:
         yield "Prevalence in use (--prevalence)", percent_text(facts["prevalence"])
     for name, best in facts.get("least_cost", {}).items():
-        at = "flagging nothing" if best["threshold"] is None else number(best["threshold"])
+        at = "flagging nothing" if best["threshold"] == np.inf else number(best["threshold"])
         yield f"Threshold of least cost, {name}", f"{at}, which costs {number(best['cost'])}"
     if "n_duplicates" in facts:
         yield "Duplicate rows of label and scores", of_all(facts["n_duplicates"])
