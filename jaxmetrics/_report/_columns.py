@@ -157,6 +157,11 @@ def positives_among(
     texts = any(isinstance(x, str) for x in raw)  # beside which another file may have numbers
     values = typed(pandas.Series([str(x) for x in raw] if texts else raw)).tolist()
     distinct = sorted(dict.fromkeys(values))
+    if len(distinct) > 2 and {str(x) for x in distinct} <= {"0", "1", *_FLAGS}:
+        raise InputError(
+            f"label {quoted(name)} is written in several ways, {listed(distinct, 5)}: write it as "
+            "0 and 1 in all rows and files"
+        )
     if len(distinct) > 2:
         raise InputError(
             f"label {quoted(name)} must be binary but has more than 2 distinct values, "
@@ -175,9 +180,12 @@ def positives_among(
             + " or --positive ".join(shlex.quote(shortened(x)) for x in distinct)
         )
     if len(distinct) == 2 and not chosen:
+        elsewhere = ""
+        if positive in _FLAGS and set(distinct) == {0, 1}:
+            elsewhere = f", and write 0 and 1 also in files that have {positive}"
         raise InputError(
             f"label {quoted(name)} has no value {quoted(positive)}: pass one of its two "
-            f"as --positive, {_quoted(distinct[0])} or {_quoted(distinct[1])}"
+            f"as --positive, {_quoted(distinct[0])} or {_quoted(distinct[1])}{elsewhere}"
         )
     return [text for text, value in zip(raw, values, strict=True) if value in chosen]
 
