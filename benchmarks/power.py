@@ -125,9 +125,9 @@ def rows_of_margins(simulations: int) -> Iterator[list[str]]:
         yield [*cells, f"{float(power):.3f}", f"{np.concatenate(found).mean():.3f}"]
 
 
-def rows_of_samples(simulations: int) -> Iterator[list[str]]:
-    """Two samples, each with its model, by Welch's t of DeLong's variances."""
-    for auc, n1, ratio in ONE:
+def rows_of_samples(simulations: int, by_default: int) -> Iterator[list[str]]:
+    """Two samples, each with its model, by Welch's t of DeLong's variances, and by the default."""
+    for auc, n1, ratio in (*ONE, (0.98, 100, 20)):
         n0 = ratio * n1
         scores, labels = pilot_of((auc, auc), 0.0)
         sizes = {"n_positives": n1, "n_negatives": n0}
@@ -138,17 +138,22 @@ def rows_of_samples(simulations: int) -> Iterator[list[str]]:
         scores, labels = pilot_of((auc, low), 0.0)
         power = jm.power(jm.roc_auc, scores, labels, difference=auc - low, **given)
         rng = np.random.default_rng([2, n1, n0, int(100 * auc)])
-        found = []
+        items = np.tile(np.arange(n1 + n0) < n1, 2), np.repeat([0, 1], n1 + n0)
+        found, differ = [], []
         for size in batches(simulations, 2 * (n1 + n0)):
-            by_class = placements(binormal((auc, low), 0.0).draw(rng, (size, n1, n0)), n1)
+            drawn = binormal((auc, low), 0.0).draw(rng, (size, n1, n0))
+            for both in drawn[: by_default - len(differ)]:
+                p_value = jm.compare_samples(jm.roc_auc, both.ravel(), *items).p_value[0, 1]
+                differ.append(float(p_value) < 0.05)
+            by_class = placements(drawn, n1)
             parts = np.stack([covariances(x[:, [m]])[:, 0, 0] for x in by_class for m in (0, 1)])
             counts = np.array([n0, n0, n1, n1])[:, None]
             variance = parts.sum(axis=0)
             df = variance**2 / (parts**2 / (counts - 1)).sum(axis=0)
             values = by_class[1].mean(axis=-1)
             found.append(rejected(values[:, 0] - values[:, 1], np.sqrt(variance), df))
-        cells = [f"{auc:g}", str(n1), str(n0), f"{auc - low:.4f}"]
-        yield [*cells, f"{float(power):.3f}", f"{np.concatenate(found).mean():.3f}"]
+        cells = [f"{auc:g}", str(n1), str(n0), f"{auc - low:.4f}", f"{float(power):.3f}"]
+        yield [*cells, f"{np.concatenate(found).mean():.3f}", f"{np.mean(differ):.3f}"]
 
 
 def rows_of_values(simulations: int) -> Iterator[list[str]]:
@@ -210,8 +215,8 @@ def main() -> None:
         ),
         (
             "Two samples",
-            ["AUC", *size, "difference", "planned", "simulated"],
-            rows_of_samples(k),
+            ["AUC", *size, "difference", "planned", '`method="delong"`', "`compare_samples`"],
+            rows_of_samples(k, few),
         ),
         (
             "One model against a value",
@@ -232,8 +237,9 @@ def main() -> None:
 `python -m benchmarks.power`: the share of {k} data sets in which the better model is found to be
 significantly better, at 5 %, beside the power that `power` says, from a pilot of {2 * PILOT} items.
 Differences are those that have a power of {POWER:g}, whose standard error is {error:.3f}, and
-{of_one:.3f} of one model, of which there are {few}. Widths are those of the default intervals; they
-are planned on the logit scale. {minutes:.0f} min.
+{of_one:.3f} of one model and of `compare_samples`, of which there are {few}. Its limits near 1 are
+wider than the t that is planned, which is that of `compare_samples` by method="delong". Widths are
+those of the default intervals; they are planned on the logit scale. {minutes:.0f} min.
 
 """
     text += "\n\n".join(parts) + "\n"

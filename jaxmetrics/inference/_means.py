@@ -65,8 +65,9 @@ def mean_interval(
       TypeError, ValueError: as the conventions list under Errors.
 
     NaN where a valid value is NaN, and where no item is valid; limits of one value are NaN. Warns
-    where values are too few to show their skewness, or rare ones their size. Time and memory
-    O(items) for each row.
+    where values are too few to show their skewness, or rare ones their size. A few heavy items show
+    less of it than their effective number: of 100 and 200 values of a lognormal law, a tenth with
+    20 times the weight, intervals cover 0.89 and 0.91. Time and memory O(items) for each row.
 
     Example:
       >>> import jaxmetrics as jm
