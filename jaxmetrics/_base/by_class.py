@@ -21,7 +21,7 @@ from jaxmetrics._base.parts import first_that_is_not, so_many_below
 from jaxmetrics._base.types import Array
 
 CLASSES = POSITIVES, NEGATIVES = 0, 1
-LEFT_OUT = 2  # which of an item is no class
+LEFT_OUT = 2  # what is no item
 _BLOCK = 16  # items
 # XLA for the CPU writes out the terms of a sum: not those of all items at once.
 _CHUNKS = 32
@@ -74,7 +74,6 @@ class ByClass:
 
     def places(self, bounds: Array, of_class: int, *, ties: Any = False) -> Array:
         """Of the first item of a class with a key that is not below each bound, or is above it."""
-
         return so_many_below(self.keys, bounds, *self.limits(of_class), ties=ties)
 
     def first_that_is_not(

@@ -22,12 +22,7 @@ from jaxmetrics._base.key_ranges import Dealt, dealt_out, most_rounds, range_of
 from jaxmetrics._base.parts import AxisName, size_of, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.limits import Limit, slackened
-from jaxmetrics._roc.mesh_items import (
-    OfClasses,
-    ones,
-    sorted_by_class,
-    units_of_classes,
-)
+from jaxmetrics._roc.mesh_items import OfClasses, ones, sorted_by_class, units_of_classes
 from jaxmetrics._roc.mesh_ranges import InRange
 from jaxmetrics._roc.placements import Beside, Corners, Groups
 from jaxmetrics._roc.quantile import quantile
