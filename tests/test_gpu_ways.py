@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics._base import cumulative, host, narrow_keys, numerics, sorting, varying
+from jaxmetrics._base import cumulative, host, narrow_keys, sorting, varying
 from jaxmetrics._roc import in_order, reported, selection
 from jaxmetrics.inference._bootstrap import draws, finish, run, scans
 
@@ -244,7 +244,7 @@ def test_derivatives_pass_the_sort_of_a_batch(monkeypatch):
 
 def test_the_transpose_of_a_running_sum_is_one(monkeypatch, x64):
     """XLA for GPUs takes that of the last entry alone for a window of all items at each."""
-    monkeypatch.setattr(numerics, "on_gpu", lambda: True)
+    monkeypatch.setattr(cumulative, "on_gpu", lambda: True)
     weights = jnp.arange(5.0)
     slope = str(jax.make_jaxpr(jax.grad(lambda x: cumulative.cumulated(x)[-1]))(weights))
     assert slope.index("= pad") < slope.rindex("= optimization_barrier") < slope.rindex("reverse=T")
@@ -270,7 +270,7 @@ def test_a_few_numbers_come_from_any_device(monkeypatch):
 @pytest.mark.parametrize("shape", [(0,), (1,), (2, 255), (2, 3, 513), (70_000,)])
 def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
     """In blocks, as it has no scan of 64-bit floats."""
-    monkeypatch.setattr(numerics, "on_tpu", lambda: True)
+    monkeypatch.setattr(cumulative, "on_tpu", lambda: True)
     x = rng.normal(size=shape)
     for found, expected in (
         (cumulative.cumulated, np.cumsum),
@@ -279,12 +279,12 @@ def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
     ):
         np.testing.assert_allclose(found(jnp.asarray(x)), expected(x, axis=-1), atol=1e-9)
     monkeypatch.undo()
-    monkeypatch.setattr(numerics, "on_gpu", lambda: True)  # which scans whole numbers
+    monkeypatch.setattr(cumulative, "on_gpu", lambda: True)  # which scans whole numbers
     for some in (x, np.where(x > 1.5, -np.nan, x), np.where(x < 0, -0.0, np.inf)):
         found = cumulative.running_maximum(jnp.asarray(some))
         np.testing.assert_array_equal(found, np.maximum.accumulate(some, axis=-1))
     monkeypatch.undo()
-    monkeypatch.setattr(numerics, "on_tpu", lambda: True)
+    monkeypatch.setattr(cumulative, "on_tpu", lambda: True)
     weights = rng.normal(size=shape)
     slope = jax.grad(lambda x: jnp.sum(cumulative.cumulated(x) * weights))(jnp.asarray(x))
     expected = np.flip(np.cumsum(np.flip(weights, -1), axis=-1), -1)

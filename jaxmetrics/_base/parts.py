@@ -54,11 +54,10 @@ def sum_over(x: Array, axis_name: AxisName) -> Array:
 
     Integers become float64, as all devices together may have more items than int32 can count.
     """
-    return x if axis_name is None else lax.psum(_in_float(x), axis_name)
-
-
-def _in_float(x: Array) -> Array:
-    return x if numerics.is_inexact(x) else x.astype(jnp.float64)
+    if axis_name is None:
+        return x
+    added: Array = lax.psum(x if numerics.is_inexact(x) else x.astype(jnp.float64), axis_name)
+    return added
 
 
 def largest_over(x: Array, axis_name: AxisName) -> Array:
@@ -69,13 +68,6 @@ def largest_over(x: Array, axis_name: AxisName) -> Array:
 def smallest_over(x: Array, axis_name: AxisName) -> Array:
     """The smallest over the devices along the axis, if there is one; a constant to derivatives."""
     return x if axis_name is None else lax.pmin(lax.stop_gradient(x), axis_name)
-
-
-def total_before(x: Array, axis_name: AxisName) -> Array:
-    """The sum over the devices that come before this one along the axis, as `sum_over`."""
-    of_each = lax.all_gather(_in_float(x), axis_name)
-    before = jnp.arange(len(of_each)) < lax.axis_index(axis_name)
-    return jnp.sum(jnp.where(before.reshape(-1, *[1] * x.ndim), of_each, 0), axis=0)
 
 
 def gathered(arrays: Any, axis_name: AxisName) -> Any:

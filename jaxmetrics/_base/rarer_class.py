@@ -1,9 +1,9 @@
 """Items of a class that is rare on every device of a mesh: only these are gathered.
 
-Within `shard_map`, each device compacts the items of the class into a room whose size is known when
-the program is compiled, and all devices receive all rooms. Each sums up its own items of the other
+Within `shard_map`, each device has the items of the class in a room whose size is known when the
+program is compiled, and all devices receive all rooms. Each sums up its own items of the other
 class above and below what it received. The sums are added up over devices, for the device that has
-the item. Where an item does not fit in, the sort in `parts` is the way out.
+the item. Where an item does not fit in, `key_ranges` is the way out.
 """
 
 from __future__ import annotations

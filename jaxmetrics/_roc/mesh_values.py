@@ -1,8 +1,8 @@
 """Values of metrics of items that the devices of a mesh hold in parts, within `shard_map`.
 
 Where one threshold decides, it is selected, and only sums of counts travel. Where a metric is a sum
-over positives, which are few on every device, all devices receive these. Otherwise each receives
-the items in ranges of the scores.
+over positives, which are few on every device, all devices receive these. Otherwise each sorts its
+part, in which thresholds are searched for, and receives the items in ranges for sums.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def rare_positives(
 ) -> RarePositives:
     """The placements of the items `[n]` of all devices, with these weights of each in its class.
 
-    There must be room for the positives of each.
+    There must be room for the positives of each device.
     """
     if weights is None:
         own, part = _of_counted(items, room)

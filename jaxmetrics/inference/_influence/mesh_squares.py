@@ -45,10 +45,9 @@ def squares_of(
 
     Few positives are without weights. `counts` are those of negatives and positives with weights.
     """
-    totals, numbers = Totals(placed.total_negatives, placed.total_positives), Totals(*counts)
     if isinstance(placed, OnMesh):
-        return _squares_of_ranges(placed.near_one(together=True), value_of, numbers)
-    return _squares_of_few(placed, value_of, totals)
+        return _squares_of_ranges(placed.near_one(together=True), value_of, Totals(*counts))
+    return _squares_of_few(placed, value_of)
 
 
 class _OfRange(NamedTuple):
@@ -139,7 +138,8 @@ def _between_ranges(bounds: Array, ranges: _OfRange) -> tuple[Array, Array]:
     return jnp.sum(at_bounds, axis=1).T, jnp.sum(after, axis=1).T
 
 
-def _squares_of_few(placed: RarePositives, value_of: MetricOf, totals: Totals) -> Squares:
+def _squares_of_few(placed: RarePositives, value_of: MetricOf) -> Squares:
+    totals = Totals(placed.total_negatives, placed.total_positives)
     axis_name, positives = placed.axis_name, placed.positives
     found = of_positives(placed, positives, value_of, totals)
     means = mean_slopes(sum_over(found.slopes, axis_name), totals)

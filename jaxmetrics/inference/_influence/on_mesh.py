@@ -1,6 +1,7 @@
 """Moments and covariances of a metric of items that the devices of a mesh hold in parts.
 
-The gradient in the weights of a device's own items goes back the way that their rows came.
+Variances are sums over the ranges that devices receive. Of covariances, and of weighted errors where
+few positives are gathered, the gradient in the weights of items goes back the way that these came.
 """
 
 from __future__ import annotations
@@ -165,20 +166,20 @@ class _OfDevice:
     def estimate_and_squares(self) -> tuple[Array, Any]:
         """The metric of all, and the sums over the items of each class of the squares of these."""
         if self._decided:
-            estimate, units = self.estimate_and_units()
-            return estimate, [self.sum_over(unit**2) for unit in units]
-        value_of = metric_of(self._chosen, self._options)
-
-        def of_way(place: Place) -> Squares:
-            placed = self._placed(place)
-            if self._weights is None or isinstance(placed, OnMesh):
-                return squares_of(placed, value_of, self.counts)
-            estimate, slopes = self._gradient(place)
-            units = map(self._centred, slopes, self._classes)
-            return Squares(estimate, jnp.stack([self.sum_over(unit**2) for unit in units]))
-
-        found = self._by_rarer_class(of_way)
+            found = self._squares(*self._slopes_of_decision(self._chosen, self._options))
+        else:
+            found = self._by_rarer_class(self._squares_of_way)
         return self._defined(found.estimate), found.of_classes
+
+    def _squares_of_way(self, place: Place) -> Squares:
+        if self._weights is None or place is placements_on_mesh:
+            value_of = metric_of(self._chosen, self._options)
+            return squares_of(self._placed(place), value_of, self.counts)
+        return self._squares(*self._gradient(place))
+
+    def _squares(self, estimate: Array, slopes: tuple[Array, ...]) -> Squares:
+        units = map(self._centred, slopes, self._classes)
+        return Squares(estimate, jnp.stack([self.sum_over(unit**2) for unit in units]))
 
     def _defined(self, estimate: Array) -> Array:
         return jnp.where(undefined_on_mesh(self._items, self._axis_name), jnp.nan, estimate)

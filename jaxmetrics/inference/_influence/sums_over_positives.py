@@ -1,4 +1,4 @@
-"""Slopes of a metric of unweighted items that is affine in one sum over positives.
+"""Slopes of a metric that is affine in one sum over positives.
 
 The terms of the sum are functions of how many items are above each positive and not below. One item
 more changes those of the positives with lower scores, and of those that tie. So the slope in the
@@ -31,7 +31,7 @@ _IN_BOUNDS = "promise_in_bounds"
 
 
 class Totals(NamedTuple):
-    """Numbers of items of all devices."""
+    """The numbers of items of all devices, or their weights."""
 
     negatives: Array
     positives: Array
