@@ -1,7 +1,7 @@
 """Moments and covariances of a metric of items that the devices of a mesh hold in parts.
 
-Variances are sums over the ranges that devices receive. Of covariances, and of weighted errors where
-few positives are gathered, the gradient in the weights of items goes back the way that these came.
+Variances are sums over the ranges that devices receive. Of covariances, and of weighted errors
+where few positives are gathered, the gradient in the weights goes back the way that these came.
 """
 
 from __future__ import annotations
