@@ -278,6 +278,10 @@ def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
         (cumulative.running_minimum, np.minimum.accumulate),
     ):
         np.testing.assert_allclose(found(jnp.asarray(x)), expected(x, axis=-1), atol=1e-9)
+    some = np.maximum(x, 0)
+    total = np.asarray(cumulative._in_tree(jnp.asarray(some)))
+    np.testing.assert_allclose(total, np.cumsum(some, axis=-1), rtol=1e-12)
+    assert (np.diff(total)[some[..., 1:] == 0] == 0).all()
     monkeypatch.undo()
     monkeypatch.setattr(cumulative, "on_gpu", lambda: True)  # which scans whole numbers
     for some in (x, np.where(x > 1.5, -np.nan, x), np.where(x < 0, -0.0, np.inf)):

@@ -590,6 +590,16 @@ def test_in_jit_scan_and_a_batch(rng):
     assert (low <= value).all() & (value <= high).all()
 
 
+def test_a_state_may_be_a_constant_of_a_program(rng):
+    labels = rng.random(200) < 0.4
+    state = filled(UNIFORM, (rng.random(200) + labels) / 2, labels)
+
+    def recall(max_fpr):
+        return S.bounds(partial(jm.recall_at_fpr, max_fpr=max_fpr), state, bins=UNIFORM)
+
+    assert_allclose(jax.jit(recall)(0.2), recall(0.2), rtol=1e-6)
+
+
 @pytest.mark.parametrize("n", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_a_stream_of_millions_of_rows(n):
     """Made on the fly, in a hundred batches; the memory is that of a tenth of them.

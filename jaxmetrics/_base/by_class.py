@@ -89,15 +89,14 @@ class ByClass:
             return places - begin
         of_blocks = self.weights.of_blocks[of_class]
 
-        @jax.checkpoint  # the weights of a block are not kept for the way back
         def upto(places: Array) -> Array:
             weights = self._in_block(places, of_class).astype(jnp.float64)
             return self._at_block(of_blocks, places) + jnp.sum(weights, axis=-1)
 
         if not on_cpu() or places.size <= _AT_ONCE:
-            at_once: Array = upto(places)
-            return at_once
-        found: Array = lax.map(upto, places.ravel(), batch_size=_AT_ONCE)
+            return upto(places)
+        # The weights of a block are not kept for the way back.
+        found: Array = lax.map(jax.checkpoint(upto), places.ravel(), batch_size=_AT_ONCE)
         return found.reshape(places.shape)
 
     def numbers_to(self, places: Array, of_class: int) -> Array:
@@ -157,16 +156,20 @@ def _sums(weights: Array, ends: Array) -> tuple[Array, Array]:
     n_blocks = len(weights) // width
     blocks = weights[: n_blocks * width].reshape(n_blocks, width)
 
-    def of_block(number: Array, weights: Array) -> tuple[Array, Array]:
+    def of_block(block: tuple[Array, Array]) -> tuple[Array, Array]:
+        number, weights = block
         places = number * width + jnp.arange(width, dtype=jnp.int32)
         limits = (_limits(ends, x) for x in CLASSES)
         within = jnp.stack([(begin <= places) & (places < end) for begin, end in limits])
         sums = jnp.sum(jnp.where(within, weights.astype(jnp.float64), 0), axis=-1)
         return sums, jnp.sum(within & (weights > 0), axis=-1, dtype=jnp.int32)
 
-    size = -(-n_blocks // _CHUNKS) if on_cpu() else n_blocks
     given = jnp.arange(n_blocks, dtype=jnp.int32), blocks
-    sums, numbers = (x.T for x in lax.map(lambda x: of_block(*x), given, batch_size=size))
+    if on_cpu() and n_blocks > _AT_ONCE:
+        found = lax.map(of_block, given, batch_size=-(-n_blocks // _CHUNKS))
+    else:
+        found = jax.vmap(of_block)(given)
+    sums, numbers = (x.T for x in found)
     before = cumulative.running_total(sums), cumulative.running_count(numbers)
     of_weights, of_numbers = (jnp.pad(x, ((0, 0), (1, 0))) for x in before)
     return of_weights, of_numbers

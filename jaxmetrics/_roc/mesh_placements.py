@@ -96,14 +96,14 @@ class OnMesh:
 
     def beside(self, limit: Limit) -> Beside:
         kept = self._kept(limit)
-        within, (beyond, after) = self._lowest(kept), self._next(kept)
+        within, beyond, after = self._around(kept)
         fps = (self._before(x, NEGATIVES) for x in (kept, after))
         return Beside(within, jnp.where(beyond > -jnp.inf, beyond, within), *fps)
 
     def corners(self, limit: Limit) -> Corners:
         kept = self._kept(limit)
-        both = kept, self._next(kept)[1]
-        fps, tps = ([self._before(x, of) for x in both] for of in (NEGATIVES, POSITIVES))
+        *_, after = self._around(kept)
+        fps, tps = ([self._before(x, of) for x in (kept, after)] for of in (NEGATIVES, POSITIVES))
         return Corners(*fps, *tps)
 
     def quantile(self, q: Any, method: str) -> Array:
@@ -156,18 +156,18 @@ class OnMesh:
     def _all(self, axes: int) -> Array:
         return self.part.ends.reshape(-1, *(1,) * axes)
 
-    def _lowest(self, kept: Array) -> Array:
-        """The lowest score of the items before these places; +inf if there is none."""
+    def _around(self, kept: Array) -> tuple[Array, Array, Array]:
+        """The lowest score before these places, or +inf, and the highest of all others, or -inf;
+        and the places with the tie of that."""
         number = self._number_before(kept)
-        return jnp.where(number > 0, self._score(self._key_of(number - 1)), jnp.inf)
-
-    def _next(self, kept: Array) -> tuple[Array, Array]:
-        """The highest score of all others, and the places with its tie; -inf if there is none."""
-        number = self._number_before(kept)
-        key = self._key_of(number)
+        within, beyond = self._key_of(jnp.stack([number - 1, number]))
         some = number < self._number_before(self._all(number.ndim))
-        after = jnp.stack([self.part.places(key, x, ties=True) for x in CLASSES])
-        return jnp.where(some, self._score(key), -jnp.inf), jnp.where(some, after, kept)
+        after = jnp.stack([self.part.places(beyond, x, ties=True) for x in CLASSES])
+        return (
+            jnp.where(number > 0, self._score(within), jnp.inf),
+            jnp.where(some, self._score(beyond), -jnp.inf),
+            jnp.where(some, after, kept),
+        )
 
     def _key_of(self, number: Array, classes: Sequence[int] = CLASSES) -> Array:
         """The key of the item with a weight that so many items of some classes are before."""

@@ -60,7 +60,8 @@ def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
 
     Refuses a state whose sums have overflowed.
     """
-    columns = np.asarray(_extra(digits)).astype(np.int64)
+    with jax.ensure_compile_time_eval():  # also of a state that is a constant of a program
+        columns = np.asarray(_extra(digits)).astype(np.int64)
     columns = columns.reshape(-1, *columns.shape[-3:])
     if np.any(_counts.is_full(columns[:, 0, USED, -1])):
         raise ValueError(
