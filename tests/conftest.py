@@ -13,7 +13,9 @@ import pytest
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0 "
-    "--xla_cpu_parallel_codegen_split_count=1"
+    "--xla_cpu_parallel_codegen_split_count=1 "
+    # Else collectives of loops that do not depend on each other may meet, and the process ends.
+    "--xla_cpu_enable_concurrency_optimized_scheduler=false"
     + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
 )
 # What is compiled serves the commands that tests start and the next run. Each worker has a folder,
