@@ -19,8 +19,6 @@ from jaxmetrics._roc.in_order import InOrder
 from jaxmetrics._roc.order import ends_of_ties, starts
 from jaxmetrics._roc.table import SortedItems
 
-_IN_BOUNDS = "promise_in_bounds"
-
 
 @dataclass(frozen=True)
 class InRange:
@@ -115,7 +113,8 @@ class _Weighted:
         return ends_of_ties(self.begins)
 
     def _sums_to(self, of_class: int, *, upto: bool) -> Array:
-        found: Array = self._sums[of_class].at[self._ends[upto]].get(mode=_IN_BOUNDS)
+        places = self._ends[upto]
+        found: Array = self._sums[of_class].at[places].get(mode="promise_in_bounds")
         return found
 
     @property

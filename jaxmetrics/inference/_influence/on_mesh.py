@@ -88,16 +88,16 @@ def _moments(
 ) -> tuple[Moments, Any]:
     def of_one(items: Items) -> tuple[Moments, Any]:
         one = _OfDevice(items, arrays, chosen, axis_name)
-        estimate, squares = one.estimate_and_squares()
+
+        def numbers_of(placed: Any) -> Any:
+            of_metric = error_bars_of(chosen.metric).numbers
+            return of_metric(placed, one.sizes, level, chosen.options(arrays))
+
+        (estimate, squares), numbers = one.squares_and(numbers_of)
         variances = [
             size * _unbiased(n) * of_class
             for size, n, of_class in zip(one.sizes, one.counts, squares, strict=True)
         ]
-        numbers = one.of_placements(
-            lambda placed: error_bars_of(chosen.metric).numbers(
-                placed, one.sizes, level, chosen.options(arrays)
-            )
-        )
         negatives, positives = (x + 0 * estimate for x in variances)
         return Moments(estimate, (negatives, positives), one.sizes), numbers
 
@@ -163,19 +163,24 @@ class _OfDevice:
             estimate, slopes = self._by_rarer_class(self._gradient)
         return self._defined(estimate), tuple(map(self._centred, slopes, self._classes))
 
-    def estimate_and_squares(self) -> tuple[Array, Any]:
-        """The metric of all, and the sums over the items of each class of the squares of these."""
+    def squares_and(self, numbers_of: Callable[[Any], R]) -> tuple[Squares, R]:
+        """The metric of all, the sums over the items of each class of the squares of these, and the
+        numbers of the placements, for which the items are sorted once."""
         if self._decided:
             found = self._squares(*self._slopes_of_decision(self._chosen, self._options))
+            numbers = numbers_of(self._in_ranges)
         else:
-            found = self._by_rarer_class(self._squares_of_way)
-        return self._defined(found.estimate), found.of_classes
+            found, numbers = self._by_rarer_class(
+                lambda place: self._squares_and(numbers_of, place)
+            )
+        return found._replace(estimate=self._defined(found.estimate)), numbers
 
-    def _squares_of_way(self, place: Place) -> Squares:
+    def _squares_and(self, numbers_of: Callable[[Any], R], place: Place) -> tuple[Squares, R]:
+        placed = place(self._items, self._weights, self._axis_name)
         if self._weights is None or place is placements_on_mesh:
             value_of = metric_of(self._chosen, self._options)
-            return squares_of(self._placed(place), value_of, self.counts)
-        return self._squares(*self._gradient(place))
+            return squares_of(placed, value_of, self.counts), numbers_of(placed)
+        return self._squares(*self._gradient(place)), numbers_of(placed)
 
     def _squares(self, estimate: Array, slopes: tuple[Array, ...]) -> Squares:
         units = map(self._centred, slopes, self._classes)
@@ -183,9 +188,6 @@ class _OfDevice:
 
     def _defined(self, estimate: Array) -> Array:
         return jnp.where(undefined_on_mesh(self._items, self._axis_name), jnp.nan, estimate)
-
-    def _placed(self, place: Place) -> Any:
-        return place(self._items, self._weights, self._axis_name)
 
     def sum_over(self, of_items: Array) -> Array:
         """Over the items of all devices."""
@@ -199,12 +201,6 @@ class _OfDevice:
 
     def _largest(self, weights: Array) -> Array:
         return largest_over(jnp.max(weights, axis=-1, initial=0), self._axis_name)
-
-    def of_placements(self, function: Callable[[Any], Any]) -> Any:
-        """`function` of the placements of the items of all devices."""
-        if self._decided:
-            return function(self._in_ranges)
-        return self._by_rarer_class(lambda place: function(self._placed(place)))
 
     def _by_rarer_class(self, function: Callable[[Place], R]) -> R:
         return by_rarer_class(function, self._items, self._axis_name)
