@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +28,7 @@ from jaxmetrics._roc.placements import Beside, Corners, Groups
 from jaxmetrics._roc.quantile import quantile
 
 _BITS_OF_DIGIT = 4
+Ends: TypeAlias = Array | dict[int, Array]  # by class
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,12 @@ class OnMesh:
         last = self._number_before(self.part.ends, (NEGATIVES,)) - 1
 
         def from_top(place: Array) -> Array:
-            def within(ends: Array) -> Array:
-                found: Array = self._before(ends, NEGATIVES) <= place
+            def within(keys: Array) -> Array:
+                found: Array = self._below(keys) <= place
                 return found
 
-            number = self._number_before(self._ends(within, place.shape), (NEGATIVES,))
+            ends = self._places(self._key(within, place.shape))
+            number = self._number_before(ends, (NEGATIVES,))
             # Of a total that is next to its last place, no negative is beyond.
             return self._score(self._key_of(jnp.minimum(number, last), (NEGATIVES,)))
 
@@ -131,12 +133,12 @@ class OnMesh:
         scores: Array = sorting.scores_of_keys(keys, self.like)
         return scores
 
-    def _before(self, ends: Array, of_class: int) -> Array:
+    def _before(self, ends: Ends, of_class: int) -> Array:
         """The weight of a class before these places `[classes, ...]` of each device."""
         sums = sum_over(self.part.sums_to(ends[of_class], of_class), self.axis_name)
         return sums * self.units[of_class] if self.is_weighted else sums
 
-    def _number_before(self, ends: Array, classes: Sequence[int] = CLASSES) -> Array:
+    def _number_before(self, ends: Ends, classes: Sequence[int] = CLASSES) -> Array:
         """How many items of some classes have a weight and are before these places."""
         numbers = [self.part.numbers_to(ends[x], x) for x in classes]
         return sum_over(jnp.sum(jnp.stack(numbers), axis=0), self.axis_name)
@@ -150,8 +152,8 @@ class OnMesh:
             found: Array = rates <= slackened(bound, self.slack)
             return found
 
-        ends = self._ends(lambda ends: within(self._before(ends, NEGATIVES)), bound.shape)
-        return jnp.where(within(total), self._all(bound.ndim), ends)
+        key = self._key(lambda keys: within(self._below(keys)), bound.shape)
+        return jnp.where(within(total), self._all(bound.ndim), self._places(key))
 
     def _all(self, axes: int) -> Array:
         return self.part.ends.reshape(-1, *(1,) * axes)
@@ -171,17 +173,23 @@ class OnMesh:
 
     def _key_of(self, number: Array, classes: Sequence[int] = CLASSES) -> Array:
         """The key of the item with a weight that so many items of some classes are before."""
-        return self._key(lambda ends: self._number_before(ends, classes) <= number, number.shape)
 
-    def _ends(self, within: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
-        """The places of the items with the highest key that `within` is true of."""
-        return self._places(self._key(within, shape))
+        def within(keys: Array) -> Array:
+            ends = {x: self.part.places(keys, x) for x in classes}
+            found: Array = self._number_before(ends, classes) <= number
+            return found
+
+        return self._key(within, number.shape)
+
+    def _below(self, keys: Array) -> Array:
+        """The weight of the negatives below these keys."""
+        return self._before({NEGATIVES: self.part.places(keys, NEGATIVES)}, NEGATIVES)
 
     def _places(self, keys: Array) -> Array:
         return jnp.stack([self.part.places(keys, x) for x in CLASSES])
 
     def _key(self, within: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
-        """The highest key of which the places of its items, `[classes, ...]`, are `within`.
+        """The highest key that is `within`.
 
         Digit by digit from the highest. Each step is a search in every part, and a sum of devices.
         """
@@ -191,7 +199,7 @@ class OnMesh:
 
         def digit(i: Array, found: Array) -> Array:
             shift = jnp.asarray(n_bits - _BITS_OF_DIGIT * (i + 1), dtype)
-            some = within(self._places(found | (digits << shift)))
+            some = within(found | (digits << shift))
             return found | (jnp.sum(some, axis=0, dtype=dtype) << shift)
 
         start = jnp.zeros(shape, dtype)
