@@ -6,9 +6,10 @@ and of a part of one: no running sum of all items is in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,8 @@ from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.parts import first_that_is_not, so_many_below
 from jaxmetrics._base.types import Array
+
+Term: TypeAlias = Callable[[Array], Array]  # of each weight
 
 CLASSES = POSITIVES, NEGATIVES = 0, 1
 LEFT_OUT = 2  # what is no item
@@ -59,7 +62,9 @@ class ByClass:
     @classmethod
     def of(cls, keys: Array, ends: Array, weights: Array | None) -> ByClass:
         """Of items with these weights `[n]`."""
-        known = None if weights is None else _Weights(weights, *_sums(weights, ends))
+        known = None
+        if weights is not None:
+            known = _Weights(weights, *_sums(weights, ends, (_weight, _is_some)))
         return cls(keys, ends, known)
 
     @property
@@ -84,49 +89,64 @@ class ByClass:
 
     def sums_to(self, places: Array, of_class: int) -> Array:
         """The weight of the items of a class before each place, or how many there are."""
-        begin, _ = self.limits(of_class)
         if self.weights is None:
-            return places - begin
-        of_blocks = self.weights.of_blocks[of_class]
+            return places - self.limits(of_class)[0]
+        return self._upto(places, of_class, self.weights.of_blocks, _weight)
+
+    def numbers_to(self, places: Array, of_class: int) -> Array:
+        """How many items of a class that have a weight are before each place."""
+        if self.weights is None:
+            return places - self.limits(of_class)[0]
+        return self._upto(places, of_class, self.weights.numbers, _is_some)
+
+    def sums_beyond(
+        self, places: Array, of_class: int, unit: Array, least: Array
+    ) -> tuple[Array, Array]:
+        """Sums over the same items of what `unit` times the weight is more than the least, and of
+        the square of that."""
+
+        def more(weights: Array) -> Array:
+            return jnp.where(weights > 0, unit * weights - least, 0)
+
+        def square(weights: Array) -> Array:
+            return more(weights) ** 2
+
+        terms = more, square
+        of_blocks = _sums(self.of_items, self.ends, terms)
+        sums, squares = map(partial(self._upto, places, of_class), of_blocks, terms)
+        return sums, squares
+
+    def highest(self, of_class: int) -> Array:
+        """The highest weight of a class, or 0."""
+        return jnp.max(jnp.where(self._which(of_class), self.of_items, 0))
+
+    def lowest(self, of_class: int) -> Array:
+        """The lowest weight of a class that is not 0, or infinity."""
+        some = self._which(of_class) & (self.of_items > 0)
+        return jnp.min(jnp.where(some, self.of_items, jnp.inf))
+
+    def _which(self, of_class: int) -> Array:
+        begin, end = self.limits(of_class)
+        place = lax.broadcasted_iota(jnp.int32, self.keys.shape, 0)
+        return (begin <= place) & (place < end)
+
+    def _upto(self, places: Array, of_class: int, of_blocks: Array, term: Term) -> Array:
+        """The sum of the terms of a class before each place, of which that of blocks is known."""
+        (begin, end), width = self.limits(of_class), _width(self.keys)
 
         def upto(places: Array) -> Array:
-            weights = self._in_block(places, of_class).astype(jnp.float64)
-            return self._at_block(of_blocks, places) + jnp.sum(weights, axis=-1)
+            block = places // width
+            before: Array = of_blocks[of_class].at[block].get(mode="promise_in_bounds")
+            index = (block * width)[..., None] + jnp.arange(width, dtype=jnp.int32)
+            within = (begin <= index) & (index < jnp.minimum(places, end)[..., None])
+            terms = term(self.of_items.at[index].get(mode="fill", fill_value=0))
+            return before + _sum(jnp.where(within, terms, 0))
 
         if not on_cpu() or places.size <= _AT_ONCE:
             return upto(places)
         # The weights of a block are not kept for the way back.
         found: Array = lax.map(jax.checkpoint(upto), places.ravel(), batch_size=_AT_ONCE)
         return found.reshape(places.shape)
-
-    def numbers_to(self, places: Array, of_class: int) -> Array:
-        """How many items of a class that have a weight are before each place."""
-        begin, _ = self.limits(of_class)
-        if self.weights is None:
-            return places - begin
-        some = self._in_block(places, of_class) > 0
-        number = jnp.sum(some, axis=-1, dtype=jnp.int32)
-        return self._at_block(self.weights.numbers[of_class], places) + number
-
-    def highest(self, of_class: int) -> Array:
-        """The highest weight of a class."""
-        begin, end = self.limits(of_class)
-        place = lax.broadcasted_iota(jnp.int32, self.keys.shape, 0)
-        within = (begin <= place) & (place < end)
-        return jnp.max(jnp.where(within, self.of_items, 0))
-
-    def _in_block(self, places: Array, of_class: int) -> Array:
-        """`[..., block]`, the weights of the items before each place within its block."""
-        (begin, end), width = self.limits(of_class), _width(self.keys)
-        index = (places // width * width)[..., None] + jnp.arange(width, dtype=jnp.int32)
-        weights = self.of_items.at[index].get(mode="fill", fill_value=0)
-        within = (begin <= index) & (index < jnp.minimum(places, end)[..., None])
-        return jnp.where(within, weights, 0)
-
-    def _at_block(self, of_blocks: Array, places: Array) -> Array:
-        block = places // _width(self.keys)
-        found: Array = of_blocks.at[block].get(mode="promise_in_bounds")
-        return found
 
 
 def in_order(keys: Array, kinds: Array, *, weighted: bool) -> tuple[Array, Array, Array | None]:
@@ -150,26 +170,35 @@ def _width(items: Array) -> int:
     return min(_BLOCK, len(items))
 
 
-def _sums(weights: Array, ends: Array) -> tuple[Array, Array]:
-    """`of_blocks` and `numbers` of `_Weights`."""
+def _weight(weights: Array) -> Array:
+    return weights.astype(jnp.float64)
+
+
+def _is_some(weights: Array) -> Array:
+    return (weights > 0).astype(jnp.int32)
+
+
+def _sum(terms: Array) -> Array:
+    return jnp.sum(terms, axis=-1, dtype=terms.dtype)
+
+
+def _sums(weights: Array, ends: Array, terms: Sequence[Term]) -> list[Array]:
+    """`[classes, blocks + 1]`: the sum of each term over the items of a class before each block."""
     width = _width(weights)
     n_blocks = len(weights) // width
     blocks = weights[: n_blocks * width].reshape(n_blocks, width)
 
-    def of_block(block: tuple[Array, Array]) -> tuple[Array, Array]:
+    def of_block(block: tuple[Array, Array]) -> list[Array]:
         number, weights = block
         places = number * width + jnp.arange(width, dtype=jnp.int32)
         limits = (_limits(ends, x) for x in CLASSES)
         within = jnp.stack([(begin <= places) & (places < end) for begin, end in limits])
-        sums = jnp.sum(jnp.where(within, weights.astype(jnp.float64), 0), axis=-1)
-        return sums, jnp.sum(within & (weights > 0), axis=-1, dtype=jnp.int32)
+        return [_sum(jnp.where(within, term(weights), 0)) for term in terms]
 
     given = jnp.arange(n_blocks, dtype=jnp.int32), blocks
     if on_cpu() and n_blocks > _AT_ONCE:
         found = lax.map(of_block, given, batch_size=-(-n_blocks // _CHUNKS))
     else:
         found = jax.vmap(of_block)(given)
-    sums, numbers = (x.T for x in found)
-    before = cumulative.running_total(sums), cumulative.running_count(numbers)
-    of_weights, of_numbers = (jnp.pad(x, ((0, 0), (1, 0))) for x in before)
-    return of_weights, of_numbers
+    upto = [cumulative.running_total(x.T) for x in found]
+    return [jnp.pad(x, ((0, 0), (1, 0))) for x in upto]

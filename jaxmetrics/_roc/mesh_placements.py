@@ -55,7 +55,7 @@ class OnMesh:
         return self.part.weights is not None
 
     def near_one(self, *, together: bool = False) -> OnMesh:
-        if self.part.weights is None:
+        if not self.is_weighted:
             return self
         highest = self.part.highest(POSITIVES), self.part.highest(NEGATIVES)
         return replace(self, units=units_of_classes(highest, self.axis_name, together=together))

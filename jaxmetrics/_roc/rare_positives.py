@@ -58,8 +58,12 @@ class RarePositives:
     axis_name: AxisName
     library = jnp
 
+    @property
+    def is_weighted(self) -> bool:
+        return self.part.weights is not None
+
     def near_one(self, *, together: bool = False) -> RarePositives:
-        if self.part.weights is None:
+        if not self.is_weighted:
             return self
         highest = jnp.max(self.own.weights), self.part.highest(NEGATIVES)
         units = units_of_classes(highest, self.axis_name, together=together)
@@ -80,7 +84,7 @@ class RarePositives:
     @property
     def positives(self) -> Array:
         """Of each of this device how many positives it is, or its weight."""
-        if self.part.weights is None:
+        if not self.is_weighted:
             return self.own.weights
         return self.own.weights.astype(jnp.float64) * self.units[POSITIVES]
 
@@ -91,7 +95,7 @@ class RarePositives:
 
     def _of_negatives(self, places: Array) -> Array:
         sums = self.part.sums_to(places, NEGATIVES)
-        return sums if self.part.weights is None else sums * self.units[NEGATIVES]
+        return sums * self.units[NEGATIVES] if self.is_weighted else sums
 
     @cached_property
     def keys(self) -> Array:
@@ -99,14 +103,14 @@ class RarePositives:
         keys: Array = gathered(self.own.keys, self.axis_name)
         return keys
 
-    def negatives_beside(self, keys: Array) -> Array:
-        """`[2, m]`, the negatives of this device with keys below each, and not above it."""
+    def places_beside(self, keys: Array) -> Array:
+        """`[2, m]`, of this device's first negatives with keys not below each, and above it."""
         bounds, ties = jnp.stack([keys, keys]), np.array([[False], [True]])
-        return self._of_negatives(self.part.places(bounds, NEGATIVES, ties=ties))
+        return self.part.places(bounds, NEGATIVES, ties=ties)
 
     @cached_property
     def _negatives(self) -> Array:
-        sums = self.negatives_beside(self.keys)
+        sums = self._of_negatives(self.places_beside(self.keys))
         return added_for_owners(sums, len(self.part.keys), self.axis_name)
 
     @cached_property

@@ -5,13 +5,14 @@ Only sums over ranges of the scores travel, or what few positives add to the slo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import cumulative, sorting
-from jaxmetrics._base.parts import gathered, size_of, so_many_below, sum_over
+from jaxmetrics._base.by_class import NEGATIVES
+from jaxmetrics._base.parts import gathered, size_of, smallest_over, so_many_below, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
 from jaxmetrics._roc.mesh_ranges import InRange
@@ -43,11 +44,11 @@ def squares_of(
 ) -> Squares:
     """Of the items of all devices; the metric has one value.
 
-    Few positives are without weights. `counts` are those of negatives and positives with weights.
+    `counts` are those of negatives and positives with weights.
     """
-    if isinstance(placed, OnMesh):
-        return _squares_of_ranges(placed.near_one(together=True), value_of, Totals(*counts))
-    return _squares_of_few(placed, value_of)
+    of_way: Any = _squares_of_ranges if isinstance(placed, OnMesh) else _squares_of_few
+    found: Squares = of_way(placed.near_one(together=True), value_of, Totals(*counts))
+    return found
 
 
 class _OfRange(NamedTuple):
@@ -88,9 +89,7 @@ def _squares_of_ranges(placed: OnMesh, value_of: MetricOf, numbers: Totals) -> S
 
     sums, of_rounds = lax.map(added, rounds)
     value, all_slopes, in_totals = (sum_over(jnp.sum(x, axis=0), axis_name) for x in sums)
-    if not placed.is_weighted:
-        in_totals = jnp.zeros_like(in_totals)  # alike for all items, and so for their mean
-    means = mean_slopes(all_slopes + in_totals * jnp.stack(totals), numbers)
+    in_totals, means = _of_all(all_slopes, in_totals, totals, numbers, placed.is_weighted)
     ranges = _OfRange(*(_in_order(lax.all_gather(x, axis_name)) for x in of_rounds))
     at_bounds, after = _between_ranges(dealt.bounds, ranges)
 
@@ -111,6 +110,15 @@ def _squares_of_ranges(placed: OnMesh, value_of: MetricOf, numbers: Totals) -> S
 
     total = sum_over(jnp.sum(lax.map(squares, rounds), axis=0), axis_name)
     return Squares(value_of(totals, lambda _: value), total)
+
+
+def _of_all(
+    slopes: Array, in_totals: Array, totals: Totals, numbers: Totals, is_weighted: bool
+) -> tuple[Array, Array]:
+    """`[classes]`: what the totals add to the slope of each item, and the mean slopes."""
+    if not is_weighted:
+        in_totals = jnp.zeros_like(in_totals)  # alike for all items, and so for their mean
+    return in_totals, mean_slopes(slopes + in_totals * jnp.stack(totals), numbers)
 
 
 def _in_order(of_devices: Array) -> Array:
@@ -138,30 +146,62 @@ def _between_ranges(bounds: Array, ranges: _OfRange) -> tuple[Array, Array]:
     return jnp.sum(at_bounds, axis=1).T, jnp.sum(after, axis=1).T
 
 
-def _squares_of_few(placed: RarePositives, value_of: MetricOf) -> Squares:
+def _squares_of_few(placed: RarePositives, value_of: MetricOf, numbers: Totals) -> Squares:
     totals = Totals(placed.total_negatives, placed.total_positives)
     axis_name, positives = placed.axis_name, placed.positives
     found = of_positives(placed, positives, value_of, totals)
-    means = mean_slopes(sum_over(found.slopes, axis_name), totals)
-    numbers = jnp.arange(len(placed.keys), dtype=jnp.uint32)
-    keys, order = sorting.sort_by_key_and_payload(placed.keys, numbers)
+    slopes, in_totals = (sum_over(x, axis_name) for x in (found.slopes, found.in_totals))
+    in_totals, means = _of_all(slopes, in_totals, totals, numbers, placed.is_weighted)
+    places = jnp.arange(len(placed.keys), dtype=jnp.uint32)
+    keys, order = sorting.sort_by_key_and_payload(placed.keys, places)
     above, not_below = (
         sorting.take(gathered(x, axis_name), order) for x in (found.above, found.not_below)
     )
     begins = starts(keys)
-    slopes = of_both(sums_below(begins, above, not_below))
+    of_tied = of_both(sums_below(begins, above, not_below))
 
     at_own = so_many_below(keys, placed.own.keys, 0, len(keys))
-    own = found.own + slopes[POSITIVE].at[at_own].get(mode=_IN_BOUNDS) - means[POSITIVE]
-    of_own = jnp.sum(positives * own**2)
+    own = found.own + of_tied[POSITIVE].at[at_own].get(mode=_IN_BOUNDS) + in_totals[POSITIVE]
+    of_own = jnp.sum(jnp.where(positives > 0, positives * own - means[POSITIVE], 0) ** 2)
 
-    # Negatives of a device are alike between the positives.
-    n_above, n_not_below = placed.negatives_beside(keys)
-    n_between, n_tied = n_above - jnp.append(0, n_not_below[:-1]), n_not_below - n_above
+    # Negatives of a device are alike between the positives, but for their weights.
+    places = placed.places_beside(keys)
+    of_end = placed.part.ends[NEGATIVES, None]
+    least, sums = _sums_of_negatives(placed, jnp.append(places.ravel(), of_end))
+    at_above, at_upto = sums[:, :-1].reshape(3, *places.shape).swapaxes(0, 1)
+    after = jnp.pad(at_upto, ((0, 0), (1, 0)))
+
+    def squared(slopes: Array, sums: Array) -> Array:
+        return _squares_of_alike(slopes + in_totals[NEGATIVE], means[NEGATIVE], least, sums)
+
     from_here = cumulative.sums_from_the_end(above[NEGATIVE] + not_below[NEGATIVE])
-    mean = means[NEGATIVE]
-    squares = n_between * (from_here - mean) ** 2 + n_tied * (slopes[NEGATIVE] - mean) ** 2
-    rest = (placed.negatives - n_not_below[-1]) * mean**2
-    of_negatives = jnp.sum(jnp.where(begins, squares, 0)) + rest
+    between = squared(from_here, at_above - after[:, :-1])
+    tied = squared(of_tied[NEGATIVE], at_upto - at_above)
+    rest = squared(jnp.zeros_like(least), sums[:, -1] - after[:, -1])
+    of_negatives = jnp.sum(jnp.where(begins, between + tied, 0)) + rest
     total = sum_over(jnp.stack([of_negatives, of_own]), axis_name)
     return Squares(value_of(totals, lambda _: sum_over(found.value, axis_name)), total)
+
+
+def _sums_of_negatives(placed: RarePositives, places: Array) -> tuple[Array, Array]:
+    """The least weight of the negatives of all devices; and `[3, ...]` of those of this device that
+    are before each place: how many they are, and the sums of what their weights are more than the
+    least, and of the squares of that."""
+    part, unit = placed.part, placed.units[NEGATIVES]
+    number = part.numbers_to(places, NEGATIVES).astype(jnp.float64)
+    if not placed.is_weighted:
+        return jnp.ones(()), jnp.stack([number, 0 * number, 0 * number])
+    lowest = smallest_over(unit * part.lowest(NEGATIVES), placed.axis_name)
+    least = jnp.where(jnp.isfinite(lowest), lowest, 0)
+    return least, jnp.stack([number, *part.sums_beyond(places, NEGATIVES, unit, least)])
+
+
+def _squares_of_alike(slopes: Array, mean: Array, least: Array, sums: Array) -> Array:
+    """The sum of (weight slope - mean)^2 over items with the same slope.
+
+    Of equal weights it is a square, and 0 where their slopes are the mean.
+    """
+    number, more, squares = sums
+    of_least = least * slopes - mean
+    found: Array = number * of_least**2 + slopes * (2 * of_least * more + slopes * squares)
+    return found

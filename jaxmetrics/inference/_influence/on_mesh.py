@@ -1,7 +1,7 @@
 """Moments and covariances of a metric of items that the devices of a mesh hold in parts.
 
-Variances are sums over the ranges that devices receive. Of covariances, and of weighted errors
-where few positives are gathered, the gradient in the weights goes back the way that these came.
+Variances are sums over the ranges that devices receive, or over few positives. Of covariances, the
+gradient in the weights goes back the way that these came.
 """
 
 from __future__ import annotations
@@ -167,24 +167,17 @@ class _OfDevice:
         """The metric of all, the sums over the items of each class of the squares of these, and the
         numbers of the placements, for which the items are sorted once."""
         if self._decided:
-            found = self._squares(*self._slopes_of_decision(self._chosen, self._options))
-            numbers = numbers_of(self._in_ranges)
-        else:
-            found, numbers = self._by_rarer_class(
-                lambda place: self._squares_and(numbers_of, place)
-            )
-        return found._replace(estimate=self._defined(found.estimate)), numbers
+            estimate, units = self.estimate_and_units()
+            squares = jnp.stack([self.sum_over(unit**2) for unit in units])
+            return Squares(estimate, squares), numbers_of(self._in_ranges)
+        value_of = metric_of(self._chosen, self._options)
 
-    def _squares_and(self, numbers_of: Callable[[Any], R], place: Place) -> tuple[Squares, R]:
-        placed = place(self._items, self._weights, self._axis_name)
-        if self._weights is None or place is placements_on_mesh:
-            value_of = metric_of(self._chosen, self._options)
+        def of_way(place: Place) -> tuple[Squares, R]:
+            placed = place(self._items, self._weights, self._axis_name)
             return squares_of(placed, value_of, self.counts), numbers_of(placed)
-        return self._squares(*self._gradient(place)), numbers_of(placed)
 
-    def _squares(self, estimate: Array, slopes: tuple[Array, ...]) -> Squares:
-        units = map(self._centred, slopes, self._classes)
-        return Squares(estimate, jnp.stack([self.sum_over(unit**2) for unit in units]))
+        found, numbers = self._by_rarer_class(of_way)
+        return found._replace(estimate=self._defined(found.estimate)), numbers
 
     def _defined(self, estimate: Array) -> Array:
         return jnp.where(undefined_on_mesh(self._items, self._axis_name), jnp.nan, estimate)
