@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -22,10 +21,11 @@ from jaxmetrics._base.parts import first_that_is_not, so_many_below
 from jaxmetrics._base.types import Array
 
 Term: TypeAlias = Callable[[Array], Array]  # of each weight
+Limits: TypeAlias = tuple[Array, Array]  # where the items of a class begin and end
 
 CLASSES = POSITIVES, NEGATIVES = 0, 1
 LEFT_OUT = 2  # what is no item
-_BLOCK = 16  # items
+_BLOCK = 32  # items
 # XLA for the CPU writes out the terms of a sum: not those of all items at once.
 _CHUNKS = 32
 _AT_ONCE = 1 << 12
@@ -64,7 +64,8 @@ class ByClass:
         """Of items with these weights `[n]`."""
         known = None
         if weights is not None:
-            known = _Weights(weights, *_sums(weights, ends, (_weight, _is_some)))
+            limits = [_limits(ends, x) for x in CLASSES]
+            known = _Weights(weights, *_sums(weights, limits, (_weight, _is_some)))
         return cls(keys, ends, known)
 
     @property
@@ -73,8 +74,7 @@ class ByClass:
         assert self.weights is not None
         return self.weights.of_items
 
-    def limits(self, of_class: int) -> tuple[Array, Array]:
-        """Where the items of a class begin and end."""
+    def limits(self, of_class: int) -> Limits:
         return _limits(self.ends, of_class)
 
     def places(self, bounds: Array, of_class: int, *, ties: Any = False) -> Array:
@@ -91,29 +91,34 @@ class ByClass:
         """The weight of the items of a class before each place, or how many there are."""
         if self.weights is None:
             return places - self.limits(of_class)[0]
-        return self._upto(places, of_class, self.weights.of_blocks, _weight)
+        return self._upto(places, of_class, self.weights.of_blocks[of_class], _weight)
 
     def numbers_to(self, places: Array, of_class: int) -> Array:
         """How many items of a class that have a weight are before each place."""
         if self.weights is None:
             return places - self.limits(of_class)[0]
-        return self._upto(places, of_class, self.weights.numbers, _is_some)
+        return self._upto(places, of_class, self.weights.numbers[of_class], _is_some)
 
-    def sums_beyond(
-        self, places: Array, of_class: int, unit: Array, least: Array
+    def sums_and_squares(
+        self, places: Array, of_class: int, function: Callable[[Any], Array]
     ) -> tuple[Array, Array]:
-        """Sums over the same items of what `unit` times the weight is more than the least, and of
-        the square of that."""
+        """Sums over the same items of a function of the weight, and of its square."""
 
-        def more(weights: Array) -> Array:
-            return jnp.where(weights > 0, unit * weights - least, 0)
+        def value(weights: Any) -> Array:
+            return jnp.where(weights > 0, function(weights), 0)
 
-        def square(weights: Array) -> Array:
-            return more(weights) ** 2
+        def square(weights: Any) -> Array:
+            return value(weights) ** 2
 
-        terms = more, square
-        of_blocks = _sums(self.of_items, self.ends, terms)
-        sums, squares = map(partial(self._upto, places, of_class), of_blocks, terms)
+        if self.weights is None:
+            number = self.numbers_to(places, of_class)
+            return number * value(1), number * square(1)
+        terms = value, square
+        of_blocks = _sums(self.of_items, [self.limits(of_class)], terms)
+        sums, squares = (
+            self._upto(places, of_class, x[0], term)
+            for x, term in zip(of_blocks, terms, strict=True)
+        )
         return sums, squares
 
     def highest(self, of_class: int) -> Array:
@@ -122,6 +127,8 @@ class ByClass:
 
     def lowest(self, of_class: int) -> Array:
         """The lowest weight of a class that is not 0, or infinity."""
+        if self.weights is None:
+            return jnp.ones(())
         some = self._which(of_class) & (self.of_items > 0)
         return jnp.min(jnp.where(some, self.of_items, jnp.inf))
 
@@ -136,7 +143,7 @@ class ByClass:
 
         def upto(places: Array) -> Array:
             block = places // width
-            before: Array = of_blocks[of_class].at[block].get(mode="promise_in_bounds")
+            before: Array = of_blocks.at[block].get(mode="promise_in_bounds")
             index = (block * width)[..., None] + jnp.arange(width, dtype=jnp.int32)
             within = (begin <= index) & (index < jnp.minimum(places, end)[..., None])
             terms = term(self.of_items.at[index].get(mode="fill", fill_value=0))
@@ -161,7 +168,7 @@ def in_order(keys: Array, kinds: Array, *, weighted: bool) -> tuple[Array, Array
     return keys, ends, index if weighted else None
 
 
-def _limits(ends: Array, of_class: int) -> tuple[Array, Array]:
+def _limits(ends: Array, of_class: int) -> Limits:
     return ends[of_class - 1] if of_class else jnp.zeros_like(ends[0]), ends[of_class]
 
 
@@ -182,8 +189,8 @@ def _sum(terms: Array) -> Array:
     return jnp.sum(terms, axis=-1, dtype=terms.dtype)
 
 
-def _sums(weights: Array, ends: Array, terms: Sequence[Term]) -> list[Array]:
-    """`[classes, blocks + 1]`: the sum of each term over the items of a class before each block."""
+def _sums(weights: Array, limits: Sequence[Limits], terms: Sequence[Term]) -> list[Array]:
+    """`[limits, blocks + 1]`: the sum of each term over the items within limits before blocks."""
     width = _width(weights)
     n_blocks = len(weights) // width
     blocks = weights[: n_blocks * width].reshape(n_blocks, width)
@@ -191,7 +198,6 @@ def _sums(weights: Array, ends: Array, terms: Sequence[Term]) -> list[Array]:
     def of_block(block: tuple[Array, Array]) -> list[Array]:
         number, weights = block
         places = number * width + jnp.arange(width, dtype=jnp.int32)
-        limits = (_limits(ends, x) for x in CLASSES)
         within = jnp.stack([(begin <= places) & (places < end) for begin, end in limits])
         return [_sum(jnp.where(within, term(weights), 0)) for term in terms]
 

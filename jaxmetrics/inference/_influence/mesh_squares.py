@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base import cumulative, sorting
-from jaxmetrics._base.by_class import NEGATIVES
+from jaxmetrics._base import cumulative, numerics, sorting
+from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
 from jaxmetrics._base.parts import gathered, size_of, smallest_over, so_many_below, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
@@ -27,6 +27,7 @@ from jaxmetrics.inference._influence.sums_over_positives import (
     of_positives,
     sums_below,
 )
+from jaxmetrics.inference._intervals.numbers import Decision
 
 _IN_BOUNDS = "promise_in_bounds"
 
@@ -49,6 +50,20 @@ def squares_of(
     of_way: Any = _squares_of_ranges if isinstance(placed, OnMesh) else _squares_of_few
     found: Squares = of_way(placed.near_one(together=True), value_of, Totals(*counts))
     return found
+
+
+def squares_of_decision(placed: OnMesh, decision: Decision) -> Squares:
+    """A flagged positive adds to the recall; a flagged negative moves the threshold up, along the
+    curve."""
+    sums, squares = placed.near_one().weights_around(decision.beyond)
+    tied = 0.0 if decision.tied is None else decision.tied
+    ones = jnp.ones_like(decision.estimate)
+    shares = jnp.where(decision.some, jnp.stack([ones, tied * ones, 0 * ones]), 1)[:, None]
+    totals = jnp.sum(sums, axis=0)
+    means = numerics.divide(jnp.sum(shares * sums, axis=0), totals, 0.0)
+    of_classes = numerics.divide(jnp.sum(squares * (shares - means) ** 2, axis=0), totals**2, 0.0)
+    of_negatives = decision.slope**2 * of_classes[NEGATIVES]
+    return Squares(decision.estimate, jnp.stack([of_negatives, of_classes[POSITIVES]]))
 
 
 class _OfRange(NamedTuple):
@@ -188,12 +203,11 @@ def _sums_of_negatives(placed: RarePositives, places: Array) -> tuple[Array, Arr
     are before each place: how many they are, and the sums of what their weights are more than the
     least, and of the squares of that."""
     part, unit = placed.part, placed.units[NEGATIVES]
-    number = part.numbers_to(places, NEGATIVES).astype(jnp.float64)
-    if not placed.is_weighted:
-        return jnp.ones(()), jnp.stack([number, 0 * number, 0 * number])
     lowest = smallest_over(unit * part.lowest(NEGATIVES), placed.axis_name)
     least = jnp.where(jnp.isfinite(lowest), lowest, 0)
-    return least, jnp.stack([number, *part.sums_beyond(places, NEGATIVES, unit, least)])
+    number = part.numbers_to(places, NEGATIVES)
+    sums = part.sums_and_squares(places, NEGATIVES, lambda weights: unit * weights - least)
+    return least, jnp.stack([number.astype(jnp.float64), *sums])
 
 
 def _squares_of_alike(slopes: Array, mean: Array, least: Array, sums: Array) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics, varying
+from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
 from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
 from jaxmetrics._base.double import double_precision, double_program
@@ -25,11 +26,17 @@ from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.mesh_items import undefined_on_mesh, weights_on_mesh
 from jaxmetrics._roc.mesh_placements import OnMesh, placements_on_mesh
 from jaxmetrics._roc.mesh_ways import Place, by_rarer_class
+from jaxmetrics._roc.rare_positives import RarePositives
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import choose_known
-from jaxmetrics.inference._influence.mesh_squares import Squares, squares_of
+from jaxmetrics.inference._influence.mesh_squares import (
+    Squares,
+    squares_of,
+    squares_of_decision,
+)
 from jaxmetrics.inference._influence.sums_over_positives import metric_of
 from jaxmetrics.inference._intervals.metrics import error_bars_of
+from jaxmetrics.inference._intervals.numbers import Decision, Sizes
 from jaxmetrics.inference._intervals.rules import Moments
 
 R = TypeVar("R")
@@ -89,17 +96,18 @@ def _moments(
     def of_one(items: Items) -> tuple[Moments, Any]:
         one = _OfDevice(items, arrays, chosen, axis_name)
 
-        def numbers_of(placed: Any) -> Any:
+        def of_placed(placed: Any) -> tuple[Sizes, Any]:
+            sizes = one.sizes(placed)
             of_metric = error_bars_of(chosen.metric).numbers
-            return of_metric(placed, one.sizes, level, chosen.options(arrays))
+            return sizes, of_metric(placed, sizes, level, chosen.options(arrays))
 
-        (estimate, squares), numbers = one.squares_and(numbers_of)
+        (estimate, squares), (sizes, numbers) = one.squares_and(of_placed)
         variances = [
             size * _unbiased(n) * of_class
-            for size, n, of_class in zip(one.sizes, one.counts, squares, strict=True)
+            for size, n, of_class in zip(sizes, one.counts, squares, strict=True)
         ]
         negatives, positives = (x + 0 * estimate for x in variances)
-        return Moments(estimate, (negatives, positives), one.sizes), numbers
+        return Moments(estimate, (negatives, positives), sizes), numbers
 
     found: tuple[Moments, Any] = _of_each(of_one, items)
     return found
@@ -132,7 +140,7 @@ class _OfDevice:
     """The items `[n]` of a device, and the influence of each on the metric of all.
 
     Attributes:
-      counts, sizes: of negatives and of positives, the number and the effective size of all.
+      counts: of negatives and of positives, how many of all devices have a weight.
     """
 
     def __init__(self, items: Items, arrays: Options, chosen: Chosen, axis_name: AxisName) -> None:
@@ -144,10 +152,7 @@ class _OfDevice:
         n_negatives, n_positives = (
             sum_over(number_of(x > 0), axis_name) for x in (negatives, positives)
         )
-        self.counts = self.sizes = n_negatives, n_positives
-        if numerics.is_inexact(negatives):
-            of_negatives, of_positives = map(self._effective_size, self._classes)
-            self.sizes = of_negatives, of_positives
+        self.counts = n_negatives, n_positives
 
     @property
     def _classes(self) -> list[Array]:
@@ -158,26 +163,45 @@ class _OfDevice:
         """The metric of all, and of negatives and of positives, the weight of each of the device's
         items times the derivative in it, `[..., n]`, less the mean over the items of the class."""
         if self._decided:
-            estimate, slopes = self._slopes_of_decision(self._chosen, self._options)
+            estimate, slopes = self._slopes_of_decision()
         else:
             estimate, slopes = self._by_rarer_class(self._gradient)
         return self._defined(estimate), tuple(map(self._centred, slopes, self._classes))
 
-    def squares_and(self, numbers_of: Callable[[Any], R]) -> tuple[Squares, R]:
-        """The metric of all, the sums over the items of each class of the squares of these, and the
-        numbers of the placements, for which the items are sorted once."""
-        if self._decided:
-            estimate, units = self.estimate_and_units()
-            squares = jnp.stack([self.sum_over(unit**2) for unit in units])
-            return Squares(estimate, squares), numbers_of(self._in_ranges)
-        value_of = metric_of(self._chosen, self._options)
+    def sizes(self, placed: OnMesh | RarePositives) -> Sizes:
+        """The effective sizes of the negatives and the positives of all: (sum w)^2 / sum w^2."""
+        if self._weights is None:
+            return self.counts
+
+        def of_class(number: int) -> Array:
+            part, axis_name = placed.part, self._axis_name
+            largest = largest_over(part.highest(number), axis_name)
+
+            def share(weights: Array) -> Array:
+                # Equal weights become 1, whose sums are exact, and none overflows.
+                return numerics.divide(weights.astype(jnp.float64), largest, 0.0)
+
+            sums = jnp.stack(part.sums_and_squares(part.ends[number], number, share))
+            shares, squares = sum_over(sums, axis_name)
+            return numerics.divide(shares**2, squares, 0.0)
+
+        return of_class(NEGATIVES), of_class(POSITIVES)
+
+    def squares_and(self, function: Callable[[Any], R]) -> tuple[Squares, R]:
+        """The metric of all, the sums over the items of each class of the squares of these, and a
+        function of the placements, for which the items are sorted once."""
 
         def of_way(place: Place) -> tuple[Squares, R]:
             placed = place(self._items, self._weights, self._axis_name)
-            return squares_of(placed, value_of, self.counts), numbers_of(placed)
+            value_of = metric_of(self._chosen, self._options)
+            return squares_of(placed, value_of, self.counts), function(placed)
 
-        found, numbers = self._by_rarer_class(of_way)
-        return found._replace(estimate=self._defined(found.estimate)), numbers
+        if self._decided:
+            found = squares_of_decision(self._in_ranges, self._decision)
+            of_placed = function(self._in_ranges)
+        else:
+            found, of_placed = self._by_rarer_class(of_way)
+        return found._replace(estimate=self._defined(found.estimate)), of_placed
 
     def _defined(self, estimate: Array) -> Array:
         return jnp.where(undefined_on_mesh(self._items, self._axis_name), jnp.nan, estimate)
@@ -185,12 +209,6 @@ class _OfDevice:
     def sum_over(self, of_items: Array) -> Array:
         """Over the items of all devices."""
         return sum_over(jnp.sum(of_items, axis=-1), self._axis_name)
-
-    def _effective_size(self, weights: Array) -> Array:
-        """(sum w)^2 / sum w^2."""
-        # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
-        shares = numerics.divide(weights, self._largest(weights), 0.0)
-        return numerics.divide(self.sum_over(shares) ** 2, self.sum_over(shares**2), 0.0)
 
     def _largest(self, weights: Array) -> Array:
         return largest_over(jnp.max(weights, axis=-1, initial=0), self._axis_name)
@@ -224,13 +242,16 @@ class _OfDevice:
         (slopes,) = pull_back(jnp.ones_like(shares))
         return estimate, (slopes, slopes)
 
-    def _slopes_of_decision(
-        self, chosen: Chosen, options: Options
-    ) -> tuple[Array, tuple[Array, ...]]:
+    @property
+    def _decision(self) -> Decision:
+        decide: Any = error_bars_of(self._chosen.metric).decision
+        decision: Decision = decide(self._in_ranges, self.sizes(self._in_ranges), self._options)
+        return decision
+
+    def _slopes_of_decision(self) -> tuple[Array, tuple[Array, ...]]:
         """`[..., n]`: a flagged positive adds to the recall; a flagged negative moves the threshold
         up, along the curve."""
-        decide: Any = error_bars_of(chosen.metric).decision
-        decision = decide(self._in_ranges, self.sizes, options)
+        decision = self._decision
         flagged = decision.flags(self._items.scores.astype(jnp.float64))
         negatives, positives = (
             numerics.divide(flagged, self.sum_over(x), 0.0) for x in self._classes
