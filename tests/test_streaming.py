@@ -687,6 +687,32 @@ def test_states_of_other_bins_are_refused(rng, monkeypatch):
     assert S.merge(state, S.init(UNIFORM)).digits.shape == (2, 24, 2)
 
 
+def test_traced_states_of_other_bins_make_all_values_nan(rng):
+    """One of a batch; and what is returned is refused."""
+    scores, labels = sample(rng)
+    other = S.uniform_bins(20, 0.0, 2.0)
+
+    @jax.jit
+    def read(plain, weighted):
+        updated = S.update(plain, scores, labels, bins=UNIFORM)
+        merged = weighted + jax.tree.map(lambda x: x[::-1], weighted)
+        table, one = (S.table(x, bins=UNIFORM) for x in (weighted, S.State(merged.digits[0])))
+        found = S.interval(jm.roc_auc, updated, bins=UNIFORM)
+        numbers = found.estimate, found.low, found.high, found.standard_error
+        return updated, table, (one, S.bounds(jm.roc_auc, updated, bins=UNIFORM), numbers)
+
+    right, wrong = (filled(bins, scores, labels) for bins in (UNIFORM, other))
+    ones = np.ones(300, np.float32)
+    of_bins = [filled(bins, scores, labels, weights=ones).digits for bins in (UNIFORM, other)]
+    for plain, second in ((right, 0), (wrong, 1)):
+        found = read(plain, S.State(jnp.stack([of_bins[0], of_bins[second]])))
+        updated, table, values = jax.tree.map(np.asarray, found)
+        assert all(np.isnan(x).all() == second for x in jax.tree.leaves(values))
+        assert_array_equal([np.isnan(x).all(axis=-1) for x in table], [[False, second]] * 3)
+    with pytest.raises(ValueError, match="is of other bins"):
+        S.table(updated, bins=UNIFORM)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -29,7 +29,7 @@ from jaxmetrics.streaming._items import (
     resample_counted,
     scores_that_tie,
 )
-from jaxmetrics.streaming._question import Question, question
+from jaxmetrics.streaming._question import Held, Question, question
 from jaxmetrics.streaming._state import State, refuse_weights
 from jaxmetrics.streaming._tables import descending, tied, undefined_of
 
@@ -115,7 +115,7 @@ def resample_bins(
         raise TypeError(
             "a state is resampled outside of jit, got a traced state or key: return the state first"
         )
-    *counts, undefined = (np.asarray(x) for x in _columns(asked.held.digits, asked.ignore_nan))
+    *counts, undefined = (np.asarray(x) for x in _columns(asked.held, asked.ignore_nan))
     batch, n = undefined.shape, counts[0].shape[-1]
     counts = [x.reshape(-1, n) for x in counts]
     ends: Any = asked.held.levels
@@ -159,8 +159,9 @@ def _resample_tables(of_bins: OfBins, asked: Question, bins: Counted, request: R
 
 
 @double_program("ignore_nan")
-def _columns(digits: Array, ignore_nan: bool) -> tuple[Array, Array, Array]:
-    return *descending(digits), undefined_of(digits, ignore_nan)
+def _columns(held: Held, ignore_nan: bool) -> tuple[Array, Array, Array]:
+    undefined = undefined_of(held.digits, held.fingerprint, ignore_nan)
+    return *descending(held.digits), undefined
 
 
 def _rows_of(there: HostArray) -> HostArray:

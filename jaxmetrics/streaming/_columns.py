@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,6 +57,13 @@ def has_overflowed(digits: Array) -> Array:
     return overflowed
 
 
+def is_wrong(digits: Array, fingerprint: np.int32) -> Array:
+    """`[...]`: whether sums have overflowed, or some are of bins with another fingerprint."""
+    seen, stamp = _origin(_extra(digits))  # int32, whose product is modulo 2^32
+    other: Array = seen * fingerprint != stamp
+    return other | has_overflowed(digits)
+
+
 def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
     """The number of items, and that number times the fingerprint of the bins, modulo 2^32.
 
@@ -69,9 +78,14 @@ def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
             "to weight_scale * 1.4e14, and at most 16,384 states are added leaf by leaf; "
             "give the bins a larger weight_scale, or add up states by merge"
         )
+    seen, stamp = _origin(columns)
+    return seen.astype(np.uint64), stamp.astype(np.uint64)
+
+
+def _origin(columns: Any) -> tuple[Any, Any]:
     one = one_of(columns.shape[-1])
-    seen = columns[:, 0, ORIGIN, one] + (columns[:, 0, ORIGIN, one + 1] << _counts.BITS)
-    return seen.astype(np.uint64), columns[:, 1, ORIGIN, -1].astype(np.uint64)
+    seen = columns[..., 0, ORIGIN, one] + (columns[..., 0, ORIGIN, one + 1] << _counts.BITS)
+    return seen, columns[..., 1, ORIGIN, -1]
 
 
 MODULO = np.uint64(2**32 - 1)

@@ -44,7 +44,7 @@ def counted(held: Held, ignore_nan: bool) -> Counted:
     """What the bins `[..., bins]` of states hold."""
     positives, negatives = descending(held.digits)
     lowest, highest = (jnp.broadcast_to(x, positives.shape) for x in held.levels)
-    undefined = undefined_of(held.digits, ignore_nan)
+    undefined = undefined_of(held.digits, held.fingerprint, ignore_nan)
     return Counted(positives, negatives, lowest, highest, undefined, lost_of(held.digits))
 
 

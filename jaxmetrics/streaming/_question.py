@@ -14,15 +14,17 @@ from jaxmetrics.streaming._state import State, check_state
 
 
 class Held(NamedTuple):
-    """What a state holds, and where its bins are.
+    """What a state holds, and where and which its bins are.
 
     Attributes:
       digits: of the state.
       levels: the lower and the upper end of each bin, the highest bin first.
+      fingerprint: of the bins.
     """
 
     digits: Array
     levels: tuple[HostArray, HostArray]
+    fingerprint: np.int32
 
 
 class Question(NamedTuple):
@@ -47,4 +49,5 @@ def question(metric: MetricLike, state: State, bins: Bins, ignore_nan: bool) -> 
     checks.check_flag("ignore_nan", ignore_nan)
     upper = np.append(bins.lower[1:], np.float32(np.inf))
     levels = bins.lower[::-1].copy(), upper[::-1].copy()
-    return Question(*choose(metric), Held(state.digits, levels), ignore_nan)
+    held = Held(state.digits, levels, np.int32(bins.fingerprint))
+    return Question(*choose(metric), held, ignore_nan)

@@ -111,7 +111,7 @@ def update(
 
     `update` does not wait for a device that still computes the state. If it is then given other
     bins of the same number, or sums overflow, a later function that takes the state refuses it. In
-    a traced program a state whose sums have overflowed makes all values NaN.
+    a traced program a state of other bins, or one whose sums have overflowed, makes all values NaN.
 
     Items whose score is NaN are counted separately. So are items with invalid labels or weights in
     traced arrays. Either makes `table` and `bounds` NaN unless ignore_nan=True. Compiled once for
@@ -250,7 +250,8 @@ def merge(a: State, b: State) -> State:
       ValueError: they differ in bins or leading axes, only one is weighted, an `update` has used
         one up, or the sums of one have overflowed.
 
-    Nothing is NaN. Time O(bins).
+    Where traced, states of different bins are merged, and all values of the sum are NaN. Time
+    O(bins).
 
     Example:
       >>> import jaxmetrics as jm

@@ -13,7 +13,7 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable, settled
 from jaxmetrics.streaming._bins import Bins
-from jaxmetrics.streaming._columns import has_overflowed, lost_of, totals
+from jaxmetrics.streaming._columns import is_wrong, lost_of, totals
 from jaxmetrics.streaming._state import State, check_state
 
 
@@ -39,7 +39,7 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
         rounding may have taken 0.1 % of a class.
 
     Thresholds are NaN where an item has no score, or no item has weight; if traced, also where an
-    eager call raises for the sums. Time and memory O(bins).
+    eager call raises for the sums or the bins. Time and memory O(bins).
 
     Example:
       >>> import jaxmetrics as jm
@@ -53,7 +53,8 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
     """
     check_state(state, bins)
     checks.check_flag("ignore_nan", ignore_nan)
-    found, share_lost = _table(state.digits, bins.lower, bins.weight_scale, ignore_nan)
+    fingerprint = np.int32(bins.fingerprint)
+    found, share_lost = _table(state.digits, fingerprint, bins.lower, bins.weight_scale, ignore_nan)
     if not is_concrete(state.digits):
         return ScoreTable(*(x.astype(numerics.default_float()) for x in found))
     share = np.asarray(share_lost).max(initial=0.0)
@@ -71,12 +72,15 @@ _MOST_LOST = 1e-3
 
 
 @double_program("ignore_nan")
-def _table(digits: Array, lower: Array, scale: float, ignore_nan: bool) -> tuple[ScoreTable, Array]:
+def _table(
+    digits: Array, fingerprint: np.int32, lower: Array, scale: Array, ignore_nan: bool
+) -> tuple[ScoreTable, Array]:
     """The table, and the largest share of the weight of a class that rounding may have taken."""
+    scale = jnp.where(is_wrong(digits, fingerprint), jnp.nan, scale)[..., None]
     positives, negatives = (x * scale for x in descending(digits))
     lost, kept = lost_of(digits) * scale, jnp.stack([negatives, positives], -2).sum(-1)
     share = jnp.max(numerics.divide(lost, kept + lost, 0.0), axis=-1)
-    undefined = undefined_of(digits, ignore_nan) | (share > _MOST_LOST)
+    undefined = undefined_of(digits, fingerprint, ignore_nan) | (share > _MOST_LOST)
     return tied(positives, negatives, jnp.flip(lower), undefined), share
 
 
@@ -86,11 +90,11 @@ def descending(digits: Array) -> tuple[Array, Array]:
     return jnp.flip(positives, -1), jnp.flip(negatives, -1)
 
 
-def undefined_of(digits: Array, ignore_nan: bool) -> Array:
-    """`[...]`, whether metrics are NaN: no weight, an item without a score, sums that overflow."""
+def undefined_of(digits: Array, fingerprint: np.int32, ignore_nan: bool) -> Array:
+    """`[...]`, whether metrics are NaN: no weight, an item without a score, sums that are wrong."""
     negatives, positives, without = totals(digits)
     weight = jnp.sum(negatives + positives, axis=-1) + jnp.sum(lost_of(digits), axis=-1)
-    undefined = (weight == 0) | has_overflowed(digits)
+    undefined = (weight == 0) | is_wrong(digits, fingerprint)
     return undefined if ignore_nan else undefined | (without > 0)
 
 
