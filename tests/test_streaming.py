@@ -3,6 +3,7 @@
 import operator
 from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
 
 import jax
 import jax.numpy as jnp
@@ -207,14 +208,16 @@ def test_states_are_added_by_plus(rng):
     )
     for state in (total, sum(parts, S.init(UNIFORM)), jax.jit(lambda a, b: a + b)(*parts[:2])):
         assert isinstance(state, S.State)
-    for state in (total, sum(parts, S.init(UNIFORM)), folded):
+    for state in (total, sum(parts), folded):
         assert_array_equal(state.digits, whole.digits)
     with pytest.raises(ValueError, match="same bins, batch and kind to be merged"):
         total + S.init(jm.streaming.uniform_bins(7))
     with pytest.raises(TypeError, match="state must be a State"):
         operator.add(total, (1,))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        operator.add(1, total)
     means = [M.update(M.init(), x) for x in ([1.0, 0.0], [1.0])]
-    assert M.result(means[0] + means[1]).n == M.result(sum(means, M.init())).n == 3
+    assert M.result(means[0] + means[1]).n == M.result(sum(means)).n == 3
     with pytest.raises(ValueError, match="same batch to be merged"):
         means[0] + M.init((2,))
 
@@ -721,6 +724,9 @@ def test_traced_states_of_other_bins_make_all_values_nan(rng):
         (lambda s: S.update(s, [0.1], [-1], bins=UNIFORM), "labels must be bool or 0 and 1"),
         (lambda s: S.update(0, [0.1], [1], bins=UNIFORM), "state must be a State"),
         (lambda s: S.update(s._asdict(), [0.1], [1], bins=UNIFORM), r"State\(\*\*restored\)"),
+        (lambda s: S.table(MappingProxyType(s._asdict()), bins=UNIFORM), r"State\(\*\*restored"),
+        (lambda s: S.table(tuple(s), bins=UNIFORM), r"write State\(\*restored\)"),
+        (lambda s: S.table(S.State([1]), bins=UNIFORM), r"State\(jnp.asarray\(digits, jnp"),
         (lambda s: S.table(s, bins=UNIFORM, ignore_nan=1), "ignore_nan must be True or False"),
         (lambda s: S.bounds(jm.min_cost_threshold, s, bins=UNIFORM), "got min_cost_threshold"),
         (lambda s: S.bounds(lambda table: 0, s, bins=UNIFORM), "bounds are known for roc_auc"),
@@ -816,6 +822,7 @@ def test_means_do_not_overflow():
         (lambda: M.init(3), "batch_shape must be a tuple"),
         (lambda: M.update(S.init(UNIFORM), [0.1]), "state must be a State of means"),
         (lambda: M.update(M.init()._asdict(), [0.1]), r"means.State\(\*\*restored\)"),
+        (lambda: M.result(list(M.init())), r"write means.State\(\*restored\)"),
         (lambda: M.update(M.init(), [[0.1]]), r"batch_shape=\(1,\)"),
         (lambda: M.merge(M.init(), M.init((2,))), "same batch to be merged"),
         (lambda: M.result(M.init(), confidence_level=95), "write 0.95 for 95 %"),

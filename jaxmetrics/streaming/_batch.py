@@ -1,8 +1,9 @@
-"""The array of a state: its leading axes, and whether it is still there."""
+"""The array of a state: its leading axes, how it is restored, and whether it is still there."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -33,8 +34,22 @@ def check_batch(arrays: Any, batch: tuple[int, ...]) -> None:
         )
 
 
-def check_not_used_up(digits: Any) -> None:
-    """Refuse a state whose buffer an `update` has taken."""
+def restoring(state: Any, name: str) -> str:
+    """How to write a state, named so, of which a checkpoint has restored the fields; else ""."""
+    if isinstance(state, Mapping):  # NumPy's archives are some
+        return f"{name}(**restored), as checkpoints may restore a state as a dict of its fields"
+    if type(state) in (tuple, list) and len(state) == 1:
+        return f"{name}(*restored), as checkpoints may restore a state as a list of its fields"
+    return ""
+
+
+def check_digits(digits: Any) -> None:
+    """Refuse digits that are no array, and a state whose buffer an `update` has taken."""
+    if not hasattr(digits, "shape"):
+        raise TypeError(
+            f"the digits of a State must be an array, got {checks.brief(digits)}: write "
+            "State(jnp.asarray(digits, jnp.int32))"
+        )
     if is_concrete(digits) and getattr(digits, "is_deleted", bool)():
         raise ValueError(
             "an update has taken the memory of this state: use the state that update returned"

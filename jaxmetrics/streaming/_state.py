@@ -17,7 +17,7 @@ from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import check_batch, check_not_used_up, is_ready, zeros
+from jaxmetrics.streaming._batch import check_batch, check_digits, is_ready, restoring, zeros
 from jaxmetrics.streaming._bins import Bins, bin_of
 from jaxmetrics.streaming._columns import (
     EXTRA,
@@ -34,7 +34,7 @@ from jaxmetrics.streaming._columns import (
 
 
 class State(NamedTuple):
-    """The counts of a stream so far; one array of integers. a + b is merge(a, b).
+    """The counts of a stream so far; one array of integers. a + b, or sum([a, b]), is merge(a, b).
 
     Attributes:
       digits: `[..., 2, bins + 4, digits]` int32, for negatives and for positives.
@@ -44,6 +44,9 @@ class State(NamedTuple):
 
     def __add__(self, other: State) -> State:  # type: ignore[override]  # not a longer tuple
         return merge(self, other)
+
+    def __radd__(self, other: int) -> State:  # of sum(states), which begins with 0
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 def init(bins: Bins, batch_shape: tuple[int, ...] = (), *, weighted: bool = False) -> State:
@@ -373,11 +376,9 @@ def check_state(state: State, bins: Bins, *, wait: bool = True) -> None:
 
 def _check_is_state(state: State) -> None:
     if not isinstance(state, State):
-        hint = "init(bins)"
-        if isinstance(state, dict):
-            hint = "State(**restored), as checkpoints may restore a state as a dict of its fields"
+        hint = restoring(state, "State") or "init(bins)"
         raise TypeError(f"state must be a State, got {checks.brief(state)}: write {hint}")
-    check_not_used_up(state.digits)
+    check_digits(state.digits)
 
 
 def _described(state: State) -> str:

@@ -22,7 +22,7 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import check_batch, check_not_used_up, is_ready, zeros
+from jaxmetrics.streaming._batch import check_batch, check_digits, is_ready, restoring, zeros
 
 __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 
@@ -37,7 +37,7 @@ _LARGEST = 2.0**16  # a state has room for 2^31 squares of it
 
 
 class State(NamedTuple):
-    """The sums of the values so far; one array of integers. a + b is merge(a, b).
+    """The sums of the values so far; one array of integers. a + b, or sum([a, b]), is merge(a, b).
 
     Attributes:
       digits: `[..., 6, digits]` int32.
@@ -47,6 +47,9 @@ class State(NamedTuple):
 
     def __add__(self, other: State) -> State:  # type: ignore[override]  # not a longer tuple
         return merge(self, other)
+
+    def __radd__(self, other: int) -> State:  # of sum(states), which begins with 0
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 class Mean(NamedTuple):
@@ -333,11 +336,9 @@ def _product(a: Array, b: Array) -> Array:
 
 def _check_means(state: State, *, wait: bool = True) -> None:
     if not isinstance(state, State):
-        hint = "means.init()"
-        if isinstance(state, dict):
-            hint = "means.State(**restored), as checkpoints may restore a state as a dict"
+        hint = restoring(state, "means.State") or "means.init()"
         raise TypeError(f"state must be a State of means, got {checks.brief(state)}: write {hint}")
-    check_not_used_up(state.digits)
+    check_digits(state.digits)
     if not is_concrete(state.digits) or not (wait or is_ready(state.digits)):
         return
     if np.any(_has_overflowed(np.asarray(state.digits))):
