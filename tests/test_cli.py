@@ -497,6 +497,7 @@ GOOD = ("--label", "y", "--score", "a")
         ("x.npz", {"y": [0, 1], "a": [1.0]}, GOOD, ["y [2], a [1]", "one length"]),
         ("x.npz", {"y": [[0, 1]], "a": [[1, 2]]}, GOOD, ["y [1, 2]", "one-dimensional"]),
         ("x.npz", {"y": [0, 1], "a": [1j, 2]}, GOOD, ["score 'a'", "numbers"]),
+        ("x.npz", {"y": [0, 1], "a": [None, 2]}, GOOD, ["column 'a'", "objects", ".astype(float)"]),
         ("x.csv", "y,a\nis not,2\nis,3\n", GOOD, ["--positive 'is not'"]),
         ("x.csv", "y,score\n1,2\n", ("--label", "y", "--score", "scor"), ["'scor'", "'score'"]),
         ("x.csv", "y,a\n1,2\n", ("--label", "label", "--score", "a"), ["'label'", "are y, a"]),

@@ -162,6 +162,10 @@ def test_texts_may_hold_newlines(tmp_path):
     [
         ("y,a,t", ["yes,1,x", ",2,x", "no,3,x"], {"positive": "yes"}, "label 'y' is missing"),
         ("y,a,t", ["yes,1,x", "NA,2,x", "no,3,x"], {"positive": "yes"}, "in 1 of 3 rows"),
+        ("y,a", ["1,2", " ,1", "0,1", "NAN,1"], {}, "label 'y' is missing (NaN) in 2 of 4 rows"),
+        ("y,a", ["1,2", "1, ", "0,NAN"], {}, "score 'a' is missing (NaN) in 2 of 3 rows"),
+        ("y,a", ["1,2", "1,NA", "0,DK"], {}, "'a' must hold numbers but has 'DK': convert or drop"),
+        ("y,a", ["yes,2", "NA,1", "no,1", "so,1"], {}, "distinct values, 'no', 'so', 'yes': pass"),
         ("y,a,a", ["1,1,2", "0,2,1"], {}, "has 2 columns 'a'"),
         ("y,a,y", ["1,1,2", "0,2,1"], {}, "has 2 columns 'y'"),
         ("y;a", ["1;1", "0;2"], {}, "has semicolons between its columns"),

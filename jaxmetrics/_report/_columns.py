@@ -134,13 +134,14 @@ def labels_of(
     name: str, column: Any, positive: str | None, seen: dict[Any, None]
 ) -> npt.NDArray[np.bool_]:
     """The labels of a batch; `seen` collects the distinct values of all batches."""
-    _refuse_missing("label", name, column)
-    if not is_numeric_dtype(column):
-        column = as_texts(column)
-    codes, distinct = pandas.factorize(column)
+    known = column.dropna()
+    if not is_numeric_dtype(known):
+        known = as_texts(known)
+    codes, distinct = pandas.factorize(known)
     distinct = distinct.tolist()
     seen.update(dict.fromkeys(distinct))
     chosen = set(positives_among(name, seen, positive, complete=False))
+    _refuse_missing("label", name, column)
     labels: npt.NDArray[np.bool_] = np.asarray([value in chosen for value in distinct], bool)[codes]
     return labels
 
@@ -229,7 +230,6 @@ def notes_of_dropped(dropped: Counter[str], n_left: int) -> tuple[str, ...]:
 
 def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     """A column of numbers as float64."""
-    _refuse_missing(role, name, column)
     if is_datetime64_any_dtype(column) or is_timedelta64_dtype(column):
         raise InputError(
             f"{role} {quoted(name)} must hold numbers but has dates or durations: pass "
@@ -237,7 +237,7 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
         )
     # Texts that are no numbers stay.
     numbers = pandas.to_numeric(typed(column), errors="coerce")
-    odd = column[np.asarray(np.isnan(numbers)) | np.iscomplexobj(numbers)]
+    odd = column[np.asarray(numbers.isna() | np.iscomplexobj(numbers)) & column.notna()]
     if len(odd) and _THOUSANDS.fullmatch(str(odd.iloc[0])):
         raise InputError(
             f"{role} {quoted(name)} has a comma in {_quoted(odd.iloc[0])}: write numbers without "
@@ -253,6 +253,7 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
             f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: convert "
             f"or drop {_counted(len(odd), column)}"
         )
+    _refuse_missing(role, name, column)  # last: without these rows there would still be words
     found = np.asarray(numbers, np.float64)
     if role == "score":
         refuse_rounded(f"score {quoted(name)}", np.asarray(numbers), found)

@@ -21,9 +21,9 @@ from jaxmetrics._report._sources import ending_of
 _BLOCK = 1 << 22  # bytes at a time; more takes memory, not less time
 _SAMPLE = 1 << 20  # bytes whose rows are counted
 
-# Cells that are missing among numbers and labels: those of pyarrow, and two more of pandas. Among
-# other texts only the empty one is: "NA" is also a country, and "None" an answer.
-MISSING = (*pyarrow.csv.ConvertOptions().null_values, "<NA>", "None")
+# Cells that are missing among numbers and labels: those of pyarrow, and three more. Among other
+# texts only the empty one is: "NA" is also a country, and "None" an answer.
+MISSING = (*pyarrow.csv.ConvertOptions().null_values, "<NA>", "None", "NAN")
 
 _ENDS = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
@@ -172,9 +172,10 @@ def batches_of(
 
 
 def without_missing(column: Any) -> Any:
-    """A column of texts in which all of MISSING are missing."""
+    """A column of texts in which all of MISSING are missing, whatever blanks are around them."""
     texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
-    absent = pyarrow.compute.is_in(texts, pyarrow.array(MISSING))
+    trimmed = pyarrow.compute.ascii_trim_whitespace(texts)
+    absent = pyarrow.compute.is_in(trimmed, pyarrow.array(MISSING))
     found = absent.to_numpy(zero_copy_only=False)
     return column.mask(found) if found.any() else column
 

@@ -60,11 +60,23 @@ def _npz(
     path: Path, names: list[str], _texts: Collection[str], _separator: str | None
 ) -> Iterator[Read]:
     with np.load(path) as archive:
-        arrays = {name: archive[name] for name in names}
+        arrays = {name: _array(archive, name) for name in names}
     if len({array.shape for array in arrays.values()}) > 1 or arrays[names[0]].ndim != 1:
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
         raise ValueError(f"arrays must be one-dimensional and of one length, got {shapes}")
     yield pandas.DataFrame(arrays), 1.0
+
+
+def _array(archive: Any, name: str) -> Any:
+    try:
+        return archive[name]
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise ValueError(
+            f"column {quoted(name)} holds Python objects: save its .astype(str), or of numbers "
+            "its .astype(float)"
+        ) from None
 
 
 def _npz_names(path: Path, _separator: str | None) -> list[str]:
