@@ -439,6 +439,20 @@ def test_an_interval_warns_of_few_as_that_of_the_data_does(rng):
         S.interval(METRICS["recall"], few, bins=UNIFORM, key=jax.random.key(1))
 
 
+def test_a_standard_error_is_nan_where_all_scores_share_a_bin(rng):
+    """Not 0, which it is where the classes are apart."""
+    scores, labels = sample(rng)
+    together, apart = (filled(UNIFORM, x, labels) for x in (2 + scores, labels * 0.5))
+    for name in ("roc_auc", "recall", "precision"):
+        same, separate = (
+            S.interval(METRICS[name], x, bins=UNIFORM, key=jax.random.key(1), n_resamples=100)
+            for x in (together, apart)
+        )
+        assert same.low < same.high
+        assert np.isnan(same.standard_error)
+        assert separate.standard_error == 0
+
+
 def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
     """The halving of bins against multinomial draws of all of them."""
     scores, labels = sample(rng, 500)

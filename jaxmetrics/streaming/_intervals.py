@@ -75,7 +75,8 @@ def interval(
 
     Returns:
       An Interval `[...]`. Its estimate has ties in each bin. Its standard error is that of the
-      sample alone; from resamples it is the largest one of the ends.
+      sample alone; from resamples it is the largest one of the ends. It is NaN where only the
+      order within bins makes a difference, as of scores that share one bin.
 
     Raises:
       TypeError: the state has weights, whose squares it does not store, or a key is missing.
@@ -208,7 +209,14 @@ def _composed(
     estimate: Array, low: Array, high: Array, error: Array
 ) -> tuple[Array, Array, Array, Array]:
     """The lowest and the highest limit of the three, around the value of ties."""
-    return estimate[..., 1], jnp.min(low, axis=-1), jnp.max(high, axis=-1), error[..., 1]
+    known = _known(error[..., 1], estimate)
+    return estimate[..., 1], jnp.min(low, axis=-1), jnp.max(high, axis=-1), known
+
+
+@double_program()
+def _known(error: Array, ends: Array) -> Array:
+    """Standard errors, NaN where they are none, up to rounding, of ends that differ."""
+    return jnp.where(error < 1e-9 * (ends[..., 2] - ends[..., 0]), jnp.nan, error)
 
 
 def _of_replicates(metric: MetricLike, asked: Question, request: Request, level: float) -> Interval:
@@ -221,7 +229,7 @@ def _of_replicates(metric: MetricLike, asked: Question, request: Request, level:
         )[side]
         for end, side in ((0, 0), (2, 1))
     )
-    error = jnp.max(result.standard_error, axis=-1)
+    error = _known(jnp.max(result.standard_error, axis=-1), result.estimate)
     numbers = result.estimate[..., 1], low, high, error
     _warn_of_coarse(result.estimate, numbers)
     return Interval(*numbers, "percentile", level)
@@ -263,7 +271,8 @@ def _share_at_limit(
         variances = jnp.stack([jnp.var(x, ddof=1) for x in drawn])
         sizes = rules.effective_size(ends[::2], variances, jnp.sum(found))
         low, high = rules.wilson(ends[::2], sizes, level)
-        numbers = ends[1], low[0], high[1], jnp.sqrt(jnp.max(variances)), ends
+        error = _known(jnp.sqrt(jnp.max(variances)), ends)
+        numbers = ends[1], low[0], high[1], error, ends
         return tuple(jnp.where(bins.undefined, jnp.nan, x) for x in numbers)
 
     return of_each(of_one, counted(held, ignore_nan))
