@@ -97,6 +97,8 @@ def update(
 
     Args:
       state: from `init` or the last `update`. Its buffer is donated: use the returned state.
+        For several models write `init(bins, batch_shape)`: one state that `jax.vmap` gives to all
+        of them cannot be donated, as JAX warns.
       scores: `[..., n]`, higher is more positive, rounded to float32.
       labels: `[..., n]`, bool or 0 and 1.
       bins: the bins given to `init`.

@@ -103,6 +103,8 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
 
     Args:
       state: from `init` or the last `update`. Its buffer is donated: use the returned state.
+        With leading axes write `init(batch_shape)`: one state that `jax.vmap` gives to all rows
+        cannot be donated, as JAX warns.
       values: `[..., n]`, from -2^16 to 2^16, such as `jaxmetrics.ndcg(..., empty=nan)` of n
         queries; in JAX's default float. The part below 2^-64 is dropped.
       where: `[..., n]` bool, False for values to leave out.
