@@ -152,6 +152,31 @@ def test_float32_far_from_zero(name, rng):
     assert error < 1e-4
 
 
+@EVERY_LOSS
+def test_a_forbidden_negative_leaves_the_others_their_digits(name, rng):
+    """The mean of all scores is far from the others, whose differences a shift by it would round;
+    the square of the distance is infinite."""
+    scores, labels, weights = sample(rng)
+    forbidden = ~labels & (np.arange(len(labels)) % 3 == 0)
+    for lowest in (-1e9, -1e30):
+        far = np.where(forbidden, lowest, scores).astype(np.float32)
+        given = labels, weights, np.ones(len(labels), bool)
+        value, gradient = compiled(name)(far, *given)
+        with jax.enable_x64(True):
+            exact, slopes = map(np.asarray, compiled(name)(far.astype(np.float64), *given))
+        assert_allclose(value, exact, rtol=2e-6)
+        assert_allclose(gradient, slopes, rtol=1e-4, atol=2e-6 * abs(slopes).max())
+
+
+def test_hinges_of_separated_classes_are_0(rng):
+    scores, labels, weights = sample(rng)
+    for apart in (20, 1e30):
+        given = np.where(labels, scores + apart, scores - apart), labels, weights
+        value, gradient = compiled("squared_hinge")(*given, np.ones(len(labels), bool))
+        assert value == 0
+        assert not np.asarray(gradient).any()
+
+
 def test_bounded_loss_tends_to_the_partial_area(rng, x64):
     """With an error of the second order in the temperature."""
     labels = np.arange(20_000) < 4_000
@@ -594,6 +619,15 @@ def test_slopes_of_approx_ndcg_add_up_to_nothing(rng):
         assert abs(of_list.sum()) <= 1e-7 * abs(of_list).sum()
     one = jax.grad(lambda x: jm.losses.approx_ndcg_loss(x, [1, 2], where=[True, False]))
     assert not one(jnp.array([0.5, 0.3])).any()
+
+
+def test_a_forbidden_document_leaves_the_others_their_digits(rng):
+    scores, grades = rng.normal(size=100).astype(np.float32), rng.integers(0, 4, 100)
+    forbidden = np.arange(100) % 4 == 0
+    grades[forbidden] = 0
+    found = jm.losses.approx_ndcg_loss(np.where(forbidden, -1e9, scores), grades)
+    below_all = np.where(forbidden, -9.0, scores.astype(np.float64))
+    assert_allclose(found, _approx_ndcg_loss(below_all, grades, 0.1), rtol=2e-6)
 
 
 def test_approx_ndcg_far_from_zero(rng):

@@ -157,16 +157,19 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     undefined = of_lists(refused.astype(jnp.int32), segment) > 0
     counts = ~undefined[segment] & (segment < n_lists)
     scores, gains = jnp.where(counts, scores, 0), jnp.where(counts, gains, 0)
-    # Scores are shifted to keep their digits; differences stay the same. The gradient goes through
-    # the mean, so that it adds up to 0 in each list, and is 0 in a list of one document. The mean
-    # is a sum of quotients: programs could round the quotient of a sum in different ways.
-    size = of_lists(jnp.ones_like(scores), segment)
-    middle = of_lists(scores / size[segment], segment)
-    places = (scores - middle[segment]) / temperature
-
-    order = _order_of_documents(lax.stop_gradient(places), segment)
-    places, gains, segment = (permuted(x, order) for x in (places, gains, segment))
+    fixed = lax.stop_gradient(scores)
+    order = _order_of_documents(fixed, segment)
+    scores, fixed, gains, segment = (permuted(x, order) for x in (scores, fixed, gains, segment))
     opens = jnp.append(True, segment[1:] != segment[:-1])
+    # Scores are shifted as those of rows are, to keep their digits; differences stay the same. The
+    # gradient goes through the mean, so that it adds up to 0 in each list, and is 0 in a list of
+    # one document.
+    size = of_lists(jnp.ones_like(segment), segment)
+    after = jnp.cumsum(size)
+    lowest, highest = (fixed.at[x].get(mode="clip") for x in (after - size, after - 1))
+    mean = of_lists(scores / size[segment], segment)
+    shift = jnp.clip(0, lowest, highest) + (mean - lax.stop_gradient(mean))
+    places = (scores - shift[segment]) / temperature
     weights = permuted(counts, order).astype(places.dtype)
     above = pair_sums(sigmoid(places.dtype), places, weights, opens)
     # The sums count each document as half above itself, hence 1.5.

@@ -10,7 +10,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics, sorting
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import not_allowed
-from jaxmetrics._base.parts import AxisName, largest_over, sum_over
+from jaxmetrics._base.parts import AxisName, largest_over, smallest_over, sum_over
 from jaxmetrics._base.types import Array, ArrayLike, Items
 
 
@@ -18,7 +18,8 @@ class Row(NamedTuple):
     """One row of items; `[n]` each. An item that does not count has score 0 and weights 0.
 
     Attributes:
-      scores: shifted to be about 0, which keeps the digits of scores that are all far from 0.
+      scores: less the one next to 0 if all are on one side of it, which keeps their digits; NaN if
+        one of them is infinite.
       positives: weights of the positives, 0 for negatives.
       negatives: weights of the negatives, 0 for positives.
       is_positive, is_negative: bool, also of items whose weight is 0, in which a loss has a slope.
@@ -78,12 +79,12 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     weight = (weight * (1 / numerics.power_near(highest))).astype(dtype)  # products are finite
     scores = jnp.where(valid, scores, 0).astype(dtype)
     # Differences do not depend on the shift, so neither does the gradient.
-    count = sum_over(jnp.sum(valid, -1, keepdims=True).astype(dtype), axis_name)
-    shares = lax.stop_gradient(scores / jnp.maximum(count, 1))
-    middle = _coarse(sum_over(jnp.sum(shares, -1, keepdims=True), axis_name))
+    lowest, highest = (x[..., None] for x in ends(scores, valid, axis_name))
+    finite = jnp.isfinite(lowest) & jnp.isfinite(highest)
+    shift = jnp.where(finite, jnp.clip(0, lowest, highest), jnp.nan)
     is_positive, is_negative = valid & positive, valid & ~positive
     return Row(
-        jnp.where(valid, scores - middle, 0),
+        jnp.where(valid, scores - shift, 0),
         jnp.where(is_positive, weight, 0),
         jnp.where(is_negative, weight, 0),
         is_positive,
@@ -94,7 +95,7 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
 def infinite(row: Row, axis_name: AxisName = None) -> Array:
     """`[...]`, whether a score that is not masked is infinite, on any device if there is an axis.
 
-    The shift makes all scores of such a row infinite or NaN, also beside an item of weight 0.
+    The shift makes all scores of such a row NaN, also beside an item of weight 0.
     """
     count = jnp.sum(~jnp.isfinite(row.scores), axis=-1).astype(row.scores.dtype)
     found: Array = sum_over(count, axis_name) > 0
@@ -107,14 +108,15 @@ def nan_if_infinite(row: Row) -> Array:
     return factor
 
 
-def _coarse(middle: Array) -> Array:
-    """The middle to ten bits, which the order of the items, and their parts, leave as it is.
+def ends(scores: Array, which: Array, axis_name: AxisName = None) -> tuple[Array, Array]:
+    """`[...]`, the lowest and the highest of some scores, of all devices if there is an axis.
 
-    Scores that are just a margin apart then are so on any number of devices.
+    They are constants to derivatives. Of none, the lowest is infinite, and the highest -infinite.
     """
-    rounded = lax.reduce_precision(middle.astype(jnp.float32), exponent_bits=8, mantissa_bits=10)
-    found: Array = jnp.where(jnp.isfinite(rounded), rounded.astype(middle.dtype), middle)
-    return found
+    fixed = lax.stop_gradient(scores)
+    lowest = jnp.min(fixed, axis=-1, initial=jnp.inf, where=which)
+    highest = jnp.max(fixed, axis=-1, initial=-jnp.inf, where=which)
+    return smallest_over(lowest, axis_name), largest_over(highest, axis_name)
 
 
 def ascending(row: Row) -> Row:
@@ -185,16 +187,13 @@ class OfNegatives(NamedTuple):
 def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     """The mean and the deviation of the negatives, of all devices if there is an axis."""
     shares = numerics.divide(row.negatives, sum_over(jnp.sum(row.negatives), axis_name), 0.0)
-    counts, scores = row.negatives > 0, lax.stop_gradient(row.scores)
-    highest, less_lowest = (
-        largest_over(jnp.max(jnp.where(counts, x, -jnp.inf)), axis_name) for x in (scores, -scores)
-    )
-    unit = numerics.power_near(highest / 2 + less_lowest / 2)
+    lowest, highest = ends(row.scores, row.negatives > 0, axis_name)
+    unit = numerics.power_near(highest / 2 - lowest / 2)
     furthest = numerics.largest_weight(row.scores.dtype)  # of positives whose unit it is not
     scores = jnp.clip(row.scores / unit, -furthest, furthest)
     mean = sum_over(jnp.sum(shares * scores), axis_name)
     # The mean of tied scores may be rounded, and their deviation then is the rounding of 0.
-    tied = highest == -less_lowest
+    tied = highest == lowest
     away = scores - jnp.where(tied, highest / unit + (mean - lax.stop_gradient(mean)), mean)
     variance = sum_over(jnp.sum(shares * away**2), axis_name)
     varies = ~tied & (variance > 0)

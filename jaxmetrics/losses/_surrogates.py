@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.parts import AxisName, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._kernels import Kernel, power, sigmoid, softplus, square
-from jaxmetrics.losses._rows import Row, of_negatives
+from jaxmetrics.losses._rows import Row, ends, of_negatives
 
 _MARGIN = ("hinge", "squared_hinge", "square")
 SURROGATES = (*_MARGIN, "logistic", "sigmoid")
@@ -40,12 +41,27 @@ def placed(row: Row, surrogate: str, axis_name: AxisName = None, **numbers: Arra
     """The row, shifted and scaled: the loss of a pair is `kernel_of` (negative - positive)."""
     if surrogate in _MARGIN:
         places = row.scores + jnp.where(row.is_negative, numbers["margin"], 0)
+        if surrogate != "square":
+            places = _within_reach(places, row, axis_name)
     elif surrogate == "logistic":
         places = row.scores / numbers["temperature"]
     else:
         negatives = of_negatives(row, axis_name)
         places = negatives.scores / (numbers["temperature"] * negatives.std)
     return row._replace(scores=places)
+
+
+def _within_reach(places: Array, row: Row, axis_name: AxisName) -> Array:
+    """The places, of which those that cost nothing are moved to where they just do not.
+
+    So a negative whose score of -1e30 forbids it has no large powers.
+    """
+    lowest, _ = ends(places, row.is_positive, axis_name)
+    _, highest = ends(places, row.is_negative, axis_name)
+    lowest = jnp.where(jnp.isfinite(lowest), lowest, 0)  # without positives
+    highest = jnp.maximum(highest, lowest)  # where no pair costs anything
+    moved = lax.stop_gradient(jnp.clip(places, lowest, highest))
+    return jnp.where((places < lowest) | (places > highest), moved, places)
 
 
 def slopes_in_scores(
