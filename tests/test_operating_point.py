@@ -286,6 +286,32 @@ def test_clusters_widen(rng):
     assert whole.threshold.low == whole.threshold.high
 
 
+@pytest.mark.parametrize("prevalence", [None, 0.1])
+def test_copies_in_clusters_are_as_one_item(prevalence, rng):
+    """Rates of 0 and 1, too, of which copies seem to be certain: patients count, not items."""
+    labels = np.arange(40) < 15
+    alone = np.where(labels, rng.uniform(1, 3, 40), rng.uniform(0, 2, 40)).round(3)
+    scores, truth, ids = (np.repeat(x, 3) for x in (alone, labels, np.arange(40)))
+    given = {"clusters": ids, "key": KEY, "n_resamples": 400, "prevalence": prevalence}
+    rates = ("recall", "fpr", "specificity", "precision", "npv")
+    for threshold in (0.9, 1.5, 2.1, alone.max()):
+        one = jm.operating_point(alone, labels, threshold=threshold, prevalence=prevalence)
+        copies = jm.operating_point(scores, truth, threshold=threshold, **given)
+        for name in rates + ("flagged",) * (prevalence is None):
+            few, many = getattr(one, name), getattr(copies, name)
+            assert 0.85 < (many.high - many.low) / (few.high - few.low) < 1.2, (threshold, name)
+
+
+def test_few_clusters_that_decide_hardly_show_how_alike_items_are():
+    """One of 40 clusters is flagged in part: that items are independent is not known from it."""
+    labels, ids = np.arange(N) % 2 == 0, np.arange(N) // 3
+    given = {"threshold": 0.5, "clusters": ids, "key": KEY, "n_resamples": 400}
+    fpr = jm.operating_point(np.isin(np.arange(N), [1, 3, 60]) * 1.0, labels, **given).fpr
+    assert fpr.estimate == 2 / 60
+    # Beta limits of 40 draws, not of 60.
+    assert fpr.high > 0.97 * stats.beta.ppf(0.975, 40 / 30 + 0.5, 40 * 29 / 30 + 0.5)
+
+
 def test_edges():
     labels = [0, 0, 1, 1]
     perfect = jm.operating_point([0.1, 0.2, 0.8, 0.9], labels, max_fpr=0.1, **COSTS)

@@ -6,6 +6,7 @@ NumPy computes all of it for items at hand.
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,13 @@ from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.operating import Point
 from jaxmetrics.inference._intervals.distributions import binomial_quantiles
 from jaxmetrics.inference._intervals.effective import effective_size
-from jaxmetrics.inference._intervals.operating import Chosen, Sizes, Terms, shares_of
+from jaxmetrics.inference._intervals.operating import (
+    Chosen,
+    OfClusters,
+    Sizes,
+    Terms,
+    shares_of,
+)
 from jaxmetrics.inference._intervals.rules import Limits
 
 _ROUNDING = 1e-9
@@ -51,6 +58,58 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     spread = library.where(n > 1, spread * unbiased, share * (1 - share))
     sizes = sizes._replace(amounts=effective_size(amounts) + none, spread=spread)
     return Point(threshold, tp, fp, total, every, caught, amount), sizes
+
+
+@library_program()
+def clusters_at(items: Items, ids: Array, threshold: Array, terms: Terms) -> dict[str, OfClusters]:
+    """What clusters tell of each share at a threshold, by name.
+
+    Their degrees of freedom are (K - 1) 2 / (kurtosis - 1), from 1 to K - 1, with the kurtosis of
+    what each adds to the share: where few of K clusters decide, the variance is hardly known.
+    """
+    positives, negatives, amounts = weights_by_class(items)
+    library = numerics.namespace(threshold, positives)
+    flagged: Any = items.scores.astype(np.float64) >= threshold.astype(np.float64)[..., None]
+    either, positive = positives + negatives, positives > 0
+    # Of a share of all items, the classes vary apart at a prevalence that is given.
+    every = (either,)
+    if terms.prevalence is not None:
+        of_class = (positives, terms.prevalence), (negatives, 1 - terms.prevalence)
+        every = tuple(x * (p / library.sum(x, axis=-1))[..., None] for x, p in of_class)
+    shares: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "recall": (flagged, (positives,)),
+        "fpr": (flagged, (negatives,)),
+        "precision": (positive, (flagged * either,)),
+        "npv": (~positive, (~flagged * either,)),
+        "flagged": (flagged, every),
+    }
+    if terms.fp_cost is not None:
+        fp_cost, fn_cost = (library.asarray(x)[..., None] for x in terms[1:])
+        cost = library.where(positive, fn_cost * ~flagged, fp_cost * flagged)
+        shares["cost"] = cost, every
+    if amounts is not None:
+        shares["recall_by_amount"] = flagged, (amounts,)
+    return {name: _of_clusters(ids.astype(int), *share) for name, share in shares.items()}
+
+
+def _of_clusters(ids: Array, values: Array, parts: tuple[Array, ...]) -> OfClusters:
+    """Of the mean of values with weights, which are of parts that vary apart."""
+    library = numerics.namespace(values, *parts)
+
+    def sums(x: Array) -> Array:
+        total: Array = library.sum(x, axis=-1, keepdims=True)
+        return total
+
+    off = [
+        part * (values - numerics.divide(sums(part * values), sums(part), 0.0)) for part in parts
+    ]
+    whole = functools.reduce(operator.add, map(sums, parts))
+    shares = (numerics.divide(functools.reduce(operator.add, x), whole, 0.0) for x in (parts, off))
+    of_all, residuals = (numerics.sums_at(ids, x, x.shape[-1]) for x in shares)
+    k = library.sum(of_all > 0, axis=-1)
+    kurtosis = numerics.divide(k, effective_size(residuals**2), np.inf)
+    df = numerics.divide(2 * (k - 1), kurtosis - 1, np.inf)
+    return OfClusters(effective_size(of_all), library.maximum(library.minimum(df, k - 1), 1))
 
 
 def warn_of_infinite_scores(point: Point) -> None:

@@ -22,16 +22,12 @@ from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
-from jaxmetrics._roc.operating import (
-    COSTS,
-    RULES,
-    Point,
-    chosen_point,
-)
+from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
 from jaxmetrics._roc.record import MetricLike, evaluate_chosen
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
     clustered_size,
+    clusters_at,
     flagged_at,
     likely_shares,
     moments_of_choice,
@@ -187,7 +183,7 @@ def operating_point(
     value in the data at the threshold so chosen. Limits are Jeffreys's around (value - mean of d),
     with as many draws as have the variance of d; with prevalence, those of precision and NPV follow
     from recall and FPR. So it is with clusters, by any rule, of which max_fpr and min_recall choose
-    once.
+    once; draws are fewer where few clusters decide, and are the clusters at a rate of 0 or 1.
 
     Args:
       scores: `[..., n]`, higher is more positive.
@@ -296,7 +292,10 @@ def operating_point(
     if drawn is not None:
         drawn = near_tree(drawn)
         chosen = moments_of_choice(items, terms, drawn)
-    index = None if ids is None else ids[0]
+    index = None if ids is None else near_tree(ids[0])
+    if index is not None:
+        of_clusters = clusters_at(items, index, found[0].threshold, terms)
+        found = found[0], found[1]._replace(clusters=of_clusters)
     if name in BEST:
         limits = limits_of_best(name, options, items, index, found[0], level)
     elif name in QUANTILES:
@@ -304,8 +303,9 @@ def operating_point(
         of_class = "negatives" if of_negatives else "positives"
         size, share = getattr(found[1], of_class), options[name]
         if index is not None:
-            size = clustered_size(items, *near_tree((index, share + 0 * size)), of_negatives)
-            found = found[0], found[1]._replace(**{of_class: size})
+            size = clustered_size(items, index, near_tree(share + 0 * size), of_negatives)
+            of_size: dict[str, Any] = {of_class: size}
+            found = found[0], found[1]._replace(**of_size)
         shares = likely_shares(*near_tree((size, share, np.float64(level))))
         limits = order_statistics(items, shares, of_negatives)
     given = near_tree((*found, terms, np.float64(level), chosen, limits))
@@ -323,8 +323,8 @@ _FEWEST = 20  # clusters with a class
 def _warn_of_few(items: Items, ids: Clusters) -> None:
     for what, size in too_few(items, ids, _FEWEST):
         warn(
-            f"the limits rest on {size:.3g} {what}: in simulations with 5 to 20 that are far from "
-            f"alike, 95 % limits of rates covered 86 to 92 %: add {what}"
+            f"the limits rest on {size:.3g} {what}: in simulations with 2 to 20, 95 % limits of "
+            f"rates covered 89 to 100 %, and are wide: add {what}"
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.operating import Point
-from jaxmetrics.inference._intervals.distributions import normal_quantile
+from jaxmetrics.inference._intervals.distributions import normal_quantile, t_quantile
 from jaxmetrics.inference._intervals.rules import Limits, around, effective_size, jeffreys
 
 _TINY = 1e-300  # which has a logarithm
@@ -32,6 +32,19 @@ class Terms(NamedTuple):
         return largest
 
 
+class OfClusters(NamedTuple):
+    """What clusters tell of a share at a threshold.
+
+    Attributes:
+      fewest: the draws that they are if the items of each are alike: (sum w)^2 / sum w^2 of the
+        weights of clusters.
+      df: the degrees of freedom of the variance between them.
+    """
+
+    fewest: Array
+    df: Array
+
+
 class Sizes(NamedTuple):
     """Effective sizes (sum w)^2 / sum w^2, and the variance of the recall by amount.
 
@@ -39,6 +52,7 @@ class Sizes(NamedTuple):
       positives, negatives, all, flagged, others: of these items; others are not flagged.
       amounts: of the positives, each with its weight times its amount; None without amounts.
       spread: the variance of the recall by amount at a fixed threshold.
+      clusters: of each share, by name; None without clusters.
     """
 
     positives: Array
@@ -48,6 +62,7 @@ class Sizes(NamedTuple):
     others: Array
     amounts: Array | None = None
     spread: Array | None = None
+    clusters: dict[str, OfClusters] | None = None
 
 
 class Chosen(NamedTuple):
@@ -261,12 +276,16 @@ def limits_of_choice(
     """Values, limits and standard errors at a chosen threshold, by name, from resamples.
 
     Jeffreys's limits around the value less its optimism, of as many draws as have its variance over
-    resamples, each at the threshold that it chose; made unbiased for the smaller class. A
-    `quantile` is as of `limits_at_threshold`.
+    resamples, each at the threshold that it chose; made unbiased for the smaller class, or for the
+    clusters of the share. A `quantile` is as of `limits_at_threshold`.
+
+    The variance between clusters is as little known as their t quantile says, by which n draws are
+    n (z / t)^2, but not fewer than the clusters, of which each is one draw at the least. See E. L.
+    Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data", Survey Methodology 24, 1998.
     """
     library = numerics.namespace(*point)
-    fewest = library.minimum(sizes.positives, sizes.negatives)
-    unbiased = numerics.divide(fewest, library.maximum(fewest - 1, 0), 1.0)
+    smaller = library.minimum(sizes.positives, sizes.negatives)
     most: dict[str, Any] = {
         "recall": sizes.positives,
         "fpr": sizes.negatives,
@@ -279,11 +298,20 @@ def limits_of_choice(
     values = shares_of(point, terms, amounts=sizes.amounts is not None)
     centres, variances, numbers = {}, {}, {}
     for name, value in values.items():
-        optimism, variance = chosen[name].optimism, unbiased * chosen[name].variance
         n = most.get(name, _LARGEST + 0 * value)
+        fewest, df = library.minimum(n, sizes.all), None
+        drawn = smaller
+        if sizes.clusters is not None:
+            fewest, df = sizes.clusters[name]
+            drawn = fewest
+        unbiased = numerics.divide(drawn, library.maximum(drawn - 1, 0), 1.0)
+        optimism, variance = chosen[name].optimism, unbiased * chosen[name].variance
         centre = library.clip(value - optimism, 0.0, 1.0)
         n = library.minimum(numerics.divide(chosen[name].of_draw, variance, library.inf), n)
-        n = library.where(variance > 0, n, library.minimum(n, sizes.all))
+        if df is not None:
+            known = (normal_quantile((1 + level) / 2) / t_quantile((1 + level) / 2, df)) ** 2
+            n = library.maximum(known * n, library.minimum(n, fewest))
+        n = library.where(variance > 0, n, fewest)
         centres[name], variances[name], numbers[name] = centre, variance, n
     limits = limits_of_shares([*centres.values()], [*numbers.values()], level)
     shares = {
