@@ -266,6 +266,24 @@ def test_folds_allow_for_what_is_too_high_in_each(metric, rng, recwarn):
     np.testing.assert_allclose(found.high, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("labels", [np.arange(90) % 2 == 0, np.arange(90) < 45])
+def test_limits_within_ties_of_slices_are_warned_of(labels, rng, recwarn):
+    """Each slice has its own limit, and one that is not tested is not named."""
+    sites = np.where(labels, np.cumsum(labels), np.cumsum(~labels)) % 3
+    scores = rng.normal(size=(2, 90)) + labels
+    metric = partial(jm.recall_at_fpr, max_fpr=0.3)
+    given = {"min_items": 5}
+    jm.slices(metric, scores, labels, sites, **given)
+    scores[1, (sites == 2) | (sites == 0) & labels] = 1
+    jm.slices(partial(metric, method="linear"), scores, labels, sites, **given)
+    jm.slices(metric, scores, labels, sites, min_items=20)
+    assert not [x for x in recwarn.list if "within a tie" in str(x.message)]
+    with pytest.warns(UserWarning, match="0.3, is within a tie of 15 negatives in slice 2:"):
+        jm.slices(metric, scores, labels, sites, **given)
+    with pytest.warns(UserWarning, match="within a tie of 15 negatives in slice 2:"):
+        jm.slices(metric, scores[1], labels, sites, **given)
+
+
 def test_average_precisions_of_unequal_slices_are_warned_of(rng, recwarn):
     slices = np.repeat([0, 1, 2], [1000, 200, 200])
     labels = np.arange(1400) % 10 == 0

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import near, on_host
+from jaxmetrics._base.host import near
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
 from jaxmetrics._base.warned import warn
-from jaxmetrics._roc.areas import in_counts
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -33,11 +31,11 @@ from jaxmetrics.inference._influence.sizes import (
     warn_of_few_inside,
     warn_of_undefined,
 )
-from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
 from jaxmetrics.inference._intervals.ranges import Range, range_of
 from jaxmetrics.inference._maxima import N_POINTS
 from jaxmetrics.inference._pairs import pairs_of
+from jaxmetrics.inference._tied_limits import warn_of_tied_limits
 
 
 @takes_metric
@@ -158,7 +156,7 @@ def compare(
     )
     estimate, covariance, bounds = estimated(metric, items, request, _OF_MODELS)
     warn_of_undefined(estimate, "model", names_in(scores))
-    _warn_of_tied_limits(metric, items)
+    warn_of_tied_limits(metric, items)
     pairs = pairs_of(estimate, covariance, bounds, None)
     return comparison_of(
         estimate,
@@ -203,58 +201,6 @@ def warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, told: st
             "differ on items of which none was drawn, and in simulations some 95 % limits of "
             f"differences cover less than 88 %: add {what}",
         )
-
-
-# Negatives that tie at the limit, in standard deviations of the number that is beyond it: with more
-# of them equal models differed significantly, at 5 %, in 10 to 31 % of simulated data sets.
-_TIED = 1.5
-_ENOUGH = 1 << 16  # items that tell it
-# Of the names of a recall, which rate has the limit, and whose items may tie there.
-_LIMITS = {
-    "sensitivity_at_specificity": ("specificity", "negatives"),
-    "specificity_at_sensitivity": ("sensitivity", "positives"),
-}
-
-
-def _warn_of_tied_limits(metric: MetricLike, items: Items) -> None:
-    """A step of the curve has no slope, which the errors of a recall follow from."""
-    rate, what = _LIMITS.get(choose(metric)[0].metric.name, ("FPR", "negatives"))
-    metric, items = with_influence(metric, items)
-    chosen, arrays = choose(metric)
-    options = chosen.options(arrays)
-    given = on_host(*items[:4], options.get("max_fpr"))
-    stepped = has_influence(chosen.metric) and options.get("method") in ("step", "quantile")
-    if given is None or not stepped or given[-1] >= 1:
-        return
-    scores, labels, weights, where, limit = given
-    weights = np.broadcast_to(np.float64(1) if weights is None else weights, scores.shape)
-    counted = (weights > 0) & (labels != 1) & (True if where is None else where)
-    for row, of_row, weight in zip(scores, counted, weights, strict=True):
-        n, tied = _tied_at(limit, row[of_row], weight[of_row])
-        if tied > max(_TIED * np.sqrt(n * limit * (1 - limit)), 2):
-            shown = limit if rate == "FPR" else 1 - limit
-            others = ', or recall_at_fpr with method="linear"' if rate == "FPR" else ""
-            warn(
-                f"the limit of the {rate}, {float(shown):g}, is within a tie of {tied:.0f} {what}: "
-                "in simulations of such ties up to 31 % of equal models differed significantly "
-                f"at 5 %: compare partial areas{others}"
-            )
-            return
-
-
-def _tied_at(limit: Any, scores: Any, weights: Any) -> tuple[float, float]:
-    """The effective number of negatives, and of those that tie with the first beyond the limit."""
-    if not len(scores):
-        return 0.0, 0.0
-    step = max(len(scores) // _ENOUGH, 1)
-    order = np.argsort(scores[::step])[::-1]
-    scores, weights = scores[::step][order], weights[::step][order]
-    upto = weights.cumsum()
-    limit = np.asarray(limit)
-    within = in_counts(limit, upto[-1])
-    first = min(int(np.searchsorted(upto, within, side="right")), len(scores) - 1)
-    n = step * effective_size(weights)
-    return float(n), float(n * weights[scores == scores[first]].sum() / upto[-1])
 
 
 @library_program()

@@ -34,6 +34,7 @@ from jaxmetrics.inference._slice_tests import (
     scaled,
 )
 from jaxmetrics.inference._slice_values import found_of, given_of, limits_of, values_of
+from jaxmetrics.inference._tied_limits import warn_of_tied_limits
 
 _DATA = (
     *("n_items", "n_positives", "tested", "estimate", "standard_error", "low", "high"),
@@ -173,8 +174,10 @@ def slices(
       TypeError, ValueError: as the conventions list under Errors; a slice is None or NaN, scores or
         slices are traced, or the metric is not one of those above.
 
-    NaN where the metric of a slice is NaN; such slices are not in the rest. P-values of the rest
-    are interpolated between nine levels of its limits. Time O(models n log n + models^2 n), memory
+    NaN where the metric of a slice is NaN; such slices are not in the rest. A warning says where
+    the limit of a recall with "step" or "quantile" is within a tie of many items, as of ratings:
+    errors do not know of the jump, here and in `trend`. P-values of the rest are interpolated
+    between nine levels of its limits. Time O(models n log n + models^2 n), memory
     O(models n).
 
     Example:
@@ -202,6 +205,8 @@ def slices(
     both = np.minimum(found.n_positives, found.n_items - found.n_positives) > 0
     warn_of_undefined(np.asarray(found.estimate)[both])
     warn_of_unequal_slices(metric, found)
+    tested = {int(i): visible(str(names[i])) for i in np.flatnonzero(found.tested)}
+    warn_of_tied_limits(metric, items, *((ids, tested) if threshold == "slice" else ()))
     return found
 
 
