@@ -340,12 +340,13 @@ def test_recall_by_its_influence(data):
     covariance = np.asarray(jm.covariance(RECALL, *data), float)
     close(found.standard_error, errors_of_differences(covariance), rtol=1e-4)
     labels, n1, m = data[1], data[1].sum(), 0.1 * (~data[1]).sum()
+    of_chord = min(m, 2 * np.sqrt(0.9 * m))
     phi = np.asarray(jm.influence(RECALL, *data), float)
     for i, j in ((0, 1), (1, 2)):
         estimates = np.asarray(found.estimate, float)[[i, j]]
         window = 0.1, [formulas.height_variance(x, 0.1) for x in estimates]
         parts = formulas.raised_variances(estimates, phi[[i, j]], labels, window=window)
-        t = stats.t.ppf(0.975, formulas.welch(parts, (m + 5, n1)))
+        t = stats.t.ppf(0.975, formulas.welch(parts, (of_chord + 5, n1)))
         close(found.high[i, j] - found.difference[i, j], t * np.sqrt(parts.sum()), rtol=1e-4)
     values = np.asarray(jm.bootstrap(RECALL, *data, key=KEY).replicates, float)
     error = errors_of_differences(np.cov(values.T))[0, 1]

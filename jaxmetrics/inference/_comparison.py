@@ -61,23 +61,24 @@ def compare(
 ) -> Comparison:
     """Paired differences of models on the same items: intervals, p-values, and the best set.
 
-    d -+ t E(d) for each difference d of two models. E^2 = V_0 + V_1 with V_c = (s_c^2 +
-    m max(L_c - s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance in class c of the difference of
-    the influence values. L_c is the variance that disagreements of the two models may have which
-    were not drawn; m is 1, and up to 5 where hardly a failure of a model was seen. t has Welch's
-    degrees of freedom, E^4 / sum_c V_c^2 / (n_c - 1), or those of the clusters. L_c is known for
-    metrics with a closed-form interval; others have E = SE(d). A metric without known influence
-    values has SE(d) from paired bootstrap replicates, and normal quantiles. With a limit of the FPR
-    V_0 has 2 max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with the number
-    m = n_0 max_fpr of negatives in the window: few have hardly any influence there. W is as L_0,
-    of the variances that two power laws with these areas give. Simultaneous limits
-    have the quantile of max |T| over all comparisons in place of t, where T is normal, correlated
-    as the differences are, and divided by the square root of a drawn variance: a mean over 4,096
-    directions of low discrepancy, whose length is integrated out. `best_set` is that
-    of multiple comparisons with the best: a model leaves it if another model is better by more E
-    than the quantile of its one-sided maximum. chi2 = d' (C V C')^+ d, with d = C A the differences
-    of the estimates A and V their covariance, tests that all models are equal, by the F
-    distribution (Hotelling's T^2).
+    d -+ t E(d) for each difference d of two models. E^2 = V_0 + V_1 with V_c = (s_c^2 + m max(L_c -
+    s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance in class c of the difference of the
+    influence values. L_c is the variance that disagreements of the two models may have which were
+    not drawn; m is 1, and up to 5 where hardly a failure of a model was seen. t has Welch's degrees
+    of freedom, E^4 / sum_c V_c^2 / (n_c - 1), or those of the clusters. L_c is known for metrics
+    with a closed-form interval; others have E = SE(d). A metric without known influence values has
+    SE(d) from paired bootstrap replicates, and normal quantiles. With a limit of the FPR V_0 has 2
+    max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with the number m = n_0
+    max_fpr of negatives in the window: few have hardly any influence there. W is as L_0, of the
+    variances that two power laws with these areas give. A recall has min(m, 2 sqrt(m (1 -
+    max_fpr))) + 4, of the negatives that tell the slope of the curve. Simultaneous limits have the
+    quantile of max |T| over all comparisons in place of t, where T is normal, correlated as the
+    differences are, and divided by the square root of a drawn variance: a mean over 4,096
+    directions of low discrepancy, whose length is integrated out. `best_set` is that of multiple
+    comparisons with the best: a model leaves it if another model is better by more E than the
+    quantile of its one-sided maximum. chi2 = d' (C V C')^+ d, with d = C A the differences of the
+    estimates A and V their covariance, tests that all models are equal, by the F distribution
+    (Hotelling's T^2).
 
     Args:
       metric: any metric with one value for each score table. The metrics of operating points,

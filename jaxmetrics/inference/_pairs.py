@@ -17,6 +17,7 @@ from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.areas import PRIOR
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.ranges import Range
+from jaxmetrics.inference._intervals.recall import around_limit
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
 
 _MORE = 4.0
@@ -106,8 +107,9 @@ def pairs_of(
 
     Where the negatives up to a false positive rate decide, these may be so few that hardly one has
     influence. V_0 has 2 max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with
-    m = n_0 max_fpr, and W as L_0 of a power law's variances: `areas.partial_auc` has it alike. Here
-    n_0 is the number of items also with clusters.
+    m = n_0 max_fpr, and W as L_0 of a power law's variances: `areas.partial_auc` has it alike. A
+    recall has M + 4, of the M negatives of the chord that its slope is of. Here n_0 is the number
+    of items also with clusters.
     """
     library = numerics.namespace(estimate, covariance.total)
     n0, n1, n = map(_only, covariance.sizes)
@@ -179,7 +181,9 @@ def _of_window(bounds: Range, share: Array, of_class: Array, n: Array, moves: Ho
     unseen = bounds.variance_of_window(share, limit)
     largest = _largest_variances(unseen, of_class * n / m, m, moves)
     lacking = library.maximum(largest - n * of_differences(of_class), 0)
-    return _Window(unit * PRIOR * lacking / (m + PRIOR) / n, m + PRIOR + 2)
+    low, high = around_limit(limit, n)
+    known = library.where(bounds.of_height, n * (high - low), m)
+    return _Window(unit * PRIOR * lacking / (m + PRIOR) / n, known + PRIOR + 2)
 
 
 @library_program()
