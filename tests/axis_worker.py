@@ -278,9 +278,12 @@ def check_more():
     compared("errors", errors, specs, models, labels[0], weights)
 
     def limits(models, labels, **axis):
-        return numbers(jm.confidence_interval(recall, models, labels, **axis))
+        return numbers(jm.confidence_interval(several, models, labels, **axis))
 
-    compared("intervals", limits, (ROWS, ITEMS), models, labels[0], check_vma=False)
+    # As many limits as models, of unlike classes; the first beyond one is the lowest score of all.
+    several = functools.partial(jm.recall_at_fpr, max_fpr=[0.1, 0.9])
+    given = np.where(models < -0.5, -np.inf, models), np.stack([labels[0], rng.random(N) < 0.6])
+    compared("intervals", limits, (ROWS, ROWS), *given, check_vma=False)
 
     # The ranges of long parts, one after the other, here of few items.
     if "all" in more:

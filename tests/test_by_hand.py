@@ -1,5 +1,8 @@
 """Values worked out by hand, and the jobs that the library grew from."""
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -93,6 +96,16 @@ def test_recall_at_fpr_along_a_tie():
     )
     assert jm.recall_at_fpr(scores, labels, max_fpr=0.3, method="quantile") == 0
     assert jm.threshold_at_fpr(scores, labels, max_fpr=0.3) == np.inf
+
+
+@pytest.mark.parametrize("n", [12, 32, 52])
+def test_a_place_that_weights_reach_up_to_rounding(n, x64):
+    """The lowest quantile of n / 10 copies is one above the last, where the tenth score begins."""
+    scores, labels = np.r_[np.arange(n), np.arange(n) + 0.5], np.arange(2 * n) >= n
+    recall = partial(jm.recall_at_fpr, scores, labels, max_fpr=1.0, method="quantile")
+    weights = np.full(2 * n, 0.1)
+    for found in (recall(weights=weights), jax.jit(recall)(weights=weights)):
+        np.testing.assert_allclose(found, (n - 9) / n, rtol=1e-9)
 
 
 def test_recall_by_amount():

@@ -144,6 +144,17 @@ def test_auto_of_recall(level, data):
         close(limits(one), limits(interval)[:, i])
 
 
+def test_several_limits_of_several_models_in_jit(data):
+    """As many as models, of which each has classes of its own."""
+    scores, labels = data
+    given = np.stack([scores, -scores]), np.stack([labels, np.roll(labels, 1) | labels])
+    found = jax.jit(partial(jm.confidence_interval, RECALL))(*given)
+    for i in range(2):
+        alone = jm.confidence_interval(RECALL, *(x[i] for x in given))
+        close(limits(found)[:, i], limits(alone))
+        close(found.standard_error[i], alone.standard_error)
+
+
 def test_recall_by_amounts(data, rng):
     """Equal amounts are none, and unequal ones count as their effective size."""
     scores, labels = data

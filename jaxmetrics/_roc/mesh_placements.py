@@ -99,7 +99,7 @@ class OnMesh:
         kept = self._kept(limit)
         within, beyond, after = self._around(kept)
         fps = (self._before(x, NEGATIVES) for x in (kept, after))
-        return Beside(within, jnp.where(beyond > -jnp.inf, beyond, within), *fps)
+        return Beside(within, beyond, *fps)
 
     def corners(self, limit: Limit) -> Corners:
         kept = self._kept(limit)
@@ -180,17 +180,14 @@ class OnMesh:
         return self.part.ends.reshape(-1, *(1,) * axes)
 
     def _around(self, kept: Array) -> tuple[Array, Array, Array]:
-        """The lowest score before these places, or +inf, and the highest of all others, or -inf;
-        and the places with the tie of that."""
+        """The lowest score before these places, or +inf, and the highest of all others, or the
+        same; and the places with the tie of that."""
         number = self._number_before(kept)
         within, beyond = self._key_of(jnp.stack([number - 1, number]))
         some = number < self._number_before(self._all(number.ndim))
         after = jnp.stack([self.part.places(beyond, x, ties=True) for x in CLASSES])
-        return (
-            jnp.where(number > 0, self._score(within), jnp.inf),
-            jnp.where(some, self._score(beyond), -jnp.inf),
-            jnp.where(some, after, kept),
-        )
+        lowest = jnp.where(number > 0, self._score(within), jnp.inf)
+        return lowest, jnp.where(some, self._score(beyond), lowest), jnp.where(some, after, kept)
 
     def _key_of(self, number: Array, classes: Sequence[int] = CLASSES) -> Array:
         """The key of the item with a weight that so many items of some classes are before."""

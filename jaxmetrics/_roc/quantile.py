@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxmetrics._base.cumulative import running_sum
-from jaxmetrics._base.numerics import namespace
+from jaxmetrics._base.numerics import SLACK, namespace
 from jaxmetrics._base.types import Array
 
 # The position, from 0, of the quantile q among n ordered values; a fractional position is between
@@ -81,7 +81,9 @@ def quantile(total: Array, from_top: Callable[[Array], Array], q: Array, method:
     last = copies - 1
     position = library.clip(_POSITIONS[method](copies, q), 0, last)
     below = _floor(position)
-    low, high = (from_top(last - place) for place in (below, library.minimum(below + 1, last)))
+    reached = SLACK * total  # sums of weights reach a place only up to rounding
+    places = below, library.minimum(below + 1, last)
+    low, high = (from_top(last - place + reached) for place in places)
     gap, fraction = high - low, position - below
     # Starts from the nearer end: the interpolation is monotone, and exact at both ends.
     between: Array = library.where(

@@ -102,12 +102,11 @@ def _moments(
             return sizes, of_metric(placed, sizes, level, chosen.options(arrays))
 
         (estimate, squares), (sizes, numbers) = one.squares_and(of_placed)
-        variances = [
+        variances: Any = [
             size * _unbiased(n) * of_class
             for size, n, of_class in zip(sizes, one.counts, squares, strict=True)
         ]
-        negatives, positives = (x + 0 * estimate for x in variances)
-        return Moments(estimate, (negatives, positives), sizes), numbers
+        return Moments(estimate, variances, sizes).of_each_value(), numbers
 
     found: tuple[Moments, Any] = _of_each(of_one, items)
     return found

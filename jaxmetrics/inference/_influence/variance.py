@@ -166,10 +166,9 @@ def _moments_in_order(
 def _with_numbers(
     moments: Moments, placed: Any, level: Array, chosen: Chosen, options: Options
 ) -> tuple[Moments, Any]:
-    """Moments, undefined where the estimate is, and the numbers of the closed form."""
+    """Moments of each value, and the numbers of the closed form."""
     numbers = error_bars_of(chosen.metric).numbers(placed, moments.sizes, level, options)
-    negatives, positives = (x + 0 * moments.estimate for x in moments.variances)
-    return moments._replace(variances=(negatives, positives)), numbers
+    return moments.of_each_value(), numbers
 
 
 # Of the rows of a class, what the weight of an item is multiplied with, and what the product then

@@ -50,6 +50,14 @@ class Moments(NamedTuple):
     def library(self) -> Any:
         return numerics.namespace(self.estimate, *self.variances, *self.sizes)
 
+    def of_each_value(self) -> Moments:
+        """Those of one row for each value of its estimate, undefined where that is."""
+        undefined = 0 * self.estimate
+        negatives, positives = (x + undefined for x in self.variances)
+        of_row = (self.library.broadcast_to(x, undefined.shape) for x in self.sizes)
+        of_negatives, of_positives = of_row
+        return Moments(self.estimate, (negatives, positives), (of_negatives, of_positives))
+
 
 def standard_error(moments: Moments) -> Array:
     """sqrt(s0^2 / n0 + s1^2 / n1); NaN if a class has one item, as its variance is unknown."""
