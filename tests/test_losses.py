@@ -355,6 +355,20 @@ def test_positives_far_beyond_the_negatives(name):
     assert np.isfinite(slopes).all()
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "two-way", "recall"])
+def test_how_far_a_positive_is_makes_no_difference(name, rng):
+    """Its square may be infinite, and has no part in the deviation of the negatives."""
+    scores, labels, weights = sample(rng)
+    for far in (1.0, -1.0):
+        found = [
+            compiled(name)(np.append(far * x, scores[1:]), labels, weights, np.ones(40, bool))
+            for x in (1e9, 1e18, 1e20, 3e38)
+        ]
+        for value, slopes in found[1:]:
+            assert_allclose(value, found[0][0], rtol=1e-6)
+            assert_allclose(slopes, found[0][1], rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("name", ["logistic", "sigmoid", "two-way"])
 def test_gradient_does_not_depend_on_the_order_of_ties(name):
     """At the start of training all scores may be equal."""
@@ -777,6 +791,8 @@ def test_the_slope_in_a_weight_of_0_is_that_in_a_small_one(name, rng, x64):
     scores, weights = rng.normal(size=n) + labels, rng.random(n) * (np.arange(n) % 4 > 0)
     if name == "whole":
         scores[4] = scores.min() - 1  # a negative without weight is the lowest
+    if name == "partial":
+        scores[0] = 1e200  # a positive, whose square is infinite
 
     def of_weights(weights):
         return loss(scores, labels, weights=weights)

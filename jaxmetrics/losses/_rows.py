@@ -171,7 +171,7 @@ class OfNegatives(NamedTuple):
       unit: a power of two near their range; a constant to derivatives.
       scores: `[n]`, of all items.
       shares: `[n]`, of each negative in their weight.
-      away: `[n]`, the scores less their mean.
+      away: `[n]`, of each negative, its score less their mean.
       std: the standard deviation; 1 where it is 0, as it is a divisor.
       varies: whether it is not 0.
     """
@@ -189,12 +189,13 @@ def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     shares = numerics.divide(row.negatives, sum_over(jnp.sum(row.negatives), axis_name), 0.0)
     lowest, highest = ends(row.scores, row.negatives > 0, axis_name)
     unit = numerics.power_near(highest / 2 - lowest / 2)
-    furthest = numerics.largest_weight(row.scores.dtype)  # of positives whose unit it is not
+    furthest = numerics.largest_weight(row.scores.dtype) ** 0.5  # of items whose unit it is not
     scores = jnp.clip(row.scores / unit, -furthest, furthest)
     mean = sum_over(jnp.sum(shares * scores), axis_name)
     # The mean of tied scores may be rounded, and their deviation then is the rounding of 0.
     tied = highest == lowest
-    away = scores - jnp.where(tied, highest / unit + (mean - lax.stop_gradient(mean)), mean)
+    centre = jnp.where(tied, highest / unit + (mean - lax.stop_gradient(mean)), mean)
+    away = jnp.where(row.is_negative, scores - centre, 0)
     variance = sum_over(jnp.sum(shares * away**2), axis_name)
     varies = ~tied & (variance > 0)
     std = jnp.sqrt(jnp.where(varies, variance, 1))
