@@ -158,14 +158,15 @@ def test_a_forbidden_negative_leaves_the_others_their_digits(name, rng):
     the square of the distance is infinite."""
     scores, labels, weights = sample(rng)
     forbidden = ~labels & (np.arange(len(labels)) % 3 == 0)
-    for lowest in (-1e9, -1e30):
+    for lowest in (-1e9, -1e30, -3e38):
         far = np.where(forbidden, lowest, scores).astype(np.float32)
         given = labels, weights, np.ones(len(labels), bool)
         value, gradient = compiled(name)(far, *given)
         with jax.enable_x64(True):
             exact, slopes = map(np.asarray, compiled(name)(far.astype(np.float64), *given))
         assert_allclose(value, exact, rtol=2e-6)
-        assert_allclose(gradient, slopes, rtol=1e-4, atol=2e-6 * abs(slopes).max())
+        rounding = max(2e-6 * abs(slopes).max(), np.finfo(np.float32).tiny)
+        assert_allclose(gradient, slopes, rtol=1e-4, atol=rounding)
 
 
 def test_hinges_of_separated_classes_are_0(rng):
@@ -805,6 +806,22 @@ def test_the_slope_in_a_weight_of_0_is_that_in_a_small_one(name, rng, x64):
         step = 1e-7 * np.eye(n)[:5]
         differences = [(of_weights(weights + x) - of_weights(weights)) / 1e-7 for x in step]
         assert_allclose(slopes[:5], differences, atol=1e-5)
+
+
+def test_items_that_cost_nothing_keep_their_ranks(rng, x64):
+    """Though they need not be where they are, the slopes in weights are those of their parts."""
+    loss, labels, weights = AT_NO_WEIGHT["two-way"], np.arange(40) % 3 == 0, 0.1 + rng.random(40)
+    scores = rng.normal(size=40) + 3 * labels
+    slopes = jax.grad(lambda w: loss(scores, labels, weights=w))(jnp.asarray(weights))
+    positive, negative = np.zeros((2, 40))
+    negative[~labels] = _parts(scores[~labels], weights[~labels], 0.3, 0.5)
+    positive[labels] = _parts(-scores[labels], weights[labels], 0.8, 0.5)
+    each = np.maximum(1 - (scores[:, None] - scores), 0)
+    totals = positive.sum(), negative.sum()
+    mean = positive @ each @ negative / np.prod(totals)
+    expected = positive * (each @ negative / np.prod(totals) - mean / totals[0])
+    expected += negative * (positive @ each / np.prod(totals) - mean / totals[1])
+    assert_allclose(slopes, expected / weights, atol=1e-12)
 
 
 @pytest.mark.parametrize("option", ["max_fpr", "band", "min_tpr"])

@@ -202,6 +202,9 @@ def test_what_is_refused_changes_nothing_if_traced(name, rng):
     assert not np.isfinite(loss)  # the square of 1e30
     assert_allclose(after[0], state[0])
     assert not np.isnan(of(scores, labels * 1, 0.1)[0][0])
+    forbidden = np.where(np.arange(30) == np.argmin(labels), -1e30, scores)
+    (loss, _), gradient = of(forbidden, labels * 1, 0.1)
+    assert np.isfinite([loss, *gradient]).all()
     loss, after = LOSSES[name](state, [], [], np.zeros(0, int))
     assert loss == 0
     assert_allclose(after[0], state[0])

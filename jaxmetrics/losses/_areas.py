@@ -13,7 +13,7 @@ from jaxmetrics.losses._head import of_head, reach_of
 from jaxmetrics.losses._pair_sums import pair_sums
 from jaxmetrics.losses._pairs_of_parts import pairs_of_parts
 from jaxmetrics.losses._rows import Row, ascending
-from jaxmetrics.losses._surrogates import kernel_of, placed, surrogate_numbers
+from jaxmetrics.losses._surrogates import kernel_of, placed, surrogate_numbers, within_reach
 from jaxmetrics.losses._top_set import top_set
 
 # Of the items, what the head may be. At a max_fpr of 0.05 and the default band it is half of them
@@ -177,8 +177,7 @@ def partial_auc_loss(
 
 
 def _all_pairs(row: Row, surrogate: str, **numbers: Array) -> Array:
-    places, positives, negatives, *_ = ascending(placed(row, surrogate, **numbers))
-    return _mean_of_pairs(surrogate, places, positives, negatives)
+    return _mean_of_pairs(surrogate, ascending(placed(row, surrogate, **numbers)))
 
 
 def _window(
@@ -196,7 +195,7 @@ def _window(
         if two_way:
             lowest = top_set(-jnp.flip(places), jnp.flip(positives), 1 - min_tpr, band)
             positives = jnp.flip(lowest)
-        return _mean_of_pairs(surrogate, places, positives, negatives)
+        return _mean_of_pairs(surrogate, row._replace(positives=positives, negatives=negatives))
 
     row = placed(row, surrogate, **numbers)
     if surrogate == "square":  # of which the lowest negatives may have the highest loss
@@ -204,6 +203,8 @@ def _window(
     return of_head(of_items, row, reach_of(max_fpr, band), _PARTS)
 
 
-def _mean_of_pairs(surrogate: str, places: Array, positives: Array, negatives: Array) -> Array:
+def _mean_of_pairs(surrogate: str, row: Row) -> Array:
+    """Of an ascending row."""
+    places, positives, negatives, *_ = within_reach(row, surrogate)
     sums = positives * pair_sums(kernel_of(surrogate, places.dtype), places, negatives, None)
     return numerics.divide(jnp.sum(sums), jnp.sum(positives) * jnp.sum(negatives), 0.0)

@@ -20,7 +20,7 @@ from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._rows import Row, checked_items, nan_if_infinite, refused, rows_of_items
-from jaxmetrics.losses._surrogates import kernel_of, placed
+from jaxmetrics.losses._surrogates import kernel_of, placed, within_reach
 
 EMPTY = -np.inf  # a slot that no batch has visited
 
@@ -112,7 +112,7 @@ def _apply(
     row = rows_of_items(items, undefined)
     dtype = row.scores.dtype
     of_pairs, numbers = jax.tree.map(lambda x: jnp.asarray(x, dtype), (of_pairs, numbers))
-    places = placed(row, surrogate, **of_pairs).scores
+    places = within_reach(placed(row, surrogate, **of_pairs), surrogate).scores
     losses = kernel_of(surrogate, dtype).at(places - places[:, None])
     positives, negatives = (
         numerics.divide(x, jnp.sum(x), 0.0) for x in (row.positives, row.negatives)

@@ -92,7 +92,7 @@ def _in_branches(
     head = still.is_negative & (still.scores >= _below(still, reach))
     # More than the share, as the first negative beyond it may be the threshold.
     enough = jnp.sum(jnp.where(head, still.negatives, 0)) > reached(reach, total.dtype) * total
-    enough &= jnp.isfinite(jnp.sum(still.scores))
+    enough &= jnp.all(jnp.isfinite(still.scores))
     kept = head | still.is_positive if positives else head
     capacities = [int(part * n) for part in parts]
     too_few = jnp.sum(jnp.sum(kept, dtype=jnp.int32) > np.array(capacities), dtype=jnp.int32)

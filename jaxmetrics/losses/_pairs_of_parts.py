@@ -17,7 +17,7 @@ from jaxmetrics.losses._range import (
     sum_of_devices,
 )
 from jaxmetrics.losses._rows import Row
-from jaxmetrics.losses._surrogates import kernel_of, placed, slopes_in_scores
+from jaxmetrics.losses._surrogates import kernel_of, placed, slopes_in_scores, within_reach
 from jaxmetrics.losses._top_set import set_of_shares
 
 _WINDOW = ("max_fpr", "min_tpr", "band")
@@ -35,11 +35,12 @@ def pairs_of_parts(
     def of_row(row: Row, **numbers: Array) -> tuple[Array, Array]:
         window = {name: x for name, x in numbers.items() if name in _WINDOW}
         scale = {name: x for name, x in numbers.items() if name not in _WINDOW}
-        places = placed(row, surrogate, axis_name, **scale)
+        # Items that cost nothing may tie in a set, as no slope in a weight is taken here.
+        places = within_reach(placed(row, surrogate, axis_name, **scale), surrogate, axis_name)
         kernel = kernel_of(surrogate, row.scores.dtype)
         value, slopes = _of_pairs(places, kernel, two_way, axis_name, **window)
         slopes = slopes_in_scores(slopes, row, surrogate, axis_name, **scale)
-        return nan_where_infinite((value, slopes), places, axis_name)
+        return nan_where_infinite((value, slopes), row, axis_name)
 
     return loss_and_slopes(of_row, items, numbers, axis_name)
 

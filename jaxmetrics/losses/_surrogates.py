@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -41,8 +42,6 @@ def placed(row: Row, surrogate: str, axis_name: AxisName = None, **numbers: Arra
     """The row, shifted and scaled: the loss of a pair is `kernel_of` (negative - positive)."""
     if surrogate in _MARGIN:
         places = row.scores + jnp.where(row.is_negative, numbers["margin"], 0)
-        if surrogate != "square":
-            places = _within_reach(places, row, axis_name)
     elif surrogate == "logistic":
         places = row.scores / numbers["temperature"]
     else:
@@ -51,17 +50,31 @@ def placed(row: Row, surrogate: str, axis_name: AxisName = None, **numbers: Arra
     return row._replace(scores=places)
 
 
-def _within_reach(places: Array, row: Row, axis_name: AxisName) -> Array:
-    """The places, of which those that cost nothing are moved to where they just do not.
+def within_reach(row: Row, surrogate: str, axis_name: AxisName = None) -> Row:
+    """The row as `placed`, of which items that cost nothing are moved to where they just do not.
 
-    So a negative whose score of -1e30 forbids it has no large powers.
+    So a negative whose score of -1e30 forbids it has no large powers. An ascending row stays so,
+    but items that are moved to one place tie, and would share the set that a window takes.
     """
+    if surrogate in ("square", "sigmoid"):
+        return row
+    places = row.scores
+
+    def reach(place: Array) -> Array:
+        """How far from a place of one class items of the other cost nothing."""
+        if surrogate != "logistic":
+            return jnp.zeros_like(place)
+        units = -2 * math.log(jnp.finfo(place.dtype).tiny)  # whose exponential is 0
+        return jnp.maximum(units, jnp.abs(place))  # more than the rounding of the place
+
     lowest, _ = ends(places, row.is_positive, axis_name)
     _, highest = ends(places, row.is_negative, axis_name)
-    lowest = jnp.where(jnp.isfinite(lowest), lowest, 0)  # without positives
-    highest = jnp.maximum(highest, lowest)  # where no pair costs anything
+    highest = jnp.where(highest > -jnp.inf, highest, jnp.minimum(lowest, 0))  # without negatives
+    highest += reach(highest)
+    lowest = jnp.minimum(lowest, highest)  # as positives are moved first
+    lowest -= reach(lowest)
     moved = lax.stop_gradient(jnp.clip(places, lowest, highest))
-    return jnp.where((places < lowest) | (places > highest), moved, places)
+    return row._replace(scores=jnp.where((places < lowest) | (places > highest), moved, places))
 
 
 def slopes_in_scores(
