@@ -56,6 +56,10 @@ def test_cross_entropy_by_hand_and_without_what_is_masked(x64):
     weighted = cross_entropy(scores, weights=jnp.array([3.0, 1.0, 1e300]))
     assert_allclose(weighted, (3 * np.log1p(np.exp(-0.5)) + np.log1p(np.exp(0.2))) / 4, rtol=1e-14)
     assert np.isnan(cross_entropy(scores, weights=jnp.array([0.0, 0.0, 1.0])))
+    of_weights = jax.grad(lambda weights: cross_entropy(scores, weights=weights))
+    near, exact = (of_weights(jnp.array([1.0, x, 1.0])) for x in (1e-12, 0.0))
+    assert_allclose(exact, near, atol=1e-11)
+    assert np.isfinite(cross_entropy(scores.at[1].set(np.inf), weights=jnp.array([1.0, 0, 1])))
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])

@@ -56,7 +56,10 @@ def cross_entropy(
 def _of_items(items: Items) -> Array:
     undefined = refused(items, {})
     row = rows_of_items(items, undefined)  # whose scores are shifted
-    scores = jnp.where(row.weights > 0, items.scores, 0).astype(row.scores.dtype)
-    each = row.weights * jax.nn.softplus(jnp.where(row.positives > 0, -scores, scores))
+    scores = items.scores.astype(row.scores.dtype)
+    # One of weight 0 has a slope in the weight, but no infinite loss.
+    some = (row.is_positive | row.is_negative) & ((row.weights > 0) | jnp.isfinite(scores))
+    scores = jnp.where(some, scores, 0)
+    each = row.weights * jax.nn.softplus(jnp.where(row.is_positive, -scores, scores))
     value = numerics.divide(jnp.sum(each, axis=-1), jnp.sum(row.weights, axis=-1), jnp.nan)
     return jnp.where(undefined, jnp.nan, value)
