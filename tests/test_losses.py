@@ -617,9 +617,12 @@ def test_approx_ndcg_leaves_out_and_refuses_if_traced(rng):
 
 def test_slopes_of_approx_ndcg_add_up_to_nothing(rng):
     """Optimisers that scale slopes, as Adam does, would follow what rounding leaves of them."""
-    scores = jnp.asarray(rng.normal(size=120), jnp.float32)
+    scores = rng.normal(size=120)
+    scores[80:84] = np.finfo(np.float32).min  # finite, so that the others' slopes are, too
+    scores = jnp.asarray(scores, jnp.float32)
     segments = np.concatenate([np.arange(20), np.repeat([20, 21], 50)])
     grades, where = rng.integers(1, 4, 120), np.arange(120) != 75
+    grades[80:84] = 1
 
     def mean(scores):
         losses = jm.losses.approx_ndcg_loss(
@@ -627,11 +630,19 @@ def test_slopes_of_approx_ndcg_add_up_to_nothing(rng):
         )
         return losses.mean()
 
-    slopes = np.asarray(jax.grad(mean)(scores))
+    of = jax.value_and_grad(mean)
+    value, slopes = map(np.asarray, of(scores))
+    near = of(scores.at[80:84].set(-9.0))
+    assert_allclose(value, near[0], rtol=1e-6)
+    assert_allclose(slopes, near[1], atol=1e-7)
     assert not slopes[:20].any()  # lists of one document
     for k in (20, 21):
         of_list = slopes[segments == k]
         assert abs(of_list.sum()) <= 1e-7 * abs(of_list).sum()
+    for k in (0, 19):  # lists of one document
+        value, slopes = of(scores.at[k].set(np.inf))
+        assert np.isnan(value)
+        np.testing.assert_array_equal(np.isnan(slopes), np.arange(120) == k)
     one = jax.grad(lambda x: jm.losses.approx_ndcg_loss(x, [1, 2], where=[True, False]))
     assert not one(jnp.array([0.5, 0.3])).any()
 

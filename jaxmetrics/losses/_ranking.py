@@ -170,10 +170,14 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     mean = of_lists(scores / size[segment], segment)
     shift = jnp.clip(0, lowest, highest) + (mean - lax.stop_gradient(mean))
     places = (scores - shift[segment]) / temperature
+    furthest = jnp.finfo(places.dtype).max  # of finite scores
+    places = jnp.where(jnp.isinf(places), jnp.sign(places) * furthest, places)
     weights = permuted(counts, order).astype(places.dtype)
     above = pair_sums(sigmoid(places.dtype), places, weights, opens)
     # The sums count each document as half above itself, hence 1.5.
     found = of_lists(gains / jnp.log2(1.5 + above), segment)
+    infinite = of_lists((~jnp.isfinite(scores)).astype(jnp.int32), segment) > 0
+    found *= jnp.where(infinite, jnp.nan, 1)  # also of one document, which has no pairs
     return found[:n_lists], undefined[:n_lists]
 
 
