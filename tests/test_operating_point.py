@@ -302,6 +302,19 @@ def test_copies_in_clusters_are_as_one_item(prevalence, rng):
             assert 0.85 < (many.high - many.low) / (few.high - few.low) < 1.2, (threshold, name)
 
 
+@pytest.mark.parametrize("n_clusters", [42, 44])
+def test_clusters_that_vary_alike_are_known_well(n_clusters):
+    """All have a residual of one size, whose kurtosis is 1 up to rounding."""
+    item = np.arange(9 * n_clusters + 20)
+    labels = item >= 9 * n_clusters
+    ids = np.where(labels, item - 8 * n_clusters, item // 9)
+    flagged = labels | (item % 9 < 4 + ids % 2)
+    fpr = jm.operating_point(
+        flagged * 1.0, labels, threshold=0.5, clusters=ids, key=KEY, n_resamples=200
+    ).fpr
+    assert fpr.high - fpr.low < 0.15  # it is 0.3 of as many draws as clusters
+
+
 def test_few_clusters_that_decide_hardly_show_how_alike_items_are():
     """One of 40 clusters is flagged in part: that items are independent is not known from it."""
     labels, ids = np.arange(N) % 2 == 0, np.arange(N) // 3

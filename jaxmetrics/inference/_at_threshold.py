@@ -6,7 +6,6 @@ NumPy computes all of it for items at hand.
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from jaxmetrics.inference._intervals.distributions import binomial_quantiles
 from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.operating import (
     Chosen,
-    OfClusters,
+    Clustered,
     Sizes,
     Terms,
     shares_of,
@@ -61,7 +60,7 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
 
 
 @library_program()
-def clusters_at(items: Items, ids: Array, threshold: Array, terms: Terms) -> dict[str, OfClusters]:
+def clusters_at(items: Items, ids: Array, threshold: Array, terms: Terms) -> dict[str, Clustered]:
     """What clusters tell of each share at a threshold, by name.
 
     Their degrees of freedom are (K - 1) 2 / (kurtosis - 1), from 1 to K - 1, with the kurtosis of
@@ -84,15 +83,15 @@ def clusters_at(items: Items, ids: Array, threshold: Array, terms: Terms) -> dic
         "flagged": (flagged, every),
     }
     if terms.fp_cost is not None:
-        fp_cost, fn_cost = (library.asarray(x)[..., None] for x in terms[1:])
+        fp_cost, fn_cost = (numerics.divide(x, terms.dearer, 0.0)[..., None] for x in terms[1:])
         cost = library.where(positive, fn_cost * ~flagged, fp_cost * flagged)
         shares["cost"] = cost, every
     if amounts is not None:
         shares["recall_by_amount"] = flagged, (amounts,)
-    return {name: _of_clusters(ids.astype(int), *share) for name, share in shares.items()}
+    return {name: _clustered_share(ids.astype(int), *share) for name, share in shares.items()}
 
 
-def _of_clusters(ids: Array, values: Array, parts: tuple[Array, ...]) -> OfClusters:
+def _clustered_share(ids: Array, values: Array, parts: tuple[Array, ...]) -> Clustered:
     """Of the mean of values with weights, which are of parts that vary apart."""
     library = numerics.namespace(values, *parts)
 
@@ -103,13 +102,15 @@ def _of_clusters(ids: Array, values: Array, parts: tuple[Array, ...]) -> OfClust
     off = [
         part * (values - numerics.divide(sums(part * values), sums(part), 0.0)) for part in parts
     ]
-    whole = functools.reduce(operator.add, map(sums, parts))
-    shares = (numerics.divide(functools.reduce(operator.add, x), whole, 0.0) for x in (parts, off))
-    of_all, residuals = (numerics.sums_at(ids, x, x.shape[-1]) for x in shares)
+    whole: Any = sum(map(sums, parts))
+    added: Any = map(sum, (parts, off))
+    of_items = (numerics.divide(x, whole, 0.0) for x in added)
+    of_all, residuals = (numerics.sums_at(ids, x, x.shape[-1]) for x in of_items)
     k = library.sum(of_all > 0, axis=-1)
     kurtosis = numerics.divide(k, effective_size(residuals**2), np.inf)
-    df = numerics.divide(2 * (k - 1), kurtosis - 1, np.inf)
-    return OfClusters(effective_size(of_all), library.maximum(library.minimum(df, k - 1), 1))
+    more = library.maximum(kurtosis - 1, 0)  # but for rounding
+    df = numerics.divide(2 * (k - 1), more, np.inf)
+    return Clustered(effective_size(of_all), library.maximum(library.minimum(df, k - 1), 1))
 
 
 def warn_of_infinite_scores(point: Point) -> None:

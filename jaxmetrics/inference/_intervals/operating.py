@@ -32,7 +32,7 @@ class Terms(NamedTuple):
         return largest
 
 
-class OfClusters(NamedTuple):
+class Clustered(NamedTuple):
     """What clusters tell of a share at a threshold.
 
     Attributes:
@@ -62,7 +62,7 @@ class Sizes(NamedTuple):
     others: Array
     amounts: Array | None = None
     spread: Array | None = None
-    clusters: dict[str, OfClusters] | None = None
+    clusters: dict[str, Clustered] | None = None
 
 
 class Chosen(NamedTuple):
