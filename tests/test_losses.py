@@ -169,6 +169,17 @@ def test_a_forbidden_negative_leaves_the_others_their_digits(name, rng):
         assert_allclose(gradient, slopes, rtol=1e-4, atol=rounding)
 
 
+@pytest.mark.parametrize("name", ["logistic", "recall"])
+def test_items_without_weight_take_no_digits(name, rng):
+    """As a batch is padded with scores of 0, where the others are far from it."""
+    scores, labels, weights = sample(rng)
+    padding = np.arange(len(labels)) > 34
+    scores, weights = np.where(padding, 0, scores + 1e4), np.where(padding, 0, weights)
+    given = scores.astype(np.float32), labels, weights
+    found, expected = (compiled(name)(*given, x)[0] for x in (padding | True, ~padding))
+    assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_hinges_of_separated_classes_are_0(rng):
     scores, labels, weights = sample(rng)
     for apart in (20, 1e30):
