@@ -341,6 +341,17 @@ def test_flags_and_numbers_of_different_batches_are_refused(tmp_path, monkeypatc
     assert "but also has true and false" in refusal(path)
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.npz"])
+def test_texts_for_missing_cells_are_missing(tmp_path, name):
+    frame = pd.DataFrame({"y": ["0", "1", "None"] * 20, "a": [str(i) for i in range(60)]})
+    frame.loc[58, "a"] = "nan"
+    write = {"x.csv": frame.to_csv, "x.parquet": frame.to_parquet}
+    arrays = {key: column.to_numpy(str) for key, column in frame.items()}
+    write.get(name, lambda path: np.savez(path, **arrays))(tmp_path / name)
+    source = _report.source_of(tmp_path / name, drops_missing=True)
+    assert len(_report.problem_of_file(source, label="y", scores=["a"]).labels) == 39
+
+
 def test_parquet_of_pandas(tmp_path):
     """With its index on any column; a duration is no number, true and false are."""
     frame = pd.DataFrame({"y": [0, 1, 0, 1], "a": [0.1, 0.2, 0.3, 0.4]})

@@ -61,8 +61,8 @@ def joined(columns: Sequence[Any], *, ids: bool = False) -> Any:
     if all(isinstance(column.dtype, pandas.CategoricalDtype) for column in columns):
         categories = pandas.api.types.union_categoricals(columns, ignore_order=True)
         return pandas.Series(categories)
-    if any(map(_is_text, columns)):  # of a file of texts, beside others of numbers
-        columns = [x if _is_text(x) else x.astype(str).where(x.notna()) for x in columns]
+    if any(map(is_text, columns)):  # of a file of texts, beside others of numbers
+        columns = [x if is_text(x) else x.astype(str).where(x.notna()) for x in columns]
     column = pandas.concat(columns, ignore_index=True)
     found = typed(column)
     if found is column or not _merges(column, found):
@@ -92,7 +92,7 @@ def typed(column: Any) -> Any:
 
     "NA" and its like are missing among numbers. Alone or among other texts, they are texts.
     """
-    if not _is_text(column):
+    if not is_text(column):
         return column
     known = without_missing(column)
     if known.isna().all():
@@ -111,7 +111,7 @@ def typed(column: Any) -> Any:
     return column if flags[known.notna()].isna().any() else flags.infer_objects()
 
 
-def _is_text(column: Any) -> bool:
+def is_text(column: Any) -> bool:
     # The test of objects looks at each of them.
     return bool(is_string_dtype(column)) and (
         not is_object_dtype(column) or pandas.api.types.infer_dtype(column) in ("string", "empty")

@@ -7,7 +7,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -145,7 +145,7 @@ def n_rows_of(path: Path) -> float:
 
 
 def batches_of(
-    path: Path, names: list[str], texts: Collection[str], separator: str | None = None
+    path: Path, names: list[str], separator: str | None = None
 ) -> Iterator[tuple[Any, float]]:
     """The named columns as text."""
     size, n_rows = path.stat().st_size, 0
@@ -154,10 +154,7 @@ def batches_of(
         try:
             for batch in _reader(lines, names, separator_of(path, separator)):
                 n_rows += len(batch)
-                frame = batch.to_pandas()
-                for name in set(names).difference(texts):
-                    frame[name] = without_missing(frame[name])
-                yield frame, min(raw.tell() / size, 1.0)
+                yield batch.to_pandas(), min(raw.tell() / size, 1.0)
         except pyarrow.ArrowInvalid as error:
             if "Empty CSV file" in str(error):  # a header without an end of line
                 return

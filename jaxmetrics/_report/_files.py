@@ -19,7 +19,8 @@ import pandas
 import pyarrow.parquet
 
 from jaxmetrics._report import _csv
-from jaxmetrics._report._columns import WHOLE
+from jaxmetrics._report._columns import WHOLE, is_text
+from jaxmetrics._report._csv import without_missing
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._sources import ENDINGS, FORMATS, File, Source, ending_of
 from jaxmetrics._report._texts import listed, quoted, shortened
@@ -38,13 +39,11 @@ class Format(NamedTuple):
     """How the files of a format are read."""
 
     names: Callable[[Path, str | None], list[str]]  # of the columns, with the separator
-    batches: Callable[[Path, list[str], Collection[str], str | None], Iterator[Read]]
+    batches: Callable[[Path, list[str], str | None], Iterator[Read]]
     n_rows: Callable[[Path], float]  # about
 
 
-def _parquet(
-    path: Path, names: list[str], _texts: Collection[str], _separator: str | None
-) -> Iterator[Read]:
+def _parquet(path: Path, names: list[str], _separator: str | None) -> Iterator[Read]:
     # Read-ahead would hold all columns of a row group in memory.
     with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
         done, total = 0, max(file.metadata.num_rows, 1)
@@ -56,9 +55,7 @@ def _parquet(
             yield batch.to_pandas(ignore_metadata=True, types_mapper=kinds), done / total
 
 
-def _npz(
-    path: Path, names: list[str], _texts: Collection[str], _separator: str | None
-) -> Iterator[Read]:
+def _npz(path: Path, names: list[str], _separator: str | None) -> Iterator[Read]:
     with np.load(path) as archive:
         arrays = {name: _array(archive, name) for name in names}
     if len({array.shape for array in arrays.values()}) > 1 or arrays[names[0]].ndim != 1:
@@ -102,7 +99,7 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
     """The named columns in batches; the index counts the rows of all files from 0.
 
     All columns of a CSV file are text, because a type guessed from the first rows may not fit
-    those that follow. In `texts`, only its empty cells are missing; in the others "NA" is, too.
+    those that follow. Only empty cells are missing in `texts`; in others of text "NA" is, too.
     """
     names = list(dict.fromkeys(names))
     checked = check_has_columns(source, names)
@@ -110,8 +107,7 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
     n_rows = 0
     for i, (file, (found, called)) in enumerate(zip(source.files, checked, strict=True)):
         own = {written: name for name, written in called.items() if written not in file.columns}
-        texts_here = [written for written, name in own.items() if name in texts]
-        batches, of_file = found.batches(file.path, list(own), texts_here, source.separator), 0
+        batches, of_file = found.batches(file.path, list(own), source.separator), 0
         while True:
             where = (
                 f"cannot be read further, after row {of_file:,}" if of_file else "cannot be read"
@@ -126,6 +122,9 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
                 for name, written in called.items():
                     if written in file.columns:
                         frame[name] = file.columns[written]
+                for name in set(frame.columns).difference(texts):
+                    if is_text(frame[name]):
+                        frame[name] = without_missing(frame[name])
                 yield frame, (sum(sizes[:i]) + share * sizes[i]) / max(sum(sizes), 1)
     if not n_rows:
         raise InputError(f"{source.name} has columns but no rows: write one row for each item")

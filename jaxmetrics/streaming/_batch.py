@@ -43,12 +43,12 @@ def restoring(state: Any, name: str) -> str:
     return ""
 
 
-def check_digits(digits: Any) -> None:
+def check_digits(digits: Any, name: str) -> None:
     """Refuse digits that are no array, and a state whose buffer an `update` has taken."""
     if not hasattr(digits, "shape"):
         raise TypeError(
             f"the digits of a State must be an array, got {checks.brief(digits)}: write "
-            "State(jnp.asarray(digits, jnp.int32))"
+            f"{name}(jnp.asarray(digits, jnp.int32))"
         )
     if is_concrete(digits) and getattr(digits, "is_deleted", bool)():
         raise ValueError(

@@ -380,7 +380,7 @@ def _check_is_state(state: State) -> None:
     if not isinstance(state, State):
         hint = restoring(state, "State") or "init(bins)"
         raise TypeError(f"state must be a State, got {checks.brief(state)}: write {hint}")
-    check_digits(state.digits)
+    check_digits(state.digits, "State")
 
 
 def _described(state: State) -> str:

@@ -340,7 +340,7 @@ def _check_means(state: State, *, wait: bool = True) -> None:
     if not isinstance(state, State):
         hint = restoring(state, "means.State") or "means.init()"
         raise TypeError(f"state must be a State of means, got {checks.brief(state)}: write {hint}")
-    check_digits(state.digits)
+    check_digits(state.digits, "means.State")
     if not is_concrete(state.digits) or not (wait or is_ready(state.digits)):
         return
     if np.any(_has_overflowed(np.asarray(state.digits))):
