@@ -21,7 +21,7 @@ from jaxmetrics._base.parts import first_that_is_not, so_many_below
 from jaxmetrics._base.types import Array
 
 Term: TypeAlias = Callable[[Array], Array]  # of each weight
-Limits: TypeAlias = tuple[Array, Array]  # where the items of a class begin and end
+Span: TypeAlias = tuple[Array, Array]  # where the items of a class begin and end
 
 CLASSES = POSITIVES, NEGATIVES = 0, 1
 LEFT_OUT = 2  # what is no item
@@ -74,7 +74,7 @@ class ByClass:
         assert self.weights is not None
         return self.weights.of_items
 
-    def limits(self, of_class: int) -> Limits:
+    def limits(self, of_class: int) -> Span:
         return _limits(self.ends, of_class)
 
     def places(self, bounds: Array, of_class: int, *, ties: Any = False) -> Array:
@@ -102,7 +102,8 @@ class ByClass:
     def sums_and_squares(
         self, places: Array, of_class: int, function: Callable[[Any], Array]
     ) -> tuple[Array, Array]:
-        """Sums over the same items of a function of the weight, and of its square."""
+        """Over the items of a class with a weight before each place: the sums of a function of the
+        weight, and of its square."""
 
         def value(weights: Any) -> Array:
             return jnp.where(weights > 0, function(weights), 0)
@@ -168,7 +169,7 @@ def in_order(keys: Array, kinds: Array, *, weighted: bool) -> tuple[Array, Array
     return keys, ends, index if weighted else None
 
 
-def _limits(ends: Array, of_class: int) -> Limits:
+def _limits(ends: Array, of_class: int) -> Span:
     return ends[of_class - 1] if of_class else jnp.zeros_like(ends[0]), ends[of_class]
 
 
@@ -189,7 +190,7 @@ def _sum(terms: Array) -> Array:
     return jnp.sum(terms, axis=-1, dtype=terms.dtype)
 
 
-def _sums(weights: Array, limits: Sequence[Limits], terms: Sequence[Term]) -> list[Array]:
+def _sums(weights: Array, limits: Sequence[Span], terms: Sequence[Term]) -> list[Array]:
     """`[limits, blocks + 1]`: the sum of each term over the items within limits before blocks."""
     width = _width(weights)
     n_blocks = len(weights) // width

@@ -176,9 +176,9 @@ def slices(
 
     NaN where the metric of a slice is NaN; such slices are not in the rest. A warning says where
     the limit of a recall with "step" or "quantile" is within a tie of many items, as of ratings:
-    errors do not know of the jump, here and in `trend`. Of scores with heavy tails some of eight
-    slices with equal models differed by recalls at an FPR in 8 to 13 % of simulations, by partial
-    areas in 4 %. P-values of the rest are interpolated between nine levels of its limits. Time
+    errors do not know of the jump, here and in `trend`. With equal models and heavy-tailed scores,
+    some slice of eight differed in 8 to 13 % of simulations by recalls at an FPR, in 4 % by partial
+    areas. P-values of the rest are interpolated between nine levels of its limits. Time
     O(models n log n + models^2 n), memory O(models n).
 
     Example:

@@ -5,7 +5,7 @@ Only sums over ranges of the scores travel, or what few positives add to the slo
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -45,16 +45,16 @@ def squares_of(
 ) -> Squares:
     """Of the items of all devices; the metric has one value.
 
-    `counts` are those of negatives and positives with weights.
+    `counts` are how many negatives and positives have a weight.
     """
-    of_way: Any = _squares_of_ranges if isinstance(placed, OnMesh) else _squares_of_few
-    found: Squares = of_way(placed.near_one(together=True), value_of, Totals(*counts))
-    return found
+    if isinstance(placed, OnMesh):
+        return _squares_of_ranges(placed.near_one(together=True), value_of, Totals(*counts))
+    return _squares_of_few(placed.near_one(together=True), value_of, Totals(*counts))
 
 
 def squares_of_decision(placed: OnMesh, decision: Decision) -> Squares:
-    """A flagged positive adds to the recall; a flagged negative moves the threshold up, along the
-    curve."""
+    """Those of a recall: a flagged positive adds to it; a flagged negative moves the threshold up,
+    along the curve."""
     sums, squares = placed.near_one().weights_around(decision.beyond)
     tied = 0.0 if decision.tied is None else decision.tied
     ones = jnp.ones_like(decision.estimate)
@@ -104,7 +104,7 @@ def _squares_of_ranges(placed: OnMesh, value_of: MetricOf, numbers: Totals) -> S
 
     sums, of_rounds = lax.map(added, rounds)
     value, all_slopes, in_totals = (sum_over(jnp.sum(x, axis=0), axis_name) for x in sums)
-    in_totals, means = _of_all(all_slopes, in_totals, totals, numbers, placed.is_weighted)
+    in_totals, means = _totals_and_means(all_slopes, in_totals, totals, numbers, placed.is_weighted)
     ranges = _OfRange(*(_in_order(lax.all_gather(x, axis_name)) for x in of_rounds))
     at_bounds, after = _between_ranges(dealt.bounds, ranges)
 
@@ -127,7 +127,7 @@ def _squares_of_ranges(placed: OnMesh, value_of: MetricOf, numbers: Totals) -> S
     return Squares(value_of(totals, lambda _: value), total)
 
 
-def _of_all(
+def _totals_and_means(
     slopes: Array, in_totals: Array, totals: Totals, numbers: Totals, is_weighted: bool
 ) -> tuple[Array, Array]:
     """`[classes]`: what the totals add to the slope of each item, and the mean slopes."""
@@ -166,9 +166,9 @@ def _squares_of_few(placed: RarePositives, value_of: MetricOf, numbers: Totals) 
     axis_name, positives = placed.axis_name, placed.positives
     found = of_positives(placed, positives, value_of, totals)
     slopes, in_totals = (sum_over(x, axis_name) for x in (found.slopes, found.in_totals))
-    in_totals, means = _of_all(slopes, in_totals, totals, numbers, placed.is_weighted)
-    places = jnp.arange(len(placed.keys), dtype=jnp.uint32)
-    keys, order = sorting.sort_by_key_and_payload(placed.keys, places)
+    in_totals, means = _totals_and_means(slopes, in_totals, totals, numbers, placed.is_weighted)
+    index = jnp.arange(len(placed.keys), dtype=jnp.uint32)
+    keys, order = sorting.sort_by_key_and_payload(placed.keys, index)
     above, not_below = (
         sorting.take(gathered(x, axis_name), order) for x in (found.above, found.not_below)
     )
@@ -199,9 +199,8 @@ def _squares_of_few(placed: RarePositives, value_of: MetricOf, numbers: Totals) 
 
 
 def _sums_of_negatives(placed: RarePositives, places: Array) -> tuple[Array, Array]:
-    """The least weight of the negatives of all devices; and `[3, ...]` of those of this device that
-    are before each place: how many they are, and the sums of what their weights are more than the
-    least, and of the squares of that."""
+    """Of negatives: the least weight on all devices; and `[3, ...]` over those of this device that
+    are before each place: their number, the sum of (weight - least), and that of its squares."""
     part, unit = placed.part, placed.units[NEGATIVES]
     lowest = smallest_over(unit * part.lowest(NEGATIVES), placed.axis_name)
     least = jnp.where(jnp.isfinite(lowest), lowest, 0)
