@@ -123,25 +123,16 @@ class OnMesh:
         return quantile(self.total_negatives, from_top, q, method)
 
     def caught_above(self, threshold: Array) -> Array:
-        def above(keys: Array) -> Array:
-            return self._score(keys) > threshold
-
-        places = self.part.first_that_is_not(above, threshold.shape, POSITIVES)
-        return self._before(jnp.stack([places, places]), POSITIVES)
+        return self._before({POSITIVES: self._end_of(jnp.greater, threshold, POSITIVES)}, POSITIVES)
 
     def weights_around(self, thresholds: Array) -> tuple[Array, Array]:
         """`[3, classes, ...]`, of the items with scores above each threshold, equal to it, and
         below: the sums of their weights, and of the squares of these."""
 
         def of_class(number: int) -> Array:
-            def first(which: Callable[[Array, Array], Array]) -> Array:
-                def above(keys: Array) -> Array:
-                    return which(self._score(keys), thresholds)
-
-                return self.part.first_that_is_not(above, thresholds.shape, number)
-
+            beside = (self._end_of(x, thresholds, number) for x in (jnp.greater, jnp.greater_equal))
             end = jnp.broadcast_to(self.part.ends[number], thresholds.shape)
-            ends = jnp.stack([first(jnp.greater), first(jnp.greater_equal), end])
+            ends = jnp.stack([*beside, end])
             unit = self.units[number]
             upto = self.part.sums_and_squares(ends, number, lambda weights: unit * weights)
             return jnp.diff(jnp.stack(upto), axis=1, prepend=0)
@@ -149,6 +140,16 @@ class OnMesh:
         of_classes = jnp.stack([of_class(x) for x in CLASSES], axis=2)
         sums, squares = sum_over(of_classes, self.axis_name)
         return sums, squares
+
+    def _end_of(
+        self, which: Callable[[Array, Array], Array], thresholds: Array, of_class: int
+    ) -> Array:
+        """Where the items of a class end with scores above thresholds, or from there on."""
+
+        def within(keys: Array) -> Array:
+            return which(self._score(keys), thresholds)
+
+        return self.part.first_that_is_not(within, thresholds.shape, of_class)
 
     def _score(self, keys: Array) -> Array:
         scores: Array = sorting.scores_of_keys(keys, self.like)

@@ -207,7 +207,7 @@ def slices(
     warn_of_undefined(np.asarray(found.estimate)[both])
     warn_of_unequal_slices(metric, found)
     tested = {int(i): visible(str(names[i])) for i in np.flatnonzero(found.tested)}
-    warn_of_tied_limits(metric, items, *((ids, tested) if threshold == "slice" else ()))
+    warn_of_tied_limits(metric, items, (ids, tested) if threshold == "slice" else None)
     return found
 
 

@@ -23,20 +23,17 @@ from jaxmetrics.inference._intervals.metrics import has_influence, with_influenc
 _TIED = 1.5
 _ENOUGH = 1 << 16  # items that tell it
 # Of the names of a recall, which rate has the limit, and whose items may tie there.
-_LIMITS = {
+_COMPLEMENTS = {
     "sensitivity_at_specificity": ("specificity", "negatives"),
     "specificity_at_sensitivity": ("sensitivity", "positives"),
 }
 
 
 def warn_of_tied_limits(
-    metric: MetricLike,
-    items: Items,
-    ids: HostArray | None = None,
-    names: dict[int, str] | None = None,
+    metric: MetricLike, items: Items, slices: tuple[HostArray, dict[int, str]] | None = None
 ) -> None:
-    """Of all items, or of the slices that have names, by the index `[n]` of each item's slice."""
-    rate, what = _LIMITS.get(choose(metric)[0].metric.name, ("FPR", "negatives"))
+    """Of all items, or of slices: the index `[n]` of each item's, and the names of some indices."""
+    rate, what = _COMPLEMENTS.get(choose(metric)[0].metric.name, ("FPR", "negatives"))
     metric, items = with_influence(metric, items)
     chosen, arrays = choose(metric)
     options = chosen.options(arrays)
@@ -48,30 +45,32 @@ def warn_of_tied_limits(
     weights = np.broadcast_to(np.float64(1) if weights is None else weights, scores.shape)
     counted = (weights > 0) & (labels != 1) & (True if where is None else where)
     rows = [np.atleast_2d(x) for x in (scores, counted, weights)]
-    parts: dict[str, Any] = {"": slice(None)}
-    if ids is not None and names is not None:
-        order = np.argsort(ids, kind="stable")
-        ends = np.searchsorted(ids, [[*names], [i + 1 for i in names]], sorter=order).T
-        parts = {name: order[slice(*x)] for name, x in zip(names.values(), ends, strict=True)}
-    most = {
-        name: max(
+    names: list[str] = [""]
+    parts: list[Any] = [slice(None)]
+    if slices is not None:
+        ids, names = slices[0], [*slices[1].values()]
+        order, at = np.argsort(ids, kind="stable"), np.array([*slices[1]], int)
+        ends = np.searchsorted(ids, np.stack([at, at + 1], axis=1), sorter=order)
+        parts = [order[first:end] for first, end in ends]
+    most = [
+        max(
             _tied_at(limit, *(x[part][of[part]] for x in (row, w)))
             for row, of, w in zip(*rows, strict=True)
         )
-        for name, part in parts.items()
-    }
-    tied = {name: n for name, n in most.items() if n > 0}
-    if not tied:
+        for part in parts
+    ]
+    if not any(most):
         return
     shown = limit if rate == "FPR" else 1 - limit
     others = ', or recall_at_fpr with method="linear"' if rate == "FPR" else ""
     which, found = "", "up to 31 % of equal models differed significantly at 5 %"
-    if ids is not None:
-        which = f" in slice{'s' * (len(tied) > 1)} {some_of([*tied])}"
+    if slices is not None:
+        tied = [name for name, n in zip(names, most, strict=True) if n]
+        which = f" in slice{'s' * (len(tied) > 1)} {some_of(tied)}"
         found = "up to 59 % of equal models differed at 5 % in some slice, and 69 % of trends"
     warn(
         f"the limit of the {rate}, {float(shown):g}, is within a tie of "
-        f"{max(tied.values()):.0f} {what}{which}: in simulations of such ties {found}: "
+        f"{max(most):.0f} {what}{which}: in simulations of such ties {found}: "
         f"compare partial areas{others}"
     )
 

@@ -186,18 +186,20 @@ class _OfDevice:
 
         return of_class(NEGATIVES), of_class(POSITIVES)
 
-    def squares_and(self, function: Callable[[Any], R]) -> tuple[Squares, R]:
-        """The metric of all, the sums over the items of each class of the squares of these, and a
-        function of the placements, for which the items are sorted once."""
+    def squares_and(
+        self, function: Callable[[Any], tuple[Sizes, Any]]
+    ) -> tuple[Squares, tuple[Sizes, Any]]:
+        """The metric of all, the sums over the items of each class of the squares of these, and
+        sizes and numbers of the placements, for which the items are sorted once."""
 
-        def of_way(place: Place) -> tuple[Squares, R]:
+        def of_way(place: Place) -> tuple[Squares, tuple[Sizes, Any]]:
             placed = place(self._items, self._weights, self._axis_name)
             value_of = metric_of(self._chosen, self._options)
             return squares_of(placed, value_of, self.counts), function(placed)
 
         if self._decided:
-            found = squares_of_decision(self._in_ranges, self._decision)
-            of_placed = function(self._in_ranges)
+            of_placed = sizes, numbers = function(self._in_ranges)
+            found = squares_of_decision(self._in_ranges, self._decision(sizes, numbers))
         else:
             found, of_placed = self._by_rarer_class(of_way)
         return found._replace(estimate=self._defined(found.estimate)), of_placed
@@ -241,16 +243,15 @@ class _OfDevice:
         (slopes,) = pull_back(jnp.ones_like(shares))
         return estimate, (slopes, slopes)
 
-    @property
-    def _decision(self) -> Decision:
+    def _decision(self, sizes: Sizes, numbers: Any = None) -> Decision:
         decide: Any = error_bars_of(self._chosen.metric).decision
-        decision: Decision = decide(self._in_ranges, self.sizes(self._in_ranges), self._options)
+        decision: Decision = decide(self._in_ranges, sizes, self._options, numbers)
         return decision
 
     def _slopes_of_decision(self) -> tuple[Array, tuple[Array, ...]]:
         """`[..., n]`: a flagged positive adds to the recall; a flagged negative moves the threshold
         up, along the curve."""
-        decision = self._decision
+        decision = self._decision(self.sizes(self._in_ranges))
         flagged = decision.flags(self._items.scores.astype(jnp.float64))
         negatives, positives = (
             numerics.divide(flagged, self.sum_over(x), 0.0) for x in self._classes
