@@ -171,7 +171,7 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     shift = jnp.clip(0, lowest, highest) + (mean - lax.stop_gradient(mean))
     places = (scores - shift[segment]) / temperature
     furthest = jnp.finfo(places.dtype).max  # of finite scores
-    places = jnp.where(jnp.isinf(places), jnp.sign(places) * furthest, places)
+    places = jnp.clip(places, -furthest, furthest)
     weights = permuted(counts, order).astype(places.dtype)
     above = pair_sums(sigmoid(places.dtype), places, weights, opens)
     # The sums count each document as half above itself, hence 1.5.

@@ -79,9 +79,9 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     weight = (weight * (1 / numerics.power_near(highest))).astype(dtype)  # products are finite
     scores = jnp.where(valid, scores, 0).astype(dtype)
     # Differences do not depend on the shift, so neither does the gradient.
-    lowest, highest = extremes(scores, valid & (weight > 0), axis_name)
+    lowest, highest = lowest_and_highest(scores, valid & (weight > 0), axis_name)
     shift = jnp.where(lowest <= highest, jnp.clip(0, lowest, highest), 0)
-    finite = jnp.isfinite(jnp.stack(extremes(scores, valid, axis_name))).all(axis=0)
+    finite = jnp.isfinite(jnp.stack(lowest_and_highest(scores, valid, axis_name))).all(axis=0)
     shift = jnp.where(finite, shift, jnp.nan)[..., None]
     is_positive, is_negative = valid & positive, valid & ~positive
     return Row(
@@ -109,7 +109,9 @@ def nan_if_infinite(row: Row) -> Array:
     return factor
 
 
-def extremes(scores: Array, which: Array, axis_name: AxisName = None) -> tuple[Array, Array]:
+def lowest_and_highest(
+    scores: Array, which: Array, axis_name: AxisName = None
+) -> tuple[Array, Array]:
     """`[...]`, the lowest and the highest of some scores, of all devices if there is an axis.
 
     They are constants to derivatives. Of none, the lowest is infinite, and the highest -infinite.
@@ -188,7 +190,7 @@ class OfNegatives(NamedTuple):
 def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     """The mean and the deviation of the negatives, of all devices if there is an axis."""
     shares = numerics.divide(row.negatives, sum_over(jnp.sum(row.negatives), axis_name), 0.0)
-    lowest, highest = extremes(row.scores, row.negatives > 0, axis_name)
+    lowest, highest = lowest_and_highest(row.scores, row.negatives > 0, axis_name)
     unit = numerics.power_near(highest / 2 - lowest / 2)
     furthest = numerics.largest_weight(row.scores.dtype) ** 0.5  # of items whose unit it is not
     scores = jnp.clip(row.scores / unit, -furthest, furthest)

@@ -12,7 +12,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.parts import AxisName, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._kernels import Kernel, power, sigmoid, softplus, square
-from jaxmetrics.losses._rows import Row, extremes, of_negatives
+from jaxmetrics.losses._rows import Row, lowest_and_highest, of_negatives
 
 _MARGIN = ("hinge", "squared_hinge", "square")
 SURROGATES = (*_MARGIN, "logistic", "sigmoid")
@@ -67,8 +67,8 @@ def within_reach(row: Row, surrogate: str, axis_name: AxisName = None) -> Row:
         units = -2 * math.log(jnp.finfo(place.dtype).tiny)  # whose exponential is 0
         return jnp.maximum(units, jnp.abs(place))  # more than the rounding of the place
 
-    lowest, _ = extremes(places, row.is_positive, axis_name)
-    _, highest = extremes(places, row.is_negative, axis_name)
+    lowest, _ = lowest_and_highest(places, row.is_positive, axis_name)
+    _, highest = lowest_and_highest(places, row.is_negative, axis_name)
     highest = jnp.where(highest > -jnp.inf, highest, jnp.minimum(lowest, 0))  # without negatives
     highest += reach(highest)
     lowest = jnp.minimum(lowest, highest)  # as positives are moved first
