@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base import cumulative, sorting
+from jaxmetrics._base import cumulative, sorting, varying
 from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.host import on_cpu
 from jaxmetrics._base.parts import first_that_is_not, so_many_below
 from jaxmetrics._base.types import Array
 
-Term: TypeAlias = Callable[[Array], Array]  # of each weight
+T = TypeVar("T")
+Term: TypeAlias = Callable[[Any], Array]  # of each weight
 Span: TypeAlias = tuple[Array, Array]  # where the items of a class begin and end
 
 CLASSES = POSITIVES, NEGATIVES = 0, 1
@@ -36,7 +37,8 @@ class _Weights(NamedTuple):
 
     Attributes:
       of_items: `[n]`.
-      of_blocks: `[classes, blocks + 1]`, the weight of the items of a class before each block.
+      of_blocks: `[classes, blocks + 1]`, the weight of the items of a class before each block, and
+        of all.
       numbers: likewise, how many of them have a weight.
     """
 
@@ -91,70 +93,74 @@ class ByClass:
         """The weight of the items of a class before each place, or how many there are."""
         if self.weights is None:
             return places - self.limits(of_class)[0]
-        return self._upto(places, of_class, self.weights.of_blocks[of_class], _weight)
+        (sums,) = self._upto(places, of_class, [self.weights.of_blocks[of_class]], [_weight])
+        return sums
 
     def numbers_to(self, places: Array, of_class: int) -> Array:
         """How many items of a class that have a weight are before each place."""
         if self.weights is None:
             return places - self.limits(of_class)[0]
-        return self._upto(places, of_class, self.weights.numbers[of_class], _is_some)
+        (numbers,) = self._upto(places, of_class, [self.weights.numbers[of_class]], [_is_some])
+        return numbers
 
-    def sums_and_squares(
-        self, places: Array, of_class: int, function: Callable[[Any], Array]
-    ) -> tuple[Array, Array]:
-        """Over the items of a class with a weight before each place: the sums of a function of the
-        weight, and of its square."""
-
-        def value(weights: Any) -> Array:
-            return jnp.where(weights > 0, function(weights), 0)
-
-        def square(weights: Any) -> Array:
-            return value(weights) ** 2
-
+    def sums_of(self, terms: Sequence[Term], places: Array, of_class: int) -> list[Array]:
+        """The sum of each term over the items of a class that have a weight before each place."""
         if self.weights is None:
             number = self.numbers_to(places, of_class)
-            return number * value(1), number * square(1)
-        terms = value, square
-        of_blocks = _sums(self.of_items, [self.limits(of_class)], terms)
-        sums, squares = (
-            self._upto(places, of_class, x[0], term)
-            for x, term in zip(of_blocks, terms, strict=True)
-        )
-        return sums, squares
+            return [number * term(1) for term in terms]
+        terms = [_of_some(term) for term in terms]
 
-    def highest(self, of_class: int) -> Array:
-        """The highest weight of a class, or 0."""
-        return jnp.max(jnp.where(self._which(of_class), self.of_items, 0))
+        def sums(places: Array) -> list[Array]:
+            of_blocks = _sums(self.of_items, [self.limits(of_class)], terms)
+            return self._upto(places, of_class, [x[0] for x in of_blocks], terms)
 
-    def lowest(self, of_class: int) -> Array:
-        """The lowest weight of a class that is not 0, or infinity."""
+        # So that XLA for CPUs has no arrays for the results while items are sorted and dealt out.
+        return varying.apart(sums, places)
+
+    def totals_of(self, term: Term) -> Array:
+        """`[classes]`: that over all items of each; weights are `[..., 1, items]` to the term."""
+        return self._reduced(term, jnp.sum, 0)
+
+    def highest(self) -> Array:
+        """`[classes]`, the highest weight of each, or 0."""
+        return self._reduced(lambda weights: weights, jnp.max, 0)
+
+    def lowest(self) -> Array:
+        """`[classes]`, the lowest weight of each that is not 0, or infinity."""
         if self.weights is None:
-            return jnp.ones(())
-        some = self._which(of_class) & (self.of_items > 0)
-        return jnp.min(jnp.where(some, self.of_items, jnp.inf))
+            return jnp.ones(len(CLASSES))
+        return self._reduced(lambda weights: weights, jnp.min, jnp.inf)
 
-    def _which(self, of_class: int) -> Array:
-        begin, end = self.limits(of_class)
-        place = lax.broadcasted_iota(jnp.int32, self.keys.shape, 0)
-        return (begin <= place) & (place < end)
+    def _reduced(self, term: Term, reduction: Callable[..., Array], none: Any) -> Array:
+        """`[classes]`: of the terms of the items of each that have a weight."""
 
-    def _upto(self, places: Array, of_class: int, of_blocks: Array, term: Term) -> Array:
-        """The sum of the terms of a class before each place, of which that of blocks is known."""
+        def of_blocks(weights: Array, within: Array) -> Array:
+            terms = jnp.where(within & (weights > 0), term(weights), none)
+            return reduction(terms, axis=(0, -1))[None]
+
+        limits = [self.limits(x) for x in CLASSES]
+        return reduction(_of_blocks(self.of_items, limits, of_blocks), axis=0)
+
+    def _upto(
+        self, places: Array, of_class: int, of_blocks: Sequence[Array], terms: Sequence[Term]
+    ) -> list[Array]:
+        """The sum of each term of a class before each place, of which that of blocks is known."""
         (begin, end), width = self.limits(of_class), _width(self.keys)
 
-        def upto(places: Array) -> Array:
+        def upto(places: Array) -> list[Array]:
             block = places // width
-            before: Array = of_blocks.at[block].get(mode="promise_in_bounds")
+            before = [x.at[block].get(mode="promise_in_bounds") for x in of_blocks]
             index = (block * width)[..., None] + jnp.arange(width, dtype=jnp.int32)
             within = (begin <= index) & (index < jnp.minimum(places, end)[..., None])
-            terms = term(self.of_items.at[index].get(mode="fill", fill_value=0))
-            return before + _sum(jnp.where(within, terms, 0))
+            weights = self.of_items.at[index].get(mode="fill", fill_value=0)
+            inside = [_sum(jnp.where(within, term(weights), 0)) for term in terms]
+            return [x + y for x, y in zip(before, inside, strict=True)]
 
         if not on_cpu() or places.size <= _AT_ONCE:
             return upto(places)
         # The weights of a block are not kept for the way back.
-        found: Array = lax.map(jax.checkpoint(upto), places.ravel(), batch_size=_AT_ONCE)
-        return found.reshape(places.shape)
+        found = lax.map(jax.checkpoint(upto), places.ravel(), batch_size=_AT_ONCE)
+        return [x.reshape(places.shape) for x in found]
 
 
 def in_order(keys: Array, kinds: Array, *, weighted: bool) -> tuple[Array, Array, Array | None]:
@@ -171,6 +177,11 @@ def in_order(keys: Array, kinds: Array, *, weighted: bool) -> tuple[Array, Array
 
 def _limits(ends: Array, of_class: int) -> Span:
     return ends[of_class - 1] if of_class else jnp.zeros_like(ends[0]), ends[of_class]
+
+
+def _of_some(term: Term) -> Term:
+    """The same of weights, but 0 of those of 0."""
+    return lambda weights: jnp.where(weights > 0, term(weights), 0)
 
 
 def _width(items: Array) -> int:
@@ -191,21 +202,37 @@ def _sum(terms: Array) -> Array:
 
 
 def _sums(weights: Array, limits: Sequence[Span], terms: Sequence[Term]) -> list[Array]:
-    """`[limits, blocks + 1]`: the sum of each term over the items within limits before blocks."""
-    width = _width(weights)
-    n_blocks = len(weights) // width
-    blocks = weights[: n_blocks * width].reshape(n_blocks, width)
+    """`[limits, blocks + 1]`: the sum of each term over the items within limits before each block,
+    and over all."""
 
-    def of_block(block: tuple[Array, Array]) -> list[Array]:
-        number, weights = block
-        places = number * width + jnp.arange(width, dtype=jnp.int32)
-        within = jnp.stack([(begin <= places) & (places < end) for begin, end in limits])
+    def of_blocks(weights: Array, within: Array) -> list[Array]:
         return [_sum(jnp.where(within, term(weights), 0)) for term in terms]
 
-    given = jnp.arange(n_blocks, dtype=jnp.int32), blocks
-    if on_cpu() and n_blocks > _AT_ONCE:
-        found = lax.map(of_block, given, batch_size=-(-n_blocks // _CHUNKS))
-    else:
-        found = jax.vmap(of_block)(given)
-    upto = [cumulative.running_total(x.T) for x in found]
+    upto = [cumulative.running_total(x.T) for x in _of_blocks(weights, limits, of_blocks)]
     return [jnp.pad(x, ((0, 0), (1, 0))) for x in upto]
+
+
+def _of_blocks(weights: Array, limits: Sequence[Span], function: Callable[..., T]) -> T:
+    """`function(weights [blocks, 1, width], which are within limits [blocks, limits, width])`,
+    `[m, ...]` of several blocks at a time; the last one may be short."""
+    whole = _width(weights)
+    n_blocks, n_last = divmod(len(weights), whole)
+    begins, ends = (jnp.stack(x)[:, None] for x in zip(*limits, strict=True))
+
+    def of_several(first: Any, number: int, width: int = whole) -> T:
+        blocks = lax.dynamic_slice_in_dim(weights, first, number * width)
+        place = first + jnp.arange(number * width, dtype=jnp.int32).reshape(number, 1, width)
+        return function(blocks.reshape(number, 1, width), (begins <= place) & (place < ends))
+
+    several, each = [], n_blocks // _CHUNKS if on_cpu() and n_blocks > _AT_ONCE else 0
+    n_left = n_blocks - _CHUNKS * each
+    if each:
+        firsts = each * whole * jnp.arange(_CHUNKS, dtype=jnp.int32)
+        chunks = lax.map(lambda first: of_several(first, each), firsts)
+        several.append(jax.tree.map(jnp.concatenate, chunks))
+    if n_left:
+        several.append(of_several(_CHUNKS * each * whole, n_left))
+    if n_last:
+        several.append(of_several(n_blocks * whole, 1, n_last))
+    found: T = jax.tree.map(lambda *x: jnp.concatenate(x), *several)
+    return found

@@ -22,7 +22,7 @@ from jaxmetrics._base.parts import AxisName, packed, size_of, sum_over
 from jaxmetrics._base.types import Array
 
 _SAMPLES = 8  # of each part for each range: one has at most 1 + 2/8 times its share of the items
-_ROUNDS = 16
+_ROUNDS = 24
 _LEAST = 1 << 12  # items of a message, for which another round is worth its messages
 
 

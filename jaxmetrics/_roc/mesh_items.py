@@ -63,7 +63,7 @@ def ones() -> OfClasses:
     return jnp.ones(()), jnp.ones(())
 
 
-def units_of_classes(highest: OfClasses, axis_name: AxisName, *, together: bool) -> OfClasses:
+def units_of_classes(highest: Any, axis_name: AxisName, *, together: bool) -> OfClasses:
     """One over the power of two near the highest weight of all devices, of each class or both."""
     of_all = [largest_over(x.astype(jnp.float64), axis_name) for x in highest]
     if together:

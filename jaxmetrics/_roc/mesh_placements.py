@@ -57,8 +57,8 @@ class OnMesh:
     def near_one(self, *, together: bool = False) -> OnMesh:
         if not self.is_weighted:
             return self
-        highest = self.part.highest(POSITIVES), self.part.highest(NEGATIVES)
-        return replace(self, units=units_of_classes(highest, self.axis_name, together=together))
+        units = units_of_classes(self.part.highest(), self.axis_name, together=together)
+        return replace(self, units=units)
 
     @cached_property
     def total_positives(self) -> Array:
@@ -134,8 +134,9 @@ class OnMesh:
             end = jnp.broadcast_to(self.part.ends[number], thresholds.shape)
             ends = jnp.stack([*beside, end])
             unit = self.units[number]
-            upto = self.part.sums_and_squares(ends, number, lambda weights: unit * weights)
-            return jnp.diff(jnp.stack(upto), axis=1, prepend=0)
+            squares = self.part.sums_of([lambda weights: (unit * weights) ** 2], ends, number)
+            upto = jnp.stack([unit * self.part.sums_to(ends, number), *squares])
+            return jnp.diff(upto, axis=1, prepend=0)
 
         of_classes = jnp.stack([of_class(x) for x in CLASSES], axis=2)
         sums, squares = sum_over(of_classes, self.axis_name)

@@ -65,7 +65,7 @@ class RarePositives:
     def near_one(self, *, together: bool = False) -> RarePositives:
         if not self.is_weighted:
             return self
-        highest = jnp.max(self.own.weights), self.part.highest(NEGATIVES)
+        highest = jnp.max(self.own.weights), self.part.highest()[NEGATIVES]
         units = units_of_classes(highest, self.axis_name, together=together)
         return replace(self, units=units)
 

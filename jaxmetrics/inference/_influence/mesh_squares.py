@@ -5,7 +5,7 @@ Only sums over ranges of the scores travel, or what few positives add to the slo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -202,10 +202,18 @@ def _sums_of_negatives(placed: RarePositives, places: Array) -> tuple[Array, Arr
     """Of negatives: the least weight on all devices; and `[3, ...]` over those of this device that
     are before each place: their number, the sum of (weight - least), and that of its squares."""
     part, unit = placed.part, placed.units[NEGATIVES]
-    lowest = smallest_over(unit * part.lowest(NEGATIVES), placed.axis_name)
+    lowest = smallest_over(unit * part.lowest()[NEGATIVES], placed.axis_name)
     least = jnp.where(jnp.isfinite(lowest), lowest, 0)
-    number = part.numbers_to(places, NEGATIVES)
-    sums = part.sums_and_squares(places, NEGATIVES, lambda weights: unit * weights - least)
+
+    def more(weights: Any) -> Any:
+        return unit * weights - least
+
+    terms = (
+        lambda weights: jnp.ones_like(weights, jnp.int32),
+        more,
+        lambda weights: more(weights) ** 2,
+    )
+    number, *sums = part.sums_of(terms, places, NEGATIVES)
     return least, jnp.stack([number.astype(jnp.float64), *sums])
 
 

@@ -172,19 +172,16 @@ class _OfDevice:
         if self._weights is None:
             return self.counts
 
-        def of_class(number: int) -> Array:
-            part, axis_name = placed.part, self._axis_name
-            largest = largest_over(part.highest(number), axis_name)
+        largest = largest_over(placed.part.highest(), self._axis_name)[:, None]
 
-            def share(weights: Array) -> Array:
-                # Equal weights become 1, whose sums are exact, and none overflows.
-                return numerics.divide(weights.astype(jnp.float64), largest, 0.0)
+        def share(weights: Array) -> Array:
+            # Equal weights become 1, whose sums are exact, and none overflows.
+            return numerics.divide(weights.astype(jnp.float64), largest, 0.0)
 
-            sums = jnp.stack(part.sums_and_squares(part.ends[number], number, share))
-            shares, squares = sum_over(sums, axis_name)
-            return numerics.divide(shares**2, squares, 0.0)
-
-        return of_class(NEGATIVES), of_class(POSITIVES)
+        totals = [placed.part.totals_of(x) for x in (share, lambda weights: share(weights) ** 2)]
+        shares, squares = sum_over(jnp.stack(totals), self._axis_name)
+        found = numerics.divide(shares**2, squares, 0.0)
+        return found[NEGATIVES], found[POSITIVES]
 
     def squares_and(
         self, function: Callable[[Any], tuple[Sizes, Any]]
