@@ -18,6 +18,7 @@ from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.operating import Point
 from jaxmetrics.inference._intervals.distributions import binomial_quantiles
 from jaxmetrics.inference._intervals.effective import effective_size
+from jaxmetrics.inference._intervals.informative import draws_of_part
 from jaxmetrics.inference._intervals.operating import (
     Chosen,
     Clustered,
@@ -40,10 +41,7 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     flagged: Any = items.scores.astype(np.float64) >= threshold[..., None]
     (tp, total), (fp, every) = (_part(flagged, x) for x in (positives, negatives))
     none = library.zeros_like(tp)
-    either = positives + negatives
-    of_decision = (library.where(x, either, 0) for x in (flagged, ~flagged))
-    columns = positives, negatives, either, *of_decision
-    sizes = Sizes(*(effective_size(x) + none for x in columns))
+    sizes = Sizes(*(x + none for x in _draws(flagged, positives, negatives, items.weights)))
     if amounts is None:
         return Point(threshold, tp, fp, total, every, none, none), sizes
     caught, amount = _part(flagged, amounts)
@@ -57,6 +55,20 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     spread = library.where(n > 1, spread * unbiased, share * (1 - share))
     sizes = sizes._replace(amounts=effective_size(amounts) + none, spread=spread)
     return Point(threshold, tp, fp, total, every, caught, amount), sizes
+
+
+def _draws(flagged: Any, positives: Any, negatives: Any, weights: Any) -> list[Array]:
+    """The numbers of `Sizes`, in their order."""
+    library = numerics.namespace(flagged, positives)
+    either, positive, negative = positives + negatives, positives > 0, negatives > 0
+    of_decision = [library.where(x, either, 0) for x in (flagged, ~flagged)]
+    if weights is None:
+        of_all = effective_size(either)
+        apart = [effective_size(x) for x in (positives, negatives, *of_decision)]
+        return [*apart[:2], of_all, *apart[2:], of_all, of_all]
+    wholes = positives, negatives, either, *of_decision, either, either
+    parts = *3 * [flagged], positive, positive, flagged & negative, ~flagged & positive
+    return [draws_of_part(*x) for x in zip(parts, wholes, strict=True)]
 
 
 @library_program()

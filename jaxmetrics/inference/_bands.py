@@ -31,7 +31,7 @@ from jaxmetrics.inference._influence.sizes import sizes_of, too_few
 from jaxmetrics.inference._intervals import boxes, rules
 from jaxmetrics.inference._intervals.numbers import heights_and_box
 from jaxmetrics.inference._intervals.recall import recall
-from jaxmetrics.inference._intervals.rules import Limits
+from jaxmetrics.inference._intervals.rules import Limits, Moments
 
 METHODS = ("auto", "exact", "bootstrap")
 
@@ -247,7 +247,9 @@ def _pointwise(placed: Placements, fpr: Array, level: float) -> tuple[Array, Lim
     limit, at = library.maximum(fpr, _LOWEST), library.asarray(level, np.float64)
     options = {"max_fpr": limit, "method": "linear", "quantile_method": "linear"}
     heights, likely = heights_and_box(placed, sizes, at, options)
-    return heights.at, _rising(recall(heights.at, sizes, heights, likely, limit, at), fpr)
+    none = library.zeros_like(heights.at)  # of what weights would tell
+    moments = Moments(heights.at, (none, none), sizes)
+    return heights.at, _rising(recall(moments, heights, likely, limit, at), fpr)
 
 
 def _rising(limits: Limits, fpr: Array) -> Limits:
@@ -274,7 +276,7 @@ def _limits(
 ) -> tuple[Array, ...]:
     tpr, replicates = tpr.astype(jnp.float64), replicates.astype(jnp.float64)
     variance = jnp.nanvar(replicates, axis=0, ddof=1)
-    n = rules.effective_size(tpr, variance, positives)
+    n = rules.draws_of_share(tpr, variance, positives)
     # A point where all resamples agree has variance 0 and must not set the maximum.
     z = numerics.divide(jnp.abs(replicates - tpr), jnp.sqrt(variance), 0.0)
     z = jnp.where(fpr > 0, z, 0 * z)

@@ -276,5 +276,5 @@ def _by_wilson(
 @library_program()
 def _wilson(estimate: Array, error: Array, most: Array, level: Array) -> tuple[Array, Array]:
     estimate, error = estimate.astype(np.float64), error.astype(np.float64)
-    n = rules.effective_size(estimate, error**2, most)
+    n = rules.draws_of_share(estimate, error**2, most)
     return rules.wilson(estimate, n, level)

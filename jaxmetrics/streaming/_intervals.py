@@ -269,7 +269,7 @@ def _share_at_limit(
         found, others = (x[::-1] for x in classes[::-1]) if mirrored else classes
         drawn = _drawn_recalls(key, found, others, limit, n_resamples)
         variances = jnp.stack([jnp.var(x, ddof=1) for x in drawn])
-        sizes = rules.effective_size(ends[::2], variances, jnp.sum(found))
+        sizes = rules.draws_of_share(ends[::2], variances, jnp.sum(found))
         low, high = rules.wilson(ends[::2], sizes, level)
         error = _known(jnp.sqrt(jnp.max(variances)), ends)
         numbers = ends[1], low[0], high[1], error, ends

@@ -7,6 +7,7 @@ from typing import Any
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
+from jaxmetrics.inference._intervals.informative import of_fewer
 from jaxmetrics.inference._intervals.rules import (
     Limits,
     Moments,
@@ -57,7 +58,8 @@ def auc(moments: Moments, level: Any) -> Limits:
     Found by simulation: see the coverage table in the documentation.
     """
     library = moments.library
-    estimate, variances, sizes = moments
+    largest = moments.estimate * (1 - moments.estimate)
+    estimate, variances, sizes = of_fewer(moments, (largest, largest))
     area = interior(estimate, sizes)
     u = area * (1 - area)
     variance = spread = third = library.zeros_like(u)
@@ -105,7 +107,8 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     about three negatives in the window.
     """
     library = moments.library
-    estimate, (s2_0, s2_1), sizes = moments
+    largest = moments.estimate * (1 - moments.estimate)
+    estimate, (s2_0, s2_1), sizes = of_fewer(moments, (largest / max_fpr, largest))
     n0, n1 = sizes
     m = n0 * max_fpr
 

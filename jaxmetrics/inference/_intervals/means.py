@@ -41,7 +41,8 @@ class Sample(NamedTuple):
     the mean has the third moment sum p^3 d^3,
     skewness = sqrt(n) sum p^3 d^3 / (sum p^2 d^2)^1.5 sqrt(n (n - 1)) / (n - 2).
 
-    `draws` of yes and no have the variance of a share of such values; without clusters they are n.
+    `draws` of yes and no have the variance of a share of such values; without clusters they are
+    `fewest_draws`.
     """
 
     mean: Array
@@ -94,7 +95,10 @@ def sample_of(
     skewness = library.clip(skewness, -library.sqrt(n), library.sqrt(n))
     is_share = are_shares(values)
     n, df = library.broadcast_to(n, mean.shape), library.broadcast_to(df, mean.shape)
-    draws = n if within is None else draws_of_clusters(mean, error**2, n, df, within)
+    if within is None:
+        draws = fewest_draws(mean, error**2, n)
+    else:
+        draws = draws_of_clusters(mean, error**2, n, df, within)
     return Sample(mean, error, skewness, n, df, is_share, draws)
 
 
@@ -124,7 +128,7 @@ def mean_of(shares: Array, values: Array) -> Array:
 
 
 def draws_of_clusters(mean: Array, variance: Array, n: Array, df: Array, within: Within) -> Array:
-    """How many draws of yes and no n clusters amount to: from n to the number of their items.
+    """How many draws of yes and no n clusters amount to: from `fewest_draws` to their items.
 
     Draws of the mean m have the variance m (1 - m) / draws. That of a cluster is r m (1 - m), with
     r = (f n V / (m (1 - m)) + 2 (1 - W / (m (1 - m)))) / (f + 2) from the variance V of the mean,
@@ -136,9 +140,20 @@ def draws_of_clusters(mean: Array, variance: Array, n: Array, df: Array, within:
     most = 1 - numerics.divide(within.variance, of_draw, 0.0)
     library = numerics.namespace(seen, most)
     spread = (df * seen + _CLUSTERS_MORE * most) / (df + _CLUSTERS_MORE)
-    most_draws = library.maximum(within.n_items, n)
-    draws: Array = library.clip(numerics.divide(n, spread, np.inf), n, most_draws)
+    fewest, most_draws = fewest_draws(mean, variance, n), library.maximum(within.n_items, n)
+    draws: Array = library.clip(numerics.divide(n, spread, np.inf), fewest, most_draws)
     return draws
+
+
+def fewest_draws(mean: Array, variance: Array, n: Array) -> Array:
+    """n, or as few draws of yes and no as have the variance of a mean, if that is larger.
+
+    As it is where weights, or sizes of clusters, go with the values: those of Kish do not.
+    """
+    library = numerics.namespace(mean, variance, n)
+    times = numerics.divide((n - 1) * variance, mean * (1 - mean), 1.0)
+    fewest: Array = n / library.where(times > 1 + _ROUNDING, times, 1.0)
+    return fewest
 
 
 def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
@@ -150,8 +165,9 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     - Values of any range: the hull of these limits and of mean -+ t SE, since values that are
       mostly 0, as differences of models often are, have a skewness by chance.
     - Values in [0, 1]: no distribution on [0, 1] with the same mean has a larger variance than
-      yes and no, so the limits lie within Wilson's for n draws; of clusters, for `draws` (z / t)^2
-      of them, n at least, as their number is known from n clusters. Where the values add up to less
+      yes and no, so the limits lie within Wilson's for n draws, or for `fewest_draws` where weights
+      go with the values; of clusters, for `draws` (z / t)^2 of them, those at least, as their
+      number is known from n clusters. Where the values add up to less
       than `ENOUGH` the high ones may be lacking, and nothing in the sample tells their size: the
       upper limit goes over to Wilson's, and the lower one to Hall's, which is lower. Values near 1
       have the mirrored limits. Values that are all equal have Wilson's.
@@ -180,7 +196,8 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
 
     share = library.clip(mean, 0, 1)
     z = distributions.normal_quantile((1 + level) / 2)
-    outer = wilson(share, library.maximum(draws * (z / t) ** 2, n), level)
+    fewest = fewest_draws(mean, error**2, n)
+    outer = wilson(share, library.maximum(draws * (z / t) ** 2, fewest), level)
     own = library.clip(hall[0], 0, share), library.clip(hall[1], share, 1)
     within = library.maximum(own[0], outer[0]), library.minimum(own[1], outer[1])
     constant = error == 0

@@ -334,7 +334,7 @@ def _limits_of_precision(
 def _limits_of_recall(
     moments: Moments, level: Any, numbers: tuple[Heights, Box], options: Options
 ) -> Limits:
-    return recall.recall(moments.estimate, moments.sizes, *numbers, options["max_fpr"], level)
+    return recall.recall(moments, *numbers, options["max_fpr"], level)
 
 
 _ERROR_BARS: dict[Metric, ErrorBars] = {

@@ -13,7 +13,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.operating import Point
 from jaxmetrics.inference._intervals.distributions import normal_quantile, t_quantile
-from jaxmetrics.inference._intervals.rules import Limits, around, effective_size, jeffreys
+from jaxmetrics.inference._intervals.rules import Limits, around, draws_of_share, jeffreys
 
 _TINY = 1e-300  # which has a logarithm
 
@@ -46,10 +46,14 @@ class Clustered(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Effective sizes (sum w)^2 / sum w^2, and the variance of the recall by amount.
+    """How many draws shares at a threshold amount to, and the variance of the recall by amount.
+
+    They are effective sizes (sum w)^2 / sum w^2, or fewer where weights go with what is shared.
 
     Attributes:
-      positives, negatives, all, flagged, others: of these items; others are not flagged.
+      positives, negatives, all: of these items, for the share flagged.
+      flagged, others: of these, for the share of positives; others are not flagged.
+      alarms, missed: of all items, for the shares of the two errors.
       amounts: of the positives, each with its weight times its amount; None without amounts.
       spread: the variance of the recall by amount at a fixed threshold.
       clusters: of each share, by name; None without clusters.
@@ -60,6 +64,8 @@ class Sizes(NamedTuple):
     all: Array
     flagged: Array
     others: Array
+    alarms: Array
+    missed: Array
     amounts: Array | None = None
     spread: Array | None = None
     clusters: dict[str, Clustered] | None = None
@@ -190,11 +196,11 @@ def limits_at_threshold(
     if prevalence is None:
         values["alarms"], values["missed"] = _errors(point)
         draws |= {"precision": sizes.flagged, "npv": sizes.others}
-        draws |= dict.fromkeys(("flagged", "alarms", "missed"), sizes.all)
+        draws |= {"flagged": sizes.all, "alarms": sizes.alarms, "missed": sizes.missed}
     if sizes.amounts is not None:
         assert sizes.spread is not None
         share = values["recall_by_amount"]
-        draws["recall_by_amount"] = effective_size(share, sizes.spread, sizes.amounts)
+        draws["recall_by_amount"] = draws_of_share(share, sizes.spread, sizes.amounts)
     limits = limits_of_shares([values[x] for x in draws], [*draws.values()], level)
     found = {
         name: proportion(values[name], n, x)

@@ -9,10 +9,12 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.areas import centre_of_window, power
+from jaxmetrics.inference._intervals.informative import of_fewer
 from jaxmetrics.inference._intervals.rules import (
     Limits,
+    Moments,
     around,
-    effective_size,
+    draws_of_share,
     interior,
     jeffreys_limits,
     lacking,
@@ -112,8 +114,7 @@ def box_of(height: Callable[..., Sequence[Array]], max_fpr: Array, n0: Array, le
 
 
 def recall(
-    estimate: Array,
-    sizes: tuple[Array, Array],
+    moments: Moments,
     heights: Heights,
     box: Box,
     max_fpr: Array,
@@ -122,7 +123,8 @@ def recall(
     """The limits of the recall at a false positive rate: the hull of two intervals.
 
     Wilson's, of the middle R' of the step at `max_fpr` and n = p (1 - p) / V draws, n1 at most, of
-    p = (n1 R' + 1/2) / (n1 + 1) and V = p (1 - p) / n1 + slope^2 max_fpr (1 - max_fpr) / n0;
+    p = (n1 R' + 1/2) / (n1 + 1) and V = p (1 - p) / n1 + slope^2 max_fpr (1 - max_fpr) / n0, with
+    `of_fewer` items of each class where weights go with the scores;
     widened to Jeffreys's next to an end of the scale. And a box that knows no slope: the negatives
     above the true threshold are binomial, and Jeffreys's limits, of the positives above the fewest
     and the most likely number of them. The curve rises between the last of the most and the next
@@ -131,17 +133,20 @@ def recall(
 
     No limit is further away than the conservative one of such a box, with a fortieth of
     alpha for the negatives and one for the positives: Wilson's of less than one draw would be,
-    where many ties make the curve jump just above the limit.
+    where many ties make the curve jump just above the limit. But where weights go with the scores
+    of negatives, their numbers are not binomial.
 
     Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
     about three negatives in the window.
     """
-    library = numerics.namespace(estimate, *sizes, *heights)
-    n0, n1 = sizes
+    library = moments.library
+    estimate = moments.estimate
+    squared = squared_slope(heights, max_fpr, moments.sizes)
+    # Ties may leave a lower rate than the limit.
+    largest = squared * _of_draw(library.minimum(max_fpr, 0.5)), _of_draw(estimate)
+    n0, n1 = of_fewer(moments, largest).sizes
     p = (n1 * middle(heights) + 0.5) / (n1 + 1)
-    squared = squared_slope(heights, max_fpr, sizes)
-    of_threshold = squared * max_fpr * (1 - max_fpr) / n0
-    n = effective_size(p, p * (1 - p) / n1 + of_threshold, n1)
+    n = draws_of_share(p, _of_draw(p) / n1 + squared * _of_draw(max_fpr) / n0, n1)
     low, high = wilson(middle(heights), n, level)
     found = n1 * middle(heights)
     step = library.maximum(2 * library.sqrt(squared) / n0, 1 / n1)  # where none tie, at the most
@@ -160,11 +165,17 @@ def recall(
     high = towards(high, library.maximum(high, upper), n1 - found, _FEWEST)
     low = library.minimum(low, library.where(box.fewest > 0, least, 0.0))
     high = library.maximum(high, library.where(most < 1, greatest, 1.0))
-    low = library.maximum(low, library.where(box.lowest > 0, lowest, 0.0))
-    high = library.minimum(high, library.where(box.highest < 1, highest, 1.0))
+    binomial = n0 == moments.sizes[0]
+    low = library.maximum(low, library.where(binomial & (box.lowest > 0), lowest, 0.0))
+    high = library.minimum(high, library.where(binomial & (box.highest < 1), highest, 1.0))
     # All is flagged at an FPR of 1.
     low, high = (library.where(max_fpr < 1, x, estimate) for x in (low, high))
     return around(estimate, (low, high))
+
+
+def _of_draw(share: Array) -> Array:
+    """The variance of yes and no."""
+    return share * (1 - share)
 
 
 def _liberal(level: Any) -> Array:

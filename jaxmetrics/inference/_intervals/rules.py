@@ -164,7 +164,7 @@ def towards_the_end(t: Array, estimate: Array, level: Any) -> Array:
     return t + abs(2 * estimate - 1) * (z - t)
 
 
-def effective_size(share: Array, variance: Array, most: Array) -> Array:
+def draws_of_share(share: Array, variance: Array, most: Array) -> Array:
     """The number of draws for which a proportion p has variance V: p (1 - p) / V, up to `most`."""
     library = numerics.namespace(share, variance, most)
     size = numerics.divide(share * (1 - share), variance, library.inf)
@@ -363,7 +363,7 @@ def ends(
     constant: Any = False
     if variance is not None:
         p = (n + 0.5) / (n + 1)
-        n, constant = effective_size(p, p * (1 - p) / n + variance, n), variance <= 0
+        n, constant = draws_of_share(p, p * (1 - p) / n + variance, n), variance <= 0
     lowest = ((1 - level) / 2) ** (1 / n)
     perfect, worst = estimate >= 1 - ROUNDING, estimate <= ROUNDING
     low, high = (

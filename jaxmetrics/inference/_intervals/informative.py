@@ -1,0 +1,39 @@
+"""Sizes of classes whose weights tell of the values of their items.
+
+Kish's size is that of weights that are independent of the values. Where rare values have large
+weights, as of items that were sampled less often, an estimate varies more than that of as many
+draws could.
+"""
+
+from __future__ import annotations
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array
+from jaxmetrics.inference._intervals.effective import kish
+from jaxmetrics.inference._intervals.rules import ROUNDING, Moments, draws_of_share
+
+
+def draws_of_part(part: Array, weights: Array) -> Array:
+    """How many draws of yes and no vary as much as the share of a part; at most Kish's size."""
+    library = numerics.namespace(part, weights)
+    n, shares = kish(weights)
+    share = library.sum(shares * part, axis=-1)
+    variance = library.sum((shares * (part - share[..., None])) ** 2, axis=-1)
+    draws: Array = library.where(n > 0, draws_of_share(share, variance, n), n)
+    return draws
+
+
+def of_fewer(moments: Moments, largest: tuple[Array, Array]) -> Moments:
+    """The same variance of the estimate, from so few items that those of no class are too large.
+
+    Of n items whose variance is E times the largest possible one, n / E remain, one at least.
+    """
+    estimate, variances, sizes = moments
+    library = moments.library
+    of_class = zip(variances, sizes, largest, strict=True)
+    times = [numerics.divide((n - 1) * s2, n * most, 1.0) for s2, n, most in of_class]
+    times = [library.where(x > 1 + ROUNDING, x, 1.0) for x in times]
+    times = [library.minimum(x, library.maximum(n, 1.0)) for x, n in zip(times, sizes, strict=True)]
+    v0, v1 = (s2 / x for s2, x in zip(variances, times, strict=True))
+    n0, n1 = (n / x for n, x in zip(sizes, times, strict=True))
+    return Moments(estimate, (v0, v1), (n0, n1))

@@ -1,0 +1,91 @@
+"""Intervals where weights go with the scores, as where what is sampled less often weighs more.
+
+Of each class a share is missed and weighs K, and the others are hit and weigh 1. The values are
+known by hand.
+"""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+N, SETS, SHARE, K = 300, 400, 0.06, 5.0
+HIT = (1 - SHARE) / (1 - SHARE + SHARE * K)
+LABELS = np.arange(2 * N) < N
+
+
+@pytest.fixture(scope="module")
+def missed():
+    return np.random.default_rng(0).random((SETS, 2 * N)) < SHARE
+
+
+def share_covered(interval, value):
+    return np.mean((interval.low <= value) & (value <= interval.high))
+
+
+def assert_covers(interval, value):
+    assert 0.925 <= share_covered(interval, value) <= 0.985
+    assert np.mean(interval.high - interval.low) < 5.5 * np.std(interval.estimate)
+
+
+RECALL = partial(jm.recall_at_fpr, max_fpr=0.2)
+AREA = partial(jm.partial_auc, max_fpr=0.2)
+
+
+@pytest.mark.parametrize(
+    ("metric", "scale", "given"),
+    [
+        (jm.roc_auc, 1, "weights"),
+        (AREA, 0.2, "weights"),
+        (RECALL, 1, "weights"),
+        (RECALL, 1, "amounts"),
+    ],
+)
+def test_closed_forms(missed, metric, scale, given):
+    """Positives are above all negatives, or, those that are missed, below all."""
+    missed = missed[:250]
+    scores = np.where(LABELS, np.where(missed, -1.0, 1.0), np.linspace(-0.5, 0.5, 2 * N))
+    scores += np.linspace(0, 1e-3, 2 * N)  # no ties
+    weights = np.where(LABELS & missed, K, 1.0)
+    found = jm.confidence_interval(metric, scores, LABELS, **{given: weights})
+    assert_covers(found, HIT * scale)
+
+
+def test_rates_at_a_threshold(missed):
+    scores = np.where(missed == LABELS, -1.0, 1.0)
+    weights = np.where(missed, K, 1.0)
+    found = jm.operating_point(scores, LABELS, threshold=0, weights=weights, fp_cost=1, fn_cost=3)
+    for name, value in {
+        "recall": HIT,
+        "fpr": 1 - HIT,
+        "precision": HIT,
+        "npv": HIT,
+        "cost": 2 * (1 - HIT),
+    }.items():
+        assert_covers(getattr(found, name), value)
+
+
+def test_equal_rates_need_no_more_draws():
+    """Weights that are not equal, but do not go with the decision either: those of Kish."""
+    weights = np.tile([1.0, 3.0], N)
+    flagged = np.tile([1.0, 1.0, -1.0, -1.0], N // 2)
+    found = jm.operating_point(flagged, LABELS, threshold=0, weights=weights)
+    kish = weights[:N].sum() ** 2 / (weights[:N] ** 2).sum()
+    assert found.recall.standard_error == pytest.approx(np.sqrt(0.25 / kish), rel=1e-6)
+
+
+def test_means_with_weights(missed):
+    values = 1.0 - missed[:, :N]
+    assert_covers(jm.mean_interval(values, weights=np.where(missed[:, :N], K, 1.0)), HIT)
+
+
+def test_means_of_clusters_whose_sizes_tell_of_their_values(missed):
+    covered = []
+    for of_clusters in missed[:200, :N]:
+        size = np.where(of_clusters, int(K), 1)
+        values, clusters = np.repeat(~of_clusters, size), np.repeat(np.arange(N), size)
+        found = jm.mean_interval(values.astype(float), clusters=clusters)
+        covered.append(float(found.low) <= HIT <= float(found.high))
+    assert np.mean(covered) >= 0.925
