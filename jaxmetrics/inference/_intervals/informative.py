@@ -29,11 +29,12 @@ def of_fewer(moments: Moments, largest: tuple[Array, Array]) -> Moments:
     Of n items whose variance is E times the largest possible one, n / E remain, one at least.
     """
     estimate, variances, sizes = moments
-    library = moments.library
-    of_class = zip(variances, sizes, largest, strict=True)
-    times = [numerics.divide((n - 1) * s2, n * most, 1.0) for s2, n, most in of_class]
-    times = [library.where(x > 1 + ROUNDING, x, 1.0) for x in times]
-    times = [library.minimum(x, library.maximum(n, 1.0)) for x, n in zip(times, sizes, strict=True)]
-    v0, v1 = (s2 / x for s2, x in zip(variances, times, strict=True))
-    n0, n1 = (n / x for n, x in zip(sizes, times, strict=True))
+
+    def of_class(s2: Array, n: Array, most: Array) -> tuple[Array, Array]:
+        library = numerics.namespace(s2, n, most)
+        times = numerics.divide((n - 1) * s2, n * most, 1.0)
+        times = library.where(times > 1 + ROUNDING, library.minimum(times, n), 1.0)
+        return s2 / times, n / times
+
+    (v0, n0), (v1, n1) = map(of_class, variances, sizes, largest)
     return Moments(estimate, (v0, v1), (n0, n1))
