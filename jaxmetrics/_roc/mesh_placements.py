@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -71,7 +72,12 @@ class OnMesh:
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
         del max_fpr
         dealt, rounds = self.in_ranges()
-        sums = lax.map(lambda number: function(self.groups_of(dealt, number)), rounds)
+
+        @jax.checkpoint  # no range is kept for the way back
+        def of_range(number: Array) -> Any:
+            return function(self.groups_of(dealt, number))
+
+        sums = lax.map(of_range, rounds)
         return sum_over(jnp.sum(sums, axis=0), self.axis_name)
 
     def in_ranges(self) -> tuple[Dealt, Array]:
