@@ -224,7 +224,8 @@ def _of_blocks(weights: Array, limits: Sequence[Span], function: Callable[..., T
         place = first + jnp.arange(number * width, dtype=jnp.int32).reshape(number, 1, width)
         return function(blocks.reshape(number, 1, width), (begins <= place) & (place < ends))
 
-    several, each = [], n_blocks // _CHUNKS if on_cpu() and n_blocks > _AT_ONCE else 0
+    several: list[T] = []
+    each = n_blocks // _CHUNKS if on_cpu() and n_blocks > _AT_ONCE else 0
     n_left = n_blocks - _CHUNKS * each
     if each:
         firsts = each * whole * jnp.arange(_CHUNKS, dtype=jnp.int32)
