@@ -250,6 +250,16 @@ def test_no_items():
         assert not jm.losses.approx_ndcg_loss(empty, jnp.zeros(0, int)).any()
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "approx_ndcg"])
+def test_no_rows(name):
+    loss = LOSSES.get(name, jm.losses.approx_ndcg_loss)
+    empty, labels = jnp.zeros((2, 0, 4)), jnp.zeros((2, 0, 4), int)
+    value, pull_back = jax.vjp(partial(loss, labels=labels), empty)
+    assert value.shape == (2, 0)
+    assert pull_back(value)[0].shape == empty.shape
+    assert jax.vmap(loss)(empty[0], labels[0]).shape == (0,)
+
+
 def test_what_is_refused_is_nan_if_traced(rng):
     scores, labels, weights = sample(rng, batch=(4,))
     labels = labels.astype(int)

@@ -67,7 +67,7 @@ def _of_rows(kernel: Kernel) -> Callable[..., Array]:
         # Both sides have the item itself.
         below = _sums_upto(kernel.below, lanes, turn=1)
         above = _sums_upto(kernel.above, lanes, turn=-1)
-        sums = [(x + y).T.reshape(len(places), -1) for x, y in zip(below, above, strict=True)]
+        sums = [lax.collapse((x + y).T, 1) for x, y in zip(below, above, strict=True)]
         own = value(kernel.above, jnp.zeros((), places.dtype)) * weights
         found = jnp.stack(sums, 1)[..., : places.shape[1]] - own
         if opens is None:  # a list does not spoil the others
@@ -81,10 +81,11 @@ def _of_rows(kernel: Kernel) -> Callable[..., Array]:
     def _(size: int, batched: Any, *given: Any) -> tuple[Array, bool]:
         def joined(x: Array, is_batched: bool) -> Array:
             x = x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
-            return x.reshape(-1, *x.shape[2:])
+            return lax.collapse(x, 0, 2)
 
         sums = mapped(*jax.tree.map(joined, given, tuple(batched)))
-        return sums.reshape(size, -1, *sums.shape[1:]), True
+        rows = given[0].shape[-2]
+        return sums.reshape(size, rows, *sums.shape[1:]), True
 
     return mapped
 
@@ -216,7 +217,7 @@ def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
     lanes = -(-n // _STEPS)
     if on_cpu():  # several rows have an odd number each, so that all have no power of two
         lanes = -(-n // max(_STEPS, math.isqrt(n) // 3))
-        lanes = min(lanes, _LANES if rows == 1 else _LANES // rows | 1)
+        lanes = min(lanes, _LANES if rows == 1 else _LANES // max(rows, 1) | 1)
     steps = -(-n // lanes)
 
     def in_lanes(x: Array, mode: str) -> Array:
