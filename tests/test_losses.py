@@ -180,6 +180,19 @@ def test_items_without_weight_take_no_digits(name, rng):
     assert_allclose(found, expected, rtol=1e-6)
 
 
+@EVERY_LOSS
+def test_items_without_weight_change_nothing_however_far_they_are(name, rng):
+    """Though no square of their distance is finite."""
+    scores, labels, weights = sample(rng)
+    outside = np.arange(len(labels)) > 34
+    far = np.where(labels, -3.3e38, 3.3e38)  # where a pair costs most
+    given = np.where(outside, far, scores).astype(np.float32), labels
+    found = compiled(name)(*given, np.where(outside, 0, weights), outside | True)
+    expected = compiled(name)(*given, weights, ~outside)
+    for x, y in zip(found, expected, strict=True):
+        assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+
+
 def test_hinges_of_separated_classes_are_0(rng):
     scores, labels, weights = sample(rng)
     for apart in (20, 1e30):

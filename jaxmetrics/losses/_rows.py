@@ -78,11 +78,16 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     highest = largest_over(jnp.max(weight, axis=-1, keepdims=True), axis_name)
     weight = (weight * (1 / numerics.power_near(highest))).astype(dtype)  # products are finite
     scores = jnp.where(valid, scores, 0).astype(dtype)
+    finite = jnp.isfinite(jnp.stack(lowest_and_highest(scores, valid, axis_name))).all(axis=0)
     # Differences do not depend on the shift, so neither does the gradient.
     lowest, highest = lowest_and_highest(scores, valid & (weight > 0), axis_name)
-    shift = jnp.where(lowest <= highest, jnp.clip(0, lowest, highest), 0)
-    finite = jnp.isfinite(jnp.stack(lowest_and_highest(scores, valid, axis_name))).all(axis=0)
-    shift = jnp.where(finite, shift, jnp.nan)[..., None]
+    some = lowest <= highest
+    lowest, highest = (jnp.where(some, x, 0)[..., None] for x in (lowest, highest))
+    shift = jnp.where(finite[..., None], jnp.clip(0, lowest, highest), jnp.nan)
+    # An item without weight would add 0 times the square of its distance, were this infinite.
+    furthest = numerics.largest_weight(dtype) ** 0.5
+    near = jnp.clip(scores, lowest - furthest, highest + furthest)
+    scores = jnp.where(weight > 0, scores, near)
     is_positive, is_negative = valid & positive, valid & ~positive
     return Row(
         jnp.where(valid, scores - shift, 0),
