@@ -42,7 +42,8 @@ def pairwise_auc_loss(
       "square": (margin - d)^2;
       "logistic": log(1 + exp(-d / temperature));
       "sigmoid": 1 / (1 + exp(d / (temperature c))), with c the standard deviation of the negatives'
-        scores. It does not change when all scores are multiplied by a number above 0.
+        scores: it does not change when all scores are multiplied by a number above 0. Where all
+        negatives tie, as one alone does, c is 1, and it does change.
     All but the sigmoid are convex in the scores. The first three at margin 1, and the logistic
     divided by log 2, are never negative, and at least 1 where d <= 0. Their loss is therefore an
     upper bound of 1 - `jaxmetrics.roc_auc`. The loss with the sigmoid tends to 1 - AUC as
