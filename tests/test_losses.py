@@ -690,6 +690,13 @@ def test_a_forbidden_document_leaves_the_others_their_digits(rng):
     assert_allclose(found, _approx_ndcg_loss(below_all, grades, 0.1), rtol=2e-6)
 
 
+def test_documents_whose_places_overflow_keep_their_ranks():
+    scores, grades = np.float32([-3e38, -1e38, 1, 2, 3e38]), [1, 2, 0, 3, 1]
+    for temperature in (0.01, 1e-6, 1e-30):
+        found = jm.losses.approx_ndcg_loss(scores, grades, temperature=temperature)
+        assert_allclose(found, 1 - jm.ndcg(scores, grades), rtol=1e-6)
+
+
 def test_approx_ndcg_far_from_zero(rng):
     grades, offset = rng.integers(0, 4, 100), 2.0 ** np.arange(4, 14, 3)[:, None]
     scores = np.round(rng.normal(size=100), 1) / 8 + offset

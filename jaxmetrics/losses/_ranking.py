@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -169,9 +170,12 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     lowest, highest = (fixed.at[x].get(mode="clip") for x in (after - size, after - 1))
     mean = of_lists(scores / size[segment], segment)
     shift = jnp.clip(0, lowest, highest) + (mean - lax.stop_gradient(mean))
-    places = (scores - shift[segment]) / temperature
-    furthest = jnp.finfo(places.dtype).max  # of finite scores
-    places = jnp.clip(places, -furthest, furthest)
+    away = scores - shift[segment]
+    # What would overflow grows by its logarithm, as finite scores must not tie.
+    most = float(jnp.finfo(away.dtype).max) / 2
+    beyond = jnp.clip(jnp.abs(lax.stop_gradient(away)) / (most * temperature), 1, most)
+    grown = 1 + jnp.log(beyond) / math.log(most)
+    places = jnp.clip(away / temperature, -most, most) * grown
     weights = permuted(counts, order).astype(places.dtype)
     above = pair_sums(sigmoid(places.dtype), places, weights, opens)
     # The sums count each document as half above itself, hence 1.5.
