@@ -226,6 +226,33 @@ def test_the_state_of_a_loss_is_kept_from_batch_to_batch():
     assert_allclose(fitted.losses, np.reshape(values, (2, 2)).mean(1), rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        optax.lbfgs(),
+        optax.chain(SGD, optax.contrib.reduce_on_plateau()),
+        optax.GradientTransformation(SGD.init, lambda g, state, params: SGD.update(g, state)),
+    ],
+    ids=["line search", "value", "gradient alone"],
+)
+def test_optimisers_have_what_they_take(optimizer):
+    """Each finds the least squares, by line search, by the value or by the gradient alone."""
+    x, y = TRAIN
+    fitted = jm.training.fit(
+        linear,
+        START,
+        optimizer,
+        TRAIN,
+        HELD,
+        loss=lambda scores, labels: jnp.sum((scores - labels) ** 2) / len(y),
+        metric=METRIC,
+        steps=100,
+        checkpoints=2,
+    )
+    least = np.linalg.lstsq(x, y.astype(float))[1] / len(y)
+    assert_allclose(fitted.losses[-1], least, rtol=1e-5)
+
+
 def test_batches_of_both_classes():
     """Their numbers, and no item that is left out."""
     seen = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,7 +82,7 @@ def fit(
       apply: `apply(params, features)`, scores `[n]`, higher is more positive; a function that can
         be hashed, without randomness.
       params: a pytree of arrays of floats.
-      optimizer: of optax.
+      optimizer: of optax; also one that takes the value of the loss, as `optax.lbfgs` does.
       train: (features, labels), or with a dict of `[n]` arrays as third, whose keys may be
         "weights" and "where". Features are a pytree of arrays `[n, ...]`, labels `[n]`, bool or 0
         and 1.
@@ -194,6 +195,13 @@ def _state(loss: Loss, n: int) -> Any:
     return STATES[loss](n) if loss in STATES else None
 
 
+def _accepted(optimizer: optax.GradientTransformation, extra: dict[str, Any]) -> dict[str, Any]:
+    """Those arguments that an optimiser takes; `optax.contrib.sam` refuses what it does not."""
+    parameters = inspect.signature(optimizer.update).parameters
+    every = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
+    return {name: x for name, x in extra.items() if every or name in parameters}
+
+
 @functools.partial(jax.jit, static_argnums=(4, 5, 6, 7, 8))
 def _steps(
     carry: Any,
@@ -229,11 +237,16 @@ def _steps(
         else:
             rows = drawn(key, groups, batch)
             part = taken(train, rows)
-        (value, state), gradient = jax.value_and_grad(objective, has_aux=True)(
+        (value, after), gradient = jax.value_and_grad(objective, has_aux=True)(
             params, state, part, rows
         )
-        updates, moments = optimizer.update(gradient, moments, params)
-        return (optax.apply_updates(params, updates), moments, state), value
+
+        def value_of(params: Any) -> Array:
+            return objective(params, state, part, rows)[0]
+
+        extra = _accepted(optimizer, {"value": value, "grad": gradient, "value_fn": value_of})
+        updates, moments = optimizer.update(gradient, moments, params, **extra)
+        return (optax.apply_updates(params, updates), moments, after), value
 
     carry, values = jax.lax.scan(step, carry, keys, length)
     return carry, jnp.mean(values)
