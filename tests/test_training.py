@@ -402,6 +402,24 @@ def test_early_stopping_refuses(change, error, match):
         jm.training.early_stopping(**given | change)
 
 
+def test_a_loss_whose_state_is_not_seen_says_what_to_pass():
+    apply = jm.losses.kl_partial_auc.apply
+    for loss in (jax.jit(apply), lambda *given: apply(*given)):
+        with pytest.raises(TypeError, match=r"fit calls loss\(scores, labels\).*_auc.apply itself"):
+            fit(loss=loss)
+    with pytest.raises(TypeError, match=r"'weights': fit calls loss\(scores, labels, weights=\)"):
+        jm.training.fit(
+            linear,
+            START,
+            SGD,
+            (X, Y, {"weights": np.ones(len(Y))}),
+            HELD,
+            loss=lambda scores, labels: scores.mean(),
+            metric=METRIC,
+            steps=20,
+        )
+
+
 def test_features_that_are_nan_are_named():
     given = {"params": START, "validation": HELD, "loss": LOSS, "metric": METRIC}
     broken = np.array(X)

@@ -195,6 +195,19 @@ def _state(loss: Loss, n: int) -> Any:
     return STATES[loss](n) if loss in STATES else None
 
 
+def _without_state(loss: Loss, scores: Array, part: Data) -> Any:
+    """The value of a loss that keeps no state; what it refuses says how it is called."""
+    try:
+        return loss(scores, part.labels, **part.options)
+    except TypeError as error:
+        options = "".join(f", {name}=" for name in part.options)
+        raise TypeError(
+            f"{error}: fit calls loss(scores, labels{options}); if the loss has a state, pass "
+            "kl_partial_auc.apply or cvar_partial_auc.apply itself, or a functools.partial of it, "
+            "and not another function that calls it"
+        ) from error
+
+
 def _accepted(optimizer: optax.GradientTransformation, extra: dict[str, Any]) -> dict[str, Any]:
     """Those arguments that an optimiser takes; `optax.contrib.sam` refuses what it does not."""
     parameters = inspect.signature(optimizer.update).parameters
@@ -219,7 +232,7 @@ def _steps(
     def objective(params: Any, state: Any, part: Data, rows: Any) -> tuple[Array, Any]:
         scores = apply(params, part.features)
         if state is None:
-            value = loss(scores, part.labels, **part.options)
+            value = _without_state(loss, scores, part)
         else:
             value, state = loss(state, scores, part.labels, rows, **part.options)
         if not isinstance(value, (jax.Array, float)) or jnp.ndim(value):
