@@ -253,6 +253,18 @@ def test_optimisers_have_what_they_take(optimizer):
     assert_allclose(fitted.losses[-1], least, rtol=1e-5)
 
 
+def test_both_runs_have_batches_of_as_many_items():
+    """Also where fewer positives are left than a batch may have."""
+    where = np.arange(200) % 2 == 0
+    positives = int((TRAIN[1] & where).sum())
+    given = linear, START, SGD, (*TRAIN, {"where": where}), HELD
+    options = {"metric": METRIC, "steps": 4, "checkpoints": 4, "key": KEY}
+    plain = {"loss": lambda scores, labels, where: scores.mean(), "batch": (100, 7)}
+    found = jm.training.finetune(*given, **plain, **options)
+    alone = jm.training.fit(*given, batch=positives + 7, **options)
+    assert_array_equal(found.cross_entropy.losses, alone.losses)
+
+
 def test_batches_of_both_classes():
     """Their numbers, and no item that is left out."""
     seen = []

@@ -14,7 +14,8 @@ from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import Array
 
 Batch = int | tuple[int, int] | None
-OPTIONS = ("weights", "where", "amounts")
+OF_LOSSES = ("weights", "where")
+OF_METRICS = (*OF_LOSSES, "amounts")
 
 
 class Data(NamedTuple):
@@ -100,6 +101,13 @@ def drawn(key: Array, groups: tuple[Array, ...], batch: Batch) -> Array:
     first, second = jax.random.split(key)
     positives = jax.random.permutation(first, groups[0])[: batch[0]]
     return jnp.concatenate([positives, jax.random.choice(second, groups[1], (batch[1],))])
+
+
+def of_both(batch: Batch, groups: tuple[Array, ...]) -> int | None:
+    """The size of a batch of `drawn`, of both classes together."""
+    if not isinstance(batch, tuple):
+        return batch
+    return min(batch[0], len(groups[0])) + batch[1]
 
 
 def taken(data: Data, rows: Array) -> Data:

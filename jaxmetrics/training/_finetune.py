@@ -15,7 +15,15 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference import Comparison, compare
 from jaxmetrics.training._cross_entropy import cross_entropy
-from jaxmetrics.training._data import OPTIONS, Batch, check_params, checked
+from jaxmetrics.training._data import (
+    OF_LOSSES,
+    OF_METRICS,
+    Batch,
+    check_params,
+    checked,
+    of_both,
+    rows_of,
+)
 from jaxmetrics.training._fit import Apply, Fitted, Loss, fit
 
 
@@ -108,7 +116,7 @@ def finetune(
     Reference: the study "Gain of a partial-AUC loss over cross-entropy" of the documentation.
     """
     params = check_params(params)
-    held = checked("validation", validation, apply, params, OPTIONS)
+    held = checked("validation", validation, apply, params, OF_METRICS)
 
     def compared(*models: Any) -> Comparison:
         each = (apply(model, held.features) for model in models)
@@ -137,7 +145,8 @@ def finetune(
         )
 
     of_loss = run(loss, batch)
-    reference = run(cross_entropy, sum(batch) if isinstance(batch, tuple) else batch)
+    tuning = checked("train", train, apply, params, OF_LOSSES)
+    reference = run(cross_entropy, of_both(batch, rows_of(tuning, batch, key)))
     comparison = compared(of_loss.params, reference.params)
     better = comparison.difference[0, 1] > comparison.standard_error[0, 1]
     return Finetuned(

@@ -21,7 +21,8 @@ from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.losses import cvar_partial_auc, kl_partial_auc
 from jaxmetrics.training._cross_entropy import cross_entropy
 from jaxmetrics.training._data import (
-    OPTIONS,
+    OF_LOSSES,
+    OF_METRICS,
     Batch,
     Data,
     check_params,
@@ -133,8 +134,8 @@ def fit(
     params = check_params(params)
     if is_compiling():
         raise TypeError("fit chooses a checkpoint, and cannot be traced: call it outside of jit")
-    tuning = checked("train", train, apply, params, ("weights", "where"))
-    held = checked("validation", validation, apply, params, OPTIONS)
+    tuning = checked("train", train, apply, params, OF_LOSSES)
+    held = checked("validation", validation, apply, params, OF_METRICS)
     groups = rows_of(tuning, batch, key)
     keys: Any = [None] * checkpoints
     if key is not None and batch is not None:
