@@ -147,6 +147,26 @@ def test_simultaneous_limits_are_those_of_the_maxima(data, compared):
         assert abs(compared.simultaneous_p_value[i, j] - p) <= limit + 1e-5
 
 
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_limits_of_average_precision(level, data):
+    """With the kurtosis of the negatives, and further than t E by the cube of it."""
+    labels = data[1]
+    found = jm.compare(jm.average_precision, *data, confidence_level=level)
+    phi = np.asarray(jm.influence(jm.average_precision, *data), float)[:3:2]
+    estimate = np.asarray(found.estimate, float)[:3:2]
+    parts = formulas.raised_variances(estimate, phi, labels)
+    sizes = 1 + ((~labels).sum() - 1) / 10, labels.sum()
+    error, df = np.sqrt(parts.sum()), formulas.welch(parts, sizes)
+    y = stats.t.ppf((1 + level) / 2, df) * error
+    difference = estimate[0] - estimate[1]
+    close(found.df[0, 2], df)
+    close(found.low[0, 2], difference - y - y**3)
+    close(found.high[2, 0], -difference + y + y**3)
+    y = optimize.brentq(lambda y: y + y**3 - difference, -1, 1)
+    close(found.z[0, 2], y / error)
+    close(found.p_value[2, 0], 2 * stats.t.sf(abs(y) / error, df))
+
+
 def test_row_minus_column(compared):
     close(compared.difference, -compared.difference.T)
     close(compared.low, -compared.high.T)

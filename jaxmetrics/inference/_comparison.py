@@ -71,7 +71,9 @@ def compare(
     max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with the number m = n_0
     max_fpr of negatives in the window: few have hardly any influence there. W is as L_0, of the
     variances that two power laws with these areas give. A recall has min(m, 2 sqrt(m (1 -
-    max_fpr))) + 4, of the negatives that tell the slope of the curve. Simultaneous limits have the
+    max_fpr))) + 4, of the negatives that tell the slope of the curve. Of average precision V_0 has
+    (n_0 - 1) / 10, and the limits are d -+ (y + y^3) with y = t E: estimates that are far apart by
+    chance have too small a variance by chance. Simultaneous limits have the
     quantile of max |T| over all comparisons in place of t, where T is normal, correlated as the
     differences are, and divided by the square root of a drawn variance: a mean over 4,096
     directions of low discrepancy, whose length is integrated out. `best_set` is that of multiple

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
-from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
@@ -20,7 +19,7 @@ from jaxmetrics.inference._apart import Margins, quantiles_of
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
 from jaxmetrics.inference._intervals.ranges import Range
-from jaxmetrics.inference._pairs import pairs_of
+from jaxmetrics.inference._pairs import Pairs, pairs_of
 
 # Levels at which the limits of slices are found, as normal quantiles; p-values between them are
 # interpolated. The last one has a p-value of 2e-9.
@@ -90,20 +89,19 @@ def of_models(
     """The differences of the models within each slice, `[slices, models, models]`."""
     n_models = estimate.shape[1]
     n_tests = int(tested.sum()) * n_models * (n_models - 1) // 2
-    pairs: Any = map(np.asarray, _errors(estimate, of_classes, sizes, bounds))
-    standard_error, error, df = pairs
+    pairs: Any = jax.tree.map(np.asarray, _pairs(estimate, of_classes, sizes, bounds))
     difference: Any = estimate[:, :, None] - estimate[:, None, :]
     with np.errstate(all="ignore"):
         undefined: Any = np.where(difference == 0, 0.0, np.nan)
-        z: Any = numerics.divide(difference, error, undefined)
+        z: Any = pairs.quantile(difference, undefined)
         levels = levels_of(level, n_tests)[:2]
-        alone, together = (t_quantile((1 + x) / 2, df) * error for x in levels)
+        alone, together = (pairs.margins(t_quantile((1 + x) / 2, pairs.df))[0] for x in levels)
     found: dict[str, Any] = {
         "difference": difference,
-        "standard_error": standard_error,
+        "standard_error": pairs.standard_error,
         "low": difference - alone,
         "high": difference + alone,
-        "p_value": t_survival(abs(z), df),
+        "p_value": t_survival(abs(z), pairs.df),
         "simultaneous_low": difference - together,
         "simultaneous_high": difference + together,
     }
@@ -111,17 +109,16 @@ def of_models(
 
 
 @double_program()
-def _errors(
+def _pairs(
     estimate: Array, of_classes: Array, sizes: tuple[Array, Array], bounds: Range | None
-) -> tuple[Array, Array, Array]:
+) -> Pairs:
     def of_slice(estimate: Array, of_classes: Array, n0: Array, n1: Array) -> Any:
         total, none = jnp.sum(of_classes, axis=0), jnp.zeros(())
         covariance = Covariance(total, of_classes, (n0, n1, n0 + n1), none)
-        pairs = pairs_of(estimate, covariance, bounds, None)
-        return pairs.standard_error, pairs.error, pairs.df
+        return pairs_of(estimate, covariance, bounds, None)._replace(curvature=None)
 
-    found: tuple[Array, Array, Array] = jax.vmap(of_slice)(estimate, of_classes, *sizes)
-    return found
+    found: Pairs = jax.vmap(of_slice)(estimate, of_classes, *sizes)
+    return found if bounds is None else found._replace(curvature=bounds.curvature)
 
 
 def pooled_errors(of_classes: HostArray, sizes: tuple[HostArray, HostArray]) -> HostArray:

@@ -124,6 +124,9 @@ class ErrorBars(NamedTuple):
       proportion: whether the metric is a share of a class, for which Wilson's interval serves.
       of_negatives: whether that class is the negatives.
       of_prevalence: whether the metric depends on the share of positives.
+      kurtosis: of the influence of the negatives.
+      curvature: c of the margins y + c y^3 of a difference, with y a multiple of its error; None if
+        they are y.
     """
 
     auto: str = "percentile"
@@ -137,6 +140,8 @@ class ErrorBars(NamedTuple):
     proportion: bool = False
     of_negatives: bool = False
     of_prevalence: bool = False
+    kurtosis: np.float64 = np.float64(3)
+    curvature: np.float64 | None = None
 
 
 def under_one_name(metric: MetricLike) -> MetricLike:
@@ -354,6 +359,8 @@ _ERROR_BARS: dict[Metric, ErrorBars] = {
         precisions,
         finish=_finish_average_precision,
         of_prevalence=True,
+        kurtosis=precision.KURTOSIS,
+        curvature=precision.CURVATURE,
     ),
     recall_at_fpr.record: ErrorBars(
         "logit",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
@@ -36,7 +38,13 @@ _FEW_ABOVE = (1.0, 2.0)
 _FEWEST = (0.5, 1.0)
 
 # Of the influence of the negatives: a few high ones have most of it.
-_KURTOSIS = 21.0
+KURTOSIS = np.float64(21)
+
+# Of the margins of differences. Two estimates that are d apart by chance also have variances too
+# small by chance. A logit of constant variance has one of A that goes as (A (1 - A))^2: around 1/2
+# it is 1 + 2 d^2 times as large halfway between them. With y = t sqrt(V) the root of
+# d^2 = y^2 (1 + 2 d^2) is d = y + y^3, up to y^5.
+CURVATURE = np.float64(1)
 
 _MANY = 100.0  # odds from which on the logarithm's series is exact to 1e-13
 _TINY = 1e-300
@@ -81,7 +89,7 @@ def average_precision(moments: Moments, level: Any, numbers: Precisions) -> Limi
     n0, n1 = sizes
     odds = numbers.odds
     area = interior(estimate, sizes)
-    variance, df = variance_by_welch(moments, _KURTOSIS)
+    variance, df = variance_by_welch(moments, KURTOSIS)
     t = distributions.t_quantile((1 + level) / 2, df)
     above = library.where(area > 0.5, towards_the_end(t, area, level), t)
     limits = around_logit(area, variance, (t, above))

@@ -22,6 +22,7 @@ class Range(NamedTuple):
       max_fpr: the share of the negatives, the highest ones, that decides; None if all do.
       of_height: bool, whether the metric is the height of the curve there, and not an area.
       min_tpr: of an area, the height from which on it counts.
+      kurtosis, curvature: as of `ErrorBars`.
     """
 
     low: Any
@@ -29,6 +30,8 @@ class Range(NamedTuple):
     max_fpr: Any = None
     of_height: Any = None
     min_tpr: Any = None
+    kurtosis: Any = np.float64(3)
+    curvature: Any = None
 
     def share_of(self, value: Array) -> Array:
         """A value as a share of the range."""
@@ -67,7 +70,7 @@ def range_of(metric: MetricLike) -> Range | None:
     low, high = share.value_of(ends, options)
     known = error_bars_of(of_share.metric)
     if "max_fpr" not in options:
-        return Range(low, high)
+        return Range(low, high, kurtosis=known.kurtosis, curvature=known.curvature)
     floor = options.get("min_tpr", 0.0)
     floor = np.float64(floor) if isinstance(floor, float) else floor
     return Range(low, high, options["max_fpr"], np.bool_(known.decision is not None), floor)
