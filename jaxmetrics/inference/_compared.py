@@ -85,7 +85,8 @@ class Comparison(Result):
       low: pairwise, the lower limit of the difference, for this pair alone.
       high: pairwise, the upper limit of the difference, for this pair alone.
       z: pairwise, the difference over its error, which the tests and the limits rest on; of limits
-        that are not symmetric the normal quantile at which one of them is 0.
+        that are not symmetric the normal quantile at which one of them is 0, and of average
+        precision the quantile of t at which one is.
       df: pairwise, the degrees of freedom of that error; infinite if it is taken for known.
       p_value: pairwise, two-sided, of the hypothesis that the two models are equal.
       simultaneous_low: pairwise, the lower limit, simultaneous for all comparisons.

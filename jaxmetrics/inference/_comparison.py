@@ -126,7 +126,8 @@ def compare(
     p-value is NaN, and both stay in the set. Between models with the same influence values the
     difference and its limits are 0 and the p-value is 1. Two models without a failure may still be
     different: their difference is 0, with limits around it. A class that one cluster alone has
-    makes errors and limits NaN. `standard_error` is SE(d), without L_c, and `z` is d / E.
+    makes errors and limits NaN. `standard_error` is SE(d), without L_c, and `z` is d / E, or y / E
+    with y + y^3 = d.
     Simultaneous p-values are at least those of the pair, and at most Bonferroni's. Limits are not
     clipped to the range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`;
     memory O(models n).
