@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 import jaxmetrics as jm
 from benchmarks.coverage import table
@@ -63,6 +63,15 @@ RULES: dict[str, dict[str, Any]] = {
 }
 SIZES = ((20, 80), (50, 200), (200, 800))
 SEVERAL = 100  # data sets in one call
+# Effects of clusters, as quantile functions; the scores of their items vary by a normal number.
+EFFECTS = {
+    "normal": stats.norm.ppf,
+    "Student's t of 2": stats.t(2).ppf,
+    "1 in 20 lower by 4": lambda u: np.where(u < 0.05, -4.0, 0.0),
+}
+RATES = ((0.8, 0.1), (0.98, 0.02))  # recall and FPR
+OF_CLUSTER = 5  # items, of equal clusters or on average
+CLUSTERS = (20, 50, 200)
 
 
 def rates_at(law: Law, t: Values) -> tuple[Values, Values]:
@@ -172,6 +181,63 @@ def rows(found: list[Cell]) -> Iterator[list[str]]:
                 yield [name, "{}, {}".format(*sizes), *listed]
 
 
+def mean_at(rate: float, effect: Any) -> float:
+    """The mean of scores of which this share is above 0."""
+    effects = effect((np.arange(100_000) + 0.5) / 100_000)
+    return optimize.brentq(lambda x: stats.norm.cdf(x + effects).mean() - rate, -50, 50)
+
+
+def of_clusters(name: str, unequal: bool, n_clusters: int, simulations: int) -> Iterator[str]:
+    """The coverage of recall and FPR of a threshold, of each of `RATES`."""
+    effect, shape = EFFECTS[name], (SEVERAL, OF_CLUSTER * n_clusters)
+    for rates in RATES:
+        rng = np.random.default_rng([unequal, n_clusters, *name.encode()])
+        means = [mean_at(x, effect) for x in rates]
+        inside = np.zeros(2)
+        n_calls = -(-simulations // SEVERAL)
+        for number in range(n_calls):
+            shares = rng.lognormal(size=n_clusters) if unequal else np.ones(n_clusters)
+            more = shape[1] - n_clusters
+            drawn = rng.multinomial(more, shares / shares.sum()) if unequal else OF_CLUSTER - 1
+            ids = np.arange(n_clusters).repeat(1 + drawn)
+            labels = rng.random(shape) < 0.3
+            effects = effect(rng.random((SEVERAL, n_clusters)))[:, ids]
+            point = jm.operating_point(
+                np.where(labels, *means) + effects + rng.standard_normal(shape),
+                labels,
+                threshold=0.0,
+                clusters=ids,
+                key=jax.random.key(number),
+                n_resamples=RESAMPLES,
+            )
+            found = point.recall, point.fpr
+            inside += [
+                np.mean((x.low <= rate) & (rate <= x.high))
+                for x, rate in zip(found, rates, strict=True)
+            ]
+        yield from (f"{x:.3f}" for x in inside / n_calls)
+
+
+def rows_of_clusters(simulations: int) -> Iterator[list[str]]:
+    for name in EFFECTS:
+        for unequal in (False, True):
+            for n_clusters in CLUSTERS:
+                found = of_clusters(name, unequal, n_clusters, simulations)
+                yield [name, "unequal" if unequal else "equal", str(n_clusters), *found]
+
+
+def words_of_clusters(simulations: int) -> Iterator[str]:
+    yield "## Clusters\n"
+    yield f"{simulations} data sets; the standard error of 0.95 is {_error(simulations):.3f}."
+    yield f"Coverage of the rates of a given threshold, of clusters of {OF_CLUSTER} items, or of as"
+    yield "many on average, in lognormal shares. Three in ten are positive. The score of an item is"
+    yield "the effect of its cluster and a standard normal number.\n"
+
+
+def _error(simulations: int) -> float:
+    return float((0.95 * 0.05 / simulations) ** 0.5)
+
+
 def text_of(found: Iterator[list[str]]) -> str:
     return "\n".join(table(["rule", "positives, negatives", *NAMES], list(found)))
 
@@ -180,6 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--unknown", type=int, default=300, help="with an unknown prevalence")
+    parser.add_argument("--clusters", type=int, default=300, help="of rates of clusters")
     parser.add_argument("--rules", nargs="*", default=list(RULES))
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
@@ -194,9 +261,13 @@ def main() -> None:
     ):
         if simulations:
             found = list(cells(simulations, known))
-            error = (0.95 * 0.05 / simulations) ** 0.5
-            words = f"{simulations} data sets a law; the standard error of 0.95 is {error:.3f}."
+            error = f"the standard error of 0.95 is {_error(simulations):.3f}"
+            words = f"{simulations} data sets a law; {error}."
             parts.append(f"## {title}\n\n{words}\n\n{text_of(rows(found))}")
+    if options.clusters:
+        head = [f"{x} {y:g}" for rates in RATES for x, y in zip(NAMES, rates, strict=False)]
+        found = table(["effect", "sizes", "clusters", *head], [*rows_of_clusters(options.clusters)])
+        parts.append("\n".join([*words_of_clusters(options.clusters), *found]))
     minutes = (time.perf_counter() - start) / 60
     text = f"""# Coverage of the intervals of operating_point
 
