@@ -72,7 +72,7 @@ def between_boxes(placed: Placements, fpr: Array, tails: tuple[Array, Array]) ->
     last = _largest(lambda k: beta_cdf(fpr, k, n0 - k + 1) >= chances, n0, chances + 0 * fpr)
     left, right = last[0], last[1] - 1
     counts = library.stack([left, library.maximum(right, 0)])
-    corners = placed.corners(limit_of_fpr(counts / n0))
+    corners = placed.corners(limit_of_fpr(numerics.rates(counts, n0)))
     shares = [
         _corner([x[line] for x in corners], sizes, upper=line == 0) for line in range(2)
     ]  # [2, axes, ends, points]

@@ -100,8 +100,10 @@ def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, ...]:
     q, strict = _liberal(level), _STRICT * (1 - level)
     chances = (q, 1 - q, strict, 1 - strict)
     fewest, most, lowest, highest = distributions.binomial_quantiles(chances, n0, max_fpr)
-    before, last, lowest = (library.maximum(x - 1, -1.0) / n0 for x in (fewest, most, lowest))
-    most, highest = (library.minimum(x / n0, 1.0) for x in (most, highest))
+    before, last, lowest = (
+        numerics.rates(library.maximum(x - 1, -1.0), n0) for x in (fewest, most, lowest)
+    )
+    most, highest = (library.minimum(numerics.rates(x, n0), 1.0) for x in (most, highest))
     return before, library.where(most < 1, last, 1.0), most, lowest, highest
 
 
