@@ -684,14 +684,28 @@ def test_two_names_of_one_number_have_one_interval(one, other, data):
         close(found.standard_error, expected.standard_error)
 
 
-def test_limits_that_a_rate_equals():
+@pytest.mark.filterwarnings("ignore:only 1")
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        (jm.sensitivity_at_specificity, "min_specificity"),
+        (jm.specificity_at_sensitivity, "min_sensitivity"),
+    ],
+)
+def test_limits_that_a_rate_equals(metric, name):
     """1 - k / n rounds either way: the interval is around the value of the metric all the same."""
-    scores, labels = np.arange(98.0), np.arange(98) % 2 == 0
-    metric = jm.sensitivity_at_specificity
-    for limits_of in (np.arange(1, 49) / 49, (np.arange(1, 49) / 49).astype("float32")):
-        some = partial(metric, min_specificity=limits_of)
-        values = jm.bootstrap(some, scores, labels, key=KEY, n_resamples=8).estimate
-        np.testing.assert_array_equal(values, some(scores, labels))
+    scores, labels, k = np.arange(98.0), np.arange(98) % 2 == 0, np.arange(1, 49)
+
+    def values(limits):
+        some = partial(metric, **{name: limits})
+        return some(scores, labels), jm.confidence_interval(some, scores, labels).estimate
+
+    for found in (
+        *values(k / 49),
+        *values((k / 49).astype("float32")),
+        *jax.jit(values)((k / 49).astype("float32")),
+    ):
+        np.testing.assert_allclose(found, (49 - k) / 49, rtol=1e-6)
 
 
 def test_specificity_is_the_sensitivity_of_the_other_class(data):

@@ -52,6 +52,17 @@ def rates(counts: Array, total: Array) -> Array:
     return quotients
 
 
+def product(a: Array, b: Array | float) -> Array:
+    """`a * b` of numbers that are not negative, rounded as NumPy rounds it.
+
+    A compiler may fuse a product with the sum that follows and round once. A quantile that equals a
+    score could then be just beside it. The `where` between product and sum prevents that.
+    """
+    found = a * b
+    result: Array = namespace(found).where(found >= 0, found, np.nan)
+    return result
+
+
 def largest_weight(dtype: Any) -> float:
     """What the highest weight of a row must not exceed, nor its reciprocal: sums and products of
     such weights do not overflow, and none that matters is subnormal, which processors take for 0.

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from jaxmetrics._base.cumulative import running_sum
-from jaxmetrics._base.numerics import SLACK, namespace
+from jaxmetrics._base.numerics import SLACK, namespace, product
 from jaxmetrics._base.types import Array
 
 # The position, from 0, of the quantile q among n ordered values; a fractional position is between
 # two of them. Hyndman and Fan's types 1 to 9 in their order, then NumPy's own four.
 _POSITIONS: dict[str, Callable[[Array, Array], Array]] = {
-    "inverted_cdf": lambda n, q: _ceil(_product(n, q) - 1),
-    "averaged_inverted_cdf": lambda n, q: _halfway_if_whole(_product(n, q) - 1),
-    "closest_observation": lambda n, q: _nearest_odd_below(_product(n, q) - 1.5),
+    "inverted_cdf": lambda n, q: _ceil(product(n, q) - 1),
+    "averaged_inverted_cdf": lambda n, q: _halfway_if_whole(product(n, q) - 1),
+    "closest_observation": lambda n, q: _nearest_odd_below(product(n, q) - 1.5),
     "interpolated_inverted_cdf": lambda n, q: _plotting(n, q, 0, 1),
     "hazen": lambda n, q: _plotting(n, q, 0.5, 0.5),
     "weibull": lambda n, q: _plotting(n, q, 0, 0),
-    "linear": lambda n, q: _product(n - 1, q),
+    "linear": lambda n, q: product(n - 1, q),
     "median_unbiased": lambda n, q: _plotting(n, q, 1 / 3, 1 / 3),
     "normal_unbiased": lambda n, q: _plotting(n, q, 3 / 8, 3 / 8),
-    "lower": lambda n, q: _floor(_product(n - 1, q)),
-    "higher": lambda n, q: _ceil(_product(n - 1, q)),
-    "midpoint": lambda n, q: _halfway(_product(n - 1, q)),
-    "nearest": lambda n, q: _product(n - 1, q).round(),
+    "lower": lambda n, q: _floor(product(n - 1, q)),
+    "higher": lambda n, q: _ceil(product(n - 1, q)),
+    "midpoint": lambda n, q: _halfway(product(n - 1, q)),
+    "nearest": lambda n, q: product(n - 1, q).round(),
 }
 
 
@@ -40,18 +38,7 @@ def _ceil(x: Array) -> Array:
 
 
 def _plotting(n: Array, q: Array, alpha: float, beta: float) -> Array:
-    return _product(n, q) + (alpha + _product(q, 1 - alpha - beta)) - 1
-
-
-def _product(a: Array, b: Array | float) -> Array:
-    """`a * b` of numbers that are not negative, rounded as NumPy rounds it.
-
-    A compiler may fuse a product with the sum that follows and round once. A quantile that equals a
-    score could then be just beside it. The `where` between product and sum prevents that.
-    """
-    product = a * b
-    result: Array = namespace(product).where(product >= 0, product, np.nan)
-    return result
+    return product(n, q) + (alpha + product(q, 1 - alpha - beta)) - 1
 
 
 def _halfway(position: Array) -> Array:
@@ -87,7 +74,7 @@ def quantile(total: Array, from_top: Callable[[Array], Array], q: Array, method:
     gap, fraction = high - low, position - below
     # Starts from the nearer end: the interpolation is monotone, and exact at both ends.
     between: Array = library.where(
-        fraction < 0.5, low + _product(gap, fraction), high - _product(gap, 1 - fraction)
+        fraction < 0.5, low + product(gap, fraction), high - product(gap, 1 - fraction)
     )
     between = library.where((low == high) | (fraction == 0), low, between)
     found: Array = library.where(total > 0, between, library.nan)

@@ -316,10 +316,11 @@ def _recall_if_alone(options: Options) -> MetricLike | None:
 def complement(limit: Any) -> Any:
     """1 - limit, raised by the rounding of the limit: a rate that equals the limit is within it.
 
-    The raise is that of `slack`, below the difference of two rates of at most 2^30 items.
+    The raise is that of `slack`, below the difference of two rates of at most 2^30 items. It is a
+    factor, as XLA adds constants up first, and 1 has no room for it in 32 bits.
     """
     rounding = max(2.0**-40, float(np.finfo(limit.dtype).eps) / 2)
-    return numerics.namespace(limit).minimum(1 - limit + rounding, 1).astype(limit.dtype)
+    return (1 - numerics.product(limit, 1 - rounding)).astype(limit.dtype)
 
 
 def _limits_of_auc(moments: Moments, level: Any, numbers: Any, options: Options) -> Limits:
