@@ -292,6 +292,23 @@ def test_sharded_arrays():
     assert_allclose(found.params, plain.params, rtol=1e-3)
 
 
+@pytest.mark.parametrize("batch", [None, 16, (4, 12)])
+def test_explicit_axes(batch):
+    """With parameters that are on no mesh, and a loss that has a state."""
+    mesh = jax.make_mesh((2,), ("items",), axis_types=(jax.sharding.AxisType.Explicit,))
+    placed = NamedSharding(mesh, PartitionSpec("items"))
+    train = tuple(jax.device_put(a, placed) for a in TRAIN)
+    loss = partial(jm.losses.kl_partial_auc.apply, kl_weight=0.5)
+    options = {"loss": loss, "metric": METRIC, "steps": 4, "checkpoints": 1}
+    found, plain = (
+        jm.training.fit(linear, START, SGD, data, HELD, batch=batch, key=KEY, **options)
+        for data in (train, TRAIN)
+    )
+    assert_allclose(found.losses, plain.losses, rtol=1e-4)
+    assert_allclose(found.values, plain.values, atol=1e-5)
+    assert_allclose(found.params, plain.params, rtol=1e-3)
+
+
 def test_models_of_flax():
     linen, nnx = (pytest.importorskip(f"flax.{name}") for name in ("linen", "nnx"))
     model = linen.Dense(1)

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.meshes import on_all
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import Array
 
@@ -111,6 +113,28 @@ def of_both(batch: Batch, groups: tuple[Array, ...]) -> int | None:
 
 
 def taken(data: Data, rows: Array) -> Data:
-    """Some rows of the data."""
-    part: Data = jax.tree.map(lambda x: x[rows], data)
+    """Some rows of the data; of a mesh with `Explicit` axes all devices have them."""
+
+    def of_array(x: Array) -> Array:
+        whole, laid = None, jax.typeof(x).sharding
+        if laid.mesh.explicit_axes:
+            whole = NamedSharding(laid.mesh, PartitionSpec(None, *laid.spec[1:]))
+        return x.at[rows].get(out_sharding=whole)
+
+    part: Data = jax.tree.map(of_array, data)
     return part
+
+
+def beside(data: Data, tree: Any) -> Any:
+    """The arrays of a pytree, on the devices of the data where their mesh has `Explicit` axes.
+
+    JAX would not add up the devices' parts of a gradient in an array that is not on the mesh.
+    """
+
+    def is_explicit(x: Any) -> bool:
+        return bool(jax.typeof(x).sharding.mesh.explicit_axes)
+
+    laid = next((x for x in jax.tree.leaves(data) if is_explicit(x)), None)
+    if laid is None:
+        return tree
+    return jax.tree.map(lambda x: x if is_explicit(x) else on_all(x, laid.sharding.mesh), tree)

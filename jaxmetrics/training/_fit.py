@@ -25,6 +25,7 @@ from jaxmetrics.training._data import (
     OF_METRICS,
     Batch,
     Data,
+    beside,
     check_params,
     checked,
     drawn,
@@ -111,7 +112,8 @@ def fit(
         NaN, as are scores of train at the start.
 
     A later checkpoint whose metric is NaN is not kept. Train arrays that are sharded over a mesh
-    are trained on where they are. Cost: that of the steps and of checkpoints + 1 evaluations, and
+    are trained on where they are; where its axes are `Explicit`, each device has the whole of a
+    batch. Cost: that of the steps and of checkpoints + 1 evaluations, and
     one compilation for each apply, optimizer, loss and shape: pass the same objects again to use it
     again. Memory: two copies of params, and the optimiser's state.
 
@@ -136,6 +138,7 @@ def fit(
         raise TypeError("fit chooses a checkpoint, and cannot be traced: call it outside of jit")
     tuning = checked("train", train, apply, params, OF_LOSSES)
     held = checked("validation", validation, apply, params, OF_METRICS)
+    params, state = beside(tuning, (params, _state(loss, len(tuning.labels))))
     groups = rows_of(tuning, batch, key)
     keys: Any = [None] * checkpoints
     if key is not None and batch is not None:
@@ -156,7 +159,7 @@ def fit(
         raise ValueError(
             "the metric of the start is NaN: validation lacks a class, or a score is NaN"
         )
-    carry = params, optimizer.init(params), _state(loss, len(tuning.labels))
+    carry = params, optimizer.init(params), state
     for i in range(checkpoints):
         carry, mean = _steps(carry, tuning, groups, keys[i], apply, optimizer, loss, batch, length)
         losses.append(float(mean))
