@@ -141,6 +141,18 @@ def test_within_a_mesh_of_explicit_axes_a_state_is_updated_in_place():
     np.testing.assert_allclose(found.low, alone.low, rtol=1e-6)
 
 
+def test_a_state_whose_memory_was_taken_says_so():
+    state = streaming.State(on(mesh_of("Explicit"), streaming.init(BINS).digits))
+    state.digits.delete()
+    for use in (
+        lambda: streaming.update(state, SCORES[0], LABELS, bins=BINS),
+        lambda: streaming.table(state, bins=BINS),
+        lambda: streaming.merge(state, state),
+    ):
+        with pytest.raises(ValueError, match="an update has taken the memory of this state"):
+            use()
+
+
 @pytest.mark.parametrize("checked", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_parts_of_one_device_are_the_whole(checked):
     """Programs for many devices also run on one."""
