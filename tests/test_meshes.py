@@ -177,6 +177,14 @@ def test_parts_of_one_device_are_the_whole(checked):
     np.testing.assert_allclose(found, values(SCORES[0], LABELS), rtol=1e-5)
 
 
+def test_parts_of_no_rows_have_no_value():
+    def value(scores, labels):
+        return jm.average_precision(scores, labels, axis_name="m")
+
+    whole = jax.shard_map(value, mesh=mesh_of("Auto"), in_specs=P(None, "m"), out_specs=P())
+    assert whole(np.zeros((0, N)), np.zeros((0, N), bool)).shape == (0,)
+
+
 def test_uneven_sizes_are_padded_and_masked():
     n = N - 1
     scores = np.where(np.arange(N) < n, SCORES, np.nan)

@@ -110,7 +110,7 @@ def largest_of_batch(number: Array) -> Array:
 @largest_of_batch.def_vmap
 def _(size: int, batched: list[bool], number: Array) -> tuple[Array, bool]:
     del size, batched
-    return largest_of_batch(jnp.max(number, axis=0)), False
+    return largest_of_batch(jnp.max(number, axis=0, initial=0)), False
 
 
 def vjp(function: Callable[..., Any], *at: Any, has_aux: bool = False) -> tuple[Any, ...]:
