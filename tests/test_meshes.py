@@ -103,6 +103,15 @@ def test_models_stay_divided(name, compiled):
     assert (*found.sharding.spec, *(None,) * (found.ndim - len(found.sharding.spec))) == axes
 
 
+def test_two_meshes_of_the_same_devices():
+    """The result is on that of the first array, without the other's axes."""
+    weights = np.linspace(0.5, 1.5, M * N, dtype=np.float32).reshape(M, N)
+    given = on(mesh_of("Auto", "d"), LABELS, "d"), on(mesh_of("Auto"), weights, "m")
+    found = jm.roc_auc(SCORES, given[0], weights=given[1])
+    np.testing.assert_array_equal(found, jm.roc_auc(SCORES, LABELS, weights=weights))
+    assert found.sharding.mesh.axis_names == ("d",)
+
+
 def test_a_state_is_carried_by_scan():
     """Its type does not change, although the items of a batch are divided."""
     mesh = mesh_of("Explicit", "d")

@@ -55,7 +55,10 @@ def on_any_mesh(function: F) -> F:
             # Moved to a device instead, an array keeps the mesh in its type.
             alone = SingleDeviceSharding(mesh.devices.flat[0])
             put: Any = jax.device_put
-            shardings: list[Any] = [_sharding(x) if _on_mesh(x) else None for x in given]
+            shardings: list[Any] = [
+                _sharding(x) if _on_mesh(x) and _sharding(x).mesh.shape == mesh.shape else None
+                for x in given
+            ]
             arguments, options = _mapped(lambda x: put(x, alone), (arguments, options))
             value = function(*arguments, **options)
         else:
