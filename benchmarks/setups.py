@@ -99,7 +99,7 @@ def _auto(metric: str, limit: float | None, m: Moments, numbers: Any, level: flo
         return precision.average_precision(m, at, numbers)
     if metric == "partial_auc":
         return areas.partial_auc(m, at, np.float64(limit), numbers)
-    return recall.recall(m.estimate, m.sizes, *numbers, np.float64(limit), at)
+    return recall.recall(m, *numbers, np.float64(limit), at)
 
 
 def methods_of(metric: str, limit: float | None) -> dict[str, Method]:

@@ -40,14 +40,14 @@ def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Ar
 
 
 def rates(counts: Array, total: Array) -> Array:
-    """`counts / total` correctly rounded, of floats; NaN for 0 / 0.
+    """`counts / total` correctly rounded, for counts of -1 and more; NaN where total is 0.
 
     XLA replaces a division by a broadcast number with a product with its reciprocal. But
     49 * (1 / 49) is not 1, and a rate could exceed the limit that it equals. XLA cannot see that
     this denominator is the same everywhere, and divides.
     """
     if namespace(counts, total) is jnp:
-        total = jnp.where(jnp.isnan(counts), counts, total)
+        total = jnp.where(counts >= -1, total, counts)
     quotients: Array = counts / total
     return quotients
 
