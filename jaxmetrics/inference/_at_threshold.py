@@ -61,14 +61,21 @@ def _draws(flagged: Any, positives: Any, negatives: Any, weights: Any) -> list[A
     """The numbers of `Sizes`, in their order."""
     library = numerics.namespace(flagged, positives)
     either, positive, negative = positives + negatives, positives > 0, negatives > 0
-    of_decision = [library.where(x, either, 0) for x in (flagged, ~flagged)]
+    of_flagged, of_others = (library.where(x, either, 0) for x in (flagged, ~flagged))
     if weights is None:
-        of_all = effective_size(either)
-        apart = [effective_size(x) for x in (positives, negatives, *of_decision)]
-        return [*apart[:2], of_all, *apart[2:], of_all, of_all]
-    wholes = positives, negatives, either, *of_decision, either, either
-    parts = *3 * [flagged], positive, positive, flagged & negative, ~flagged & positive
-    return [draws_of_part(*x) for x in zip(parts, wholes, strict=True)]
+        wholes = positives, negatives, either, of_flagged, of_others
+        sizes = [effective_size(x) for x in wholes]
+        return [*sizes, sizes[2], sizes[2]]
+    shares = [
+        (flagged, positives),
+        (flagged, negatives),
+        (flagged, either),
+        (positive, of_flagged),
+        (positive, of_others),
+        (flagged & negative, either),
+        (~flagged & positive, either),
+    ]
+    return [draws_of_part(*x) for x in shares]
 
 
 @library_program()

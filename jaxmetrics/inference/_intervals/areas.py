@@ -50,7 +50,8 @@ def auc(moments: Moments, level: Any) -> Limits:
     pseudo-observation of rho = 1 keeps the variance from being far too small by chance. The degrees
     of freedom follow from the kurtosis. T removes the skewness, which balances the two tails. The
     interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1, but
-    wide enough for rare items, of which a sample has few or none.
+    wide enough for rare items, of which a sample has few or none. Where weights go with the scores,
+    rho may be above 1: it is that of `of_fewer` items.
 
     Towards 1/2 the quantile is Student's. On the other side it moves to the normal one with the
     distance |2 A - 1| of the estimate from 1/2.

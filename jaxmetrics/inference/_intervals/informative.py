@@ -10,7 +10,20 @@ from __future__ import annotations
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.effective import kish
-from jaxmetrics.inference._intervals.rules import ROUNDING, Moments, draws_of_share
+from jaxmetrics.inference._intervals.rules import Moments, draws_of_share
+
+_ROUNDING = 1e-9
+
+
+def excess(variance: Array, n: Array, largest: Array) -> Array:
+    """How many times the largest variance V / (n - 1) that a mean of n draws can have; 1 at least.
+
+    It is more where weights, or the sizes of clusters, go with the values.
+    """
+    library = numerics.namespace(variance, n, largest)
+    times = numerics.divide((n - 1) * variance, largest, 1.0)
+    found: Array = library.where(times > 1 + _ROUNDING, times, 1.0)
+    return found
 
 
 def draws_of_part(part: Array, weights: Array) -> Array:
@@ -26,14 +39,13 @@ def draws_of_part(part: Array, weights: Array) -> Array:
 def of_fewer(moments: Moments, largest: tuple[Array, Array]) -> Moments:
     """The same variance of the estimate, from so few items that those of no class are too large.
 
-    Of n items whose variance is E times the largest possible one, n / E remain, one at least.
+    Of n items with an `excess` E over the largest variance n / E remain, one at least.
     """
     estimate, variances, sizes = moments
 
     def of_class(s2: Array, n: Array, most: Array) -> tuple[Array, Array]:
         library = numerics.namespace(s2, n, most)
-        times = numerics.divide((n - 1) * s2, n * most, 1.0)
-        times = library.where(times > 1 + ROUNDING, library.minimum(times, n), 1.0)
+        times = library.minimum(excess(s2 / n, n, most), library.maximum(n, 1.0))
         return s2 / times, n / times
 
     (v0, n0), (v1, n1) = map(of_class, variances, sizes, largest)

@@ -13,6 +13,7 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.effective import kept_and_df, kish
+from jaxmetrics.inference._intervals.informative import excess
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.rules import Limits, lacking, wilson
 
@@ -146,14 +147,8 @@ def draws_of_clusters(mean: Array, variance: Array, n: Array, df: Array, within:
 
 
 def fewest_draws(mean: Array, variance: Array, n: Array) -> Array:
-    """n, or as few draws of yes and no as have the variance of a mean, if that is larger.
-
-    As it is where weights, or sizes of clusters, go with the values: those of Kish do not.
-    """
-    library = numerics.namespace(mean, variance, n)
-    times = numerics.divide((n - 1) * variance, mean * (1 - mean), 1.0)
-    fewest: Array = n / library.where(times > 1 + _ROUNDING, times, 1.0)
-    return fewest
+    """n, or as few draws of yes and no as have the variance of a mean, if that is larger."""
+    return n / excess(variance, n, mean * (1 - mean))
 
 
 def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
@@ -167,10 +162,10 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     - Values in [0, 1]: no distribution on [0, 1] with the same mean has a larger variance than
       yes and no, so the limits lie within Wilson's for n draws, or for `fewest_draws` where weights
       go with the values; of clusters, for `draws` (z / t)^2 of them, those at least, as their
-      number is known from n clusters. Where the values add up to less
-      than `ENOUGH` the high ones may be lacking, and nothing in the sample tells their size: the
-      upper limit goes over to Wilson's, and the lower one to Hall's, which is lower. Values near 1
-      have the mirrored limits. Values that are all equal have Wilson's.
+      number is known from n clusters. Where the values add up to less than `ENOUGH` the high ones
+      may be lacking, and nothing in the sample tells their size: the upper limit goes over to
+      Wilson's, and the lower one to Hall's, which is lower. Values near 1 have the mirrored limits.
+      Values that are all equal have Wilson's.
 
     NaN for a mean of one value. Over the array library: NumPy's, or JAX's inside
     `double_precision()`. Found by simulation: see benchmarks/means.md. P. Hall, "On the removal of

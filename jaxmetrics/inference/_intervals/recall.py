@@ -126,12 +126,12 @@ def recall(
 
     Wilson's, of the middle R' of the step at `max_fpr` and n = p (1 - p) / V draws, n1 at most, of
     p = (n1 R' + 1/2) / (n1 + 1) and V = p (1 - p) / n1 + slope^2 max_fpr (1 - max_fpr) / n0, with
-    `of_fewer` items of each class where weights go with the scores;
-    widened to Jeffreys's next to an end of the scale. And a box that knows no slope: the negatives
-    above the true threshold are binomial, and Jeffreys's limits, of the positives above the fewest
-    and the most likely number of them. The curve rises between the last of the most and the next
-    one: to the middle of this step, or of 2 slope / n0 if ties make it higher, but of one positive
-    at least. Both of its levels are liberal, q = min(2 alpha, 0.45).
+    `of_fewer` items of each class where weights go with the scores; widened to Jeffreys's next to
+    an end of the scale. And a box that knows no slope: the negatives above the true threshold are
+    binomial, and Jeffreys's limits, of the positives above the fewest and the most likely number of
+    them. The curve rises between the last of the most and the next one: to the middle of this step,
+    or of 2 slope / n0 if ties make it higher, but of one positive at least. Both of its levels are
+    liberal, q = min(2 alpha, 0.45).
 
     No limit is further away than the conservative one of such a box, with a fortieth of
     alpha for the negatives and one for the positives: Wilson's of less than one draw would be,
