@@ -131,10 +131,7 @@ class Selection:
         return smallest_over(lowest, self.axis_name)
 
     def quantile(self, q: Any, method: str) -> Array:
-        def from_top(place: Array) -> Array:
-            return self._scores_of(self._from_top(place))
-
-        return quantile(self.total_negatives, from_top, q, method)
+        return quantile(self.total_negatives, self.from_top, q, method)
 
     def caught_above(self, threshold: Array) -> Array:
         above = self._scores_of(self._keys) > threshold[..., None]
@@ -146,6 +143,10 @@ class Selection:
         all_within = (most >= self.total_negatives)[..., None]
         above: Array = (self._keys > self._from_top(most)[..., None]) | all_within
         return above
+
+    def from_top(self, places: Array) -> Array:
+        """The scores of the negatives at these places from the top, from 0."""
+        return self._scores_of(self._from_top(places))
 
     def _scores_of(self, keys: Array) -> Array:
         scores: Array = sorting.scores_of_keys(~keys, self.items.scores)
@@ -172,6 +173,23 @@ class Selection:
 def _at(rows: Any, index: Array) -> Any:
     """These entries of each array `[n]` of a pytree."""
     return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), rows)
+
+
+def highest(scores: Array, which: Array, places: Array) -> Array:
+    """The scores `[n]` at these places from the top, from 0, of those `which`; the lowest beyond.
+
+    Over the array library.
+    """
+    if numerics.namespace(scores, which) is jnp:
+        chosen = Items(scores, jnp.zeros(scores.shape, bool), None, which, None)
+        return Selection(chosen).from_top(places)
+    of_class: Any = scores[which]
+    found: Any = np.full(places.shape, np.nan)
+    if len(of_class):
+        at = len(of_class) - 1 - np.minimum(places, len(of_class) - 1).astype(int)
+        found = np.partition(of_class, at)[at]
+    at_places: Array = found
+    return at_places
 
 
 def has_exact_thresholds(items: Items) -> bool:

@@ -16,6 +16,7 @@ from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.operating import Point
+from jaxmetrics._roc.selection import highest
 from jaxmetrics.inference._intervals.distributions import binomial_quantiles
 from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.informative import draws_of_part
@@ -41,7 +42,11 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     flagged: Any = items.scores.astype(np.float64) >= threshold[..., None]
     (tp, total), (fp, every) = (_part(flagged, x) for x in (positives, negatives))
     none = library.zeros_like(tp)
-    sizes = Sizes(*(x + none for x in _draws(flagged, positives, negatives, items.weights)))
+    if items.weights is None:
+        whole = total + every
+        sizes = Sizes(total, every, whole, tp + fp, whole - tp - fp, whole, whole)
+    else:
+        sizes = Sizes(*(x + none for x in _draws(flagged, positives, negatives)))
     if amounts is None:
         return Point(threshold, tp, fp, total, every, none, none), sizes
     caught, amount = _part(flagged, amounts)
@@ -57,15 +62,11 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     return Point(threshold, tp, fp, total, every, caught, amount), sizes
 
 
-def _draws(flagged: Any, positives: Any, negatives: Any, weights: Any) -> list[Array]:
-    """The numbers of `Sizes`, in their order."""
+def _draws(flagged: Any, positives: Any, negatives: Any) -> list[Array]:
+    """The numbers of `Sizes`, in their order, where items have weights."""
     library = numerics.namespace(flagged, positives)
     either, positive, negative = positives + negatives, positives > 0, negatives > 0
     of_flagged, of_others = (library.where(x, either, 0) for x in (flagged, ~flagged))
-    if weights is None:
-        wholes = positives, negatives, either, of_flagged, of_others
-        sizes = [effective_size(x) for x in wholes]
-        return [*sizes, sizes[2], sizes[2]]
     shares = [
         (flagged, positives),
         (flagged, negatives),
@@ -231,17 +232,21 @@ def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
     library = numerics.namespace(positives, shares)
 
     def of_row(scores: Array, weights: Array, shares: Array) -> Array:
-        order = library.argsort(-scores)
-        counted = cumulative.running_sum(weights[order])
-        at = library.searchsorted(counted, shares * counted[-1] * (1 - _ROUNDING))
-        beyond = library.full(1, -np.inf)
-        found = library.concatenate([scores[order], beyond])[at]
+        least = shares * library.sum(weights) * (1 - _ROUNDING)  # of the weight above
+        if items.weights is None:
+            places = library.ceil(library.maximum(least, 1)) - 1
+            found = highest(scores, weights > 0, places)
+        else:
+            order = library.argsort(-library.where(weights > 0, scores, -np.inf))
+            at = library.searchsorted(cumulative.running_sum(weights[order]), least)
+            found = library.take(scores[order], at, mode="clip")
+        found = library.where(shares > 1, -np.inf, found)
         limits: Array = library.where(shares > 0, found, np.inf)
         return limits
 
+    rows = library.vectorize(of_row, signature="(n),(n),(k)->(k)")
     weights = negatives if of_negatives else positives
-    scores = library.where(weights > 0, items.scores.astype(np.float64), -np.inf)
-    found = library.vectorize(of_row, signature="(n),(n),(k)->(k)")(scores, weights, shares)
+    found = rows(items.scores, weights, shares).astype(np.float64)
     return found[..., 1], found[..., 0]
 
 

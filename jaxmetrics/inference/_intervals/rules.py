@@ -73,8 +73,9 @@ def standard_error(moments: Moments) -> Array:
 def sixth_of_skewness(contributions: Array) -> Array:
     """S3 / S2^1.5 / 6, with S_k the sums of the k-th powers along the last axis."""
     library = numerics.namespace(contributions)
-    squares = library.sum(contributions**2, axis=-1)
-    return numerics.divide(library.sum(contributions**3, axis=-1), squares**1.5, 0.0) / 6
+    squares = contributions**2
+    second, third = (library.sum(x, axis=-1) for x in (squares, squares * contributions))
+    return numerics.divide(third, second**1.5, 0.0) / 6
 
 
 def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
