@@ -15,12 +15,13 @@ from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
-from jaxmetrics.inference._intervals.effective import kept_and_df, kish
+from jaxmetrics.inference._intervals.effective import kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
     Within,
     are_shares,
     draws_of_clusters,
+    in_shares,
     interval_of_mean,
     mean_of,
     moments_of_sample,
@@ -218,33 +219,40 @@ def _moments(
 ) -> tuple[Array, ...]:
     """The arguments of `pairs_of_means`."""
     library = numerics.namespace(values)
-    weights, values = weighted(values, weights, where)
-    n, shares = kish(library.ravel(weights))
+    per_item = (None if x is None else library.ravel(x) for x in (weights, where))
+    values, _, shares = in_shares(values, *per_item)
+    of_items, n, kept, df = shares
     means = mean_of(shares, values)
-    errors = shares * (values - means[:, None])
-    kept, df = kept_and_df(shares)
+    errors = of_items * (values - means[:, None])
     is_share = library.all(are_shares(values))
     covariance, draws = numerics.divide(errors @ errors.T, kept, np.nan), n + 0 * means
     if within is not None:
         draws = draws_of_clusters(means, library.diagonal(covariance), draws, df, within)
-    apart = library.stack([library.sum(shares * (values != x), axis=-1) for x in values])
+    apart = library.stack([library.sum(of_items * (values != x), axis=-1) for x in values])
     return means, covariance, n, kept, df, is_share, draws, apart
 
 
 def _refuse_nan(items: Items) -> None:
-    if not all_concrete(items.scores, items.weights, items.where):
+    given: Any = at_hand(items.scores, items.weights, items.where)
+    if not all_concrete(*given):
         return
-    values = np.asarray(items.scores)
-    counted = np.ones(values.shape[-1], bool)
-    for x in (items.weights, items.where):
-        counted = counted if x is None else counted & (np.asarray(x).ravel() > 0)
-    lost = np.isnan(values) & counted
-    if lost.any():
-        model, item = np.argwhere(lost)[0]
+    some, place = _first_nan(*given)
+    if some:
+        model, item = divmod(int(place), given[0].shape[-1])
         raise ValueError(
             f"values must not be NaN, got one for item {item} of model {model}: write "
             "where=~isnan(values).any(axis=0) to leave such items out of all models"
         )
+
+
+@library_program()
+def _first_nan(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
+    """Whether a value that counts is NaN, and the place of the first one among all rows'."""
+    library = numerics.namespace(values)
+    lost: Any = library.isnan(values)
+    for x in (weights, where):
+        lost = lost if x is None else lost & (x.ravel() > 0)
+    return lost.any(), lost.argmax()
 
 
 def _warn_of_few(n: float, what: str) -> None:

@@ -202,7 +202,8 @@ def check_scale(
 def check_range(name: str, values: HostOrDeviceArray, mask: ArrayLike | None) -> None:
     """Refuse finite values that JAX's default float rounds to infinity."""
     dtype = default_float()
-    if not (is_inexact(values) and all_concrete(values, mask)) or dtype == np.float64:
+    fits = dtype == np.float64 or values.dtype != np.float64
+    if fits or not all_concrete(values, mask):
         return
     host = np.asarray(values)
     beyond = np.isfinite(host) & (np.abs(host) > np.finfo(dtype).max)

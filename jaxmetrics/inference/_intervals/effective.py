@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,37 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 
 _ROUNDING = 1e-9
+
+
+class Shares(NamedTuple):
+    """Weights along the last axis, as shares of their sum.
+
+    Attributes:
+      of_items: `[..., n]`; `[..., 1]` where all are equal.
+      n: Kish's effective size.
+      kept, df: of a mean, as of `kept_and_df`.
+    """
+
+    of_items: Array
+    n: Array
+    kept: Array
+    df: Array
+
+
+def shares_of(weights: Array) -> Shares:
+    """The shares of weights `[..., n]`; NaN where all are 0."""
+    n, shares = kish(weights)
+    return Shares(shares, n, *kept_and_df(shares))
+
+
+def equal_shares(counted: Array, n: Array) -> Shares:
+    """`shares_of` the n items that are `counted`, `[..., items]` or, of all of them, `[1]`.
+
+    Without an array of equal weights, which NumPy is slow with and XLA adds up as it compiles.
+    """
+    n = n.astype(np.float64)
+    kept, df = numerics.divide(n - 1, n, np.nan), numerics.divide(n * (n - 1), n, np.nan)
+    return Shares(numerics.divide(1.0 * counted, n[..., None], np.nan), n, kept, df)
 
 
 def effective_size(weights: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxmetrics._base import numerics
@@ -12,7 +13,7 @@ from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals import distributions
-from jaxmetrics.inference._intervals.effective import kept_and_df, kish
+from jaxmetrics.inference._intervals.effective import Shares, equal_shares, shares_of
 from jaxmetrics.inference._intervals.informative import excess
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.rules import Limits, lacking, wilson
@@ -75,21 +76,19 @@ def sample_of(
     Of clusters, the values are their means. Over the array library: NumPy's, or JAX's inside
     `double_precision()`.
     """
-    weights, values = weighted(values, weights, where)
-    library = numerics.namespace(weights, values)
-    n, shares = kish(weights)
+    values, counted, shares = in_shares(values, weights, where)
+    library, n, df = numerics.namespace(values), shares.n, shares.df
     mean = mean_of(shares, values)
 
     largest = library.max(library.abs(values), axis=-1, initial=0)
-    distances = library.where(weights > 0, values - mean[..., None], 0.0)
+    distances = library.where(counted, values - mean[..., None], 0.0)
     furthest = library.max(library.abs(distances), axis=-1, initial=0)
     furthest = library.where(furthest > _ROUNDING * largest, furthest, 0.0 * mean)
-    parts = shares * numerics.divide(distances, furthest[..., None], 0.0)
+    parts = shares.of_items * numerics.divide(distances, furthest[..., None], 0.0)
     squares = parts**2
     second = library.sum(squares, axis=-1)
     third = library.sum(squares * parts, axis=-1)  # NumPy's cubes take fifty times as long
-    kept, df = kept_and_df(shares)
-    error = furthest * library.sqrt(numerics.divide(second, kept, np.nan))
+    error = furthest * library.sqrt(numerics.divide(second, shares.kept, np.nan))
     # sqrt(n) is the largest that n equal weights can have. Unequal ones are kept to it.
     adjusted = numerics.divide(
         n * library.sqrt(library.maximum(n - 1, 0)), library.maximum(n - 2, 0), 0.0
@@ -123,10 +122,28 @@ def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple
     return weights, library.where(weights > 0, values, 0.0).astype(np.float64)
 
 
-def mean_of(shares: Array, values: Array) -> Array:
-    """The mean of values along the last axis, by their `shares`; NaN without any."""
-    some = shares.shape[-1] > 0
-    mean: Array = numerics.namespace(shares, values).sum(shares * values, axis=-1)
+def in_shares(
+    values: Array, weights: Array | None, where: Array | None
+) -> tuple[Array, Array, Shares]:
+    """The values, 0 where they do not count, where they do, and their shares; in float64.
+
+    Over the array library.
+    """
+    library = numerics.namespace(values)
+    if weights is not None:
+        weights, values = weighted(values, weights, where)
+        return values, weights > 0, shares_of(weights)
+    counted, n = library.ones(1, bool), library.asarray(values.shape[-1])
+    if where is not None:
+        counted, n = where, library.sum(where, axis=-1)
+    values = library.where(counted, values, 0.0).astype(np.float64)
+    return values, counted, equal_shares(counted, n)
+
+
+def mean_of(shares: Shares, values: Array) -> Array:
+    """The mean of values along the last axis; NaN without any."""
+    some = values.shape[-1] > 0
+    mean: Array = numerics.namespace(values).sum(shares.of_items * values, axis=-1)
     return mean if some else mean + np.nan
 
 
@@ -259,7 +276,8 @@ def warn_of_few_values(sample: Sample) -> None:
     """Warn that the values are NaN or too few, and say what is lacking."""
     if not all_concrete(*sample):
         return
-    mean, error, _, n, _, is_share, _ = (np.asarray(x).ravel() for x in sample)
+    sample = Sample(*jax.device_get(sample))  # together: each copy from a device is a wait
+    mean, error, _, n, _, is_share, _ = (x.ravel() for x in sample)
     if np.any((n == 0) & np.isnan(mean)):
         warn("a mean without a valid value is NaN")
     if np.any((n > 0) & ~np.isfinite(mean)):
