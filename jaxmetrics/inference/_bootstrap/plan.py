@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_precision, double_program, library_program
@@ -282,6 +283,8 @@ def units_of_values(items: Items) -> tuple[Units, Array, Array]:
     values = jnp.broadcast_to(items.scores, shape).reshape(-1, n)
     values = jnp.where(weights > 0, values * weights, 0.0)
     strata = jnp.where(jnp.any(weights > 0, axis=0), 0, LEFT_OUT)
+    # Where all count alike XLA would know them, and count them for minutes as it compiles.
+    strata = lax.optimization_barrier(strata)
     return padded_units(units_of_items(strata)), values, weights
 
 
