@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_precision, double_program, library_program
@@ -49,6 +48,7 @@ from jaxmetrics.inference._bootstrap.units import (
     padded_units,
     places,
     runs_of,
+    units_of_all,
     units_of_items,
     units_of_runs,
 )
@@ -282,10 +282,11 @@ def units_of_values(items: Items) -> tuple[Units, Array, Array]:
     weights = jnp.broadcast_to(weights, shape).reshape(-1, n).astype(jnp.float64)
     values = jnp.broadcast_to(items.scores, shape).reshape(-1, n)
     values = jnp.where(weights > 0, values * weights, 0.0)
-    strata = jnp.where(jnp.any(weights > 0, axis=0), 0, LEFT_OUT)
-    # Where all count alike XLA would know them, and count them for minutes as it compiles.
-    strata = lax.optimization_barrier(strata)
-    return padded_units(units_of_items(strata)), values, weights
+    if items.weights is None and items.where is None:
+        units = units_of_all(n)
+    else:
+        units = units_of_items(jnp.where(jnp.any(weights > 0, axis=0), 0, LEFT_OUT))
+    return padded_units(units), values, weights
 
 
 @library_program("max_size")

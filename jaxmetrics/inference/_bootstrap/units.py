@@ -297,6 +297,16 @@ def units_of_items(strata: Array) -> Units:
     )
 
 
+def units_of_all(n: int) -> Units:
+    """`units_of_items` of n items that are all in stratum 0.
+
+    Without an array of strata, which XLA would know, and partition for minutes as it compiles.
+    """
+    item, counts = jnp.arange(n, dtype=jnp.int32), jnp.array([n, 0], jnp.int32)
+    none = jnp.zeros(n, jnp.int32)
+    return Units(none + 1, none, jnp.int32(n), item, drawn=counts, total=counts)
+
+
 def cells_of_items(
     items: Items,
     order: Ordered,
