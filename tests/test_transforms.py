@@ -1,5 +1,6 @@
 """jit, vmap, grad, x64 on and off: the same values, and one compilation a shape."""
 
+import re
 from functools import partial
 
 import jax
@@ -9,6 +10,7 @@ import pytest
 from registry import BY_NAME, CURVES, EVERY_METRIC, sample
 
 import jaxmetrics as jm
+from jaxmetrics._base.host import LONG
 from jaxmetrics._roc.table_values import _evaluate
 
 
@@ -162,3 +164,23 @@ def test_sharded_inputs_give_the_same(rng):
     split = jax.shard_map(jm.roc_auc, mesh=mesh, in_specs=(spec, spec), out_specs=spec)
     close(split(scores, labels), expected)
     close(jax.jit(split)(*placed), expected)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        jm.average_precision,
+        partial(jm.recall_at_fpr, max_fpr=0.1),
+        partial(jm.standard_error, jm.roc_auc),
+        jm.score_table,
+        jm.losses.pairwise_auc_loss,
+    ],
+    ids=["value", "selection", "error", "table", "loss"],
+)
+def test_labels_of_a_closure_are_not_known_to_the_compiler(metric, rng):
+    """XLA would count a million of them for seconds, as it compiles."""
+    labels = rng.random(LONG) < 0.3
+    scores = rng.normal(size=LONG).astype(np.float32)
+    lowered = jax.jit(lambda x: metric(x, labels)).lower(scores)
+    assert re.search(r"optimization_barrier .*tensor<8192xi1>", lowered.as_text())
+    close(lowered.compile()(scores), metric(scores, labels), rtol=1e-5)

@@ -13,12 +13,14 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxmetrics._base.primitives import is_concrete as is_concrete
 from jaxmetrics._base.primitives import is_top_level, to_default_device
 from jaxmetrics._base.types import Array
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 _here = threading.local()
 
@@ -46,6 +48,22 @@ def _number(x: Any) -> Array:
 def is_compiling() -> bool:
     """Whether a program is being traced, even if none of its inputs is at hand."""
     return not is_top_level() and not is_concrete(_number(np.float32(0)))
+
+
+def hidden(tree: T) -> T:
+    """Long arrays that are known as a program is traced become ones that XLA does not know.
+
+    It adds up what it knows as it compiles: for seconds, where the program takes a millisecond.
+    """
+    if is_top_level():
+        return tree
+
+    def of(x: Any) -> Any:
+        known = isinstance(x, (np.ndarray, jax.Array)) and is_concrete(x)
+        return lax.optimization_barrier(x) if known and x.size >= LONG else x
+
+    found: T = jax.tree.map(of, tree)
+    return found
 
 
 def to_jax(values: Any, like: Any) -> Array:
