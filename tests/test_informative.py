@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import jaxmetrics as jm
 
@@ -74,6 +75,19 @@ def test_equal_rates_need_no_more_draws():
     found = jm.operating_point(flagged, LABELS, threshold=0, weights=weights)
     kish = weights[:N].sum() ** 2 / (weights[:N] ** 2).sum()
     assert found.recall.standard_error == pytest.approx(np.sqrt(0.25 / kish), rel=1e-6)
+
+
+def test_shares_of_1_have_limits():
+    """Those of Jeffreys for Kish's size, though weights in shares may add up to more than 1."""
+    rng = np.random.default_rng(0)
+    labels, weights = np.arange(40) < 16, rng.random((100, 40))
+    found = jm.operating_point(np.ones(40), labels, threshold=0, weights=weights)
+    for name, counted in {"recall": labels, "fpr": ~labels, "flagged": labels | ~labels}.items():
+        of_class = weights[:, counted]
+        n = of_class.sum(axis=1) ** 2 / (of_class**2).sum(axis=1)
+        interval = getattr(found, name)
+        np.testing.assert_allclose(interval.low, stats.beta.ppf(0.025, n + 0.5, 0.5), rtol=1e-5)
+        assert (interval.high == 1).all()
 
 
 def test_means_with_weights(missed):

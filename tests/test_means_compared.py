@@ -18,6 +18,10 @@ def values(rng):
     return rng.normal(size=(3, 60)).cumsum(axis=0) + 5  # beyond [0, 1]: the plain t
 
 
+def test_models_without_items_have_no_difference():
+    assert np.isnan(jm.compare_means(np.zeros((3, 0))).difference).all()
+
+
 def test_pairs_are_those_of_the_paired_t_test(values, x64):
     found = jm.compare_means(values)
     for i, j in ((0, 1), (1, 2), (2, 0)):

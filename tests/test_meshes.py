@@ -103,6 +103,14 @@ def test_models_stay_divided(name, compiled):
     assert (*found.sharding.spec, *(None,) * (found.ndim - len(found.sharding.spec))) == axes
 
 
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+def test_what_a_program_closes_over_is_known_on_a_mesh(kind, rng):
+    values, ids, mesh = rng.random(64), np.arange(64) // 4, mesh_of(kind)
+    on_mesh, clusters = on(mesh, values, "m"), on(mesh, ids, "m")
+    found = jax.jit(lambda x: jm.mean_interval(x, clusters=clusters).low)(on_mesh)
+    np.testing.assert_allclose(found, jm.mean_interval(values, clusters=ids).low, rtol=1e-6)
+
+
 def test_two_meshes_of_the_same_devices():
     """The result is on that of the first array, without the other's axes."""
     weights = np.linspace(0.5, 1.5, M * N, dtype=np.float32).reshape(M, N)

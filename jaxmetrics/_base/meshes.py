@@ -127,7 +127,8 @@ def _in_auto_axes(array: jax.Array) -> Any:
     sharding = _sharding(array)
     names = sharding.mesh.axis_names
     auto = Mesh(sharding.mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))
-    return jax.device_put(array, NamedSharding(auto, sharding.spec))
+    with jax.ensure_compile_time_eval():  # what is known remains so, also where a program is traced
+        return jax.device_put(array, NamedSharding(auto, sharding.spec))
 
 
 def check_mesh(mesh: Any) -> None:

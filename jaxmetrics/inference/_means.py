@@ -234,7 +234,7 @@ def _moments(
 
 def _refuse_nan(items: Items) -> None:
     given: Any = at_hand(items.scores, items.weights, items.where)
-    if not all_concrete(*given):
+    if not (all_concrete(*given) and given[0].size):
         return
     some, place = _first_nan(*given)
     if some:

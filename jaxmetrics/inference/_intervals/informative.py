@@ -30,7 +30,7 @@ def draws_of_part(part: Array, weights: Array) -> Array:
     """How many draws of yes and no vary as much as the share of a part; at most Kish's size."""
     library = numerics.namespace(part, weights)
     n, shares = kish(weights)
-    share = library.sum(shares * part, axis=-1)
+    share = library.minimum(library.sum(shares * part, axis=-1), 1.0)  # but for rounding
     variance = library.sum((shares * (part - share[..., None])) ** 2, axis=-1)
     draws: Array = library.where(n > 0, draws_of_share(share, variance, n), n)
     return draws
