@@ -130,7 +130,8 @@ def near_tree(tree: Any) -> Any:
         # Together, so that the copies from a device do not wait for each other.
         for i, x in zip(known, jax.device_get([leaves[i] for i in known]), strict=True):
             leaves[i] = x
-    leaves = [x.astype(np.float64) if isinstance(x, np.ndarray) else x for x in leaves]
+    numbers = (isinstance(x, np.ndarray) and x.dtype != bool for x in leaves)
+    leaves = [x.astype(np.float64) if y else x for x, y in zip(leaves, numbers, strict=True)]
     return jax.tree.unflatten(structure, leaves)
 
 

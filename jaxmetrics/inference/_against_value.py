@@ -120,7 +120,8 @@ def compare_to_value(
     else:
         estimate, covariance, bounds = estimated(metric, items, request, OF_INTERVALS)
     warn_of_undefined(estimate, "model", names_in(scores))
-    estimate, covariance = _with_value(estimate, covariance, np.float64(value))
+    given = *near_tree((estimate, covariance)), np.float64(value)
+    estimate, covariance = _with_value(*given)
     pairs, total = pairs_of(estimate, covariance, bounds, n_models), covariance.total
     if limits is not None:
         given = near_tree((total, limits, np.float64(value), np.float64(level)))

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import near
+from jaxmetrics._base.host import near, near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
@@ -182,7 +182,8 @@ def estimated(
     request.check(needs_key=not known)
     warn_of_few(*given, request.clusters, told if known else "")
     if known:
-        return *covariance_of(metric, items, request.clusters), range_of(metric)
+        estimate, covariance = near_tree(covariance_of(metric, items, request.clusters))
+        return estimate, covariance, range_of(metric)
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     result = resampled(metric, items, request)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import all_concrete, at_hand
+from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
@@ -83,7 +83,7 @@ def mean_interval(
     ids = checks.check_clusters(clusters, items)
     *given, within = _units(items, ids)
     units: Any = at_hand(*given)
-    sample = moments_of_sample(*units, numerics.default_float(), within)
+    sample = near_tree(moments_of_sample(*units, numerics.default_float(), within))
     warn_of_few_values(sample)
     return interval_of_mean(sample, level)._captioned_as("mean")
 
@@ -164,7 +164,7 @@ def compare_means(
     _refuse_nan(items)
     *given, within = _units(items, ids)
     units: Any = at_hand(*given)
-    estimate, covariance, *rest = _moments(*units, within)
+    estimate, covariance, *rest = near_tree(_moments(*units, within))
     if numerics.namespace(estimate) is np:
         _warn_of_few(float(rest[0]), "items" if ids is None else "clusters")
     pairs = pairs_of_means(estimate, covariance, *rest)

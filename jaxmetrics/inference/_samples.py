@@ -234,7 +234,7 @@ def _estimated(
     """The metric, the variance, its parts by class, the sizes, and the share of mixed clusters."""
     if known:
         items = items._replace(scores=items.scores[None])
-        estimate, found = covariance_of(metric, items, request.clusters)
+        estimate, found = near_tree(covariance_of(metric, items, request.clusters))
         assert found.of_classes is not None
         library = numerics.namespace(estimate)
         sizes = library.stack([library.ravel(library.asarray(x))[0] for x in found.sizes])

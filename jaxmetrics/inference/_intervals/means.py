@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._base import numerics
@@ -276,8 +275,7 @@ def warn_of_few_values(sample: Sample) -> None:
     """Warn that the values are NaN or too few, and say what is lacking."""
     if not all_concrete(*sample):
         return
-    sample = Sample(*jax.device_get(sample))  # together: each copy from a device is a wait
-    mean, error, _, n, _, is_share, _ = (x.ravel() for x in sample)
+    mean, error, _, n, _, is_share, _ = (np.asarray(x).ravel() for x in sample)
     if np.any((n == 0) & np.isnan(mean)):
         warn("a mean without a valid value is NaN")
     if np.any((n > 0) & ~np.isfinite(mean)):
