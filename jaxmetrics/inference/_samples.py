@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import all_concrete, at_hand, near
+from jaxmetrics._base.host import all_concrete, at_hand, near, near_tree
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
