@@ -30,7 +30,7 @@ import jaxmetrics as jm
 from jaxmetrics._base import key_ranges
 
 process, processes, port = map(int, sys.argv[1:4])
-more = sys.argv[4:]
+everything = "all" in sys.argv[4:]
 if processes > 1:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
@@ -79,11 +79,17 @@ def sums_and_an_error(scores, labels, where, **axis):
 def weighted(scores, labels, where, weights, **axis):
     given = {"where": where, "weights": weights, **axis}
     return (
-        jm.roc_auc(scores, labels, **given),
         jm.partial_auc(scores, labels, max_fpr=[0.1, 0.4], scale="mcclish", **given),
-        jm.partial_auc(scores, labels, max_fpr=0.6, min_fpr=0.1, min_tpr=0.3, **given),
         jm.average_precision(scores, labels, **given),
         jm.recall_at_fpr(scores, labels, max_fpr=0.1, amounts=weights, **given),
+    )
+
+
+def weighted_otherwise(scores, labels, where, weights, **axis):
+    given = {"where": where, "weights": weights, **axis}
+    return (
+        jm.roc_auc(scores, labels, **given),
+        jm.partial_auc(scores, labels, max_fpr=0.6, min_fpr=0.1, min_tpr=0.3, **given),
         jm.recall_at_fpr(scores, labels, max_fpr=0.1, method="linear", **given),
         jm.recall_at_fpr(scores, labels, max_fpr=0.1, method="quantile", **given),
     )
@@ -108,7 +114,7 @@ def mean_loss(parameters, features, labels, weights, **axis):
 
 
 def partial_loss(parameters, features, labels, weights, **axis):
-    given = {"weights": weights, "max_fpr": 0.3, "min_tpr": 0.1, **axis}
+    given = {"weights": weights, "max_fpr": 0.3, "min_tpr": 0.1, "surrogate": "square", **axis}
     return jm.losses.partial_auc_loss(features @ parameters, labels, **given)
 
 
@@ -128,17 +134,13 @@ KINDS = {
     "average precision": jm.losses.average_precision_loss,
 }
 STEPS = N // 2  # of the false positive rate, where each second item is negative
-RATES = ["recall", "recall at a step", "average precision"]
-if "all" not in more:
-    RATES.remove("recall at a step")  # of which `losses_at_steps` has the values
-# Each kind and each surrogate; "gradient of partial_loss" has the window of the sigmoid.
-OF_SURROGATE = {
-    "hinge": ["two-way window"],
-    "square": ["soft window"],
-    "sigmoid": ["all pairs"],
-}
-if "all" in more:
-    OF_SURROGATE = {surrogate: [x for x in KINDS if x not in RATES] for surrogate in OF_SURROGATE}
+RATES = ["average precision"]  # `losses_at_steps` has the values of the recall
+# "step" has the mean over all pairs, and "gradient of partial_loss" the soft window.
+OF_SURROGATE = {"hinge": ["two-way window"]}
+if everything:
+    RATES += ["recall", "recall at a step"]
+    OF_PAIRS = [x for x in KINDS if x not in RATES]
+    OF_SURROGATE = dict.fromkeys(["hinge", "square", "sigmoid"], OF_PAIRS)
 
 
 def losses_and_slopes(kinds, scores, labels, where, weights, **options):
@@ -229,7 +231,10 @@ same_resamples("resamples", areas, MESH)
 def check_more():
     """What one process is enough for."""
     of_weighted = (ROWS, ROWS, ROWS, ITEMS)
-    compared("weights", weighted, of_weighted, scores, labels, where, weights, check_vma=False)
+    given = of_weighted, scores, labels, where, weights
+    compared("weights", weighted, *given, check_vma=False)
+    if everything:
+        compared("other weights", weighted_otherwise, *given, check_vma=False)
 
     def precise(scores, labels, **axis):
         return jm.roc_auc(scores, labels, **axis), jm.average_precision(scores, labels, **axis)
@@ -241,7 +246,8 @@ def check_more():
         explicit = {"mesh": EXPLICIT, "check_vma": False}
         compared("float32", precise, (ITEMS,) * 2, scores[0], labels[0], **explicit)
 
-    for loss, checked in ((mean_loss, True), (mean_loss, False), (partial_loss, False)):
+    of_all = ((mean_loss, True), (mean_loss, False)) if everything else ()
+    for loss, checked in ((partial_loss, False), *of_all):
         name = f"gradient of {loss.__name__}, check_vma={checked}"
         gradient = functools.partial(slope, loss)
         compared(name, gradient, OF_TRAINED, *trained, check_vma=checked)
@@ -253,7 +259,7 @@ def check_more():
     compared("rates of parts", functools.partial(losses_and_slopes, RATES), *given)
     apart = rng.permutation(N).astype(np.float64), np.arange(N) % 2 == 0
     compared("rates at steps of parts", losses_at_steps, (ITEMS, ITEMS), *apart)
-    if "all" in more:
+    if everything:
         compared("other derivatives", other_derivatives, OF_TRAINED, *trained)
 
     whole = jax.shard_map(
@@ -275,7 +281,8 @@ def check_more():
         return numbers(interval), jm.covariance(jm.average_precision, models, labels, **given)
 
     specs = (ROWS, ITEMS, ITEMS)
-    compared("errors", errors, specs, models, labels[0], weights)
+    if everything:  # `sharded_worker` has the same of whole arrays
+        compared("errors", errors, specs, models, labels[0], weights)
 
     def limits(models, labels, **axis):
         return numbers(jm.confidence_interval(several, models, labels, **axis))
@@ -286,7 +293,7 @@ def check_more():
     compared("intervals", limits, (ROWS, ROWS), *given, check_vma=False)
 
     # The ranges of long parts, one after the other, here of few items.
-    if "all" in more:
+    if everything:
         key_ranges._LEAST = 1
         compared("rounds", sums_and_an_error, (ROWS,) * 3, scores, labels, where)
     key_ranges._LEAST = 8
@@ -294,7 +301,8 @@ def check_more():
     long = [tied, np.sort(tied), np.sign(tied), rng.permutation(8 * 512).astype(np.float32)]
     rows = np.stack(long), np.stack([x > tied for x in long]), np.stack([tied > -2] * 4)
     compared("rounds of long parts", sums_over_positives, (ROWS,) * 3, *rows)
-    compared("rounds with an error", sums_and_an_error, (ROWS,) * 3, *rows)
+    if everything:
+        compared("rounds with an error", sums_and_an_error, (ROWS,) * 3, *rows)
     jax.clear_caches()
     key_ranges._LEAST = LEAST
 
@@ -318,11 +326,8 @@ def check_more():
 
     resampling = jax.jit(resampled).lower(*ordered).compile()
 
-    partial_area = functools.partial(jm.losses.partial_auc_loss, max_fpr=0.3)
-
     found["collectives"] = {
-        "loss": collectives(jax.value_and_grad(partial_area), (WHOLE, ITEMS)),
-        "rates": collectives(jax.value_and_grad(jm.losses.average_precision_loss), (WHOLE, ITEMS)),
+        "loss": collectives(jax.value_and_grad(jm.losses.average_precision_loss), (WHOLE, ITEMS)),
         "roc_auc": collectives(jm.roc_auc),
         "recall": collectives(recall),
         "bootstrap": sizes_of_collectives(resampling),
@@ -330,7 +335,7 @@ def check_more():
 
     three = jax.sharding.Mesh(np.array(jax.devices()[:3]), ("resamples",))
     same_resamples("resamples on 8 devices", of_resamples, EXPLICIT)
-    same_resamples("resamples on 3 devices", of_resamples if "all" in more else areas, three)
+    same_resamples("resamples on 3 devices", of_resamples if everything else areas, three)
     same_resamples("resampled means", means, MESH)
     sharded = [placed(x, ITEMS, EXPLICIT) for x in (scores[0], labels[0])]
     alone = areas(None)

@@ -29,7 +29,7 @@ import jax
 import numpy as np
 from hypothesis import settings
 
-gc.set_threshold(200_000, 20, 100)  # JAX traces into many objects that live; a tenth of the time
+gc.disable()  # JAX traces into many objects that live; a tenth of the time, of little garbage
 
 collect_ignore = [
     "axis_worker.py",
@@ -76,14 +76,14 @@ _tests = itertools.count()
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Lets go of compiled programs where a file ends, of which few serve the next.
+    """Lets go of compiled programs where a file ends, of which few serve the next, and of garbage.
 
-    They slow the collection of garbage, and each takes several maps, of which Linux gives a process
-    65,530, and then the compiler crashes: a file may come near to that, too. To count them takes
-    a millisecond for a thousand.
+    Each takes several maps, of which Linux gives a process 65,530, and then the compiler crashes:
+    a file may come near to that, too. To count them takes a millisecond for a thousand.
     """
     maps = Path("/proc/self/maps")
     ends = nextitem is None or nextitem.path != item.path
     looks = next(_tests) % 16 == 0 and maps.exists()
     if ends or (looks and maps.read_bytes().count(b"\n") > 40_000):
         jax.clear_caches()
+        gc.collect()

@@ -9,8 +9,10 @@ def marked(*values, fast):
     return pytest.param(*values, marks=() if fast else pytest.mark.slow)
 
 
-def half(*axes):
-    """The cases of a product, of which every second along each axis is fast."""
-    for indexed in product(*map(enumerate, axes)):
-        numbers, values = zip(*indexed, strict=True)
-        yield marked(*values, fast=sum(numbers) % 2 == 0)
+def in_turn(first, *others):
+    """The cases of a product, of which one is fast for each value of the first axis, with the
+    values of the others in turn."""
+    rest = list(product(*others))
+    for i, value in enumerate(first):
+        for j, values in enumerate(rest):
+            yield marked(value, *values, fast=j == i % len(rest))

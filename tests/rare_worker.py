@@ -1,6 +1,6 @@
 """Metrics of items that eight devices hold in parts, of which few are positive.
 
-    python tests/rare_worker.py PROCESS PROCESSES PORT
+    python tests/rare_worker.py PROCESS PROCESSES PORT [all]
 
 Prints as JSON the largest distance of each result from that of one device, which way was gone, and
 what travelled.
@@ -9,6 +9,7 @@ what travelled.
 import functools
 import json
 import re
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from jaxmetrics._base.types import Items
 from jaxmetrics._roc.mesh_ways import by_rarer_class
 from jaxmetrics._roc.rare_positives import RarePositives
 
+everything = "all" in sys.argv[4:]
 jax.config.update("jax_enable_x64", True)
 
 MESH = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Auto,))
@@ -31,6 +33,7 @@ N = 8 * PART
 rng = np.random.default_rng(5)
 found = {}
 PARTIAL = functools.partial(jm.partial_auc, max_fpr=0.3)
+TWO_WAY = {"max_fpr": 0.6, "min_fpr": 0.1, "min_tpr": 0.3}
 
 
 def problems():
@@ -62,30 +65,33 @@ def with_slopes(scores, labels, where, weights, **axis):
 
     def summed(weights):
         of_weights = {"weights": weights, **given}
-        values = (
-            jm.partial_auc(scores, labels, max_fpr=0.6, min_fpr=0.1, min_tpr=0.3, **of_weights),
-            jm.average_precision(scores.astype(np.float64), labels, **of_weights),
-        )
+        values = [jm.average_precision(scores.astype(np.float64), labels, **of_weights)]
+        if everything:
+            values.append(jm.partial_auc(scores, labels, **TWO_WAY, **of_weights))
         return jnp.nansum(jnp.stack(values) * jnp.arange(1, 1 + len(scores))), values
 
     slopes, values = jax.grad(summed, has_aux=True)(weights)
-    unweighted = (
+    unweighted = [
         jm.recall_at_fpr(scores, labels, max_fpr=0.1, method="linear", **given),
         jm.partial_auc(scores, labels, max_fpr=[0.1, 0.4], min_tpr=0.2, **given),
-        jm.average_precision(scores.astype(np.float64), labels, **given),
-    )
+    ]
+    if everything:
+        unweighted.append(jm.average_precision(scores.astype(np.float64), labels, **given))
     counts = jm.roc_auc(scores, labels, **given)
-    return {"counts": counts, "values": (*unweighted, *values), "slopes": slopes}
+    return {"counts": counts, "values": [*unweighted, *values], "slopes": slopes}
 
 
 def errors(scores, labels, weights, **axis):
     given = {"weights": weights, **axis}
     interval = jm.confidence_interval(jm.average_precision, scores, labels, **given)
-    return (
+    found = [
         (interval.estimate, interval.low, interval.high),
-        jm.covariance(PARTIAL, scores, labels, **axis),
-        [jm.standard_error(x, scores, labels, **axis) for x in (PARTIAL, jm.average_precision)],
-    )
+        jm.standard_error(PARTIAL, scores, labels, **axis),
+    ]
+    if everything:
+        found.append(jm.standard_error(jm.average_precision, scores, labels, **axis))
+        found.append(jm.covariance(PARTIAL, scores, labels, **axis))
+    return found
 
 
 def check_errors(scores, labels, weights):

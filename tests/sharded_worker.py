@@ -54,7 +54,7 @@ def by_itself(name, function, specs, *arrays, mesh=EXPLICIT, how="jit"):
 
 
 # Arrays of several processes are of parts when they are passed eagerly, too.
-for kind in (MESH, EXPLICIT):
+for kind in (MESH, EXPLICIT) if processes == 1 else (EXPLICIT,):
     how = "eager" if processes > 1 else "context"
     by_itself("by itself", counted, (ROWS,) * 3, scores, labels, where, mesh=kind, how=how)
 
@@ -63,19 +63,18 @@ def covariances(models, labels, weights):
     return jm.covariance(jm.average_precision, models, labels, weights=weights)
 
 
-def errors_of_all(models, labels, weights):
+def other_errors(models, labels, weights):
     interval = jm.confidence_interval(jm.roc_auc, models, labels, weights=weights)
     recall = functools.partial(jm.recall_at_fpr, max_fpr=jnp.asarray(0.1))
-    return (
-        (interval.estimate, interval.low, interval.high),
-        covariances(models, labels, weights),
-        jm.standard_error(recall, models, labels),
+    return (interval.estimate, interval.low, interval.high), jm.standard_error(
+        recall, models, labels
     )
 
 
+# Covariances of two processes, and the others of one.
 by_itself(
     "errors by themselves",
-    errors_of_all if processes == 1 else covariances,
+    other_errors if processes == 1 else covariances,
     (ROWS, ITEMS, ITEMS),
     models,
     labels[0].astype(int),

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fast import half
+from fast import in_turn, marked
 from registry import sample, youden
 from scipy import stats
 
@@ -110,14 +110,20 @@ def drawn_items(data):
     return counts_of_items(data.labels, data.where)
 
 
-@pytest.mark.parametrize("ties", [True, False])
+OF_MODELS = {
+    "roc_auc": jm.roc_auc,
+    "partial_auc": PARTIAL,
+    "average_precision": jm.average_precision,
+}
+
+
 @pytest.mark.parametrize(
-    "metric",
-    [jm.roc_auc, PARTIAL, pytest.param(RECALL, marks=pytest.mark.slow), jm.average_precision],
-    ids=["roc_auc", "partial_auc", "recall", "average_precision"],
+    ("name", "ties"),
+    [*in_turn(OF_MODELS, (True, False)), *(marked("recall", x, fast=False) for x in (True, False))],
 )
-def test_replay_of_models(metric, ties, data, drawn_items):
+def test_replay_of_models(name, ties, data, drawn_items):
     """Heavy ties or none, a mask that hides NaN, and two models whose resamples are the same."""
+    metric = OF_MODELS.get(name, RECALL)
     scores = problem(ties=ties).scores
     assert (len(np.unique(scores[0])) == N) is not ties
     spoiled = np.where(data.where, scores, np.nan)
@@ -183,10 +189,15 @@ def test_replay_of_clusters(data):
     close(np.moveaxis(got, 1, 0), PARTIAL(scores, labels, where=where))
 
 
-AREAS = [jm.roc_auc, PARTIAL, jm.average_precision, RECALL]
-
-
-@pytest.mark.parametrize(("metric", "resampling"), half(AREAS, ("multinomial", "bayesian")))
+@pytest.mark.parametrize(
+    ("metric", "resampling"),
+    [
+        (jm.average_precision, "multinomial"),
+        (RECALL, "bayesian"),
+        marked(jm.roc_auc, "multinomial", fast=False),
+        marked(PARTIAL, "bayesian", fast=False),
+    ],
+)
 def test_few_weights_are_drawn_in_runs(metric, resampling, monkeypatch):
     """Ties, masked items and weights of 0; the law is that of items drawn one by one."""
     rng = np.random.default_rng(11)
@@ -236,7 +247,7 @@ def test_a_weight_for_each_class_changes_no_replicate_of_the_auc(data):
     np.testing.assert_array_equal(got, replicates(jm.roc_auc, data.scores[0], labels))
 
 
-@pytest.mark.parametrize("options", ["", "weights", "clusters"])
+@pytest.mark.parametrize("options", [marked("", fast=False), "weights", "clusters"])
 def test_few_rows_of_both_classes_are_counted_apart(options, monkeypatch, rng):
     """Beside cells in rows of their own, which are counted in whole numbers if they are many."""
     n, mixed, whole = 2000, [], []
@@ -323,8 +334,14 @@ OF_POSITIVES = [
 ]
 
 
-@pytest.mark.parametrize("width", [0, pytest.param(6, marks=pytest.mark.slow)])
-def test_replay_of_runs_of_negatives(width, data, monkeypatch):
+@pytest.mark.parametrize(
+    ("width", "metrics"),
+    [
+        (0, OF_POSITIVES[1::2]),
+        *(marked(width, OF_POSITIVES[::2], fast=False) for width in (0, 6)),
+    ],
+)
+def test_replay_of_runs_of_negatives(width, metrics, data, monkeypatch):
     """What positives alone decide: negatives between rows with positives are drawn as one.
 
     Rounded to multiples of 6, more positives tie than a unit can hold.
@@ -332,7 +349,6 @@ def test_replay_of_runs_of_negatives(width, data, monkeypatch):
     labels, scores = data.labels, problem(ties=False).scores[0]
     if width:
         scores = np.round(scores / width) * width
-    metrics = OF_POSITIVES[::2] if width else OF_POSITIVES
     got = [replicates(metric, scores, labels) for metric in metrics]
     rows_of_positives, largest = np.unique(scores[labels], return_counts=True)
     assert (largest.max() > _random.MAX_SIZE) == (width > 0)
@@ -355,8 +371,7 @@ def test_replay_of_runs_of_negatives(width, data, monkeypatch):
         close(values, metric(again, kinds))
 
 
-@pytest.mark.parametrize("limit", [np.nan, 5.0])
-def test_a_traced_limit_that_is_no_rate_gives_nan(limit, data):
+def test_a_traced_limit_that_is_no_rate_gives_nan(data):
     @jax.jit
     def drawn(limit):
         metrics = (
@@ -368,7 +383,7 @@ def test_a_traced_limit_that_is_no_rate_gives_nan(limit, data):
             for x in metrics
         ]
 
-    for found in drawn(limit):
+    for found in (*drawn(np.nan), *drawn(5.0)):
         assert np.isnan(found.estimate)
         assert np.isnan(found.replicates).all()
 
@@ -388,7 +403,7 @@ def test_rates_of_all_the_weight_are_exact(rng):
 # ---- theory
 
 
-@pytest.mark.parametrize("ties", [True, False])
+@pytest.mark.parametrize("ties", [True, marked(False, fast=False)])
 def test_spread_of_the_auc(ties):
     """The variance of the bootstrap AUC has a closed form."""
     data, n_resamples = problem(1, ties), 20_000
@@ -666,11 +681,11 @@ def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        pytest.param({"weights": ()}, marks=pytest.mark.slow),
+        marked({}, fast=False),
+        marked({"weights": ()}, fast=False),
         {"weights": (), "amounts": ()},
-        pytest.param({"weights": (2,)}, marks=pytest.mark.slow),
-        {"resampling": "bayesian", "weights": ()},
+        marked({"weights": (2,)}, fast=False),
+        marked({"resampling": "bayesian", "weights": ()}, fast=False),
         {"weights": "few"},
     ],
     ids=["models", "weights", "weights and amounts", "weights of models", "bayesian", "few"],

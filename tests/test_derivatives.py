@@ -52,8 +52,8 @@ for name in SURROGATES:
         f"cvar {name}": of_batch(jm.losses.cvar_partial_auc, max_fpr=0.4, **options),
     }
 SMOOTH = {entry.name: entry.metric for entry in METRICS if record_of(entry.metric).smooth}
-# One of each kind: a table, a rate, pairs, mini-batches. The others with -m slow.
-FAST = ("average_precision", "recall", "pairwise squared_hinge", "kl squared_hinge")
+# One of each kind: a table, a rate of pairs, mini-batches. The others with -m slow.
+FAST = ("average_precision", "recall", "kl squared_hinge")
 EVERY = pytest.mark.parametrize("name", [marked(x, fast=x in FAST) for x in (*SMOOTH, *LOSSES)])
 
 
@@ -118,9 +118,8 @@ def test_forward_mode_is_reverse_mode(name, x64):
 @pytest.mark.parametrize(
     "name",
     [
-        "roc_auc",
         "pairwise squared_hinge",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("recall", "partial sigmoid")),
+        *(marked(x, fast=False) for x in ("roc_auc", "recall", "partial sigmoid")),
     ],
 )
 def test_without_x64_under_vmap_and_scan(name):

@@ -2,12 +2,13 @@
 
 import inspect
 import re
-from functools import partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 
 import jaxmetrics as jm
 from jaxmetrics._base import cumulative, host, narrow_keys, sorting, varying
@@ -104,20 +105,29 @@ CASES = {
 }
 
 
-def results():
-    def of(case):
-        found = case()
+# Each has a sort, a scan or draws that others in the fast run have as well.
+SLOW = {
+    *(f"values of {name}" for name in ("areas", "threshold")),
+    *(f"replicates of {name}" for name in ("amounts", "precision", "table")),
+    "models",
+}
+
+
+def results(names):
+    def of(name):
+        found = CASES[name]()
         found = list(found) if inspect.isgenerator(found) else found
         return [np.asarray(x) for x in jax.tree.leaves(found)]
 
     with jax.enable_x64(True):
-        return {name: of(case) for name, case in CASES.items()}
+        return {name: of(name) for name in names}
 
 
-@pytest.fixture(scope="module")
-def ways():
-    """The results of all cases as on a CPU, and compiled anew as on a GPU."""
-    first = results()
+@cache
+def ways(slow):
+    """The results of these cases as on a CPU, and compiled anew as on a GPU."""
+    names = [name for name in CASES if (name in SLOW) == slow]
+    first = results(names)
     jax.clear_caches()
     with pytest.MonkeyPatch.context() as patch:
         for module in (draws, finish, scans, run, in_order, varying):
@@ -126,14 +136,14 @@ def ways():
             patch.setattr(module, "on_cpu", lambda: False)
         patch.setattr(draws, "_DRAWN_AT_ONCE", (1 << 15, 1 << 15))  # several steps
         patch.setattr(narrow_keys, "_MANY", 1)
-        second = results()
+        second = results(names)
     jax.clear_caches()
     return first, second
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_same_both_ways(name, ways):
-    first, second = (x[name] for x in ways)
+@pytest.mark.parametrize("name", [marked(name, fast=name not in SLOW) for name in CASES])
+def test_the_same_both_ways(name):
+    first, second = (x[name] for x in ways(name in SLOW))
     of_values = name.startswith("values")
     relative, absolute = (1e-14, 0) if of_values else (1e-12, 1e-14)
     for a, b in zip(first, second, strict=True):
@@ -142,9 +152,9 @@ def test_the_same_both_ways(name, ways):
         np.testing.assert_allclose(a, b, rtol=relative, atol=absolute)
 
 
-def test_a_rate_of_all_is_1(ways):
+def test_a_rate_of_all_is_1():
     """Leaves of a result, of which the upper limit of the false positive rate is one."""
-    for found in ways:
+    for found in ways(False):
         assert any(np.all(x == 1) for x in found["best points"])
 
 
@@ -267,7 +277,10 @@ def test_a_few_numbers_come_from_any_device(monkeypatch):
         jax.jit(lambda x: np.asarray(host.near_tree(x)))(1.0)
 
 
-@pytest.mark.parametrize("shape", [(0,), (1,), (2, 255), (2, 3, 513), (70_000,)])
+@pytest.mark.parametrize(
+    "shape",
+    [(0,), marked((1,), fast=False), (2, 255), marked((2, 3, 513), fast=False), (70_000,)],
+)
 def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
     """In blocks, as it has no scan of 64-bit floats."""
     monkeypatch.setattr(cumulative, "on_tpu", lambda: True)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fast import half
+from fast import in_turn
 
 import jaxmetrics as jm
 from jaxmetrics import extreme, losses, sklearn, streaming
@@ -111,8 +111,7 @@ def close(a, b):
         np.testing.assert_allclose(np.asarray(x, float), np.asarray(y, float), 1e-4, 1e-5)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("name", "mode"), in_turn(FUNCTIONS, MODES))
 def test_the_same_under_every_mode(name, mode, expected):
     with MODES[mode]():
         if (name, mode) in EXCEPTIONS:
@@ -195,7 +194,7 @@ OF_CONSTANTS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "first", "how"), half(OF_CONSTANTS, ("user", "library"), ("jit", "eager"))
+    ("name", "first", "how"), in_turn(OF_CONSTANTS, ("user", "library"), ("jit", "eager"))
 )
 def test_an_array_of_numpy_is_a_constant_of_programs_in_either_mode(name, first, how):
     """JAX keeps one buffer of the object while a program with it lives, in 32 or in 64 bits."""
@@ -215,10 +214,13 @@ def test_an_array_of_numpy_is_a_constant_of_programs_in_either_mode(name, first,
     close(found, functions[1](SCORES))
 
 
-@pytest.mark.parametrize("library", [np, jnp], ids=["numpy", "jax"])
-@pytest.mark.parametrize("given", ["clusters", "weights"])
-def test_labels_may_be_known_while_scores_are_traced(library, given):
+LIBRARIES = {"numpy": np, "jax": jnp}
+
+
+@pytest.mark.parametrize(("given", "name"), in_turn(("clusters", "weights"), LIBRARIES))
+def test_labels_may_be_known_while_scores_are_traced(given, name):
     """The usual evaluation of a training loop, whose labels are a constant of the program."""
+    library = LIBRARIES[name]
     labels = library.asarray(LABELS)
     ids = {"clusters": np.arange(N) // 2}
     options = ids if given == "clusters" else {"weights": library.asarray(1 + np.arange(N) % 3)}

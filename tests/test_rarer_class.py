@@ -26,6 +26,13 @@ def test_errors_are_those_of_one_device(found):
     assert found["errors"] <= 1e-12
 
 
+@pytest.mark.slow
+def test_every_metric_and_error_is_that_of_one_device():
+    everything = printed("rare_worker.py", 1, "all")[0]
+    for kind in ("values, few", "values, more", "slopes, few", "slopes, more", "errors"):
+        assert everything[kind] <= 1e-12
+
+
 def test_whole_numbers_and_the_lowest_of_them(found):
     assert found["whole numbers"] == 0
 

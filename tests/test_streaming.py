@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fast import marked
+from fast import in_turn, marked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -32,7 +32,6 @@ BINS = {
     "edges": S.edges([0.1, 0.5, 0.501, 0.9]),
     "quantiles": S.quantile_bins(np.linspace(-1, 2, 200) ** 3, 30),
 }
-EVERY_BINS = pytest.mark.parametrize("bins", BINS.values(), ids=BINS)
 METRICS = {
     "roc_auc": jm.roc_auc,
     "partial": partial(jm.partial_auc, max_fpr=0.1),
@@ -47,6 +46,7 @@ METRICS = {
     "sensitivity": partial(jm.sensitivity_at_specificity, min_specificity=0.8),
     "specificity": partial(jm.specificity_at_sensitivity, min_sensitivity=0.8),
 }
+OF_ENDS = METRICS.keys() - {"partial", "sensitivity"}
 UNWEIGHTED = ("roc_auc", "recall", "threshold", "average precision")
 
 
@@ -226,9 +226,9 @@ def stack(*arrays):
     return jnp.stack(arrays)
 
 
-@EVERY_BINS
-@pytest.mark.parametrize("weighted", [False, True])
-def test_any_split_in_any_order_is_the_same(bins, weighted, rng):
+@pytest.mark.parametrize(("name", "weighted"), in_turn(BINS, (False, True)))
+def test_any_split_in_any_order_is_the_same(name, weighted, rng):
+    bins = BINS[name]
     scores, labels = sample(rng)
     weights = rng.random(300).astype(np.float32) if weighted else None
     where = rng.permutation(300) < 250  # whole parts of 50, which are one program
@@ -315,9 +315,10 @@ def test_what_an_eager_call_refuses_is_counted_apart_if_traced(rng):
 @pytest.mark.parametrize(
     ("name", "weighted"),
     [  # "range" has both limits of "partial", and a sensitivity is a recall
-        marked(name, True, fast=name not in ("partial", "sensitivity")) for name in METRICS
-    ]
-    + [marked(name, False, fast=name in UNWEIGHTED) for name in METRICS],
+        marked(x, weighted, fast=x in OF_ENDS and weighted == (x not in UNWEIGHTED))
+        for x in METRICS
+        for weighted in (True, False)
+    ],
 )
 def test_bounds_hold(name, weighted, rng, x64):
     """Of scores with ties, in one bin and in many; the best and the worst order reach them."""
@@ -486,7 +487,7 @@ def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
     assert interval.low < exact.low < exact.high < interval.high
 
 
-@pytest.mark.parametrize("name", ["threshold", "recall at precision"])
+@pytest.mark.parametrize("name", [marked("threshold", fast=False), "recall at precision"])
 def test_an_interval_by_the_bootstrap_is_around_that_of_the_data(name, rng):
     scores, labels = sample(rng, 1000)
     state, key = filled(UNIFORM, scores, labels), jax.random.key(3)
@@ -523,7 +524,9 @@ def counted_in(bins, scores, labels):
     return Counted(*counts, *(x[::-1].astype(float) for x in ends), np.False_, np.zeros(2))
 
 
-@pytest.mark.parametrize("name", ["threshold", "recall at precision", "precision"])
+@pytest.mark.parametrize(
+    "name", ["threshold", *(marked(x, fast=False) for x in ("recall at precision", "precision"))]
+)
 def test_few_items_are_resampled_as_their_bins_are(name, rng, monkeypatch):
     """The ends are the same to the last digit, and limits but for the draws."""
     scores, labels = sample(rng, 1000, batch=(2,))
@@ -1167,9 +1170,9 @@ def test_an_interval_of_a_recall_takes_the_limit_in_its_own_digits(kind, rng):
         (jm.recall_at_fpr, "max_fpr"),
         (jm.specificity_at_sensitivity, "min_sensitivity"),
     ):
+        given = {"bins": bins, "key": jax.random.key(3), "n_resamples": 200}
         found, want = (
-            S.interval(partial(metric, **{option: x}), state, bins=bins, key=jax.random.key(3))
-            for x in (kind(0.7), 0.7)
+            S.interval(partial(metric, **{option: x}), state, **given) for x in (kind(0.7), 0.7)
         )
         assert_allclose((found.low, found.high), (want.low, want.high), rtol=1e-6)
 
