@@ -13,6 +13,8 @@ def in_turn(first, *others):
     """The cases of a product, of which one is fast for each value of the first axis, with the
     values of the others in turn."""
     rest = list(product(*others))
-    for i, value in enumerate(first):
-        for j, values in enumerate(rest):
-            yield marked(value, *values, fast=j == i % len(rest))
+    return [
+        marked(value, *values, fast=j == i % len(rest))
+        for i, value in enumerate(first)
+        for j, values in enumerate(rest)
+    ]

@@ -311,5 +311,5 @@ FORMS = (
     ),
 )
 # These run always, and all others with -m slow.
-FIRST = ("roc_auc-weights", "standard_error", "streaming.update", "partial_auc_loss")
-FIRST_FORMS = ("jit Explicit both", "shard_map checked models")
+FIRST = ("roc_auc-weights", "standard_error", "partial_auc_loss", "streaming.update")
+FIRST_CASES = tuple(zip(FIRST, ("jit Explicit both", "shard_map checked models") * 2, strict=True))

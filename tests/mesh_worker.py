@@ -1,9 +1,8 @@
 """The cases of `mesh_cases` on eight devices of one process, compared with one device.
 
-    python tests/mesh_worker.py FORMS NAMES
+    python tests/mesh_worker.py NAME:FORM,...
 
-Both are lists, divided by commas, or "all". Prints as JSON what went wrong, by name and form; None
-where nothing did.
+Prints as JSON what went wrong, by name and form; None where nothing did.
 """
 
 import gc
@@ -18,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from mesh_cases import ARRAYS, CASES, FORMS, Case
+from mesh_cases import ARRAYS, CASES, Case
 
 gc.disable()  # as this process ends soon; a tenth of its time
 
@@ -98,18 +97,16 @@ def what_is_wrong(compare: Callable[..., tuple[Any, Any]], *arguments: Any) -> s
     return None
 
 
-def main(forms: str, names: str) -> None:
+def main(cases: str) -> None:
     warnings.simplefilter("ignore")
     results: dict[str, dict[str, str | None]] = {}
-    for name in CASES if names == "all" else names.split(","):
-        results[name] = {}
-        for form in FORMS if forms == "all" else forms.split(","):
-            mode, *rest = form.split()
-            if not CASES[name].traced and mode in ("jit", "shard_map"):
-                continue
-            compare = divided if mode == "shard_map" else placed
-            how = rest if mode == "shard_map" else (mode, *rest)
-            results[name][form] = what_is_wrong(compare, CASES[name], *how)
+    for name, form in (case.split(":") for case in cases.split(",")):
+        mode, *rest = form.split()
+        if not CASES[name].traced and mode in ("jit", "shard_map"):
+            continue
+        compare = divided if mode == "shard_map" else placed
+        how = rest if mode == "shard_map" else (mode, *rest)
+        results.setdefault(name, {})[form] = what_is_wrong(compare, CASES[name], *how)
     print(json.dumps(results))
 
 

@@ -50,7 +50,7 @@ def test_every_public_function_has_a_program():
 
 @pytest.mark.parametrize(
     ("backend", "platform", "every"),
-    [("tpu", "tpu", 1), ("gpu", "cuda", 4), pytest.param("gpu", "cuda", 1, marks=pytest.mark.slow)],
+    [("tpu", "tpu", 1), ("gpu", "cuda", 9), pytest.param("gpu", "cuda", 1, marks=pytest.mark.slow)],
 )
 def test_every_function_lowers(backend, platform, every, monkeypatch, fresh_traces):
     """No plug-in is needed for this, and none compiles it. What TPUs lower, cards do, too."""

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sklearn.metrics as sk
+from fast import in_turn
 from registry import youden
 
 import jaxmetrics as jm
@@ -26,8 +27,9 @@ def close(a, b):
     np.testing.assert_allclose(np.asarray(a), b, rtol=2e-6)
 
 
-@pytest.mark.parametrize("average", ["macro", "weighted", "micro", None])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("average", "weighted"), in_turn(("macro", "weighted", "micro", None), (False, True))
+)
 def test_one_vs_rest(problem, average, weighted):
     scores, labels, weights = problem
     weights = weights if weighted else None
@@ -62,8 +64,9 @@ def test_one_vs_one_by_pairs_in_turns(problem, turns, monkeypatch):
     close(values, np.array(expected))
 
 
-@pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples", None])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("average", "weighted"), in_turn(("macro", "weighted", "micro", "samples", None), (False, True))
+)
 def test_multilabel(average, weighted, rng):
     truth = rng.random((N, 5)) < 0.4
     truth[:, 0], truth[:, 1] = True, False  # every row has both, as "samples" needs

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import in_turn
 
 import jaxmetrics as jm
 from jaxmetrics.extreme import _matching
@@ -106,23 +107,24 @@ def check(metric, score, options, by_group, reduce=mean):
     np.testing.assert_allclose(apart, each, rtol=1e-6)
 
 
-@pytest.mark.parametrize("by_group", [False, True])
-@pytest.mark.parametrize(
-    ("metric", "score"),
-    [
-        (jm.extreme.precision_at_k, precision),
-        (jm.extreme.normalized_recall_at_k, recall),
-        (jm.extreme.ndcg_at_k, ndcg),
-        (partial(jm.extreme.ndcg_at_k, truncate_ideal=True), lambda *a, k: ndcg(*a, k, k)),
-    ],
-    ids=["precision", "recall", "ndcg", "ndcg truncated"],
-)
-def test_at_cutoffs(metric, score, by_group):
+AT_CUTOFFS = {
+    "precision": (jm.extreme.precision_at_k, precision),
+    "recall": (jm.extreme.normalized_recall_at_k, recall),
+    "ndcg": (jm.extreme.ndcg_at_k, ndcg),
+    "ndcg truncated": (
+        partial(jm.extreme.ndcg_at_k, truncate_ideal=True),
+        lambda *a, k: ndcg(*a, k, k),
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "by_group"), in_turn(AT_CUTOFFS, (False, True)))
+def test_at_cutoffs(name, by_group):
+    metric, score = AT_CUTOFFS[name]
     check(metric, score, ("k", KS), by_group)
 
 
-@pytest.mark.parametrize("by_group", [False, True])
-@pytest.mark.parametrize("reduce", ["median", "mean"])
+@pytest.mark.parametrize(("reduce", "by_group"), in_turn(("median", "mean"), (False, True)))
 def test_k_for_recall(reduce, by_group):
     """Shares such as 1/3 are met by their own quotient."""
     metric = partial(jm.extreme.k_for_recall, n_labels=N_LABELS)
@@ -134,8 +136,7 @@ def test_k_for_recall(reduce, by_group):
     check(reducing, k_for_recall, ("min_recall", (0.1, 1 / 3, 0.6, 1.0)), by_group, expected)
 
 
-@pytest.mark.parametrize("by_group", [False, True])
-@pytest.mark.parametrize("discounted", [False, True])
+@pytest.mark.parametrize(("discounted", "by_group"), in_turn((False, True), (True, False)))
 def test_propensity_scored(discounted, by_group):
     name = "propensity_scored_ndcg_at_k" if discounted else "propensity_scored_precision_at_k"
     given = {"propensities": PROPENSITIES, "k": KS, **(BY_GROUP if by_group else {})}

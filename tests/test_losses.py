@@ -228,7 +228,7 @@ def test_upper_bounds(max_fpr, rng, x64):
             assert loss / (np.log(2) if surrogate == "logistic" else 1) >= missed - 1e-12
 
 
-@pytest.mark.parametrize("surrogate", CONVEX)
+@pytest.mark.parametrize("surrogate", [marked(x, fast=x in ("hinge", "logistic")) for x in CONVEX])
 def test_convex_in_the_scores(surrogate, rng, x64):
     _, labels, weights = sample(rng)
     loss = partial(jm.losses.partial_auc_loss, surrogate=surrogate, max_fpr=0.3, min_tpr=0.2)
@@ -880,20 +880,26 @@ def test_items_that_cost_nothing_keep_their_ranks(rng, x64):
     assert_allclose(slopes, expected / weights, atol=1e-12)
 
 
-@pytest.mark.parametrize("option", ["max_fpr", "band", "min_tpr"])
-def test_slopes_in_options_are_those_of_the_loss(option, rng, x64):
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("partial", "max_fpr"),
+        ("partial", "min_tpr"),
+        ("recall", "band"),
+        marked("partial", "band", fast=False),
+        marked("recall", "max_fpr", fast=False),
+    ],
+)
+def test_slopes_in_options_are_those_of_the_loss(name, option, rng, x64):
     labels = np.arange(40) < 10
     scores = rng.normal(size=40) + labels
-    losses = [jm.losses.partial_auc_loss]
-    if option != "min_tpr":
-        losses.append(jm.losses.recall_at_fpr_loss)
-    for loss in losses:
+    loss = {"partial": jm.losses.partial_auc_loss, "recall": jm.losses.recall_at_fpr_loss}[name]
 
-        def of_option(x, loss=loss):
-            return loss(scores, labels, **({"max_fpr": 0.4} | {option: x}))
+    def of_option(x):
+        return loss(scores, labels, **({"max_fpr": 0.4} | {option: x}))
 
-        difference = (of_option(0.3137 + 1e-6) - of_option(0.3137 - 1e-6)) / 2e-6
-        assert_allclose(jax.grad(of_option)(0.3137), difference, rtol=1e-6)
+    difference = (of_option(0.3137 + 1e-6) - of_option(0.3137 - 1e-6)) / 2e-6
+    assert_allclose(jax.grad(of_option)(0.3137), difference, rtol=1e-6)
 
 
 @pytest.mark.parametrize("band", [marked(1e-20, fast=False), 1e-10])

@@ -4,15 +4,17 @@ import json
 import subprocess
 import sys
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import in_turn, marked
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from mesh_cases import BINS, CASES, FIRST, FIRST_FORMS, FORMS, M, N
+from mesh_cases import BINS, CASES, FIRST, FIRST_CASES, FORMS, M, N
 from processes import environment
 
 import jaxmetrics as jm
@@ -23,10 +25,10 @@ SCORES, LABELS = CASES["roc_auc"].arrays()
 
 
 @cache
-def on_eight_devices(forms, names):
-    """By name and form, what went wrong on eight devices, or None."""
+def on_eight_devices(cases):
+    """Of pairs of a name and a form: by these, what went wrong on eight devices, or None."""
     done = subprocess.run(
-        [sys.executable, WORKER, ",".join(forms), ",".join(names)],
+        [sys.executable, WORKER, ",".join(map(":".join, cases))],
         capture_output=True,
         text=True,
         # XLA needs more threads than there are devices: each waits in a collective for the others.
@@ -36,16 +38,15 @@ def on_eight_devices(forms, names):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("form", FIRST_FORMS)
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize(("name", "form"), FIRST_CASES)
 def test_the_same_on_eight_devices(name, form):
-    assert on_eight_devices(FIRST_FORMS, FIRST)[name][form] is None
+    assert on_eight_devices(FIRST_CASES)[name][form] is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_everything_is_the_same_on_eight_devices(form):
-    found = on_eight_devices(FORMS, tuple(CASES))
+    found = on_eight_devices(tuple(product(CASES, FORMS)))
     wrong = {name: forms[form] for name, forms in found.items() if forms.get(form)}
     assert not wrong
 
@@ -94,8 +95,7 @@ RESULTS = {
 }
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize(("name", "compiled"), in_turn(RESULTS, (False, True)))
 def test_models_stay_divided(name, compiled):
     function, axes = RESULTS[name]
     function = jax.jit(function) if compiled else function
@@ -170,17 +170,22 @@ def test_a_state_whose_memory_was_taken_says_so():
             use()
 
 
-@pytest.mark.parametrize("checked", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_parts_of_one_device_are_the_whole(checked):
+OF_PARTS = [
+    losses.average_precision_loss,
+    partial(jm.standard_error, jm.roc_auc),
+    partial(losses.partial_auc_loss, max_fpr=0.3),
+    losses.pairwise_auc_loss,
+    partial(losses.recall_at_fpr_loss, max_fpr=0.3),
+    jm.average_precision,
+]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "checked"),
+    [(OF_PARTS[:2], True), *(marked(OF_PARTS, x, fast=False) for x in (True, False))],
+)
+def test_parts_of_one_device_are_the_whole(metrics, checked):
     """Programs for many devices also run on one."""
-    metrics = [
-        losses.pairwise_auc_loss,
-        partial(losses.partial_auc_loss, max_fpr=0.3),
-        partial(losses.recall_at_fpr_loss, max_fpr=0.3),
-        losses.average_precision_loss,
-        partial(jm.standard_error, jm.roc_auc),
-        jm.average_precision,
-    ]
 
     def values(scores, labels, **axis):
         return jnp.stack([metric(scores, labels, **axis) for metric in metrics])
@@ -215,11 +220,7 @@ def test_uneven_sizes_are_padded_and_masked():
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name in FIRST else pytest.param(name, marks=pytest.mark.slow)
-        for name, case in CASES.items()
-        if case.traced
-    ],
+    [marked(name, fast=name in FIRST) for name, case in CASES.items() if case.traced],
 )
 def test_a_program_for_several_platforms(name):
     function, arrays = jax.jit(CASES[name].function), CASES[name].arrays()

@@ -55,7 +55,12 @@ def by_hand(scores, labels, threshold, prevalence=None, amounts=None, weights=No
 
 @pytest.mark.parametrize(
     ("rule", "prevalence"),
-    [*((rule, None) for rule in RULES), *((x, 0.02) for x in ("max_fpr", "min_precision", "cost"))],
+    [
+        *((rule, None) for rule in RULES if rule not in ("min_precision", "cost")),
+        *((rule, 0.02) for rule in ("min_precision", "cost")),
+        *(marked(*x, fast=False) for x in (("min_precision", None), ("cost", None))),
+        marked("max_fpr", 0.02, fast=False),
+    ],
 )
 def test_reports_what_the_threshold_does(rule, prevalence, rng):
     scores, amounts = drawn(rng), rng.lognormal(size=N)
@@ -286,7 +291,7 @@ def test_clusters_widen(rng):
     assert whole.threshold.low == whole.threshold.high
 
 
-@pytest.mark.parametrize("prevalence", [None, 0.1])
+@pytest.mark.parametrize("prevalence", [None, marked(0.1, fast=False)])
 def test_copies_in_clusters_are_as_one_item(prevalence, rng):
     """Rates of 0 and 1, too, of which copies seem to be certain: patients count, not items."""
     labels = np.arange(40) < 15
@@ -302,7 +307,7 @@ def test_copies_in_clusters_are_as_one_item(prevalence, rng):
             assert 0.85 < (many.high - many.low) / (few.high - few.low) < 1.2, (threshold, name)
 
 
-@pytest.mark.parametrize("n_clusters", [42, 44])
+@pytest.mark.parametrize("n_clusters", [42, marked(44, fast=False)])
 def test_clusters_that_vary_alike_are_known_well(n_clusters):
     """All have a residual of one size, whose kurtosis is 1 up to rounding."""
     item = np.arange(9 * n_clusters + 20)
@@ -393,7 +398,7 @@ def test_refuses(options, error, words):
     [
         {"fp_cost": 1.0, "fn_cost": 3.0},
         pytest.param({"criterion": "youden"}, marks=pytest.mark.slow),  # costs that the data set
-        {"min_precision": 0.6},
+        marked({"min_precision": 0.6}, fast=False),
     ],
 )
 def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
@@ -411,7 +416,6 @@ def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
 
 
 SCANNED = (  # each rule, and clusters with weights and without
-    ("min_precision", None, False),
     ("min_precision", 15, True),
     ("youden", None, True),
     ("cost", 15, False),
@@ -486,7 +490,9 @@ def test_limits_of_the_cheapest_threshold_of_clusters(rng):
     np.testing.assert_allclose([whole.low, whole.high], [low, high[within[0]]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("rule", [{"max_fpr": 0.1}, {"min_recall": 0.8}, {"min_recall": 1.0}])
+@pytest.mark.parametrize(
+    "rule", [{"max_fpr": 0.1}, marked({"min_recall": 0.8}, fast=False), {"min_recall": 1.0}]
+)
 def test_limits_of_a_quantile_of_clusters(rule, rng):
     """Copies in one cluster are as one item; of items of their own the limits differ by a rank."""
     scores, given = drawn(rng), {"key": KEY, "n_resamples": 20, **rule}
@@ -526,11 +532,14 @@ def test_a_threshold_of_enough_recall_holds_with_few_clustered_positives(rng):
     assert point.precision.high < 0.2
 
 
-@pytest.mark.parametrize("clusters", [None, np.arange(N) % 30])
-@pytest.mark.parametrize("prevalence", [None, 0.2])
-def test_limits_of_the_lowest_precise_threshold(prevalence, clusters, rng):
+@pytest.mark.parametrize(
+    ("prevalence", "n_clusters"),
+    [(None, None), (0.2, 30), *(marked(*x, fast=False) for x in ((None, 30), (0.2, None)))],
+)
+def test_limits_of_the_lowest_precise_threshold(prevalence, n_clusters, rng):
     """Each threshold is tested by the residuals of its flagged items, one after the other; ties."""
     scores = np.round(drawn(rng), 1)
+    clusters = None if n_clusters is None else np.arange(N) % n_clusters
     rule = {"min_precision": 0.6, "prevalence": prevalence, "clusters": clusters}
     found = jm.operating_point(scores, LABELS, **rule, **FEW).threshold
     limit = 0.6
@@ -579,7 +588,7 @@ def _threshold(limit):
     return found.threshold.estimate
 
 
-@pytest.mark.parametrize("limit", [0.6, np.float32(0.6), jnp.float32(0.6)])
+@pytest.mark.parametrize("limit", [marked(0.6, fast=False), np.float32(0.6), jnp.float32(0.6)])
 def test_a_precision_that_is_just_met(limit):
     """Three of five are 0.6, also to the digits of a 32-bit limit: eager, traced and resampled."""
     assert _threshold(limit) == jax.jit(_threshold)(limit) == 5

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fast import marked
+from fast import in_turn, marked
 
 import jaxmetrics as jm
 from jaxmetrics._base import compaction, host, merging, sorting
@@ -117,8 +117,7 @@ LIMITED = [  # metrics, and the option that is their limit
 ]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("turn", range(len(LIMITED)))
+@pytest.mark.parametrize(("turn", "weighted"), in_turn(range(len(LIMITED)), (False, True)))
 def test_limits(turn, weighted):
     """None, few and many limits, which jit may not know, in dtypes that several counts share.
 
@@ -247,13 +246,18 @@ def _with_head(rng, n, dtype):
     return scores.astype(jnp.dtype(dtype)), labels, rng.random(n) < rng.choice([0.2, 0.9])
 
 
-@pytest.mark.parametrize("turn", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))])
-@pytest.mark.parametrize("name", WITH_HEAD)
-def test_heads(name, turn, n_of_heads):
-    """Only the items above the end of a window are sorted, or all where these are too many.
-
-    Each metric and each head meets three of the kinds, and all with -m slow.
-    """
+@pytest.mark.parametrize(
+    ("name", "n_of_heads", "kind"),
+    [
+        marked(name, head, kind, fast=i == j == kind or (i, j, kind) == (0, 1, 3))
+        for i, name in enumerate(WITH_HEAD)
+        for j, head in enumerate(HEADS)
+        for kind in range(4)
+    ],
+    indirect=["n_of_heads"],
+)
+def test_heads(name, n_of_heads, kind):
+    """Only the items above the end of a window are sorted, or all where these are too many."""
     metric = WITH_HEAD[name]
     rng = np.random.default_rng(5)
     few, several = np.float32([0.1, 0.6]), np.float32([[0.05, 0.3]])
@@ -264,7 +268,7 @@ def test_heads(name, turn, n_of_heads):
         ("float16", few, True),
         ("int8", few, False),
     )
-    dtype, limits, masked = kinds[(list(WITH_HEAD).index(name) + n_of_heads + turn) % 4]
+    dtype, limits, masked = kinds[kind]
     for limit in [*limits] * 4:
         scores, labels, where = _with_head(rng, n_of_heads, dtype)
         given = scores, labels, where if masked else None, limit
@@ -304,11 +308,8 @@ def test_heads_of_amounts(n_of_heads):
 
 @pytest.mark.parametrize(
     ("name", "n_of_heads"),
-    [(name, "fitting") for name in WITH_HEAD]
-    + [
-        pytest.param("area", "few", marks=pytest.mark.slow),
-        pytest.param("recall", "whole", marks=pytest.mark.slow),
-    ],
+    [marked(name, "fitting", fast=name == "corner") for name in WITH_HEAD]
+    + [marked("area", "few", fast=False), marked("recall", "whole", fast=False)],
     indirect=["n_of_heads"],
 )
 def test_heads_of_batches(name, n_of_heads):
@@ -540,7 +541,7 @@ def _no_tables(monkeypatch):
 )
 @pytest.mark.parametrize(
     "name",
-    [marked(x, fast=x != "partial_auc") for x in SMOOTH],  # "of arrays" is a partial area as well
+    [marked(x, fast=x in ("of arrays", "recall, linear", "average_precision")) for x in SMOOTH],
 )
 def test_moments_on_host_and_of_tables_agree(name, given, monkeypatch):
     """Ties, -0.0, infinities, NaN, one class, few items, and the numbers of the closed form."""

@@ -208,7 +208,7 @@ def test_transforms(entry, rng):
     assert_array_equal(slope, 0)
 
 
-@EVERY_FUNCTION
+@EVERY_KIND
 def test_invariances(entry, rng, x64):
     scores, labels, where = _sample(rng)
     models = np.stack([scores, scores[:, ::-1]])

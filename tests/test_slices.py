@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+from fast import in_turn
 from scipy.special import expit, logit, ndtri
 
 import jaxmetrics as jm
@@ -63,8 +64,9 @@ def test_slices_equal_a_loop(data, metric, weighted):
                 np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6, err_msg=key)
 
 
-@pytest.mark.parametrize("metric", [METRICS["roc_auc"][0], METRICS["linear"][0]])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("metric", "weighted"), in_turn((METRICS["roc_auc"][0], METRICS["linear"][0]), (False, True))
+)
 def test_parts_of_the_slices_change_nothing(data, monkeypatch, metric, weighted):
     scores, labels, _, weights = data
     given = (metric, scores, labels, np.arange(N) // 9)

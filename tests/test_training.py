@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from fast import in_turn, marked
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -190,15 +191,14 @@ def test_weights_and_masks_count_in_the_loss_and_the_metric():
         assert_allclose(fitted.values, plain.values, atol=1e-5)
 
 
-@pytest.mark.parametrize("batch", [32, (8, 24)])
-@pytest.mark.parametrize(
-    "loss",
-    [
-        jm.losses.kl_partial_auc.apply,
-        partial(jm.losses.cvar_partial_auc.apply, max_fpr=0.2),
-        LOSS,
-    ],
+LOSSES = (
+    jm.losses.kl_partial_auc.apply,
+    partial(jm.losses.cvar_partial_auc.apply, max_fpr=0.2),
+    LOSS,
 )
+
+
+@pytest.mark.parametrize(("loss", "batch"), in_turn(LOSSES, (32, (8, 24))))
 def test_batches(loss, batch):
     first, again = (fit(loss=loss, batch=batch, key=KEY) for _ in range(2))
     assert_array_equal(first.values, again.values)
@@ -292,7 +292,7 @@ def test_sharded_arrays():
     assert_allclose(found.params, plain.params, rtol=1e-3)
 
 
-@pytest.mark.parametrize("batch", [None, 16, (4, 12)])
+@pytest.mark.parametrize("batch", [None, marked(16, fast=False), (4, 12)])
 def test_explicit_axes(batch):
     """With parameters that are on no mesh, and a loss that has a state."""
     mesh = jax.make_mesh((2,), ("items",), axis_types=(jax.sharding.AxisType.Explicit,))
