@@ -102,7 +102,7 @@ def _naive(scores, labels, weights, surrogate, max_fpr=1.0, min_tpr=0.0, band=0.
 
 @pytest.mark.parametrize(
     "surrogate",
-    [marked(x, fast=x == "sigmoid") for x in SURROGATES],
+    [marked(x, fast=x in ("square", "sigmoid")) for x in SURROGATES],
 )
 def test_value_and_gradient_against_naive_pairs(surrogate, rng, x64):
     """With ties, weights, masks, the fractional edge of an exact set, and soft ones."""
