@@ -18,6 +18,16 @@ def values(rng):
     return rng.normal(size=(3, 60)).cumsum(axis=0) + 5  # beyond [0, 1]: the plain t
 
 
+@pytest.mark.parametrize("library", [np, jnp], ids=["NumPy", "JAX"])
+def test_values_that_a_program_closes_over_are_checked(library, values):
+    given = library.asarray(values)
+    found = jax.jit(lambda x: x + jm.compare_means(given).difference[0, 1])(0.0)
+    np.testing.assert_allclose(found, jm.compare_means(given).difference[0, 1], rtol=1e-6)
+    lost = library.where(np.arange(60) == 7, np.nan, given)
+    with pytest.raises(ValueError, match="got one for item 7 of model 0"):
+        jax.jit(lambda x: x + jm.compare_means(lost).difference[0, 1])(0.0)
+
+
 def test_models_without_items_have_no_difference():
     assert np.isnan(jm.compare_means(np.zeros((3, 0))).difference).all()
 

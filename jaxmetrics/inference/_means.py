@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
@@ -236,7 +237,8 @@ def _refuse_nan(items: Items) -> None:
     given: Any = at_hand(items.scores, items.weights, items.where)
     if not (all_concrete(*given) and given[0].size):
         return
-    some, place = _first_nan(*given)
+    with jax.ensure_compile_time_eval():  # checks what is known under a trace, too
+        some, place = _first_nan(*given)
     if some:
         model, item = divmod(int(place), given[0].shape[-1])
         raise ValueError(
