@@ -103,3 +103,15 @@ def test_means_of_clusters_whose_sizes_tell_of_their_values(missed):
         found = jm.mean_interval(values.astype(float), clusters=clusters)
         covered.append(float(found.low) <= HIT <= float(found.high))
     assert np.mean(covered) >= 0.925
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.3, 1 / 3])
+@pytest.mark.parametrize("method", ["auto", "logit"])
+def test_equal_weights_of_tied_scores_are_none(weight, method):
+    """The average precision has no variance, of which sums of weights leave the rounding."""
+    labels, scores = np.arange(60) < 50, np.zeros(60, np.float32)
+    found, expected = (
+        jm.confidence_interval(jm.average_precision, scores, labels, method=method, weights=x)
+        for x in (np.full(60, weight), None)
+    )
+    np.testing.assert_allclose([found.low, found.high], [expected.low, expected.high], rtol=1e-6)

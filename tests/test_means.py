@@ -135,6 +135,24 @@ def test_equal_values(value):
     close(limits(share + 1), [value + 1, value + 1])
 
 
+def test_clusters_of_ones_mirror_those_of_zeros():
+    """In any order: their means are 1 up to rounding."""
+    clusters = np.array([1, 3, 5, 5, 0, 4, 2, 2, 2, 5, 1, 3, 4, 2, 3, 0, 4, 1])
+    expected = 1 - jm.mean_interval(np.zeros(18), clusters=clusters).high
+    for ids in (clusters, 5 - clusters):
+        found = jm.mean_interval(np.ones(18), clusters=ids).low
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_means_of_clusters_in_0_1_are_no_shares_of_values_beyond():
+    values, clusters = np.array([-5, 6, -4, 4.6, 3, -2]), [0, 0, 1, 1, 2, 2]
+    near, far = (jm.mean_interval(x, clusters=clusters) for x in (values, values + 10))
+    np.testing.assert_allclose([near.low, near.high], [far.low - 10, far.high - 10], atol=1e-5)
+    of_models = jm.compare_means([values, np.arange(6.0)], clusters=clusters)
+    apart = jm.compare_means([values + 10, np.arange(6.0) + 10], clusters=clusters)
+    np.testing.assert_allclose(of_models.low, apart.low, atol=1e-5)
+
+
 def test_scale_does_not_matter(x64, rng):
     values = rng.normal(size=30)
     for scale in (1e-200, 1e200):

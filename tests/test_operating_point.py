@@ -190,6 +190,35 @@ def test_limits_of_a_quantile_are_order_statistics():
     assert few.threshold.high == np.inf
 
 
+@pytest.mark.parametrize("rule", [{"max_fpr": 0.5}, {"min_recall": 0.5}])
+@pytest.mark.parametrize("weight", [1.0, 0.1])
+def test_equal_weights_change_no_limit(rule, weight):
+    scores, labels = np.arange(12.0), np.arange(12) % 2 == 0
+    expected = jm.operating_point(scores, labels, **rule)
+    found = jm.operating_point(scores, labels, weights=np.full(12, weight), **rule)
+    for name in ("threshold", "recall", "fpr", "precision", "flagged"):
+        of_weights, of_counts = getattr(found, name), getattr(expected, name)
+        np.testing.assert_allclose(of_weights.low, of_counts.low, rtol=1e-6)
+        np.testing.assert_allclose(of_weights.high, of_counts.high, rtol=1e-6)
+
+
+def test_a_light_positive_is_a_precision_of_1():
+    scores, labels = -np.arange(8.0), np.array([1, 0, 1, 1, 0, 0, 0, 0])
+    weights = np.array([0.5, 1, 1, 2, 1, 1, 1, 1])
+    for given in ({}, {"prevalence": 0.3}):
+        found = jm.operating_point(scores, labels, weights=weights, max_fpr=0.1, **given).precision
+        assert found.estimate == found.high == 1
+        assert 0 < found.low < 0.5
+
+
+def test_a_cost_is_at_most_the_dearer():
+    """Every item is an error."""
+    labels = np.arange(13) >= 1
+    found = jm.operating_point(-np.arange(13.0), labels, threshold=-0.5, fp_cost=3, fn_cost=3).cost
+    np.testing.assert_allclose([found.estimate, found.high, found.standard_error], [3, 3, 0])
+    assert found.low < 3
+
+
 def test_scores_of_infinity_are_flagged_and_it_is_said():
     scores, labels = [np.inf, np.inf, 2.0, 1.0, 0.0, -1.0], [1, 0, 1, 0, 0, 0]
     with pytest.warns(UserWarning, match="best to flag nothing, but any threshold flags scores of"):

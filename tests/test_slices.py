@@ -77,6 +77,21 @@ def test_parts_of_the_slices_change_nothing(data, monkeypatch, metric, weighted)
     jax.tree.map(np.testing.assert_array_equal, parts, whole)
 
 
+def test_perfect_slices_have_the_limits_of_each_alone():
+    """Some positives weigh less than half of the mean, and sums of shares are not quite 1."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        labels, ids = rng.random(60) < 0.5, rng.integers(0, 3, 60)
+        scores, weights = rng.random(60) + 2 * labels, rng.random(60) * (rng.random(60) < 0.5)
+        given = {"weights": weights}
+        found = jm.slices(jm.average_precision, scores, labels, ids, min_items=1, **given)
+        for i in range(3):
+            alone = jm.confidence_interval(
+                jm.average_precision, scores, labels, where=ids == i, **given
+            )
+            np.testing.assert_allclose(found.low[i], alone.low, rtol=1e-5)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_global_threshold_is_that_of_all_negatives(data, weighted):
     scores, labels, ids, weights = data

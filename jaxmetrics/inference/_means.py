@@ -211,7 +211,7 @@ def _means_of_clusters(
     means = numerics.divide(of_clusters(weights * values), total, 0.0)
     n_items, shares = kish(weights)
     within = library.sum(shares * (values - means[..., ids]) ** 2, axis=-1)
-    return _Units(means, total, total > 0, Within(within, n_items))
+    return _Units(means, total, total > 0, Within(within, n_items, are_shares(values)))
 
 
 @library_program()
@@ -225,7 +225,7 @@ def _moments(
     of_items, n, kept, df = shares
     means = mean_of(shares, values)
     errors = of_items * (values - means[:, None])
-    is_share = library.all(are_shares(values))
+    is_share = library.all(are_shares(values) if within is None else within.is_share)
     covariance, draws = numerics.divide(errors @ errors.T, kept, np.nan), n + 0 * means
     if within is not None:
         draws = draws_of_clusters(means, library.diagonal(covariance), draws, df, within)

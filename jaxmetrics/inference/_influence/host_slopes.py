@@ -31,6 +31,7 @@ _FEW_ROWS = 64  # which compile nothing for all, and take less time than its fir
 _FEWEST = 64  # groups that a program is compiled for
 _PART = 1 << 15  # at most; a metric is linear in its sum over groups, so that parts have its slopes
 _FEW = 1 << 14  # items that are sorted sooner than the head that counts is found
+_ROUNDING = 1e-13
 
 
 class _Rows(NamedTuple):
@@ -343,14 +344,16 @@ def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
     n, items, bounds, weights, centred, mean = rows
     size = total = weights.sum()
-    squares, lean = weights, 0.0
+    squares, lean, least = weights, 0.0, 0.0
     if items.weights is not None and total:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
         size = total**2 / squares.sum()
         # The weights are drawn as the scores are: each item counts about the mean over the items.
         lean = 2 * mean * np.einsum("i,i", squares, centred)
         lean = lean + mean**2 * (squares.sum() - total**2 / n)
-    spread = np.maximum(np.einsum("i,i,i", squares, centred, centred) + lean, 0)
+        least = _ROUNDING * mean**2 * squares.sum()  # which such sums may be of a variance of 0
+    spread = np.einsum("i,i,i", squares, centred, centred) + lean
+    spread = np.where(spread > least, spread, 0.0)
     return size, size * (n / (n - 1) if n != 1 else np.nan) * spread
 
 

@@ -32,8 +32,9 @@ def draws_of_part(part: Array, weights: Array) -> Array:
     n, shares = kish(weights)
     share = library.minimum(library.sum(shares * part, axis=-1), 1.0)  # but for rounding
     variance = library.sum((shares * (part - share[..., None])) ** 2, axis=-1)
-    draws: Array = library.where(n > 0, draws_of_share(share, variance, n), n)
-    return draws
+    draws = draws_of_share(share, variance, n)
+    found: Array = library.where(draws > (1 - _ROUNDING) * n, n, draws)
+    return found
 
 
 def of_fewer(moments: Moments, largest: tuple[Array, Array]) -> Moments:

@@ -61,10 +61,12 @@ class Within(NamedTuple):
     Attributes:
       variance: the mean square of the distances of items from the means of their clusters.
       n_items: the effective number of items.
+      is_share: whether all values are in [0, 1].
     """
 
     variance: Array
     n_items: Array
+    is_share: Array
 
 
 def sample_of(
@@ -94,7 +96,7 @@ def sample_of(
     )
     skewness = adjusted * numerics.divide(third, second**1.5, 0.0)
     skewness = library.clip(skewness, -library.sqrt(n), library.sqrt(n))
-    is_share = are_shares(values)
+    is_share = are_shares(values) if within is None else within.is_share
     n, df = library.broadcast_to(n, mean.shape), library.broadcast_to(df, mean.shape)
     if within is None:
         draws = fewest_draws(mean, error**2, n)
@@ -154,10 +156,11 @@ def draws_of_clusters(mean: Array, variance: Array, n: Array, df: Array, within:
     of f degrees of freedom, and from what the variance W within clusters leaves of m (1 - m), as of
     two clusters more.
     """
-    of_draw = mean * (1 - mean)
+    library = numerics.namespace(mean, variance)
+    some = (mean > _ROUNDING) & (mean < 1 - _ROUNDING)
+    of_draw = library.where(some, mean * (1 - mean), 0.0)
     seen = numerics.divide(n * variance, of_draw, 1.0)
     most = 1 - numerics.divide(within.variance, of_draw, 0.0)
-    library = numerics.namespace(seen, most)
     spread = (df * seen + _CLUSTERS_MORE * most) / (df + _CLUSTERS_MORE)
     fewest, most_draws = fewest_draws(mean, variance, n), library.maximum(within.n_items, n)
     draws: Array = library.clip(numerics.divide(n, spread, np.inf), fewest, most_draws)

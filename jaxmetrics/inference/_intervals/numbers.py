@@ -57,7 +57,7 @@ def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -
 
     def without_itself(part: Groups) -> Any:
         caught = part.library.maximum(part.positives_not_below - half, 0.0)
-        return part.total(divide(caught, caught + part.not_below, 0.0))
+        return part.total(divide(caught, caught + part.not_below, 1.0))
 
     def of_odds(part: Groups) -> Any:
         return part.total(odds + 0.0 * part.not_below)

@@ -158,7 +158,7 @@ def proportion(value: Array, n: Array, limits: Limits) -> Share:
 
 
 def total_of(a: Share, b: Share, correlation: Any) -> Share:
-    """The sum of two shares from the limits of each, by Zou and Donner.
+    """The sum of two shares, which is at most 1, from the limits of each, by Zou and Donner.
 
     As far from the sum as the root of d^2 + e^2 + 2 r d e, with d and e the distances of the limits
     and r the correlation of the two.
@@ -170,10 +170,11 @@ def total_of(a: Share, b: Share, correlation: Any) -> Share:
         return found
 
     value = a.value + b.value
-    low = value - distance(a.value - a.low, b.value - b.low)
-    high = value + distance(a.high - a.value, b.high - b.value)
+    low = library.maximum(value - distance(a.value - a.low, b.value - b.low), 0.0)
+    high = library.minimum(value + distance(a.high - a.value, b.high - b.value), 1.0)
     covariance = correlation * library.sqrt(a.variance * b.variance)
-    return Share(value, low, high, a.variance + b.variance + 2 * covariance)
+    variance = library.maximum(a.variance + b.variance + 2 * covariance, 0.0)
+    return Share(value, low, high, variance)
 
 
 def limits_at_threshold(
@@ -228,10 +229,10 @@ def limits_at_threshold(
 
 
 def _less_half(point: Point, sizes: Sizes) -> Point:
-    """Half a positive less is flagged."""
+    """Half a positive less is flagged; of lighter ones half of what they weigh."""
     half = numerics.divide(point.positives, 2 * sizes.positives, 0.0)
-    tp: Array = numerics.namespace(*point).maximum(point.tp - half, 0)
-    return point._replace(tp=tp)
+    less: Array = numerics.namespace(*point).minimum(half, point.tp / 2)
+    return point._replace(tp=point.tp - less)
 
 
 def _predictive_values(
