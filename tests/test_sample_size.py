@@ -222,3 +222,13 @@ def test_refuses_what_it_cannot_plan(scores):
         jm.power(metric, scores, LABELS, difference=0.1)
     with pytest.raises(TypeError, match="difference is missing"):
         jm.power(jm.roc_auc, scores, LABELS)
+
+
+@pytest.mark.parametrize("metric", [jm.roc_auc, partial(jm.recall_at_fpr, max_fpr=0.3)])
+def test_a_pilot_without_errors_plans_nothing(metric):
+    scores, labels = np.arange(40.0), np.arange(40) >= 20
+    for plan in (partial(jm.sample_size, width=0.2), partial(jm.sample_size, difference=-0.1)):
+        with pytest.warns(UserWarning, match="the pilot has no errors of which to learn"):
+            assert np.isnan(plan(metric, scores, labels, paired=True).n_positives)
+    with pytest.warns(UserWarning, match="the pilot has no errors of which to learn"):
+        assert np.isnan(jm.power(metric, scores, labels, difference=-0.1, paired=True))

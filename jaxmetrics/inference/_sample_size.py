@@ -17,6 +17,7 @@ from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of, warn_of_undefined
@@ -133,10 +134,10 @@ def sample_size(
         `average_precision`, which itself depends on it.
 
     The variances are those of the pilot, and as uncertain as a pilot is small: with m items of a
-    class their error is about sqrt(2 / m). NaN where the metric is NaN or a class has one item.
-    Infinite at a difference of 0 and, with a margin, where the difference plus the margin is 0 or
-    less. A difference is that of the first model minus the second. Time O(n log n) and a bisection,
-    memory O(n).
+    class their error is about sqrt(2 / m). NaN where the metric is NaN, a class has one item, or
+    the only model is at an end of the range. Infinite at a difference of 0 and, with a margin,
+    where the difference plus the margin is 0 or less. A difference is that of the first model minus
+    the second. Time O(n log n) and a bisection, memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -216,7 +217,8 @@ def power(
       TypeError, ValueError: as the conventions list under Errors; neither difference nor margin is
         given, or the influence values of the metric are not known.
 
-    NaN where the metric is NaN or a class of the pilot has one item. Time O(n log n), memory O(n).
+    NaN where the metric is NaN, a class of the pilot has one item, or the only model's metric is an
+    end of its range. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -306,17 +308,21 @@ def _pilot(
     chosen.refuse_several(arrays, shape[-1])
     estimate, errors = errors_of_items(metric, items)
     warn_of_undefined(estimate)
-    sizes = sizes_of(items, None, estimate.ndim)
-    counts = Sizes(sizes.negatives, sizes.positives)
+    negatives, positives, _ = sizes_of(items, None, estimate.ndim)
     kind = ("pair" if paired else "samples") if not alone or n_models == 2 else "one"
-    return (kind, *_of_observations(estimate, errors, items.labels, bounds, counts, kind))
+    given = estimate, errors, items.labels, bounds, Sizes(negatives, positives), kind
+    pilot, sizes, at_end = _of_observations(*given)
+    if all_concrete(at_end) and at_end.any():
+        warn("the plan is NaN, as the pilot has no errors of which to learn: take one with some")
+    return kind, pilot, sizes
 
 
 @double_program("kind")
 def _of_observations(
     estimate: Array, errors: Array, labels: Array, bounds: Any, sizes: Sizes, kind: str
-) -> tuple[Pilot, Sizes]:
-    """The moments of the influence values, which are n times the items' parts of the errors."""
+) -> tuple[Pilot, Sizes, Array]:
+    """The moments of the influence values, which are n times the items' parts of the errors;
+    and whether the only model is at an end of the range, where variances are NaN."""
     counts = Sizes(*(x[..., 0] for x in sizes))
     n = jnp.stack(counts, axis=-1)[..., None]
     positive = labels.astype(bool)
@@ -328,9 +334,14 @@ def _of_observations(
         influence = influence[..., :1, :] - influence[..., 1:, :]
     thirds = jnp.sum(influence**3, axis=-1) / n
     thirds = thirds * jnp.array([1.0, -1.0]) if kind == "samples" else thirds[..., 0]
+    at_end = jnp.zeros(estimate.shape[:-1], bool)
     if kind == "one":
         estimate, of_classes = estimate[..., 0], of_classes[..., 0, 0]
-    return Pilot(estimate, of_classes, thirds, bounds), counts
+        if bounds is not None:
+            share = bounds.share_of(estimate)
+            at_end = (share <= _ROUNDING) | (share >= 1 - _ROUNDING)
+            of_classes = jnp.where(at_end[..., None], jnp.nan, of_classes)
+    return Pilot(estimate, of_classes, thirds, bounds), counts, at_end
 
 
 @library_program("kind")
