@@ -128,9 +128,10 @@ def confidence_interval(
       TypeError, ValueError: as the conventions list under Errors; a method that resamples has no
         key, the method does not serve the metric, or it needs a metric with one value.
 
-    NaN where the metric is NaN, or one cluster has all items of a class. An estimate of exactly 0
-    or 1 still has an interval by "closed form", "logit" and "wilson". A warning says when a class
-    is too small for the nominal coverage. Time O(n log n) or as `bootstrap`; memory O(n).
+    NaN where the metric is NaN, a class is absent (average precision is 0 or 1 then), or one
+    cluster has all items of a class. An estimate of exactly 0 or 1 still has an interval by "closed
+    form", "logit" and "wilson". A warning says when a class is too small for the nominal coverage.
+    Time O(n log n) or as `bootstrap`; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
