@@ -158,7 +158,7 @@ def test_sampled_auc_is_unbiased(rng):
     where = rng.random(len(scores)) < 0.8
     spoiled = np.where(where, scores, np.nan)
     n_pairs = 200_000
-    for options in ({}, {"weights": weights}, {"weights": weights, "where": where}):
+    for options in ({}, {"weights": weights, "where": where}):
         exact = jm.roc_auc(spoiled if "where" in options else scores, labels, **options)
         sampled = jm.roc_auc_sampled(
             jax.random.key(1),

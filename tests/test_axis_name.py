@@ -89,6 +89,7 @@ def test_nothing_travels_but_replicates(alone):
     assert alone["collectives"]["bootstrap"] == {"all-gather": 8 * 48}
 
 
+@pytest.mark.slow  # `test_sharded_items` has two processes, too
 def test_two_processes_agree_with_one_device():
     for one in found(2):
         assert one["counts"] == 0

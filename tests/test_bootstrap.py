@@ -371,19 +371,21 @@ def test_replay_of_runs_of_negatives(width, metrics, data, monkeypatch):
         close(values, metric(again, kinds))
 
 
-def test_a_traced_limit_that_is_no_rate_gives_nan(data):
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        (jm.precision_at_recall, "min_recall"),
+        marked(jm.threshold_at_fpr, "max_fpr", fast=False),
+    ],
+)
+def test_a_traced_limit_that_is_no_rate_gives_nan(metric, name, data):
     @jax.jit
     def drawn(limit):
-        metrics = (
-            partial(jm.precision_at_recall, min_recall=limit),
-            partial(jm.threshold_at_fpr, max_fpr=limit),
-        )
-        return [
-            jm.bootstrap(x, data.scores[0], data.labels, where=data.where, key=KEY, n_resamples=8)
-            for x in metrics
-        ]
+        given = data.scores[0], data.labels
+        limited = partial(metric, **{name: limit})
+        return jm.bootstrap(limited, *given, where=data.where, key=KEY, n_resamples=8)
 
-    for found in (*drawn(np.nan), *drawn(5.0)):
+    for found in (drawn(np.nan), drawn(5.0)):
         assert np.isnan(found.estimate)
         assert np.isnan(found.replicates).all()
 
@@ -482,6 +484,7 @@ def test_keys(data):
     np.testing.assert_array_equal(raw, first)
 
 
+@pytest.mark.slow  # the next has a program of a batch
 def test_jit(data):
     def result(scores, labels):
         return jm.bootstrap(jm.roc_auc, scores, labels, key=KEY, n_resamples=FEW)

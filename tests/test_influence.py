@@ -111,6 +111,7 @@ def test_second_derivatives(rng):
     scores, labels, weights = sample(rng, 12)
     direction = jnp.asarray(rng.random(12))
 
+    @jax.jit
     def along(w):
         return jax.grad(lambda w: jm.roc_auc(scores, labels, weights=w))(w) @ direction
 
