@@ -99,6 +99,11 @@ class Share(NamedTuple):
         value, low, high, variance = self
         return Share(value * factor, low * factor, high * factor, variance * factor**2)
 
+    def within_1(self) -> Share:
+        library = numerics.namespace(*self)
+        low, high = library.maximum(self.low, 0.0), library.minimum(self.high, 1.0)
+        return self._replace(low=low, high=high)
+
     @property
     def rest(self) -> Share:
         return Share(1 - self.value, 1 - self.high, 1 - self.low, self.variance)
@@ -158,7 +163,7 @@ def proportion(value: Array, n: Array, limits: Limits) -> Share:
 
 
 def total_of(a: Share, b: Share, correlation: Any) -> Share:
-    """The sum of two shares, which is at most 1, from the limits of each, by Zou and Donner.
+    """The sum of two shares from the limits of each, by Zou and Donner.
 
     As far from the sum as the root of d^2 + e^2 + 2 r d e, with d and e the distances of the limits
     and r the correlation of the two.
@@ -170,8 +175,8 @@ def total_of(a: Share, b: Share, correlation: Any) -> Share:
         return found
 
     value = a.value + b.value
-    low = library.maximum(value - distance(a.value - a.low, b.value - b.low), 0.0)
-    high = library.minimum(value + distance(a.high - a.value, b.high - b.value), 1.0)
+    low = value - distance(a.value - a.low, b.value - b.low)
+    high = value + distance(a.high - a.value, b.high - b.value)
     covariance = correlation * library.sqrt(a.variance * b.variance)
     variance = library.maximum(a.variance + b.variance + 2 * covariance, 0.0)
     return Share(value, low, high, variance)
@@ -216,12 +221,12 @@ def limits_at_threshold(
         caught, alarms = recall.times(prevalence), fpr.times(1 - prevalence)
         of_classes = (recall, sizes.positives), (fpr, sizes.negatives)
         found["precision"], found["npv"] = _predictive_values(*of_classes, values, prevalence)
-        found["flagged"] = total_of(caught, alarms, correlation)
+        found["flagged"] = total_of(caught, alarms, correlation).within_1()
         errors = [alarms, recall.rest.times(prevalence)]
     if terms.fp_cost is not None:
         of_dearer = (numerics.divide(x, terms.dearer, 0.0) for x in (terms.fp_cost, terms.fn_cost))
         parts = [error.times(x) for error, x in zip(errors, of_dearer, strict=True)]
-        found["cost"] = total_of(parts[0], parts[1], correlation)
+        found["cost"] = total_of(parts[0], parts[1], correlation).within_1()
     return {
         name: (estimates[name], *around(estimates[name], x[1:3]), library.sqrt(x.variance))
         for name, x in found.items()
