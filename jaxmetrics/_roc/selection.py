@@ -176,7 +176,7 @@ def _at(rows: Any, index: Array) -> Any:
 
 
 def highest(scores: Array, which: Array, places: Array) -> Array:
-    """The scores `[n]` at these places from the top, from 0, of those `which`; the lowest beyond.
+    """The scores `[n]` at these places from the top, from 0, of those `which`; any beyond the last.
 
     Over the array library.
     """

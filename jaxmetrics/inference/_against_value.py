@@ -115,13 +115,12 @@ def compare_to_value(
     limits = _limits(metric, items, request, level)
     n_models = len(items.scores)
     if n_models == 1 and limits is not None:  # whose error is all that there is of a covariance
-        covariance, bounds = taken_for_known(_squared(limits.known)), None
-        estimate = limits.estimate
+        known = limits.estimate, taken_for_known(_squared(limits.known))
+        (estimate, covariance), bounds = near_tree(known), None
     else:
         estimate, covariance, bounds = estimated(metric, items, request, OF_INTERVALS)
     warn_of_undefined(estimate, "model", names_in(scores))
-    given = *near_tree((estimate, covariance)), np.float64(value)
-    estimate, covariance = _with_value(*given)
+    estimate, covariance = _with_value(estimate, covariance, np.float64(value))
     pairs, total = pairs_of(estimate, covariance, bounds, n_models), covariance.total
     if limits is not None:
         given = near_tree((total, limits, np.float64(value), np.float64(level)))

@@ -228,7 +228,7 @@ def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
     The lower limit is at the last share, and the upper one at the first; +inf for a share of 0 and
     -inf for one above 1.
     """
-    positives, negatives, _ = weights_by_class(items)
+    positives, negatives = class_weights(items._replace(amounts=None))
     library = numerics.namespace(positives, shares)
 
     def of_row(scores: Array, weights: Array, shares: Array) -> Array:
