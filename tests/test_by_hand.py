@@ -161,6 +161,13 @@ def test_costs():
     highest = jm.min_cost_threshold(SCORES, LABELS, fp_cost=1000, fn_cost=1)
     assert highest == np.nextafter(np.float32(0.8), np.float32(0))  # float32(0.8) is above 0.8
     assert jm.min_cost_threshold([0.9, 0.1], [0, 1], fp_cost=9, fn_cost=1) == np.inf
+    # One false positive costs what three false negatives do, though 3 * 0.1 is not 0.3.
+    tied = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [1, 0, 1, 1, 1, 0]
+    for fp_cost, fn_cost in ((3, 1), (0.3, 0.1)):
+        costs = {"fp_cost": fp_cost, "fn_cost": fn_cost}
+        assert jm.min_cost_threshold(*tied, **costs) == np.float32(0.9)
+        point = jm.operating_point(*tied, key=jax.random.key(0), n_resamples=2, **costs)
+        assert point.threshold.estimate == np.float32(0.9)
 
 
 @pytest.mark.parametrize("n", [1, 3, 7, 49, 98, 100, 107, 1000])

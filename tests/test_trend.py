@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+from functools import partial
 
 import jax
 import numpy as np
@@ -126,6 +127,10 @@ def test_undefined_trends(data):
     assert np.isnan([one.slope, one.p_value, one.low, one.f_p_value]).all()
     perfect = jm.trend(jm.slices(jm.roc_auc, labels * 1.0, labels, month))
     assert (perfect.slope, perfect.p_value) == (0, 1)
+    area = partial(jm.partial_auc, max_fpr=0.1)  # each is 0.1, whose mean is rounded
+    perfect = jm.trend(jm.slices(area, labels * 1.0, labels, month))
+    found = perfect.slope, perfect.low, perfect.high, perfect.p_value, perfect.f_p_value
+    assert found == (0, 0, 0, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,16 @@ def slack(counts: Array) -> float:
     return SLACK if is_inexact(counts) else 0.0
 
 
+def first_least(costs: Array) -> Array:
+    """Where along the first axis costs, not negative, are least but for rounding; of ties, first.
+
+    0.3 * 1 and 0.1 * 3 are one cost, as 3 * 1 and 1 * 3 are.
+    """
+    library = namespace(costs)
+    found: Array = library.argmax(costs <= library.min(costs, axis=0) * (1 + SLACK), axis=0)
+    return found
+
+
 def sums_at(index: Array, values: Array, n: int) -> Array:
     """`[..., n]`, the sums of values `[..., items]` at each index, which `[items]` are of."""
     batch = values.shape[:-1]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.numerics import SLACK, divide, namespace, slack
+from jaxmetrics._base.numerics import SLACK, divide, first_least, namespace, slack
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.curves import operating_points
 from jaxmetrics._roc.limits import reaches
@@ -87,7 +87,7 @@ def chosen_point(
     else:
         terms = min_precision, fp_cost, fn_cost, criterion, prevalence
         least = objective(fps, tps, total, every, slack(table.positives), *terms)
-        found = thresholds[library.argmin(least)]
+        found = thresholds[first_least(least)]
     found = library.where((total > 0) & (every > 0), found, np.nan)
     flagged = table.thresholds >= found
     weights = (table.positives, table.negatives, np.zeros(1) if amounts is None else amounts)
@@ -111,13 +111,13 @@ def objective(
     criterion: Any,
     prevalence: Any,
 ) -> Any:
-    """What the rules of precision and of cost minimise; of equals they choose the highest."""
+    """What the rules of precision and of cost minimise, not negative; of equals, the highest."""
     if min_precision is not None:
         library = namespace(tps, fps)
         limit = precision_in_sample(min_precision, prevalence, positives, negatives)
         limit = library.asarray(limit)  # to whose digits precision is rounded
         enough = reaches(divide(tps, tps + fps, 1.0), limit, tolerance)
-        return library.where(enough, -tps, 0)
+        return positives - library.where(enough, tps, 0)
     costs = costs_in_sample(positives, negatives, fp_cost, fn_cost, criterion, prevalence)
     return costs[0] * fps + costs[1] * (positives - tps)
 

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.numerics import namespace, rates, slack
+from jaxmetrics._base.numerics import first_least, namespace, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
 from jaxmetrics._roc.curves import operating_points
 from jaxmetrics._roc.limits import limit_of_specificity, reaches
@@ -284,7 +284,7 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
     """The threshold with the lowest total cost of errors.
 
     argmin over t of fp_cost * FP(t) + fn_cost * FN(t), for the decision `score >= t`; of several
-    such t the highest. `cost_curve` returns the costs.
+    such t, whose costs are equal but for rounding, the highest. `cost_curve` returns the costs.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
@@ -314,5 +314,5 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
     fps, tps, thresholds = operating_points(table)
     cost = fp_cost * fps + fn_cost * (tps[-1] - tps)
     library = namespace(cost)
-    found: Array = library.where(library.isnan(cost[0]), np.nan, thresholds[library.argmin(cost)])
+    found: Array = library.where(library.isnan(cost[0]), np.nan, thresholds[first_least(cost)])
     return found

@@ -320,7 +320,10 @@ def fit_line(
     moved = library.where(used, at - centre, 0.0)
     c = numerics.divide(h * moved, total(h * moved**2), np.nan)
     mean = numerics.divide(total(h * values), whole, np.nan)
-    apart = values - mean  # which is exactly 0 where all are 1
+    apart = library.where(used, values - mean, 0 * mean)
+    # Where all are 1, without an error, what is apart is rounding.
+    rounded = (total(variances) == 0) & library.all(abs(apart) <= numerics.SLACK, axis=0)
+    apart = library.where(rounded, 0.0, apart)
     slope, (variance, df) = total(c * apart), with_df(c**2 * variances)
     deviation = library.sqrt(variance)
     undefined = library.where(slope == 0, 0.0, np.nan)

@@ -64,7 +64,7 @@ def best_points(
         )
         found = value(here)
         # A row of no weight is the point before it, but for rounding if that is of another group.
-        better = (found < least) & (of_row > 0)
+        better = (found < least * (1 - numerics.SLACK)) & (of_row > 0)
         if tied:
             better &= more[0] == 0
         best = _Flagged(*(jnp.where(better, x, y) for x, y in zip(here, best, strict=True)))
@@ -86,7 +86,7 @@ def best_points(
         return _Search(_Flagged(nothing.threshold, tps, fps, caught), least, nothing, of_row)
 
     def together(ends: _Search) -> _Search:
-        group = jnp.argmin(ends.least, axis=0)[None]
+        group = numerics.first_least(ends.least)[None]
         best = jax.tree.map(lambda x: jnp.take_along_axis(x, group, axis=0)[0], ends.best)
         last = jax.tree.map(lambda x: x[-1], ends)
         best = _Flagged(best.threshold, *map(whole, best[1:], last.so_far[1:]))
