@@ -134,13 +134,8 @@ KINDS = {
     "average precision": jm.losses.average_precision_loss,
 }
 STEPS = N // 2  # of the false positive rate, where each second item is negative
-RATES = ["average precision"]  # `losses_at_steps` has the values of the recall
-# "step" has the mean over all pairs, and "gradient of partial_loss" the soft window.
-OF_SURROGATE = {"hinge": ["two-way window"]}
-if everything:
-    RATES += ["recall", "recall at a step"]
-    OF_PAIRS = [x for x in KINDS if x not in RATES]
-    OF_SURROGATE = dict.fromkeys(["hinge", "square", "sigmoid"], OF_PAIRS)
+RATES = ["average precision", "recall", "recall at a step"]
+OF_PAIRS = [x for x in KINDS if x not in RATES]
 
 
 def losses_and_slopes(kinds, scores, labels, where, weights, **options):
@@ -253,10 +248,13 @@ def check_more():
         compared(name, gradient, OF_TRAINED, *trained, check_vma=checked)
     near = np.where(abs(scores) > 9, scores / 100, scores).astype(np.float64)
     given = (ROWS, ROWS, ROWS, ITEMS), near, labels, where, weights
-    for surrogate, kinds in OF_SURROGATE.items():
-        losses = functools.partial(losses_and_slopes, kinds, surrogate=surrogate)
+    # Else "step" has the mean over all pairs, "gradient of partial_loss" the soft window, "ordered
+    # loss" average precision, and `losses_at_steps` the values of the recall.
+    for surrogate in ("hinge", "square", "sigmoid") if everything else ():
+        losses = functools.partial(losses_and_slopes, OF_PAIRS, surrogate=surrogate)
         compared(f"{surrogate} of parts", losses, *given)
-    compared("rates of parts", functools.partial(losses_and_slopes, RATES), *given)
+    if everything:
+        compared("rates of parts", functools.partial(losses_and_slopes, RATES), *given)
     apart = rng.permutation(N).astype(np.float64), np.arange(N) % 2 == 0
     compared("rates at steps of parts", losses_at_steps, (ITEMS, ITEMS), *apart)
     if everything:
@@ -290,7 +288,8 @@ def check_more():
     # As many limits as models, of unlike classes; the first beyond one is the lowest score of all.
     several = functools.partial(jm.recall_at_fpr, max_fpr=[0.1, 0.9])
     given = np.where(models < -0.5, -np.inf, models), np.stack([labels[0], rng.random(N) < 0.6])
-    compared("intervals", limits, (ROWS, ROWS), *given, check_vma=False)
+    if everything:
+        compared("intervals", limits, (ROWS, ROWS), *given, check_vma=False)
 
     # The ranges of long parts, one after the other, here of few items.
     if everything:
@@ -335,8 +334,9 @@ def check_more():
 
     three = jax.sharding.Mesh(np.array(jax.devices()[:3]), ("resamples",))
     same_resamples("resamples on 8 devices", of_resamples, EXPLICIT)
-    same_resamples("resamples on 3 devices", of_resamples if everything else areas, three)
-    same_resamples("resampled means", means, MESH)
+    if everything:
+        same_resamples("resamples on 3 devices", of_resamples, three)
+        same_resamples("resampled means", means, MESH)
     sharded = [placed(x, ITEMS, EXPLICIT) for x in (scores[0], labels[0])]
     alone = areas(None)
     with jax.set_mesh(EXPLICIT):

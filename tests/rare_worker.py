@@ -83,12 +83,10 @@ def with_slopes(scores, labels, where, weights, **axis):
 
 def errors(scores, labels, weights, **axis):
     given = {"weights": weights, **axis}
-    interval = jm.confidence_interval(jm.average_precision, scores, labels, **given)
-    found = [
-        (interval.estimate, interval.low, interval.high),
-        jm.standard_error(PARTIAL, scores, labels, **axis),
-    ]
+    found = [jm.standard_error(PARTIAL, scores, labels, **axis)]
     if everything:
+        interval = jm.confidence_interval(jm.average_precision, scores, labels, **given)
+        found.append((interval.estimate, interval.low, interval.high))
         found.append(jm.standard_error(jm.average_precision, scores, labels, **axis))
         found.append(jm.covariance(PARTIAL, scores, labels, **axis))
     return found

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 
 import jaxmetrics as jm
 from benchmarks.accelerators import counted
@@ -50,7 +51,11 @@ def test_every_public_function_has_a_program():
 
 @pytest.mark.parametrize(
     ("backend", "platform", "every"),
-    [("tpu", "tpu", 1), ("gpu", "cuda", 9), pytest.param("gpu", "cuda", 1, marks=pytest.mark.slow)],
+    [
+        ("tpu", "tpu", 3),
+        ("gpu", "cuda", 9),
+        *(marked(*x, 1, fast=False) for x in (("tpu", "tpu"), ("gpu", "cuda"))),
+    ],
 )
 def test_every_function_lowers(backend, platform, every, monkeypatch, fresh_traces):
     """No plug-in is needed for this, and none compiles it. What TPUs lower, cards do, too."""

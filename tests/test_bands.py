@@ -424,6 +424,7 @@ def test_a_class_is_absent_from_the_bootstrap(data):
         assert np.isnan(getattr(found, name)).all()
 
 
+@pytest.mark.slow
 def test_points_take_no_memory_in_programs():
     """Of 400 points no array has as many entries for each item."""
     n, fpr = 20_000, np.linspace(0.0025, 1, 400)

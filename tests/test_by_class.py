@@ -9,7 +9,7 @@ from jaxmetrics._base import by_class
 from jaxmetrics._base.by_class import CLASSES, ByClass
 
 
-@pytest.mark.parametrize("n", [1, 32 * 12, 32 * 13 + 5])
+@pytest.mark.parametrize("n", [1, 32 * 13 + 5, pytest.param(32 * 12, marks=pytest.mark.slow)])
 def test_sums_are_those_of_the_items(rng, monkeypatch, x64, n):
     monkeypatch.setattr(by_class, "_AT_ONCE", 4)
     monkeypatch.setattr(by_class, "_CHUNKS", 3)

@@ -423,6 +423,7 @@ def test_output_writes_the_files(demo):
     check_csv(pd.read_csv(output / "metrics.csv"), report)
 
 
+@pytest.mark.slow
 def test_many_models_are_drawn_without_bands(folder, monkeypatch):
     problem = _report.problem_of_file(folder / "data.csv", label="y", scores=NAMES)
     monkeypatch.setattr(_evaluation, "MOST_BANDS", 2)
@@ -617,7 +618,7 @@ def test_without_the_extra_one_sentence():
     assert "pip install 'jaxmetrics-exact[report]'" in result.stderr
 
 
-@pytest.mark.parametrize("chosen", [None, "elsewhere"])
+@pytest.mark.parametrize("chosen", [None, pytest.param("elsewhere", marks=pytest.mark.slow)])
 def test_programs_are_kept_in_the_users_cache_folder(tmp_path, chosen):
     """Unless JAX is told of another folder."""
     code = (

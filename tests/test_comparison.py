@@ -460,6 +460,7 @@ def test_a_class_in_one_cluster_has_no_error(data):
     assert np.isnan(found.low[0, 1])
 
 
+@pytest.mark.slow
 def test_size_with_six_clusters():
     """Two equal models: z rejects far more often than it says, and t does not."""
     rng, n, n_clusters = np.random.default_rng(12), 120, 6

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 from scipy import stats
 
 import jaxmetrics as jm
@@ -144,6 +145,7 @@ def test_auto_of_recall(level, data):
         close(limits(one), limits(interval)[:, i])
 
 
+@pytest.mark.slow
 def test_several_limits_of_several_models_in_jit(data):
     """As many as models, of which each has classes of its own."""
     scores, labels = data
@@ -689,7 +691,7 @@ def test_two_names_of_one_number_have_one_interval(one, other, data):
     ("metric", "name"),
     [
         (jm.sensitivity_at_specificity, "min_specificity"),
-        (jm.specificity_at_sensitivity, "min_sensitivity"),
+        marked(jm.specificity_at_sensitivity, "min_sensitivity", fast=False),
     ],
 )
 def test_limits_that_a_rate_equals(metric, name):
@@ -708,6 +710,7 @@ def test_limits_that_a_rate_equals(metric, name):
         np.testing.assert_allclose(found, (49 - k) / 49, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_specificity_is_the_sensitivity_of_the_other_class(data):
     """With the signs of the scores reversed; the resamples differ, as draws go by class."""
     scores, labels = data
@@ -752,6 +755,7 @@ def test_specificity_of_integer_scores(dtype, data):
     close(limits(found), limits(expected))
 
 
+@pytest.mark.slow
 def test_one_interval_from_a_stream_too(data):
     scores, labels = data
     bins = jm.streaming.uniform_bins(128, low=-4.0, high=4.0)

@@ -107,8 +107,8 @@ CASES = {
 
 # Each has a sort, a scan or draws that others in the fast run have as well.
 SLOW = {
-    *(f"values of {name}" for name in ("areas", "threshold")),
-    *(f"replicates of {name}" for name in ("amounts", "precision", "table")),
+    *(f"values of {name}" for name in ("areas", "threshold", "recall")),
+    *(f"replicates of {name}" for name in ("amounts", "precision", "table", "bayesian", "cost")),
     "models",
 }
 
@@ -279,7 +279,7 @@ def test_a_few_numbers_come_from_any_device(monkeypatch):
 
 @pytest.mark.parametrize(
     "shape",
-    [(0,), marked((1,), fast=False), (2, 255), marked((2, 3, 513), fast=False), (70_000,)],
+    [(0,), (2, 255), *(marked(x, fast=False) for x in ((1,), (2, 3, 513), (70_000,)))],
 )
 def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
     """In blocks, as it has no scan of 64-bit floats."""

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 from scipy import special, stats
 
 import jaxmetrics as jm
@@ -228,6 +229,7 @@ def test_a_quantile_is_left_out_only_where_it_is_within_the_limit(rng):
     assert np.mean(~may[quantile < limit]) > 0.25
 
 
+@pytest.mark.slow
 def test_derivatives_of_the_beta_quantile():
     """In the probability 1 / density, and in the shapes differences of quantiles."""
     p, a, b = map(
@@ -721,7 +723,7 @@ def test_numpy_and_jax_say_the_same(rule, level, rng):
 @pytest.mark.parametrize(
     ("rule", "mode", "batched"),
     [(rules.logit_t, False, False), (rules.logit_t, True, False)]
-    + [(rule, False, True) for rule in RULES.values()],
+    + [marked(rule, False, True, fast=name == "partial_auc") for name, rule in RULES.items()],
 )
 def test_jit_vmap_and_modes(rule, mode, batched, rng):
     # Inputs that are exact in float32.

@@ -20,9 +20,9 @@ HEADS = {
 @pytest.mark.parametrize(
     ("name", "positive", "wide"),
     [
-        ("recall", 0.05, False),
         ("recall", 0.05, True),
-        ("squared_hinge", 0.05, False),
+        pytest.param("recall", 0.05, False, marks=pytest.mark.slow),
+        pytest.param("squared_hinge", 0.05, False, marks=pytest.mark.slow),
         pytest.param("sigmoid", 0.05, False, marks=pytest.mark.slow),
         pytest.param("sigmoid", 0.05, True, marks=pytest.mark.slow),
         pytest.param("sigmoid", 0.5, False, marks=pytest.mark.slow),
