@@ -326,6 +326,9 @@ def test_drop_intermediate_takes_one_curve():
     curves = jm.roc_curve([SCORES, SCORES], LABELS)
     with pytest.raises(ValueError, match="takes one curve"):
         jm.drop_intermediate(curves)
+    for other in (5, tuple(jm.roc_curve(SCORES, LABELS))):
+        with pytest.raises(TypeError, match="what roc_curve, precision_recall_curve"):
+            jm.drop_intermediate(other)
     undefined = jm.drop_intermediate(jm.roc_curve(SCORES, [0] * 5))
     assert np.isnan(undefined.tpr).all()
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from jaxmetrics._base import cumulative, numerics
+from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.metric import library_metric
 from jaxmetrics._roc.table import ScoreTable, falling
@@ -241,7 +242,7 @@ def drop_intermediate(curve: Curve) -> Curve:
       on the lines between the remaining ones, up to a few units of rounding.
 
     Raises:
-      ValueError: the curve has a batch axis.
+      TypeError, ValueError: it is no curve, or has a batch axis.
 
     A curve that holds NaN keeps all its points. Time and memory O(points), on the host.
 
@@ -253,6 +254,11 @@ def drop_intermediate(curve: Curve) -> Curve:
 
     Reference: T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
     """
+    if not isinstance(curve, RocCurve | PrecisionRecallCurve | DetCurve | CostCurve):
+        raise TypeError(
+            "curve must be what roc_curve, precision_recall_curve, det_curve or cost_curve "
+            f"returns, got {brief(curve)}"
+        )
     arrays: list[Any] = [np.asarray(x) for x in curve]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(
