@@ -195,6 +195,7 @@ def test_a_value_at_a_limit_has_the_p_value_of_the_level(data):
             np.testing.assert_allclose(found.p_value, 1 - level, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_size_where_few_positives_are_below_all(rng):
     """Symmetric limits refuse the true area of such models in a fifth of the samples."""
     labels, truth = np.arange(220) < 20, 0.95 * stats.norm.cdf(2.5 / 2**0.5)

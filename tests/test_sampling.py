@@ -265,7 +265,7 @@ def drawn(kind):
         "items",
         "runs",
         "plain",
-        "head",
+        pytest.param("head", marks=pytest.mark.slow),
         "head with amounts",
         "poisson",
         "clusters",

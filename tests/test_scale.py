@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 
 import jaxmetrics as jm
 from jaxmetrics import losses
@@ -33,7 +34,7 @@ def numbers(found):
     return [np.asarray(x) for x in leaves if not isinstance(x, str)]
 
 
-@pytest.mark.parametrize("name", ERRORS)
+@pytest.mark.parametrize("name", [marked(x, fast=x != "partial bootstrap") for x in ERRORS])
 def test_errors_do_not_depend_on_the_scale_of_weights(name):
     compute = ERRORS[name]
     expected = numbers(compute(weights=WEIGHTS))
@@ -96,6 +97,7 @@ def test_losses_do_not_depend_on_the_scale_of_weights(scale):
         assert compute(weights=scale * weights) == compute(weights=weights) > 0
 
 
+@pytest.mark.slow
 def test_a_loss_of_high_grades():
     """2^128 is beyond single precision."""
     scores = np.arange(16.0).reshape(2, 8) * 7 % 16

@@ -58,6 +58,7 @@ def test_moments_are_the_librarys(name, ties):
             np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_truth_is_that_of_large_samples():
     rng, n = np.random.default_rng(1), 200_000
     for population in populations()[::8]:
