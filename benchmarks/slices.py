@@ -93,6 +93,35 @@ def fold_coverage(
     return hits[0] / n_samples, hits[1] / n_samples
 
 
+# True AUC, folds, and the positives and negatives of each.
+SMALL_FOLDS = (
+    (0.75, 10, 5, 20),
+    (0.75, 50, 2, 10),
+    (0.95, 10, 5, 20),
+    (0.95, 20, 10, 50),
+    (0.95, 20, 3, 30),
+    (0.95, 50, 2, 10),
+    (0.95, 50, 1, 10),
+    (0.97, 30, 5, 20),
+    (0.99, 10, 10, 50),
+)
+
+
+def misses_of_small_folds(
+    auc: float, n_folds: int, positives: int, negatives: int, n_samples: int, seed: int = 0
+) -> tuple[float, float]:
+    """How often 95 % limits of the mean are above, and below, the true AUC, of 5 n samples."""
+    rng = np.random.default_rng(seed)
+    labels = np.tile(np.arange(positives + negatives) < positives, n_folds)
+    folds = np.arange(n_folds).repeat(positives + negatives)
+    misses = np.zeros(2)
+    for _ in range(5):
+        scores = rng.normal(size=(n_samples, len(labels))) + np.sqrt(2) * ndtri(auc) * labels
+        mean = jm.fold_interval(jm.roc_auc, scores, labels, folds).mean
+        misses += [np.mean(mean.low > auc), np.mean(mean.high < auc)]
+    return misses[0] / 5, misses[1] / 5
+
+
 def rows_of_slices(n_samples: int) -> Iterator[Row]:
     for name in (*METRICS, SHARED):
         for auc in (0.75, 0.95):
@@ -129,6 +158,20 @@ def rows_of_folds(n_samples: int) -> Iterator[Row]:
                 }
 
 
+def rows_of_small_folds(n_samples: int) -> Iterator[Row]:
+    for auc, n_folds, positives, negatives in SMALL_FOLDS:
+        above, below = misses_of_small_folds(auc, n_folds, positives, negatives, n_samples)
+        yield {
+            "AUC": f"{auc:.2f}",
+            "folds": f"{n_folds}",
+            "positives": f"{positives}",
+            "negatives": f"{negatives}",
+            "coverage": f"{1 - above - below:.3f}",
+            "lower limit above": f"{above:.3f}",
+            "upper limit below": f"{below:.3f}",
+        }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=400)
@@ -141,6 +184,8 @@ def main() -> None:
     show(Table(title, rows_held_out(n_samples)))
     title = f"Coverage of 95 % intervals of cross-validated AUC, {n_samples} samples a row."
     show(Table(title, rows_of_folds(n_samples)))
+    title = f"95 % intervals of the mean AUC of small folds, {5 * n_samples} samples a row."
+    show(Table(title, rows_of_small_folds(n_samples)))
 
 
 if __name__ == "__main__":

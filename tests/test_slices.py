@@ -222,6 +222,15 @@ def test_refuses(data):
         jax.jit(lambda x: jm.slices(jm.roc_auc, x, labels, ids).estimate)(scores)
 
 
+def _distance_of_mean(side, apart, centre, error, unit=1.0):
+    """Of a limit from the centre: that of the folds' distances, or between it and Wilson's."""
+    n, own, p = len(apart), np.sqrt(np.sum(np.square(apart), axis=0)) / len(apart), centre / unit
+    draws, z = p * (1 - p) / (error / unit) ** 2, ndtri(0.975)
+    root = np.sqrt(z**2 * (draws * p * (1 - p) + z**2 / 4))
+    wilson = side * ((draws * p + z**2 / 2 + side * root) / (draws + z**2) - p) * unit
+    return own + (1 - 1 / np.sqrt(n)) * np.maximum(wilson - own, 0)
+
+
 def test_folds_by_hand(data):
     scores, labels, _, weights = data
     folds = np.arange(N) % 3
@@ -230,8 +239,11 @@ def test_folds_by_hand(data):
     np.testing.assert_allclose(found.mean.estimate, np.mean(each.estimate, axis=0), rtol=1e-6)
     error = np.sqrt(np.sum(np.square(each.standard_error), axis=0)) / 3
     np.testing.assert_allclose(found.mean.standard_error, error, rtol=1e-6)
-    below = np.sqrt(np.sum((each.estimate - each.low) ** 2, axis=0)) / 3
-    np.testing.assert_allclose(found.mean.low, found.mean.estimate - below, rtol=1e-5)
+    mean = np.mean(each.estimate, axis=0)
+    below = _distance_of_mean(-1, each.estimate - each.low, mean, error)
+    np.testing.assert_allclose(found.mean.low, mean - below, rtol=1e-5)
+    above = _distance_of_mean(1, each.high - each.estimate, mean, error)
+    np.testing.assert_allclose(found.mean.high, mean + above, rtol=1e-5)
     pooled = jm.confidence_interval(jm.roc_auc, scores, labels, weights=weights)
     np.testing.assert_array_equal(found.pooled.low, pooled.low)
     with pytest.raises(ValueError, match=r"folds must be \[n\]"):
@@ -277,10 +289,42 @@ def test_folds_allow_for_what_is_too_high_in_each(metric, rng, recwarn):
     )
     centres = least + most - a
     assert centres.mean() < 0.98 * a.mean()
-    expected = centres.mean() - np.sqrt(np.sum((centres - low) ** 2)) / 6
+    unit = 1.0 if metric is jm.average_precision else 0.1
+    given = centres.mean(), np.sqrt(np.sum(np.square(each.standard_error))) / 6, unit
+    expected = centres.mean() - _distance_of_mean(-1, centres - low, *given)
     np.testing.assert_allclose(found.low, expected, rtol=1e-5)
-    expected = max(centres.mean() + np.sqrt(np.sum((high - centres) ** 2)) / 6, a.mean())
+    expected = max(centres.mean() + _distance_of_mean(1, high - centres, *given), a.mean())
     np.testing.assert_allclose(found.high, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("positives", [1, 2])
+def test_the_mean_of_folds_at_an_end_of_the_range_has_room_towards_it(positives, rng):
+    labels, folds = np.tile(np.arange(12) < positives, 50), np.arange(600) // 12
+    scores = rng.normal(size=600) + 2.3 * labels
+    each = jm.slices(jm.roc_auc, scores, labels, folds, min_items=1)
+    found, mirrored = (
+        jm.fold_interval(jm.roc_auc, x, labels, folds).mean for x in (scores, -scores)
+    )
+    values, mean = np.asarray(each.estimate, float), np.mean(each.estimate)
+    assert np.mean(values == 1) > 0.4
+    error = np.std(values, ddof=1) / np.sqrt(50) if positives == 1 else found.standard_error
+    above = _distance_of_mean(1, each.high - values, mean, float(error))
+    assert above > 1.3 * np.sqrt(np.sum(np.square(each.high - values))) / 50
+    np.testing.assert_allclose(found.high, mean + above, rtol=1e-5)
+    np.testing.assert_allclose(
+        [mirrored.low, mirrored.high], [1 - found.high, 1 - found.low], atol=1e-6
+    )
+    perfect = jm.fold_interval(jm.roc_auc, labels * 1.0, labels, folds).mean
+    assert perfect.low < perfect.high == 1
+
+
+def test_one_fold_has_the_interval_of_its_items(data):
+    scores, labels, *_ = data
+    for metric in (jm.roc_auc, partial(jm.partial_auc, max_fpr=0.3)):
+        found = jm.fold_interval(metric, scores, labels, np.zeros(N, int)).mean
+        expected = jm.confidence_interval(metric, scores, labels)
+        for key in ("estimate", "standard_error", "low", "high"):
+            np.testing.assert_allclose(getattr(found, key), getattr(expected, key), rtol=1e-6)
 
 
 @pytest.mark.parametrize("labels", [np.arange(90) % 2 == 0, np.arange(90) < 45])

@@ -16,16 +16,17 @@ from jaxmetrics._base.host import all_concrete, is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Result, Table, interval_columns
-from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._roc.areas import average_precision, partial_auc
 from jaxmetrics._roc.record import MetricLike, record_of
 from jaxmetrics.inference._confidence import confidence_interval
 from jaxmetrics.inference._few_successes import warn_of_folds
-from jaxmetrics.inference._forms import chosen_method, form_of
+from jaxmetrics.inference._forms import Form, chosen_method, form_of
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import with_influence
-from jaxmetrics.inference._slice_values import found_of, given_of, limits_of
+from jaxmetrics.inference._intervals.rules import draws_of_share, wilson
+from jaxmetrics.inference._slice_values import found_of, given_of, limits_of, values_of
 
 _NEAR = 0.02  # the level of limits that are nearly their middle
 _TOO_HIGH = (average_precision.record, partial_auc.record)
@@ -83,14 +84,19 @@ def fold_interval(
 ) -> FoldInterval:
     """The mean over folds of a metric, and the metric of all folds pooled, with intervals.
 
-    mean = sum_k A_k / K over the K folds, with SE^2 = sum_k SE_k^2 / K^2 and the limits
-    C - sqrt(sum_k (c_k - l_k)^2) / K and C + sqrt(sum_k (u_k - c_k)^2) / K, from the closed-form
-    limits l and u of the folds, widened to hold the mean. C is the mean of the c_k, which are the
-    A_k. An average precision of few positives, and a partial area of few negatives, are too high in
-    all folds, which no number of folds averages out: there limits meet at c_k as their level falls
-    to 0. The pooled value and its interval are those of
-    `confidence_interval` of all items. Report the mean: each fold has a model of its own, and the
-    pooled value also compares scores of different models, which need not have one scale.
+    mean = sum_k A_k / K over the K folds, with SE^2 = sum_k SE_k^2 / K^2 and the limits C - d and
+    C + d, widened to hold the mean. C is the mean of the c_k, which are the A_k. From the
+    closed-form limits l and u of the folds, b is sqrt(sum_k (c_k - l_k)^2) / K below and
+    sqrt(sum_k (u_k - c_k)^2) / K above, and d = b + (1 - 1 / sqrt(K)) max(w - b, 0). For a metric
+    from 0 to 1, w is the distance from C of Wilson's limit of C (1 - C) / SE^2 draws, but of no
+    more than there are items: folds at an end of the range have no room towards it, which their
+    mean has, so that b alone is too short with many folds.
+
+    An average precision of few positives, and a partial area of few negatives, are too high in all
+    folds, which no number of folds averages out: there limits meet at c_k as their level falls to
+    0. The pooled value and its interval are those of `confidence_interval` of all items. Report the
+    mean: each fold has a model of its own, and the pooled value also compares scores of different
+    models, which need not have one scale.
 
     Both intervals are of the models that were trained: the mean of their true values. They do not
     cover the training of another model on other data.
@@ -112,9 +118,10 @@ def fold_interval(
     Raises:
       TypeError, ValueError: as for `slices`.
 
-    The mean is NaN where a fold lacks a class: fold by class. A warning says where folds have so
-    few positives that the mean of their average precision is too high even so. Time
-    O(models n log n), memory O(models n).
+    The mean is NaN where a fold lacks a class: fold by class. Its standard error is NaN where a
+    fold has one item of a class, and the variance of the A_k over K takes its place in w. A warning
+    says where folds have so few positives that the mean of their average precision is too high even
+    so. Time O(models n log n), memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -149,12 +156,36 @@ def fold_interval(
         # Limits hold the estimate, and so are on one side of it where it is too high.
         centres = least + most - values
     warn_of_folds(metric, values, given.sliced.counts[:, int(exchanged.labels is items.labels)])
-    below, above = (np.sqrt(((centres - x) ** 2).sum(axis=0)) / n for x in (low, high))
-    low, high = centres.mean(axis=0) - below, centres.mean(axis=0) + above
-    spread = np.sqrt((error**2).sum(axis=0)) / n
+    centre, spread = centres.mean(axis=0), np.sqrt((error**2).sum(axis=0)) / n
+    # An error is unknown where a class has one item; what the folds differ by is not.
+    variance = np.where(np.isnan(spread), values.var(axis=0) / max(n - 1, 1), spread**2)
+    room = _room(form, centre, variance, given.sliced.counts.sum(), np.float64(level))
+    low, high = (
+        centre + side * _of_mean(np.sqrt(((centres - x) ** 2).sum(axis=0)) / n, most, n)
+        for side, x, most in zip((-1, 1), (low, high), room, strict=True)
+    )
     at, least, most, of_mean = (
         as_default(jnp.asarray(x))
         for x in (mean, np.minimum(low, mean), np.maximum(high, mean), spread)
     )
     interval = Interval(at, least, most, of_mean, pooled.method, level)
     return FoldInterval(names, as_default(jnp.asarray(values)), interval, pooled)
+
+
+def _room(form: Form, centre: Any, variance: Any, n_items: Any, level: Any) -> Any:
+    """The distances of Wilson's limits, of as many draws as vary so much, up to the items."""
+    none, one = values_of(form, np.array([0.0, 1.0]))
+    unit = one - none
+    share = np.clip((centre - none) / unit, 0.0, 1.0)
+    low, high = wilson(share, draws_of_share(share, variance / unit**2, n_items), level)
+    return unit * (share - low), unit * (high - share)
+
+
+def _of_mean(distance: HostArray, room: HostArray, n: int) -> HostArray:
+    """The distance of a limit of a mean of n folds, from the root of their sum of squares.
+
+    At an end of the range a fold has no distance of its own; and what makes the sides of a fold
+    unequal is, in a mean, less by sqrt(n). One fold keeps its limits.
+    """
+    found: HostArray = distance + (1 - n**-0.5) * np.maximum(room - distance, 0.0)
+    return found
