@@ -12,8 +12,12 @@ from fast import marked
 
 import jaxmetrics as jm
 from jaxmetrics._base import cumulative, host, narrow_keys, sorting, varying
+from jaxmetrics._base.types import Items
 from jaxmetrics._roc import in_order, reported, selection
+from jaxmetrics._roc.operating import chosen_point
 from jaxmetrics.inference._bootstrap import draws, finish, run, scans
+from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
+from jaxmetrics.inference._bootstrap.request import Request
 
 KEY = jax.random.key(3)
 N = 450
@@ -91,6 +95,14 @@ def best_points():
         yield jm.operating_point(scores, labels, fp_cost=1.0, fn_cost=1e3, **given)
 
 
+def precise_points():
+    """Of weights, where all positives are above the negatives: none of these is flagged."""
+    labels = np.arange(N) < N // 3
+    items = Items(-np.arange(float(N))[None], labels, WEIGHTS)
+    chosen = partial(chosen_point, min_precision=0.5)
+    return replicates_of(chosen, items, Request(KEY, 200)).values.fp
+
+
 def limits():
     return jax.jit(partial(jm.confidence_interval, jm.roc_auc))(SCORES, LABELS)
 
@@ -101,6 +113,7 @@ CASES = {
     "derivative": derivative,
     "models": of_models,
     "best points": best_points,
+    "precise points": precise_points,
     "limits": limits,
 }
 

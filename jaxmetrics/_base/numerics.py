@@ -125,13 +125,14 @@ def slack(counts: Array) -> float:
     return SLACK if is_inexact(counts) else 0.0
 
 
-def first_least(costs: Array) -> Array:
-    """Where along the first axis costs, not negative, are least but for rounding; of ties, first.
+def first_least(costs: Array, rounding: Any = 0.0) -> Array:
+    """Where along the first axis costs are least but for rounding; of ties, the first.
 
-    0.3 * 1 and 0.1 * 3 are one cost, as 3 * 1 and 1 * 3 are.
+    0.3 * 1 and 0.1 * 3 are one cost, as 3 * 1 and 1 * 3 are. `rounding` is that of their sums.
     """
     library = namespace(costs)
-    found: Array = library.argmax(costs <= library.min(costs, axis=0) * (1 + SLACK), axis=0)
+    bound = library.min(costs, axis=0) * (1 + SLACK) + rounding
+    found: Array = library.argmax(costs <= bound, axis=0)
     return found
 
 

@@ -86,8 +86,9 @@ def chosen_point(
         found = library.asarray(threshold, np.float64)
     else:
         terms = min_precision, fp_cost, fn_cost, criterion, prevalence
-        least = objective(fps, tps, total, every, slack(table.positives), *terms)
-        found = thresholds[first_least(least)]
+        tolerance = slack(table.positives)
+        costs = objective(fps, tps, total, every, tolerance, *terms)
+        found = thresholds[first_least(costs, tolerance * costs[0])]
     found = library.where((total > 0) & (every > 0), found, np.nan)
     flagged = table.thresholds >= found
     weights = (table.positives, table.negatives, np.zeros(1) if amounts is None else amounts)
@@ -111,7 +112,7 @@ def objective(
     criterion: Any,
     prevalence: Any,
 ) -> Any:
-    """What the rules of precision and of cost minimise, not negative; of equals, the highest."""
+    """What the rules of precision and of cost minimise; of equals they choose the highest."""
     if min_precision is not None:
         library = namespace(tps, fps)
         limit = precision_in_sample(min_precision, prevalence, positives, negatives)

@@ -314,5 +314,6 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
     fps, tps, thresholds = operating_points(table)
     cost = fp_cost * fps + fn_cost * (tps[-1] - tps)
     library = namespace(cost)
-    found: Array = library.where(library.isnan(cost[0]), np.nan, thresholds[first_least(cost)])
+    least = first_least(cost, slack(table.positives) * cost[0])
+    found: Array = library.where(library.isnan(cost[0]), np.nan, thresholds[least])
     return found

@@ -161,8 +161,8 @@ def fold_interval(
     variance = np.where(np.isnan(spread), values.var(axis=0) / max(n - 1, 1), spread**2)
     room = _room(form, centre, variance, given.sliced.counts.sum(), np.float64(level))
     low, high = (
-        centre + side * _of_mean(np.sqrt(((centres - x) ** 2).sum(axis=0)) / n, most, n)
-        for side, x, most in zip((-1, 1), (low, high), room, strict=True)
+        centre + side * _of_mean(np.sqrt(((centres - x) ** 2).sum(axis=0)) / n, wide, n)
+        for side, x, wide in zip((-1, 1), (low, high), room, strict=True)
     )
     at, least, most, of_mean = (
         as_default(jnp.asarray(x))

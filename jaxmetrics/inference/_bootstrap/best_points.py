@@ -64,7 +64,7 @@ def best_points(
         )
         found = value(here)
         # A row of no weight is the point before it, but for rounding if that is of another group.
-        better = (found < least * (1 - numerics.SLACK)) & (of_row > 0)
+        better = (found < least * (1 - numerics.SLACK) - rounding) & (of_row > 0)
         if tied:
             better &= more[0] == 0
         best = _Flagged(*(jnp.where(better, x, y) for x, y in zip(here, best, strict=True)))
@@ -77,6 +77,7 @@ def best_points(
     classes = cells.positives, cells.negatives
     columns = *classes, amounts, cells.thresholds, *continued(cells, tied)
     first = jnp.broadcast_to(value(none), zero.shape)
+    rounding = tolerance * first  # of weights, whose sums have another order in each group
 
     def starts(groups: Groups) -> _Search:
         tps, fps, caught = groups.before(*columns[:3])
@@ -86,7 +87,7 @@ def best_points(
         return _Search(_Flagged(nothing.threshold, tps, fps, caught), least, nothing, of_row)
 
     def together(ends: _Search) -> _Search:
-        group = numerics.first_least(ends.least)[None]
+        group = numerics.first_least(ends.least, rounding)[None]
         best = jax.tree.map(lambda x: jnp.take_along_axis(x, group, axis=0)[0], ends.best)
         last = jax.tree.map(lambda x: x[-1], ends)
         best = _Flagged(best.threshold, *map(whole, best[1:], last.so_far[1:]))
