@@ -341,8 +341,8 @@ OF_POSITIVES = [
 @pytest.mark.parametrize(
     ("width", "metrics"),
     [
-        (0, OF_POSITIVES[:1]),
-        *(marked(*x, fast=False) for x in ((0, OF_POSITIVES[1:]), (6, OF_POSITIVES[::2]))),
+        (0, OF_POSITIVES[1:]),
+        *(marked(*x, fast=False) for x in ((0, OF_POSITIVES[:1]), (6, OF_POSITIVES[::2]))),
     ],
 )
 def test_replay_of_runs_of_negatives(width, metrics, data, monkeypatch):

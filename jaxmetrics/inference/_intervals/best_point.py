@@ -31,7 +31,8 @@ class BestPoint(NamedTuple):
 
     Attributes:
       objective: from the counts of an operating point, those of the classes, a tolerance and the
-        options to what is least there.
+        options to a cost, which is least there. It is finite and not negative, also where a limit
+        does not allow the point, as ties are told by its size.
       number: from the Point to the metric.
       limit: the name of the option that is a limit; it must be one number.
     """
@@ -61,18 +62,18 @@ def by_rule(*counts: Any, options: Options) -> Array:
     return found
 
 
-def _negative_precision(
+def _false_discoveries(
     fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
 ) -> Array:
     allowed = reaches(rates(tps, positives), jnp.asarray(options["min_recall"]), tolerance)
-    return jnp.where(allowed, -divide(tps, tps + fps, 1.0), jnp.inf)
+    return jnp.where(allowed, 1 - divide(tps, tps + fps, 1.0), 2.0)
 
 
 def _false_alarms(
     fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
 ) -> Array:
     allowed = reaches(rates(tps, positives), jnp.asarray(options["min_sensitivity"]), tolerance)
-    return jnp.where(allowed, fps, jnp.inf)
+    return jnp.where(allowed, fps, 2 * negatives)
 
 
 def _missed_within(
@@ -80,7 +81,7 @@ def _missed_within(
 ) -> Array:
     limit = jnp.asarray(options["max_fpr"])
     within = rates(fps, negatives).astype(limit.dtype) <= slackened(limit, tolerance)
-    return jnp.where(within, -tps, jnp.inf)
+    return jnp.where(within, positives - tps, 2 * positives)
 
 
 def _precision(point: Point) -> Array:
@@ -100,7 +101,7 @@ def _threshold(point: Point) -> Array:
 
 
 BEST_POINTS: dict[Metric, BestPoint] = {
-    precision_at_recall.record: BestPoint(_negative_precision, _precision, "min_recall"),
+    precision_at_recall.record: BestPoint(_false_discoveries, _precision, "min_recall"),
     recall_at_precision.record: BestPoint(by_rule, _recall, "min_precision"),
     specificity_at_sensitivity.record: BestPoint(_false_alarms, _specificity, "min_sensitivity"),
     threshold_at_fpr.record: BestPoint(_missed_within, _threshold, "max_fpr"),
