@@ -104,9 +104,15 @@ def rows(names: Iterable[str], runs: int) -> Iterator[Row]:
 
 
 def commands(sizes: Iterable[int]) -> Iterator[Row]:
-    """Wall time of the command, without and with its cache of programs."""
+    """Wall time of imports, and of the command without and with its cache of programs."""
+    command = ["from jaxmetrics.cli import main; main()"]
     with tempfile.TemporaryDirectory() as folder:
-        calls = {"--help": ["--help"], "demo": ["demo", "--output", f"{folder}/demo"]}
+        calls = {
+            "import jax": ["import jax"],
+            "import jaxmetrics and a metric": ["from jaxmetrics import roc_auc"],
+            "--help": [*command, "--help"],
+            "demo": [*command, "demo", "--output", f"{folder}/demo"],
+        }
         for n in sizes:
             path = Path(folder) / f"{n}.csv"
             scores, labels = _data(n)
@@ -114,7 +120,7 @@ def commands(sizes: Iterable[int]) -> Iterator[Row]:
             np.savetxt(
                 path, table, "%.6g", delimiter=",", header="label,score_old,score_new", comments=""
             )
-            call = ["evaluate", str(path), "--label", "label"]
+            call = [*command, "evaluate", str(path), "--label", "label"]
             call += ["--score", "score_old", "--score", "score_new"]
             calls[f"evaluate, {n:,} rows"] = call
             calls[f"evaluate, {n:,} rows, --output"] = [*call, "--output", f"{folder}/{n}"]
@@ -125,7 +131,7 @@ def commands(sizes: Iterable[int]) -> Iterator[Row]:
 
 
 def _seconds(call: list[str], cache: Path) -> float:
-    command = [sys.executable, "-c", "from jaxmetrics.cli import main; main()", *call]
+    command = [sys.executable, "-c", *call]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     start = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env=environment)

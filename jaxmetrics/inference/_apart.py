@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.double import library_program
@@ -119,7 +119,8 @@ def limits_at(
 
 def levels_for(level: float) -> HostArray:
     """The level, that of its one-sided limits, and those of p-values and simultaneous limits."""
-    return np.array([level, *({2 * level - 1} if level > 0.5 else ()), *(2 * ndtr(_GRID) - 1)])
+    grid = 2 * scipy.special.ndtr(_GRID) - 1
+    return np.array([level, *({2 * level - 1} if level > 0.5 else ()), *grid])
 
 
 def quantiles_of(levels: Any) -> Array:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
+import scipy
 from jax import lax
 
 from jaxmetrics._base import numerics, varying

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit, logit, ndtr, ndtri
+import scipy
 
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
@@ -75,7 +75,8 @@ class SliceDifferences(Result):
 
 def levels_of(level: float, n_tests: int) -> HostArray:
     """The level of each limit, that of all limits together by Sidak, and those of the p-values."""
-    return np.concatenate([[level, level ** (1 / max(n_tests, 1))], 2 * ndtr(_GRID) - 1])
+    grid = 2 * scipy.special.ndtr(_GRID) - 1
+    return np.concatenate([[level, level ** (1 / max(n_tests, 1))], grid])
 
 
 def of_models(
@@ -169,15 +170,16 @@ def from_rest(
         rest = mean(estimate)
         difference = np.where(known, estimate - rest, np.nan)
         spread = pooled / (rest * (1 - rest)) ** 0.75 / (estimate * (1 - estimate)) ** 0.25
-        margin = spread[..., None] * ndtri((1 + levels) / 2)
-        at = logit(estimate)[..., None]
-        least = (np.abs(estimate[..., None] - expit(at + side * margin)) for side in (-1, 1))
+        margin = spread[..., None] * scipy.special.ndtri((1 + levels) / 2)
+        at = scipy.special.logit(estimate)[..., None]
+        nearest = (scipy.special.expit(at + side * margin) for side in (-1, 1))
+        least = (np.abs(estimate[..., None] - limit) for limit in nearest)
         own_low, own_high = map(np.fmax, (low, high), least)
         below, above = (np.hypot(*x) for x in ((own_low, root(high)), (own_high, root(low))))
         own_error = np.hypot(error, root(error[..., None])[..., 0])
     towards = np.where((difference > 0)[..., None], below, above)  # the side on which 0 is
     size: Any = np.abs(difference)
-    p_value = 2 * ndtr(-Margins.of(quantiles_of(levels), towards).reaches(size))
+    p_value = 2 * scipy.special.ndtr(-Margins.of(quantiles_of(levels), towards).reaches(size))
     found = {
         "difference": difference,
         "standard_error": own_error,

@@ -17,9 +17,9 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jax.scipy.special import gammaln
 from numpy.polynomial import chebyshev
-from scipy import special
 
 from jaxmetrics._base.cumulative import cumulated
 from jaxmetrics._base.numerics import namespace
@@ -102,7 +102,8 @@ def gamma_tables(max_size: int) -> HostArray:
     nodes = np.cos((np.arange(TERMS) + 0.5) * np.pi / TERMS)
     tail = np.exp(-((_MIDDLE + _REACH * nodes) ** 2) / 2)
     size = np.arange(1, max_size + 1)[:, None]
-    quantiles = np.stack([special.gammaincinv(size, tail), special.gammainccinv(size, tail)], 1)
+    inverses = scipy.special.gammaincinv, scipy.special.gammainccinv
+    quantiles = np.stack([inverse(size, tail) for inverse in inverses], 1)
     fitted = chebyshev.chebfit(nodes, quantiles.reshape(-1, TERMS).T, TERMS - 1).T
     powers = np.apply_along_axis(chebyshev.cheb2poly, 1, fitted)
     found = np.pad(powers.reshape(max_size, 2, TERMS), ((1, 0), (0, 0), (0, 0)))

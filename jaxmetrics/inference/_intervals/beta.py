@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
+import scipy
 from jax.scipy.special import digamma
 
 from jaxmetrics._base import numerics, varying

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.special
+import scipy
 from jax.scipy import special
 
 from jaxmetrics._base import numerics, varying

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
+import scipy
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import in_native_floats
