@@ -55,20 +55,24 @@ class ByClass:
       keys: `[n]`, ascending within each class: positives, negatives, and those of no items.
       ends: `[classes]`, where the items of each class end.
       weights: None if each item counts once.
+      index: `[n]`, that each item had before it was sorted, or None if that was not asked for.
     """
 
     keys: Array
     ends: Array
     weights: _Weights | None
+    index: Array | None = None
 
     @classmethod
-    def of(cls, keys: Array, ends: Array, weights: Array | None) -> ByClass:
+    def of(
+        cls, keys: Array, ends: Array, weights: Array | None, index: Array | None = None
+    ) -> ByClass:
         """Of items with these weights `[n]`."""
         known = None
         if weights is not None:
             limits = [_limits(ends, x) for x in CLASSES]
             known = _Weights(weights, *_sums(weights, limits, (_weight, _is_some)))
-        return cls(keys, ends, known)
+        return cls(keys, ends, known, index)
 
     @property
     def of_items(self) -> Array:
@@ -163,16 +167,16 @@ class ByClass:
         return [x.reshape(places.shape) for x in found]
 
 
-def in_order(keys: Array, kinds: Array, *, weighted: bool) -> tuple[Array, Array, Array | None]:
-    """`keys` and `ends` of items `[n]`, and with weights the index that each item had.
+def in_order(keys: Array, kinds: Array, *, indexed: bool) -> tuple[Array, Array, Array | None]:
+    """`keys` and `ends` of items `[n]`, and if `indexed` the index that each item had.
 
     Kinds are POSITIVES, NEGATIVES, and LEFT_OUT for no items.
     """
     ends = jnp.cumsum(jnp.stack([number_of(kinds == x) for x in CLASSES]))
-    if not weighted and keys.dtype == jnp.uint32:
+    if not indexed and keys.dtype == jnp.uint32:
         return sorting.sort_by_key_and_payload(kinds, keys)[1], ends, None
     keys, index = sorting.sort_within_kinds(kinds, keys)
-    return keys, ends, index if weighted else None
+    return keys, ends, index if indexed else None
 
 
 def _limits(ends: Array, of_class: int) -> Span:

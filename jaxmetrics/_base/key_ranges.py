@@ -53,6 +53,7 @@ class Range(NamedTuple):
     Attributes:
       keys: `[m]`; the largest key where there is no item.
       kinds: `[m]`, of each item its class, and LEFT_OUT where there is none.
+      order: `[m]`, the place at which each arrived, or None if that was not asked for.
       weights: `[m]`, in float64, or None if each item counts once.
       before: `[classes]`, the weight of the items in the ranges before this one.
       bounds: `[2]`, the keys with which this range begins, and the next one.
@@ -61,6 +62,7 @@ class Range(NamedTuple):
 
     keys: Array
     kinds: Array
+    order: Array | None
     weights: Array | None
     before: Array
     bounds: Array
@@ -89,11 +91,21 @@ def dealt_out(part: ByClass, axis_name: AxisName, n_rounds: int) -> Dealt:
     return Dealt(dealt(part.keys), weights, limits, before, bounds, beside)
 
 
-def range_of(dealt: Dealt, axis_name: AxisName, number: Array) -> Range:
-    """The range that this device has in the round of this number.
+class _Messages(NamedTuple):
+    """What devices send each other in a round.
 
-    In each, devices come in the order of their keys.
+    Attributes:
+      places: `[devices, capacity]`, the dealt items that this device sends to each.
+      is_sent: `[devices, capacity]`, whether there is such an item.
+      received: `[devices, classes]`, how many items of the first classes each one sends to this.
     """
+
+    places: Array
+    is_sent: Array
+    received: Array
+
+
+def _messages(dealt: Dealt, axis_name: AxisName, number: Array) -> _Messages:
     n_devices, (_, length) = size_of(axis_name), dealt.keys.shape
     n_rounds = (len(dealt.bounds) - 1) // n_devices
     here = lax.axis_index(axis_name).astype(jnp.int32)
@@ -107,33 +119,62 @@ def range_of(dealt: Dealt, axis_name: AxisName, number: Array) -> Range:
     own = jnp.swapaxes(dealt_to(here, of_round), 0, 1).reshape(2 * n_devices, -1)
     offsets = np.tile(np.arange(n_devices, dtype=np.int32) * length, 2)
     capacity = _most(n_devices * length, n_devices, n_rounds) // n_devices + 2 * n_devices
-    index, _ = packed(own[:, :-1], own[:, 1:], offsets, capacity)
+    index, is_sent = packed(own[:, :-1], own[:, 1:], offsets, capacity)
+    devices = jnp.arange(n_devices, dtype=jnp.int32)[:, None, None]
+    begin, end = (dealt_to(devices, of_round[..., here + i]) for i in (0, 1))
+    return _Messages(index, is_sent, jnp.cumsum(jnp.sum(end - begin, axis=1), axis=1))
+
+
+def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool = False) -> Range:
+    """The range that this device has in the round of this number, and with what order it came.
+
+    In each, devices come in the order of their keys.
+    """
+    index, _, upto = _messages(dealt, axis_name, number)
 
     def received(x: Array, some: Array, empty: Any) -> Array:
         sent = x.reshape(-1).at[index].get(mode="promise_in_bounds")
         return jnp.where(some, lax.all_to_all(sent, axis_name, 0, 0, tiled=True), empty).ravel()
 
-    devices = jnp.arange(n_devices, dtype=jnp.int32)[:, None, None]
-    begin, end = (dealt_to(devices, of_round[..., here + i]) for i in (0, 1))
-    upto = jnp.cumsum(jnp.sum(end - begin, axis=1), axis=1)  # [devices, classes]
-    place = jnp.arange(capacity, dtype=jnp.int32)
+    place = jnp.arange(index.shape[1], dtype=jnp.int32)
     positive, some = (place < x[:, None] for x in upto.T)
     kinds = jnp.where(positive, POSITIVES, jnp.where(some, NEGATIVES, LEFT_OUT)).astype(jnp.uint32)
     keys, kinds = received(dealt.keys, some, ~np.zeros((), dealt.keys.dtype)), kinds.ravel()
-    weights = None
-    if dealt.weights is None:
+    weights = order = None
+    if dealt.weights is None and not ordered:
         keys, kinds = sorting.sort_by_key(keys, kinds, most=LEFT_OUT)
     else:
-        weights = received(dealt.weights, some, np.zeros((), dealt.weights.dtype))
-        keys, order = sorting.sort_by_key(keys, lax.broadcasted_iota(jnp.uint32, keys.shape, 0))
-        kinds, weights = (sorting.take(x, order) for x in (kinds, weights.astype(jnp.float64)))
+        places = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
+        keys, order = sorting.sort_by_key(keys, places)
+        kinds = sorting.take(kinds, order)
+        if dealt.weights is not None:
+            weights = received(dealt.weights, some, np.zeros((), dealt.weights.dtype))
+            weights = sorting.take(weights.astype(jnp.float64), order)
 
-    first = number * n_devices + here
+    first = number * size_of(axis_name) + lax.axis_index(axis_name).astype(jnp.int32)
     before = lax.dynamic_index_in_dim(dealt.before, first, axis=1, keepdims=False)
     bounds, beside = (
         lax.dynamic_slice_in_dim(x, first, 2, axis=-1) for x in (dealt.bounds, dealt.beside)
     )
-    return Range(keys, kinds, weights, before, bounds, beside)
+    return Range(keys, kinds, order, weights, before, bounds, beside)
+
+
+def sent_back(
+    of_dealt: Array, values: Array, items: Range, dealt: Dealt, axis_name: AxisName, number: Array
+) -> Array:
+    """`of_dealt` `[parts, n / parts]` with the values `[m]` of the items of a round's ranges, which
+    are ordered, for the items that were dealt to this device."""
+    index, is_sent, _ = _messages(dealt, axis_name, number)
+    arrived = jnp.zeros_like(values).at[items.order].set(values, unique_indices=True)
+    returned = lax.all_to_all(arrived.reshape(index.shape), axis_name, 0, 0, tiled=True)
+    at = of_dealt.reshape(-1).at[jnp.where(is_sent, index, of_dealt.size)]
+    return at.set(returned, mode="drop").reshape(of_dealt.shape)
+
+
+def dealt_back(of_dealt: Array, n: int, axis_name: AxisName) -> Array:
+    """Values `[n]` of this device's sorted items, of those that were dealt to all."""
+    returned: Array = lax.all_to_all(of_dealt, axis_name, 0, 0, tiled=True)
+    return returned.T.ravel()[:n]
 
 
 def _most(n: int, n_devices: int, n_rounds: int) -> int:

@@ -47,15 +47,17 @@ def weights_on_mesh(items: Items) -> Array | None:
     return positives + negatives
 
 
-def sorted_by_class(items: Items, weights: Array | None) -> ByClass:
+def sorted_by_class(items: Items, weights: Array | None, *, indexed: bool = False) -> ByClass:
     """The items `[n]` of a device in order, with these weights of each in its class."""
+    indexed |= weights is not None
 
     def in_order_of_class(items: Items) -> Any:
-        return in_order(keys_on_mesh(items), kinds_on_mesh(items), weighted=weights is not None)
+        return in_order(keys_on_mesh(items), kinds_on_mesh(items), indexed=indexed)
 
     given = items._replace(weights=None, amounts=None)
     keys, ends, index = varying.apart(in_order_of_class, given)
-    return ByClass.of(keys, ends, None if weights is None else sorting.take(weights, index))
+    weights = None if weights is None else sorting.take(weights, index)
+    return ByClass.of(keys, ends, weights, index)
 
 
 def ones() -> OfClasses:

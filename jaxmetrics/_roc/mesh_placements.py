@@ -88,7 +88,7 @@ class OnMesh:
 
     def groups_of(self, dealt: Dealt, number: Array) -> InRange:
         """Those of the range that this device has in the round of this number."""
-        items = range_of(dealt, self.axis_name, number)
+        items = range_of(dealt, self.axis_name, number, ordered=self.part.index is not None)
         units = jnp.stack(self.units)
         total_negatives = dealt.before[NEGATIVES, -1] * units[NEGATIVES]
         return InRange(items, units, total_negatives, self.slack)
@@ -233,7 +233,10 @@ class OnMesh:
         return key
 
 
-def placements_on_mesh(items: Items, weights: Array | None, axis_name: AxisName) -> OnMesh:
+def placements_on_mesh(
+    items: Items, weights: Array | None, axis_name: AxisName, *, indexed: bool = False
+) -> OnMesh:
     """The placements of the items `[n]` of all devices, with these weights of each in its class."""
     slack = 0.0 if items.weights is None else numerics.SLACK
-    return OnMesh(sorted_by_class(items, weights), items.scores, ones(), slack, axis_name)
+    part = sorted_by_class(items, weights, indexed=indexed)
+    return OnMesh(part, items.scores, ones(), slack, axis_name)

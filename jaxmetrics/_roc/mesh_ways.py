@@ -14,14 +14,14 @@ from jax import lax
 
 from jaxmetrics._base.parts import AxisName, size_of
 from jaxmetrics._base.rarer_class import fit_in, room_for
-from jaxmetrics._base.types import Array, Items
+from jaxmetrics._base.types import Items
 from jaxmetrics._roc.mesh_items import valid_on_mesh
 from jaxmetrics._roc.mesh_placements import placements_on_mesh
 from jaxmetrics._roc.rare_positives import rare_positives
 
 R = TypeVar("R")
 # Returns placements of items with these weights of each in its class, of the devices along an axis.
-Place: TypeAlias = Callable[[Items, Array | None, AxisName], Any]
+Place: TypeAlias = Callable[..., Any]
 
 
 def by_rarer_class(function: Callable[[Place], R], items: Items, axis_name: AxisName) -> R:

@@ -142,18 +142,24 @@ class RarePositives:
 
 
 def rare_positives(
-    items: Items, weights: Array | None, axis_name: AxisName, *, room: int
+    items: Items,
+    weights: Array | None,
+    axis_name: AxisName,
+    *,
+    room: int,
+    indexed: bool = False,
 ) -> RarePositives:
     """The placements of the items `[n]` of all devices, with these weights of each in its class.
 
     There must be room for the positives of each device.
     """
-    if weights is None:
+    if weights is None and not indexed:
         own, part = _of_counted(items, room)
     else:
-        part = sorted_by_class(items, weights)
+        part = sorted_by_class(items, weights, indexed=True)
         some = jnp.arange(room) < part.ends[POSITIVES]
-        own = _own(part.keys[:room], some, part.of_items[:room])
+        of_own = jnp.ones(room, jnp.int32) if weights is None else part.of_items[:room]
+        own = _own(part.keys[:room], some, of_own)
     slack = 0.0 if items.weights is None else numerics.SLACK
     return RarePositives(own, part, ones(), slack, axis_name)
 

@@ -1,7 +1,7 @@
 """Moments and covariances of a metric of items that the devices of a mesh hold in parts.
 
 Variances are sums over the ranges that devices receive, or over few positives. Of covariances, the
-gradient in the weights goes back the way that these came.
+slopes of items go back the way that these came.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxmetrics._base import checks, numerics, varying
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
 from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
@@ -34,6 +33,7 @@ from jaxmetrics.inference._influence.mesh_squares import (
     squares_of,
     squares_of_decision,
 )
+from jaxmetrics.inference._influence.mesh_units import units_of
 from jaxmetrics.inference._influence.sums_over_positives import metric_of
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.numbers import Decision, Sizes
@@ -117,9 +117,8 @@ def _covariance(items: Items, arrays: Options, axis_name: AxisName, chosen: Chos
     def errors(items: Items) -> Array:
         one = _OfDevice(items, arrays, chosen, axis_name)
         estimate, units = one.estimate_and_units()
-        chosen.refuse_shapes(estimate)
-        scaled = [x * jnp.sqrt(_unbiased(n)) for x, n in zip(units, one.counts, strict=True)]
-        return jnp.concatenate(scaled) + 0 * estimate
+        of_negatives, of_positives = (jnp.sqrt(_unbiased(n)) for n in one.counts)
+        return units * jnp.where(items.labels == 1, of_positives, of_negatives) + 0 * estimate
 
     units = _of_each(errors, items)
     return sum_over(units @ jnp.swapaxes(units, -1, -2), axis_name)
@@ -158,14 +157,19 @@ class _OfDevice:
         positives, negatives = self._of_classes
         return [x.astype(jnp.float64) for x in (negatives, positives)]
 
-    def estimate_and_units(self) -> tuple[Array, tuple[Array, ...]]:
-        """The metric of all, and of negatives and of positives, the weight of each of the device's
-        items times the derivative in it, `[..., n]`, less the mean over the items of the class."""
+    def estimate_and_units(self) -> tuple[Array, Array]:
+        """The metric of all, and for each of the device's items `[n]` its weight times the
+        derivative in it, less the mean over the items of its class; 0 without weight."""
+
+        def of_way(place: Place) -> tuple[Array, Array]:
+            placed = place(self._items, self._weights, self._axis_name, indexed=True)
+            return units_of(placed, metric_of(self._chosen, self._options), self.counts)
+
         if self._decided:
-            estimate, slopes = self._slopes_of_decision()
+            estimate, units = self._units_of_decision()
         else:
-            estimate, slopes = self._by_rarer_class(self._gradient)
-        return self._defined(estimate), tuple(map(self._centred, slopes, self._classes))
+            estimate, units = self._by_rarer_class(of_way)
+        return self._defined(estimate), units
 
     def sizes(self, placed: OnMesh | RarePositives) -> Sizes:
         """The effective sizes of the negatives and the positives of all: (sum w)^2 / sum w^2."""
@@ -218,49 +222,24 @@ class _OfDevice:
     def _in_ranges(self) -> OnMesh:
         return placements_on_mesh(self._items, self._weights, self._axis_name)
 
-    def _gradient(self, place: Place) -> tuple[Array, tuple[Array, ...]]:
-        """The metric, and the derivatives in the weights of the device's items.
-
-        Within each way: what one keeps for the way back takes no memory in the other.
-        """
-        of_placements: Any = self._chosen.metric.of_placements
-        negatives, positives = self._classes
-
-        def value(weights: Array) -> tuple[Array, Array]:
-            placed = place(self._items, weights, self._axis_name)
-            found = jnp.asarray(of_placements(placed, **self._options), jnp.float64)
-            # All devices have this value. The gradient is that of the sum over devices, whether
-            # JAX knows that they are equal or not: one of them counts.
-            first = lax.axis_index(self._axis_name) == 0
-            return jnp.where(first, found, 0), found
-
-        weights = negatives + positives
-        shares, pull_back, estimate = varying.vjp(value, weights, has_aux=True)
-        self._chosen.refuse_shapes(estimate)
-        (slopes,) = pull_back(jnp.ones_like(shares))
-        return estimate, (slopes, slopes)
-
     def _decision(self, sizes: Sizes, numbers: Any = None) -> Decision:
         decide: Any = error_bars_of(self._chosen.metric).decision
         decision: Decision = decide(self._in_ranges, sizes, self._options, numbers)
         return decision
 
-    def _slopes_of_decision(self) -> tuple[Array, tuple[Array, ...]]:
-        """`[..., n]`: a flagged positive adds to the recall; a flagged negative moves the threshold
-        up, along the curve."""
+    def _units_of_decision(self) -> tuple[Array, Array]:
+        """A flagged positive adds to the recall; a flagged negative moves the threshold up, along
+        the curve."""
         decision = self._decision(self.sizes(self._in_ranges))
+        self._chosen.refuse_shapes(decision.estimate)
         flagged = decision.flags(self._items.scores.astype(jnp.float64))
-        negatives, positives = (
-            numerics.divide(flagged, self.sum_over(x), 0.0) for x in self._classes
-        )
-        return decision.estimate, (-decision.slope[..., None] * negatives, positives)
+        of_negatives, of_positives = (self._shares(flagged, x) for x in self._classes)
+        return decision.estimate, of_positives - decision.slope * of_negatives
 
-    def _centred(self, slopes: Array, weights: Array) -> Array:
+    def _shares(self, flagged: Array, weights: Array) -> Array:
+        """What each item of a class adds to the share that is flagged, less the mean."""
         unit = numerics.power_near(self._largest(weights))  # of sums that do not overflow
-        weights, slopes = weights / unit, slopes * unit
-        if self._items.weights is not None and not self._decided:
-            n = self.sum_over(weights > 0)[..., None]
-            mean = numerics.divide(self.sum_over(weights * slopes)[..., None], n, 0.0)
-            return jnp.where(weights > 0, weights * slopes - mean, 0)
-        mean = numerics.divide(self.sum_over(weights * slopes), self.sum_over(weights), 0.0)
-        return weights * (slopes - mean[..., None])
+        weights = weights / unit
+        total = self.sum_over(weights)
+        share = numerics.divide(self.sum_over(weights * flagged), total, 0.0)
+        return numerics.divide(weights, total, 0.0) * (flagged - share)

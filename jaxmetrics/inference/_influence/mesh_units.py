@@ -1,0 +1,115 @@
+"""Slopes of a metric in the weights of the items of each device of a mesh, within `shard_map`.
+
+A device finds the slopes of the ranges that it receives, up to what the ranges of others add, and
+sends them back the way that the items came. Where few positives travel instead, it finds the slopes
+of its own items.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxmetrics._base import cumulative, varying
+from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
+from jaxmetrics._base.key_ranges import dealt_back, sent_back
+from jaxmetrics._base.types import Array
+from jaxmetrics._roc.mesh_placements import OnMesh
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE
+from jaxmetrics._roc.rare_positives import RarePositives
+from jaxmetrics.inference._influence.mesh_slopes import (
+    OfRange,
+    Ranges,
+    of_range,
+    slopes_of_few,
+    within_range,
+)
+from jaxmetrics.inference._influence.sums_over_positives import MetricOf, Totals
+
+_IN_BOUNDS = "promise_in_bounds"
+
+
+def units_of(
+    placed: OnMesh | RarePositives, value_of: MetricOf, counts: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """The value of a metric, and for each item `[n]` of the device its weight times its slope, less
+    the mean of its class; 0 without weight.
+
+    Placements are indexed. `counts` are how many negatives and positives have a weight.
+    """
+    of_way = _of_ranges if isinstance(placed, OnMesh) else _of_few
+    estimate, in_order = of_way(placed.near_one(together=True), value_of, Totals(*counts))
+    at = jnp.zeros_like(in_order).at[placed.part.index]
+    return estimate, at.set(in_order, unique_indices=True, mode=_IN_BOUNDS)
+
+
+def _of_ranges(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array, Array]:
+    ranges, part = Ranges.of(placed, value_of), placed.part
+
+    def with_range(of_dealt: Array, number: Array) -> tuple[Array, OfRange]:
+        groups, found = ranges.terms(number)
+        items = groups.items
+        slopes, _ = within_range(groups, found)
+        slopes = jnp.where(items.kinds == POSITIVES, slopes[POSITIVE], slopes[NEGATIVE])
+        of_dealt = sent_back(of_dealt, slopes, items, ranges.dealt, placed.axis_name, number)
+        return of_dealt, of_range(groups, found)
+
+    none = jnp.zeros(ranges.dealt.keys.shape)
+    of_dealt, of_rounds = varying.scan(with_range, none, ranges.rounds)
+    others = ranges.of_others(of_rounds, numbers)
+    slopes = dealt_back(of_dealt, len(part.keys), placed.axis_name)
+
+    is_positive, number = _last_bounds(part, ranges.dealt.bounds)
+    at_bound = part.keys == ranges.dealt.bounds.at[number].get(mode=_IN_BOUNDS)
+
+    def of_own_class(of_bounds: Array) -> Array:
+        of_negative, of_positive = (x.at[number].get(mode="clip") for x in of_bounds)
+        return jnp.where(is_positive, of_positive, of_negative)
+
+    added = jnp.where(at_bound, of_own_class(others.at_bounds), of_own_class(others.after))
+    means = jnp.where(is_positive, others.means[POSITIVE], others.means[NEGATIVE])
+    return others.estimate, _centred(_weights(placed), slopes + added, means)
+
+
+def _last_bounds(part: Any, bounds: Array) -> tuple[Array, Array]:
+    """Of each place whether it is of a positive, and the number of the last bound of the keys that
+    is not above its key."""
+    n, n_bounds = len(part.keys), len(bounds) - 1
+    begin = jnp.concatenate([part.places(bounds[1:], x) for x in (POSITIVES, NEGATIVES)])
+    begins = jnp.zeros(n + 1, jnp.int32).at[begin].add(1)
+    begins = begins.at[part.ends[POSITIVES]].add(-n_bounds)  # negatives have the bounds anew
+    is_positive = jnp.arange(n, dtype=jnp.int32) < part.ends[POSITIVES]
+    return is_positive, cumulative.running_count(begins)[:-1]
+
+
+def _of_few(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array, Array]:
+    found, n = slopes_of_few(placed, value_of, numbers), len(placed.part.keys)
+    above, upto = placed.places_beside(found.keys)
+    place = jnp.arange(n, dtype=jnp.int32)
+    # How many positives are before each place: the next one, if any, is the first of its tie.
+    number = cumulative.running_count(jnp.zeros(n + 1, jnp.int32).at[upto].add(1))[:-1]
+
+    def at_next(of_positives: Array) -> Array:
+        return of_positives.at[number].get(mode="clip")
+
+    is_tied = (number < len(found.keys)) & (at_next(above) <= place)
+    slopes = jnp.where(is_tied, at_next(found.tied), at_next(found.between))
+    weights = jnp.where(place < placed.part.ends[POSITIVES], 0, _weights(placed))
+    of_negatives = _centred(weights, slopes, found.mean)
+    return found.estimate, of_negatives.at[: len(found.own)].add(found.own)
+
+
+def _weights(placed: Any) -> Array:
+    """`[n]`, those of the sorted items of this device; 0 of what is left out."""
+    part, place = placed.part, jnp.arange(len(placed.part.keys), dtype=jnp.int32)
+    weights: Any = 1.0
+    if placed.is_weighted:
+        units = jnp.where(place < part.ends[POSITIVES], *placed.units)
+        weights = units * part.of_items
+    found: Array = jnp.where(place < part.ends[NEGATIVES], weights, 0)
+    return found
+
+
+def _centred(weights: Array, slopes: Array, means: Array) -> Array:
+    return jnp.where(weights > 0, weights * slopes - means, 0)
