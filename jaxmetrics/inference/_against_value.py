@@ -105,7 +105,7 @@ def compare_to_value(
     )
     level, margin = checks.check_level(confidence_level), check_margin(margin, metric)
     value = checks.check_above("value", value, -np.inf)
-    _check_in_range(metric, value)
+    value = _in_range(metric, value)
     check_amounts(metric, items)
     one = checks.check_one_or_models(items)
     if one:
@@ -139,14 +139,15 @@ def compare_to_value(
     return own._captioned_as(value=(f"{value:g}",))
 
 
-def _check_in_range(metric: MetricLike, value: float) -> None:
-    """Refuse a value that the metric never has, such as a percentage."""
+def _in_range(metric: MetricLike, value: float) -> float:
+    """The value within the range of the metric; refuses one beyond it, such as a percentage."""
     low, high = ends_of_range(metric)
     if not low - _ROUNDING <= value <= high + _ROUNDING:
         hint = ": write fractions, 0.8 for 80 %" if value > 1 else ""
         raise ValueError(
             f"value must be in [{low:g}, {high:g}], as the metric is, got {value:g}{hint}"
         )
+    return min(max(value, low), high)
 
 
 def _limits(metric: MetricLike, items: Items, request: Request, level: float) -> ByLevel | None:
@@ -207,9 +208,12 @@ def _with_value(estimate: Array, covariance: Covariance, value: Array) -> tuple[
         found: Array = library.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)])
         return found
 
+    estimate = estimate.astype(np.float64)
+    # The rounding of a perfect model would be beyond its limits, which leave no room.
+    is_value = library.abs(estimate - value) <= numerics.SLACK * abs(value)
     of_classes = covariance.of_classes
     more = covariance._replace(
         total=padded(covariance.total),
         of_classes=None if of_classes is None else padded(of_classes),
     )
-    return library.append(estimate.astype(np.float64), value), more
+    return library.append(library.where(is_value, value, estimate), value), more
