@@ -149,7 +149,7 @@ def partial_auc(
             limits = {name: x[..., None] for name, x in limits.items()}
             share: Any = 1.0
             begin = above
-            if from_floor:  # a tie counts from where it rises above the floor
+            if from_floor:  # of a tie, only the part above the floor counts
                 rise, over = top - first, top - _at_edge(limits["floor"], first, top, part.slack)
                 share = divide(library.clip(over, 0, rise), rise, over > 0)
                 begin = not_below - (not_below - above) * share
@@ -165,13 +165,15 @@ def partial_auc(
 
 
 def _is_zero(limit: ArrayLike) -> bool:
-    """Whether a limit is a constant 0, and need not be computed with."""
+    """Whether a limit is the constant 0, which needs no computation."""
     return isinstance(limit, float) and limit == 0
 
 
 def _at_edge(limit: Array, low: Array, high: Array, slack: float) -> Array:
-    """The limit, at an edge that sums of weights reach up to rounding, which must not choose the
-    derivative: at an edge it is that of the middle."""
+    """The limit, moved to an edge that it equals up to the rounding of sums of weights.
+
+    Without this, the rounding would choose the derivative, which at an edge is that of the middle.
+    """
     if slack:
         library = namespace(limit, low)
         for edge in (low, high):
@@ -181,10 +183,10 @@ def _at_edge(limit: Array, low: Array, high: Array, slack: float) -> Array:
 
 
 def _area_left_of(limit: Array, above: Array, not_below: Array) -> Array:
-    """The area to the right of a ROC curve's rise by 1, left of a limit of false positives.
+    """The area that a rise of the ROC curve by 1 adds, left of a limit of false positives.
 
-    It rises along a straight line from `above` to `not_below`. Where it is upright and at the
-    limit, the derivative is that of the middle.
+    The curve rises along a straight line from `above` to `not_below`. Where that line is vertical
+    and at the limit, the derivative is that of the middle of the step.
     """
     library = namespace(limit, above)
     whole = library.maximum(limit - (above + not_below) / 2, 0)
@@ -194,9 +196,10 @@ def _area_left_of(limit: Array, above: Array, not_below: Array) -> Array:
 
 
 def _by_running_sums(limits: Any, above: Any, not_below: Any, weights: Any) -> Any:
-    """The sums of the areas left of many limits, of rises in descending order, by running sums.
+    """The weighted sum of `_area_left_of` over all rises, for many limits at once, by running sums.
 
-    A limit falls within one of the oblique lines at most, on which all rises are alike.
+    The rises descend in `above` and `not_below`. A limit lies within one oblique line at most,
+    and all rises on that line have the same ends.
     """
     library = namespace(limits, above)
     weights = library.ones(len(above)) if weights is None else weights
@@ -207,7 +210,7 @@ def _by_running_sums(limits: Any, above: Any, not_below: Any, weights: Any) -> A
         len(above) - library.searchsorted(x[::-1], limits, side)
         for x, side in ((not_below, "right"), (above, "left"))
     )
-    # An upright rise at the limit has no area left of it.
+    # A vertical rise at the limit has no area left of it.
     begun = library.minimum(begun, whole)
     at = library.minimum(begun, len(above) - 1)
     cut = divide((limits - above[at]) ** 2, 2 * (not_below[at] - above[at]), 0.0)

@@ -15,11 +15,11 @@ from jaxmetrics._base.items import rows_of
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-FEW = 8  # rows take less time than the first call of a program by hundreds, at any length
+FEW = 8  # so few rows, of any length, take hundreds of ms less than a program's first call
 
 
 class Rows(NamedTuple, Generic[T]):
-    """Arrays in the CPU's memory: each row, the shape of their batch, and options of NumPy's."""
+    """Arrays in the CPU's memory: their rows, the shape of the batch, and options as NumPy's."""
 
     rows: list[T]
     batch: tuple[int, ...]
@@ -42,7 +42,7 @@ def rows_at_hand(
     if found is None:
         return None
     items, options = found
-    # One by one: threads wait for each other between NumPy's short operations.
+    # One by one: threads would wait for each other between NumPy's short operations.
     return Rows(list(rows_of(items, batch, len(batch) + 1)) if batch else [items], batch, options)
 
 
@@ -57,13 +57,13 @@ def at_hand_with(items: T, options: dict[str, Any]) -> tuple[T, dict[str, Any]] 
 
 
 def in_jax(values: Sequence[Any], batch: tuple[int, ...], like: Any, dtype: Any = None) -> Any:
-    """The values of all rows, arrays or pytrees of some, in a dtype, as JAX's arrays."""
+    """The values of all rows, each an array or a pytree of arrays, as JAX's arrays in `dtype`."""
 
     def whole(*rows: Any) -> jax.Array:
         found = np.reshape(rows, (*batch, *np.shape(rows[0]))) if batch else np.asarray(rows[0])
         return to_jax(found if dtype is None else found.astype(dtype), like)
 
     with nan_as_value():
-        if isinstance(values[0], (np.ndarray, np.generic)):  # the rule, sooner done
+        if isinstance(values[0], (np.ndarray, np.generic)):  # the usual case, without a tree
             return whole(*values)
         return jax.tree.map(whole, *values)

@@ -19,7 +19,7 @@ from jaxmetrics._roc.record import check_metric, evaluate_chosen
 
 ClassMetric = Callable[..., Any]
 
-_PAIR_WEIGHTS = 2**26  # that one_vs_one holds at a time, 8 bytes each
+_PAIR_WEIGHTS = 2**26  # weights that one_vs_one holds at a time, 8 bytes each
 
 
 @takes_metric
@@ -171,7 +171,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     checks.check_average(average, ("macro", "weighted", None))
 
     @made_by("one_vs_one", metric)
-    @nan_as_value()  # of a class against itself
+    @nan_as_value()  # the metric of a class against itself is NaN
     @on_any_mesh
     def averaged(
         scores: ArrayLike,
@@ -187,8 +187,8 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         by_pair = weights if weights is None else weights[..., None, None, :]
 
         def against_all(positive: HostArray) -> tuple[Any, int]:
-            """The metric `[..., positive, classes]` of these against each class, and which axis is
-            that of `positive`."""
+            """The metric `[..., positive, classes]` of the classes `positive` against each class,
+            and the axis of `positive`."""
             truth = member[..., positive, None, :]
             among = truth | member[..., None, :, :]
             among = among if where is None else among & where[..., None, None, :]
@@ -200,7 +200,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
             matrix = jnp.moveaxis(jnp.concatenate(parts, axis), (axis, axis + 1), (0, 1))
             return jnp.moveaxis((matrix[first, second] + matrix[second, first]) / 2, 0, axis)
 
-        # All pairs at once would hold classes^2 * n weights: many classes are taken in turns.
+        # All pairs at once would hold classes^2 * n weights: so many classes are taken in turns.
         turns = max(1, -(-n_classes * member.size // _PAIR_WEIGHTS))
         parts = [against_all(positive) for positive in np.array_split(every, min(turns, n_classes))]
         by_class, (axis, *_) = zip(*parts, strict=True)
@@ -249,7 +249,7 @@ def _n_axes(items: Items) -> int:
 def _average_rows(
     metric: ClassMetric, average: str | None, scores: Any, truth: Any, weights: Any, where: Any
 ) -> Any:
-    """The metric of each row of `[..., rows, n]`, averaged, or with "micro" of all as one row."""
+    """The metric of each row `[..., rows, n]`, averaged; with "micro", of all rows as one."""
     weights, where = (x if x is None else x[..., None, :] for x in (weights, where))
     if average == "micro":
         tail = scores.shape[-2:]
@@ -284,9 +284,10 @@ def _mean_in_double(values: Any, weights: Any, where: Any, axis: int, dtype: Any
 def _mean_by_weight(
     values: Any, axis: int, members: Any, weights: Any, where: Any, *, of_pairs: bool = False
 ) -> Any:
-    """The mean of `values` over `axis`, weighted by the items that are `members` `[..., rows, n]`.
+    """The mean of `values` over `axis`, weighted by the `members` `[..., rows, n]` of each row.
 
-    `weights` and `where` broadcast with the members. A pair of rows has the items of both.
+    `weights` and `where` broadcast with the members. With `of_pairs`, a value is that of a pair of
+    rows, and is weighted by the members of both.
     """
     dtype = numerics.default_float()
     return _mean_by_weight_in_double(values, members, weights, where, axis, of_pairs, dtype)

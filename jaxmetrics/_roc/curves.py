@@ -273,7 +273,7 @@ def drop_intermediate(curve: Curve) -> Curve:
     fresh = np.ones(len(points[0]), bool)
     fresh[1:] = np.any([x[1:] != x[:-1] for x in points], axis=0)
     points = [x[fresh] for x in points]
-    keep = np.ones(len(points[0]), bool)  # keeps the point at +inf, a neighbour in DET only
+    keep = np.ones(len(points[0]), bool)  # the point at +inf stays; it is a neighbour in DET only
     if isinstance(curve, RocCurve):
         keep[1:] = bends(points[0][1:], points[1][1:])
     elif isinstance(curve, PrecisionRecallCurve):
@@ -299,7 +299,7 @@ def bends(*values: HostArray) -> HostArray:
     slack = [4 * np.finfo(x.dtype).eps for x in values]  # of rates, which are at most 1
     bends = [np.abs(np.diff(x, 2)) > e for x, e in zip(doubles, slack, strict=True)]
     keep[1:-1] = np.any(bends, axis=0)
-    # Bends within rounding can add up: keeps points off the lines between those kept.
+    # Bends within rounding can add up: also keep points off the lines between the kept ones.
     index = np.arange(len(keep))
     lines = [np.interp(index, index[keep], x[keep]) for x in doubles]
     missed = [np.abs(x - y) > e for x, y, e in zip(doubles, lines, slack, strict=True)]

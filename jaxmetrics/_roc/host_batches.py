@@ -26,12 +26,12 @@ from jaxmetrics._roc.reported import Decision, as_reported, warn_if
 
 R = TypeVar("R")
 
-_LONGEST = 1 << 17  # items of a row, whose own sort takes threads from here on
-_SHORTEST = 1 << 7  # fewer items of a row take less time in a program
-_AT_ONCE = 1 << 21  # items of the rows of a block
-_FEW = 32  # thresholds for which as many passes take less time than a sort
-_MANY = 1 << 15  # scores of a class; threads start sooner than they are sorted
-_PART = 1 << 16  # groups and limits whose arrays stay in the cache
+_LONGEST = 1 << 17  # from so many items on, threads sort a single row
+_SHORTEST = 1 << 7  # rows of fewer items take less time in a program
+_AT_ONCE = 1 << 21  # items of all rows of a block
+_FEW = 32  # up to so many thresholds, one pass for each takes less time than a sort
+_MANY = 1 << 15  # scores of a class, above which threads start in less time than a sort takes
+_PART = 1 << 16  # groups times limits, whose arrays stay in the cache
 
 
 def evaluate_batch(
@@ -43,7 +43,8 @@ def evaluate_batch(
 ) -> Any:
     """`function(placements, **options)` of rows that share labels; None if NumPy cannot do it now.
 
-    As `evaluate_on_host`, which takes all other items. `order` is what `function` needs.
+    Else as `evaluate_on_host`, which takes all other items. `order` is the order of the items that
+    `function` needs.
     """
     scores, labels, weights, where, amounts = items
     n = scores.shape[-1]
@@ -81,12 +82,12 @@ def evaluate_batch(
 
 @dataclass(frozen=True)
 class RowsOnHost:
-    """Placements of rows of items without weights, whose order is changed in place.
+    """Placements of rows of items without weights. It reorders the scores in place.
 
     Attributes:
       positive, negative: `[rows, items]`, the scores of each class.
-      order: what of the order of the items is needed.
-      axes: of the limits, which follow those of the rows.
+      order: the part of the order of the items that is needed.
+      axes: the number of axes of the limits, which follow the axis of the rows.
     """
 
     positive: HostArray
@@ -114,7 +115,7 @@ class RowsOnHost:
         return found
 
     def where_defined(self, value: Any) -> Any:
-        """A value of each row, or NaN."""
+        """A value of each row, or NaN where the row is not `defined`."""
         defined = self.defined.reshape(-1, *(1,) * (value.ndim - 1))
         return np.where(defined, value, np.nan)
 
@@ -132,7 +133,7 @@ class RowsOnHost:
         return np.concatenate(found)
 
     def _head(self, max_fpr: Any) -> HostArray:
-        """The negatives that `max_fpr` leaves in, ascending; all if some tie at its end."""
+        """The negatives within `max_fpr`, ascending; all negatives if a tie crosses that end."""
         n = self.negative.shape[-1]
         most = np.ceil(np.max(limit_of_fpr(max_fpr).highest, initial=0) * n)
         if not 2 * most < n:  # also if it is NaN
@@ -168,7 +169,7 @@ class RowsOnHost:
         return self._of_caught(_count, threshold, np.True_)
 
     def _of_caught(self, function: Callable[[Any], Any], beyond: Any, some: Any) -> Any:
-        """`function` of the positives above each score `[rows, ...]`, or of all without `some`."""
+        """`function` of the mask of positives above each score `[rows, ...]`; all if not `some`."""
         columns = beyond.reshape(len(beyond), -1).T
         flags = np.broadcast_to(some, beyond.shape[1:]).ravel()
         found = [
@@ -183,7 +184,7 @@ class RowsOnHost:
         return self._each(lambda row: row.corners(limit))
 
     def _each(self, function: Callable[[OnHost], R]) -> R:
-        """Of the placements of each row: for what is seldom asked of many."""
+        """`function` of the placements of each row: for methods that many rows seldom need."""
         pairs = zip(map(OneClass, self.positive), map(OneClass, self.negative), strict=True)
         return _stacked(function(placements_of(*pair)) for pair in pairs)
 
@@ -194,13 +195,13 @@ class RowsOnHost:
         return quantile(self.total_negatives, from_top, q, method)
 
     def _beyond(self, limit: Limit) -> tuple[Any, Any]:
-        """The highest score of negatives that exceeds the limit, and whether one does."""
+        """The highest score of the negatives beyond the limit, and whether there are any."""
         most = most_within(limit, self.total_negatives, 0.0)
         some = most < self.total_negatives
         return self._from_top(np.where(some, most, 0)), some
 
     def _from_top(self, places: Any) -> Any:
-        """`[rows, ...]`, the scores of negatives at these places from the top; anything for NaN."""
+        """`[rows, ...]`, the negatives' scores at these places from the top; any score for NaN."""
         n_rows, n = self.negative.shape
         if not n:
             return np.full((n_rows, *places.shape), np.nan)
@@ -233,7 +234,7 @@ class _Rows:
         return self._beside_limits(below), self._beside_limits(not_above)
 
     def _beside_limits(self, rows: Any) -> Any:
-        """`[rows, ..., groups]`, of `[rows, groups]`."""
+        """`[rows, groups]` as `[rows, ..., groups]`, with axes of 1 for those of the limits."""
         n_rows, n = self.positive.shape
         return np.reshape(rows, (n_rows, *(1,) * self.whole.axes, n))
 
@@ -276,13 +277,13 @@ def _count(mask: HostArray) -> Any:
 
 
 def _sorted(rows: HostArray) -> HostArray:
-    """In place."""
+    """The rows, each sorted in place."""
     _in_parts(lambda part: part.sort(axis=-1), rows)
     return rows
 
 
 def _in_parts(work: Callable[[HostArray], None], rows: HostArray) -> None:
-    """`work` of parts of the rows, in threads if they are many."""
+    """`work` of parts of the rows, in threads if there are many scores."""
     parts = processors() if rows.size > _MANY else 1
     in_threads(work, np.array_split(rows, parts))  # views
 

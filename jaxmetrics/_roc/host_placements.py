@@ -1,7 +1,7 @@
 """Placements by NumPy, of concrete data in the CPU's memory: a sorted search or a selection.
 
-NumPy's vectorised sort is several times faster than XLA's. The classes are sorted apart, or only
-the head of them that counts.
+NumPy's vectorised sort is several times faster than XLA's. Each class is sorted by itself, or only
+the head of it that counts.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within, slackened
 from jaxmetrics._roc.placements import Beside, Corners
 from jaxmetrics._roc.quantile import quantile
 
-_FEW_ITEMS = 1 << 12  # are sorted sooner than the head that counts is found
-_FEW = 32  # thresholds for which as many passes take less time than a sort
+_FEW_ITEMS = 1 << 12  # fewer negatives are sorted in less time than their head is found
+_FEW = 32  # up to so many thresholds, one pass for each takes less time than a sort
 _SIDES: tuple[Literal["right", "left"], ...] = ("right", "left")  # above, and not below
 _BLOCK = 1 << 17
-_MOST = 0.875
+_MOST = 0.875  # above this share of entries kept, a mask as an index takes less time
 _PART = 1 << 15  # positives whose arrays stay in the cache
 
 
 def compressed(values: HostArray, mask: HostArray) -> HostArray:
-    """`values.compress(mask)`, of many by blocks: NumPy makes an index of 8 bytes an entry kept.
+    """`values.compress(mask)`, by blocks if long: NumPy's index takes 8 bytes for each entry kept.
 
-    Where nearly all are kept, a mask as an index takes less time, and makes no other index.
+    If nearly all are kept, `values[mask]` takes less time, and makes no such index.
     """
     n_kept = np.count_nonzero(mask)
     if n_kept > _MOST * len(mask):
@@ -84,7 +84,7 @@ class OneClass(NamedTuple):
     def weight_above(self, thresholds: HostArray, side: Literal["left", "right"]) -> HostArray:
         """The total weight of the items above each threshold; of side "left", not below it."""
         scores, weights, _ = self
-        if thresholds.size > _FEW:  # one sort takes less time than so many passes
+        if thresholds.size > _FEW:
             if weights is None:
                 return len(scores) - np.sort(scores).searchsorted(thresholds, side).astype(float)
             order = scores.argsort()
@@ -105,7 +105,7 @@ class OneClass(NamedTuple):
         return OneClass(compressed(scores, mask), *kept)
 
     def ascending(self, by_key: bool) -> OneClass:
-        """In order. The scores are sorted in place, or become keys, by which weights are sorted."""
+        """Ascending: `by_key`, keys replace the scores; else scores alone are sorted in place."""
         scores, weights, items = self
         keys = ~sorting.descending_keys(scores) if by_key else scores
         if self.plain:
@@ -118,7 +118,7 @@ class OneClass(NamedTuple):
         return OneClass(keys, weights.take(order), None if items is None else items.take(order))
 
     def from_here(self) -> HostArray:
-        """The weight of each entry and of all after it, and 0 at the end."""
+        """`[n + 1]`, the weight of each entry and of all after it, and 0 at the end."""
         scores, weights, _ = self
         if weights is None:
             return np.arange(len(scores), -1, -1, dtype=counts_dtype(len(scores)))
@@ -138,7 +138,7 @@ class OnHost:
     """Placements of items that NumPy sorts, or selects from. It may reorder the scores it holds.
 
     Attributes:
-      positive, negative: the items of each class with weight; all of them, or the head that counts.
+      positive, negative: the items with weight of each class, or only the head that counts.
       total_positives, total_negatives: the weight of all items of each class, or their number.
     """
 
@@ -162,11 +162,11 @@ class OnHost:
 
     @cached_property
     def places(self) -> tuple[HostArray, HostArray]:
-        """How many negatives are below, and not above, each positive. One array without ties."""
+        """How many negatives are below each positive, and not above it: one array if none tie."""
         return below_and_not_above(self.negatives_ascending.scores, self.positives_ascending.scores)
 
     def weight_from(self, places: HostArray) -> HostArray:
-        """The weight of the negatives from each of these places on."""
+        """The weight of the negatives from each of these places on, in ascending order."""
         if not self._negatives_weighted:
             return len(self.negative.scores) - places
         found: HostArray = self._sums_of_negatives.take(places)
@@ -177,7 +177,7 @@ class OnHost:
         return self.negatives_ascending.from_here()
 
     def positives_from(self, begin: int, end: int | None = None) -> Any:
-        """The weight of the positives from a place on, or from each place up to the end."""
+        """The weight of the positives from `begin` on; with `end`, from each place up to it on."""
         n = len(self.positive.scores)
         if self.positive.weights is not None:
             sums = self._sums_of_positives
@@ -194,7 +194,7 @@ class OnHost:
         if together or not self._by_key:  # sums stay in range
             return self
         positive, negative = self.positive.near_one()[0], self.negative.near_one()[0]
-        if positive is self.positive and negative is self.negative:  # which may be sorted
+        if positive is self.positive and negative is self.negative:  # keeps what is sorted
             return self
         return placements_of(positive, negative)
 
@@ -208,7 +208,7 @@ class OnHost:
         return sum(function(SortedPart(head, span)) for span in spans)
 
     def head(self, max_fpr: Any) -> OnHost:
-        """The items that `max_fpr` leaves in; the totals are those of all."""
+        """The placements of the items within `max_fpr`; the totals remain those of all items."""
         if self._negatives_weighted or len(self.negative.scores) < _FEW_ITEMS:
             return self
         share = np.max(limit_of_fpr(max_fpr).highest, initial=0)
@@ -224,7 +224,7 @@ class OnHost:
 
     @property
     def scores(self) -> HostArray:
-        """Those of all items, in no order."""
+        """The scores of all items, in no order."""
         return np.concatenate([self.positive.scores, self.negative.scores])
 
     def caught(self, limit: Limit) -> Any:
@@ -263,7 +263,7 @@ class OnHost:
                 found = scores.take(sums.searchsorted(place, side="right"), mode="clip")
             else:
                 found = self._from_top(place)
-            return found.astype(np.float64)  # a difference of two may exceed their dtype
+            return found.astype(np.float64)  # a difference of two scores may exceed their dtype
 
         return quantile(self.total_negatives, from_top, q, method)
 
@@ -271,7 +271,7 @@ class OnHost:
         return self.positive.weight_above(np.asarray(threshold), "right")
 
     def _beyond(self, limit: Limit) -> tuple[Any, Any]:
-        """The highest score of negatives that exceeds the limit, and whether one does."""
+        """The highest score of the negatives beyond the limit, and whether there are any."""
         total = self.total_negatives
         if self._negatives_weighted:
             scores, sums = self._from_highest
@@ -284,7 +284,7 @@ class OnHost:
 
     @cached_property
     def _from_highest(self) -> tuple[HostArray, HostArray]:
-        """The negatives' scores in descending order, and the weight of each and of those before."""
+        """The negatives' scores in descending order, and their running weight."""
         scores, weights, _ = self.negative
         falling = scores.argsort()[::-1]
         sums: Any = running_total(weights.take(falling))
@@ -299,13 +299,13 @@ class OnHost:
         return not (self.positive.plain and self.negative.plain)
 
     def _from_top(self, places: Any) -> Any:
-        """The scores of negatives at these places from the top, from 0; anything for NaN."""
+        """The scores of negatives at these places, from 0 at the highest; any score for NaN."""
         if not self.total_negatives:
             return np.full(places.shape, np.nan)
         places = np.where(places >= 0, places, 0).astype(int)
         scores = self.negative.scores
         at = len(scores) - 1 - places
-        # Sorted in place, they are in order for good: a partition may change that where some tie.
+        # Scores sorted in place must stay in order, which a partition may change where some tie.
         if self._by_key or "negatives_ascending" not in vars(self):
             scores.partition(at.ravel())
         return scores[at]
@@ -313,7 +313,7 @@ class OnHost:
 
 @dataclass(frozen=True)
 class SortedPart:
-    """Some positives in ascending order, each a group: no array is as long as all of them."""
+    """Some positives in ascending order, each a group. No array is as long as all positives."""
 
     whole: OnHost
     span: slice
@@ -329,7 +329,7 @@ class SortedPart:
 
     @property
     def weights(self) -> Any:
-        """Of each positive, or None."""
+        """The weight of each positive, or None."""
         weights = self.whole.positives_ascending.weights
         return None if weights is None else weights[self.span]
 
@@ -357,13 +357,13 @@ class SortedPart:
 
     @cached_property
     def _of_ties(self) -> tuple[HostArray, HostArray]:
-        """For each positive, the weight of those above and that tie, and of those above."""
+        """For each positive, the weight of the positives not below it, and of those above it."""
         scores, begin, end = self.whole.positives_ascending.scores, self.span.start, self.span.stop
         part, sums = scores[self.span], self.whole.positives_from(begin, end)
-        tied = np.flatnonzero(part[1:] == part[:-1]) + 1  # with the one before
+        tied = np.flatnonzero(part[1:] == part[:-1]) + 1  # with the positive before
         not_below, above = sums[:-1].copy(), sums[1:].copy()
         if len(tied):
-            ends = np.append(np.flatnonzero(np.diff(tied) > 1), len(tied) - 1)  # of the ties
+            ends = np.append(np.flatnonzero(np.diff(tied) > 1), len(tied) - 1)  # of runs of `tied`
             lengths = np.diff(ends, prepend=-1)
             last = tied.take(ends)
             not_below[tied] = sums.take(last - lengths).repeat(lengths)
@@ -378,7 +378,7 @@ class SortedPart:
 
 
 def _around(items: OneClass, beyond: HostArray, some: HostArray) -> tuple[HostArray, HostArray]:
-    """The weight of the items above each of `beyond`, and not below it; of all without one."""
+    """The weight of the items above each of `beyond`, and not below it; of all if not `some`."""
     above, not_below = (
         np.where(some, items.weight_above(beyond, side), items.weight) for side in _SIDES
     )
@@ -386,7 +386,7 @@ def _around(items: OneClass, beyond: HostArray, some: HostArray) -> tuple[HostAr
 
 
 def _lowest(scores: HostArray, beyond: HostArray, some: HostArray) -> HostArray:
-    """The lowest score above each of `beyond`, or of all without one; +inf if none is above."""
+    """The lowest score above each of `beyond`, or of all if not `some`; +inf if there is none."""
     every = np.float64(scores.min() if len(scores) else np.inf)
     kept = np.sort(scores.compress(scores > beyond.min())) if beyond.size else scores
     at = kept.searchsorted(beyond, "right")
@@ -395,5 +395,5 @@ def _lowest(scores: HostArray, beyond: HostArray, some: HostArray) -> HostArray:
 
 
 def placements_of(positive: OneClass, negative: OneClass) -> OnHost:
-    """Of all items with weight."""
+    """The placements of all items with weight, given by class."""
     return OnHost(positive, negative, positive.weight, negative.weight)

@@ -28,9 +28,8 @@ def evaluate_on_host(
 ) -> Any:
     """`function(placements, **options)` of each row of a batch; None if NumPy cannot do it now.
 
-    Nor does it for more than a few rows of fewer than `short` items. The result is NaN where a
-    valid score is NaN or no item is valid. Thresholds are rounded for the `decision` that they
-    are for.
+    None also for more than a few rows of fewer than `short` items. The result is NaN where a valid
+    score is NaN or no item is valid. Thresholds are rounded as the `decision` requires.
     """
     given, dtype = items.scores.dtype, numerics.default_float()
 
@@ -62,9 +61,9 @@ def of_each_row(
 ) -> tuple[list[R], tuple[int, ...]] | None:
     """`function(placements, undefined, options)` of each row of a batch, and the batch's shape.
 
-    None if NumPy cannot do it now, or if more than a `few` rows have fewer than `short` items.
-    Undefined is a row where a valid score is NaN or no item is valid. Options that are arrays
-    become NumPy's. With `by_item`, the classes have the indices of their items.
+    None if NumPy cannot do it now, or if more than `few` rows have fewer than `short` items. A row
+    is undefined if a valid score is NaN or no item is valid. Options that are arrays become
+    NumPy's. With `by_item`, each class holds the indices of its items.
     """
     found = rows_at_hand(items, options, short=short, few=few)
     if found is None:
@@ -86,7 +85,7 @@ def _of_row(row: Items, by_item: bool) -> tuple[OnHost, bool]:
 
 
 def _of_class(row: Items, scores: HostArray, mask: HostArray, by_item: bool) -> OneClass:
-    """The items of a class with weight."""
+    """The items with weight of the class `mask`."""
     mask = mask if row.where is None else mask & row.where
     indices = np.flatnonzero(mask).astype(np.uint32) if by_item else None
     items = OneClass(compressed(scores, mask), None, indices)

@@ -1,7 +1,7 @@
-"""Placements in many slices at once, each of them sorted: all questions are searches by NumPy.
+"""Placements in many sorted slices at once: every method is a search by NumPy.
 
 Arrays are `[..., slices, k]`, where one slice may stand for all. Options and totals are
-`[slices, 1]`, so that a metric of one sample is evaluated in every slice.
+`[slices, 1]`: the function of a metric of one sample then serves all slices.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ Side = Literal["right", "left"]
 
 @dataclass(frozen=True)
 class Segments:
-    """One class of each slice, ascending, from `begins` to `ends` `[slices]` of longer arrays.
+    """The items of one class of each slice, in ascending order of score.
 
     Attributes:
-      scores: `[n]`.
+      scores: `[n]`; other entries than those of the segments are ignored.
       weights: `[n]`, or None.
+      begins, ends: `[slices]`, where the segment of each slice begins and ends in these arrays.
     """
 
     scores: HostArray
@@ -38,14 +39,14 @@ class Segments:
     ends: HostArray
 
     def some(self, which: HostArray) -> Segments:
-        """The segments of some slices; one that stands for all still does."""
+        """The segments of some slices; a segment that stands for all slices still does."""
         if len(self.begins) == 1:
             return self
         return Segments(self.scores, self.weights, self.begins[which], self.ends[which])
 
     @cached_property
     def counts(self) -> HostArray:
-        """`[slices, 1]`."""
+        """`[slices, 1]`, the number of items of each segment."""
         return (self.ends - self.begins)[:, None]
 
     @cached_property
@@ -78,12 +79,12 @@ class Segments:
         return self.weight_from(self.search(thresholds, side))
 
     def at(self, places: HostArray) -> HostArray:
-        """The scores at these places of their segments; NaN behind the end."""
+        """The scores at these places of their segments; NaN beyond the end."""
         found = _taken(self.scores, self.begins[:, None] + places)
         return np.where(places < self.counts, found, np.nan)
 
     def search(self, at: Any, side: Side) -> HostArray:
-        """How many items of the segment are below, and of side "right" not above, each entry."""
+        """How many items of the segment are below each entry; of side "right", not above it."""
         if len(self.begins) == 1:
             found: HostArray = self.scores[self.begins[0] : self.ends[0]].searchsorted(at, side)
             return found
@@ -97,17 +98,17 @@ class Segments:
         return self._bisected(before, at)
 
     def from_top(self, places: Any) -> HostArray:
-        """The scores of the items at these places from the top, from 0; anything without items."""
+        """The scores at these places, counted from 0 at the highest; any value without items."""
         whole = np.clip(np.where(places >= 0, places, 0), 0, self.counts - 1).astype(int)
         return _taken(self.scores, self.ends[:, None] - 1 - whole)
 
     def within(self, reached: Callable[[HostArray], HostArray], like: Any) -> HostArray:
-        """How many items from the top on have sums of weights of which `reached` is false."""
+        """How many items from the top have a running weight that `reached` is false of."""
         last = self._starts + self.counts - 1
         return self._bisected(lambda place: ~reached(self._from_here.take(last - place)), like)
 
     def _bisected(self, before: Callable[[HostArray], HostArray], like: Any) -> HostArray:
-        """The first place of each segment that `before` is false of, or the end."""
+        """The first place of each segment for which `before` is false, or its end."""
         low = np.zeros(np.broadcast_shapes(np.shape(like), self.counts.shape), np.int64)
         high = low + self.counts
         for _ in range(int(self.counts.max(initial=0)).bit_length()):
@@ -119,7 +120,7 @@ class Segments:
 
 
 def _taken(values: HostArray, index: HostArray) -> HostArray:
-    """`values[index]`; anything where an index is outside."""
+    """`values[index]`; any value where an index is out of bounds."""
     if not len(values):
         return np.zeros(index.shape, values.dtype)
     return values.take(index, mode="clip")
@@ -146,7 +147,7 @@ class InSegments:
         return self.negative.total
 
     def near_one(self, *, together: bool = False) -> InSegments:
-        return self  # slices are weighed in units of their own
+        return self  # weights already are in the unit of each slice
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         return function(self._padded)
@@ -159,7 +160,7 @@ class InSegments:
         return self.positive.weight_above(threshold, "right")
 
     def beside(self, limit: Limit) -> Beside:
-        """The last point's threshold is not known: +inf."""
+        """The threshold of the point within the limit is not known, and given as +inf."""
         beyond, some = self._beyond(limit)
         sides: tuple[Side, Side] = ("right", "left")
         fps = (self.negative.weight_above(beyond, side) for side in sides)
@@ -177,7 +178,7 @@ class InSegments:
         return quantile(total, from_top, q, method)
 
     def _beyond(self, limit: Limit) -> tuple[Any, Any]:
-        """The highest score of negatives that exceeds the limit, and whether one does."""
+        """The highest score of the negatives beyond the limit, and whether there are any."""
         total = self.total_negatives
         if self.negative.weights is None:
             most = most_within(limit, total, 0.0)
@@ -208,7 +209,7 @@ class InSegments:
 
 @dataclass(frozen=True)
 class _Padded:
-    """The positives of each slice `[slices, 1, width]`, each a group, some without weight."""
+    """The positives of each slice `[slices, 1, width]`, each a group; padding has weight 0."""
 
     whole: InSegments
     scores: HostArray

@@ -1,7 +1,7 @@
 """Placements of sorted items within a program: running counts, in place of the rows of a table.
 
-On the CPU XLA's scatters, which add ties up to rows, take a third of the time of the sort, and a
-running count a twentieth.
+On the CPU, the scatters of XLA that add ties up to rows take a third of the time of the sort. A
+running count takes a twentieth.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class InOrder:
 
     Attributes:
       items: the items.
-      total_negatives: the number of all negatives, of which the items may be only the head.
+      total_negatives: the number of all negatives, also if `items` are only the head.
       all_count: whether each item is of one of the classes, so that one count gives the other.
-      negatives_first: whether the negatives of a tie are before its positives, on a CPU.
+      negatives_first: whether negatives come before the positives of their tie, on a CPU.
     """
 
     items: SortedItems
@@ -41,8 +41,9 @@ class InOrder:
     slack = 0.0
 
     def total(self, of_each: Any) -> Any:
-        # XLA for the CPU takes a product and its sum together, in several times the time. The
-        # product with 0 makes derivatives NaN where the value is, as those of a table are.
+        # No product with the positives: XLA for the CPU would fuse it with the sum, which takes
+        # several times as long. The product with 0 makes derivatives NaN where the value is, as
+        # for a table.
         return jnp.sum(jnp.where(self.items.positives > 0, of_each, 0 * of_each), axis=-1)
 
     @cached_property
@@ -77,19 +78,19 @@ class InOrder:
         return self._at_end(self._tps)
 
     def _at_start(self, counts: Array, of_item: Array) -> Array:
-        """The count before the first item that ties with each."""
+        """For each item, the count before the first item of its tie."""
         at = running_highest(jnp.where(self.items.starts, counts - of_item, 0))
         return at.astype(jnp.float64)
 
     def _at_end(self, counts: Array) -> Array:
-        """The count with the last item that ties with each."""
+        """For each item, the count up to the last item of its tie, this one included."""
         ends = jnp.append(self.items.starts[1:], True)
         after = jnp.where(ends, counts[-1] - counts, 0)
         return (counts[-1] - running_highest(after, reverse=True)).astype(jnp.float64)
 
 
 class NegativesFirst(InOrder):
-    """The same, of items of which the negatives of a tie are before its positives anywhere."""
+    """The same for items whose negatives come before the positives of their tie on any backend."""
 
     @property
     def not_below(self) -> Array:
@@ -98,12 +99,12 @@ class NegativesFirst(InOrder):
 
 @dataclass(frozen=True, kw_only=True)
 class OfSorted(OfTable):
-    """Placements of items `[n]` without weights: sums are over the items, all else is of a table.
+    """Placements of items `[n]` without weights: sums use the items, all else uses their table.
 
     Attributes:
       items: the items from which the table was built.
-      all_count, negatives_first: as of `InOrder`.
-      words: the bits of the items, which a GPU counts.
+      all_count, negatives_first: as in `InOrder`.
+      words: the bits of the items, which a GPU counts; None on other backends.
     """
 
     items: SortedItems
@@ -134,7 +135,7 @@ class OfSorted(OfTable):
 
 
 def placements_in_order(items: Items, whole: tuple[Any, Any] | None = None) -> OfTable:
-    """The placements of items `[n]` in a program; `whole` is as of `OfTable`."""
+    """The placements of items `[n]` in a program; `whole` is as in `OfTable`."""
     table, _, found = build_sorted(Prepared(items, None))
     return OfTable(table, whole) if found is None else _of_sorted(items, table, found, whole)
 
@@ -142,7 +143,7 @@ def placements_in_order(items: Items, whole: tuple[Any, Any] | None = None) -> O
 def over_items(
     function: Callable[..., Any], items: Items, found: SortedItems | None
 ) -> Callable[..., Any]:
-    """A metric's function of a table; of placements, sums are over a row `found` of the items."""
+    """A metric's function of a table. If it is of placements, sums use the sorted items `found`."""
     if found is None or not isinstance(function, OfPlacements):
         return function
     of_placements = function.function
@@ -152,7 +153,8 @@ def over_items(
 def _of_sorted(
     items: Items, table: ScoreTable, found: SortedItems, whole: tuple[Any, Any] | None = None
 ) -> OfSorted:
-    # Where a score is NaN, so is the value. The sort of 64-bit keys takes no class along.
+    # A NaN score is of no class, but then the value is NaN, too. Only the sort of 32-bit keys on
+    # the CPU also orders ties by class.
     all_count, negatives_first = items.where is None, items.scores.dtype.itemsize < 8
     words = None
     if on_gpu() and found.given is not None:

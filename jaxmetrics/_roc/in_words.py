@@ -1,8 +1,8 @@
 """Placements of sorted items within a program for a GPU: words of 32 neighbours, and their bits.
 
-There a running count is three passes over memory and a new array. A word has a bit for each of its
-items, so that the count at an item is that before its word and the number of bits up to it. Items
-are read once, and only words are added up.
+On a GPU, a running count is three passes over memory and a new array. A word has one bit for each
+of its items: the count at an item is the count before its word, plus the number of bits up to the
+item. Items are read once, and only words are added up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxmetrics._roc.table import KINDS, keys_and_kinds
 
 
 class _Classes(NamedTuple):
-    """What is of each class."""
+    """An array for each class."""
 
     negatives: Array
     positives: Array
@@ -31,12 +31,12 @@ class _Classes(NamedTuple):
 
 @dataclass(frozen=True)
 class InWords:
-    """Groups of positives that tie: an item `[32 words]` that is the last of its score is one.
+    """Groups of positives that tie, `[32 words]`: the last item of each score stands for its group.
 
     Attributes:
-      starts: `[words]`, the bits of the items whose score is another than that of the one before.
-      classes: the bits of the items of each class.
-      total_negatives: the number of all negatives, of which the items may be only the head.
+      starts: `[words]`, the bits of the items whose score differs from that of the item before.
+      classes: `[words]`, the bits of the items of each class.
+      total_negatives: the number of all negatives, also if the items are only the head.
     """
 
     starts: Array
@@ -46,7 +46,7 @@ class InWords:
     slack = 0.0
 
     def total(self, of_each: Any) -> Any:
-        # The product with 0 makes derivatives NaN where the value is, as those of a table are.
+        # The product with 0 makes derivatives NaN where the value is, as for a table.
         return jnp.sum(self._gained * of_each, axis=-1)
 
     @property
@@ -75,24 +75,24 @@ class InWords:
 
     @cached_property
     def _before(self) -> _Classes:
-        """The number of items before each word."""
+        """`[words]`, the number of items of each class before each word."""
         both = _packed(*(number_of_bits(x) for x in self.classes))
         return _unpacked(shifted(jnp.cumsum(both)))
 
     @cached_property
     def _above_before(self) -> _Classes:
-        """The number above the score with which the items before each word end."""
+        """`[words]`, the number of items above the score of the last item before each word."""
         first = _lowest_bits(_highest_bit(self.starts))
         found = (
             x + number_of_bits(y & first) for x, y in zip(self._before, self.classes, strict=True)
         )
-        # Both grow together, so that the largest of both is that of either.
+        # Both counts grow together: the largest packed word has the largest of each.
         last = jnp.where(self.starts > 0, _packed(*found), 0)
         return _unpacked(shifted(lax.cummax(last)))
 
     @cached_property
     def _upto(self) -> _Classes:
-        """`[words, 32]`, the number up to each item and including it."""
+        """`[words, 32]`, the number of items up to each item and including it."""
         upto = _lowest_bits(_place()) * 2 + 1
         found = (
             x[:, None] + number_of_bits(y[:, None] & upto)
@@ -102,7 +102,7 @@ class InWords:
 
     @cached_property
     def _above(self) -> _Classes:
-        """`[words, 32]`, the number before the first item with the score of each."""
+        """`[words, 32]`, the number of items before the first that ties with each item."""
         starts = self.starts[:, None] & (_lowest_bits(_place()) * 2 + 1)
         first = _lowest_bits(_highest_bit(starts))
         found = (
@@ -113,14 +113,14 @@ class InWords:
 
 
 class Words(NamedTuple):
-    """The bits of items: those at which another score starts, and those of each class."""
+    """The bits of items: those at which a new score starts, and those of each class."""
 
     starts: Array
     classes: _Classes
 
 
 def words_of(*given: Array) -> tuple[Words, tuple[Array, Array]]:
-    """Of items `[n]`, sorted here; and the numbers of positives and of negatives.
+    """The words of items `[n]`, sorted here, and the numbers of positives and of negatives.
 
     The arguments are those of `keys_and_kinds`.
     """
@@ -130,7 +130,7 @@ def words_of(*given: Array) -> tuple[Words, tuple[Array, Array]]:
 
 
 def _words(keys: Array, kinds: Array) -> Words:
-    # What fills the last word is of no class, and of the last score.
+    # The bits that fill up the last word are of no class, and start no score.
     negatives, positives = (in_words(kinds == x) for x in KINDS)
     return Words(in_words(starts(keys)), _Classes(negatives, positives))
 
@@ -140,12 +140,12 @@ def _place() -> Array:
 
 
 def _highest_bit(words: Array) -> Array:
-    """The place of the highest bit that is set; of none it means nothing."""
+    """The place of the highest bit that is set; it means nothing for a word of 0."""
     return (BITS - 1 - lax.clz(words)) & (BITS - 1)
 
 
 def _lowest_bits(n: Array) -> Array:
-    """Words of which so many bits are set, fewer than all."""
+    """Words of which the lowest n bits are set, for n below 32."""
     found: Array = (jnp.uint32(1) << n) - 1
     return found
 

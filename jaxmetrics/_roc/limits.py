@@ -1,4 +1,4 @@
-"""Limits of the false positives, and how many of them a limit allows."""
+"""Limits on the false positives, and how many false positives a limit allows."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 
 from jaxmetrics._base.numerics import as_constant, namespace, next_above, rates
 
-MANY = 8  # limits, from which on ways that do not depend on their number are faster
+MANY = 8  # above so many limits, methods whose time does not depend on their number are faster
 
 _NEAR = np.array([-1.0, 0.0, 1.0])
 
 
 class Limit(NamedTuple):
-    """What false positives must not exceed.
+    """A limit on the false positives.
 
     Attributes:
-      rate: returns, from their number and that of all negatives, a rate that rises with the former.
-      bound: the highest that is allowed, `[]` or `[limits]`.
-      share: the share of the negatives that it allows, up to rounding.
+      rate: `rate(fps, total)` of the weights of the false positives and of all negatives; it rises
+        with `fps`.
+      bound: the highest rate that is allowed, `[]` or `[limits]`.
+      share: the share of the negatives that the bound allows, up to rounding.
     """
 
     rate: Callable[[Any, Any], Any]
@@ -31,7 +32,7 @@ class Limit(NamedTuple):
     def highest(self) -> Any:
         """The share of the negatives that is allowed if rates are compared in the bound's dtype.
 
-        Rates that are higher by less than half a unit of that dtype equal the bound.
+        A rate that exceeds the bound by less than half a unit of that dtype is rounded to it.
         """
         bound = as_constant(self.bound)
         unit = next_above(bound).astype(np.float64) - bound.astype(np.float64)
@@ -39,12 +40,12 @@ class Limit(NamedTuple):
 
 
 def limit_of_fpr(max_fpr: Any) -> Limit:
-    """Of the FPR itself."""
+    """A limit on the FPR itself."""
     return Limit(rates, max_fpr, max_fpr)
 
 
 def limit_of_specificity(min_specificity: Any) -> Limit:
-    """Of the specificity with the other sign, which rises with the false positives."""
+    """A limit on minus the specificity, which rises with the false positives."""
 
     def rate(fps: Any, total: Any) -> Any:
         return -rates(total - fps, total)
@@ -53,17 +54,17 @@ def limit_of_specificity(min_specificity: Any) -> Limit:
 
 
 def reaches(rate: Any, limit: Any, slack: float) -> Any:
-    """Whether a rate is at least the limit, in the digits of the limit and as sums may round it."""
+    """Whether a rate is at least the limit, in the limit's dtype and up to the rounding of sums."""
     return (rate * (1 + slack)).astype(limit.dtype) >= limit
 
 
 def slackened(bound: Any, slack: float) -> Any:
-    """A bound of a rate as sums of weights may reach it, of a rate that may be negative."""
+    """The bound of a rate, perhaps negative, with room for the rounding of sums of weights."""
     return bound + abs(bound) * slack
 
 
 def most_within(limit: Limit, total: Any, slack: float) -> Any:
-    """The largest number of false positives within the limit; whole if there is no slack."""
+    """The largest weight of false positives within the limit; a whole number without slack."""
     share, bound, library = limit.share, limit.bound, namespace(limit.bound, total)
     if slack:
         return slackened(share, slack) * total

@@ -18,28 +18,28 @@ OfClasses = tuple[Array, Array]
 
 
 def valid_on_mesh(items: Items) -> Array:
-    """Which items count, whatever their weights."""
+    """Which items are valid, whatever their weights."""
     valid: Array = ~numerics.is_nan(items.scores)
     return valid if items.where is None else valid & items.where
 
 
 def kinds_on_mesh(items: Items) -> Array:
-    """`[n]`, POSITIVES, NEGATIVES or LEFT_OUT, whatever their weights."""
+    """`[n]`, POSITIVES, NEGATIVES or LEFT_OUT of each item, whatever its weight."""
     of_valid = jnp.where(items.labels == 1, POSITIVES, NEGATIVES)
     kinds: Array = jnp.where(valid_on_mesh(items), of_valid, LEFT_OUT).astype(jnp.uint32)
     return kinds
 
 
 def keys_on_mesh(items: Items) -> Array:
-    """Those of valid items, which ascend as the scores descend, and else the largest key."""
+    """`[n]`, keys that ascend as the scores descend; the largest key for an invalid item."""
     keys = sorting.descending_keys(items.scores)
     return jnp.where(valid_on_mesh(items), keys, ~np.zeros((), keys.dtype))
 
 
 def weights_on_mesh(items: Items) -> Array | None:
-    """`[n]`, of each item in its class; None if each counts once. Those of no items mean nothing.
+    """`[n]`, the weight of each item in its class; None if each counts once.
 
-    They have their own dtype, in which they travel.
+    The weight of an invalid item means nothing. Weights keep their own dtype, in which they travel.
     """
     if items.amounts is None:
         return None if items.weights is None else jnp.asarray(items.weights)
@@ -48,7 +48,7 @@ def weights_on_mesh(items: Items) -> Array | None:
 
 
 def sorted_by_class(items: Items, weights: Array | None, *, indexed: bool = False) -> ByClass:
-    """The items `[n]` of a device in order, with these weights of each in its class."""
+    """The items `[n]` of a device by class and key; `weights` are those of `weights_on_mesh`."""
     indexed |= weights is not None
 
     def in_order_of_class(items: Items) -> Any:
@@ -66,7 +66,7 @@ def ones() -> OfClasses:
 
 
 def units_of_classes(highest: Any, axis_name: AxisName, *, together: bool) -> OfClasses:
-    """One over the power of two near the highest weight of all devices, of each class or both."""
+    """One over the power of two near the highest weight on all devices, by class or `together`."""
     of_all = [largest_over(x.astype(jnp.float64), axis_name) for x in highest]
     if together:
         of_all = [jnp.maximum(*of_all)] * 2

@@ -1,7 +1,7 @@
 """Placements of items that the devices of a mesh hold in parts, within `shard_map`.
 
-Each device sorts its part. A threshold is found digit by digit, as in `selection`, where each pass
-is a search for one place in every part, and only sums travel. Of a sum over positives, each device
+Each device sorts its part. A threshold is found digit by digit, as in `selection`: each pass
+searches for one place in every part, and only sums travel. For a sum over positives, each device
 receives the items of one range of the scores, or of several in turn.
 """
 
@@ -37,11 +37,11 @@ class OnMesh:
     """The placements of the items of all devices.
 
     Attributes:
-      part: the items of this device in order.
-      like: has the dtype of the scores.
-      units: by which the weights of positives and of negatives are multiplied.
-      slack: as of `Groups`.
-      axis_name: of the devices.
+      part: the items of this device, by class and key.
+      like: an array with the dtype of the scores.
+      units: the factors of the weights of positives and of negatives.
+      slack: as in `Groups`.
+      axis_name: the axis of the devices.
     """
 
     part: ByClass
@@ -73,7 +73,7 @@ class OnMesh:
         del max_fpr
         dealt, rounds = self.in_ranges()
 
-        @jax.checkpoint  # no range is kept for the way back
+        @jax.checkpoint  # a derivative makes each range anew: none is kept for it
         def of_range(number: Array) -> Any:
             return function(self.groups_of(dealt, number))
 
@@ -81,13 +81,13 @@ class OnMesh:
         return sum_over(jnp.sum(sums, axis=0), self.axis_name)
 
     def in_ranges(self) -> tuple[Dealt, Array]:
-        """The items of all devices, and the numbers of the rounds in which each receives ranges."""
+        """The items, dealt out to the devices, and the numbers of the rounds: one range in each."""
         n_rounds = most_rounds(len(self.part.keys), size_of(self.axis_name))
         dealt = dealt_out(self.part, self.axis_name, n_rounds)
         return dealt, jnp.arange(n_rounds, dtype=jnp.int32)
 
     def groups_of(self, dealt: Dealt, number: Array) -> InRange:
-        """Those of the range that this device has in the round of this number."""
+        """The groups in the range that this device receives in the round of this number."""
         items = range_of(dealt, self.axis_name, number, ordered=self.part.index is not None)
         units = jnp.stack(self.units)
         total_negatives = dealt.before[NEGATIVES, -1] * units[NEGATIVES]
@@ -123,7 +123,7 @@ class OnMesh:
 
             ends = self._places(self._key(within, place.shape))
             number = self._number_before(ends, (NEGATIVES,))
-            # Of a total that is next to its last place, no negative is beyond.
+            # The slack of the place may exceed the rest of the total: no negative is then beyond.
             return self._score(self._key_of(jnp.minimum(number, last), (NEGATIVES,)))
 
         return quantile(self.total_negatives, from_top, q, method)
@@ -132,8 +132,8 @@ class OnMesh:
         return self._before({POSITIVES: self._end_of(jnp.greater, threshold, POSITIVES)}, POSITIVES)
 
     def weights_around(self, thresholds: Array) -> tuple[Array, Array]:
-        """`[3, classes, ...]`, of the items with scores above each threshold, equal to it, and
-        below: the sums of their weights, and of the squares of these."""
+        """The sums of the weights, and of their squares, of the items above each threshold, equal
+        to it and below it: each `[3, classes, ...]`."""
 
         def of_class(number: int) -> Array:
             beside = (self._end_of(x, thresholds, number) for x in (jnp.greater, jnp.greater_equal))
@@ -151,7 +151,7 @@ class OnMesh:
     def _end_of(
         self, which: Callable[[Array, Array], Array], thresholds: Array, of_class: int
     ) -> Array:
-        """Where the items of a class end with scores above thresholds, or from there on."""
+        """The place in a class after the items whose scores compare as `which` with thresholds."""
 
         def within(keys: Array) -> Array:
             return which(self._score(keys), thresholds)
@@ -163,17 +163,17 @@ class OnMesh:
         return scores
 
     def _before(self, ends: Ends, of_class: int) -> Array:
-        """The weight of a class before these places `[classes, ...]` of each device."""
+        """The weight of a class on all devices, before these places `[classes, ...]` of each."""
         sums = sum_over(self.part.sums_to(ends[of_class], of_class), self.axis_name)
         return sums * self.units[of_class] if self.is_weighted else sums
 
     def _number_before(self, ends: Ends, classes: Sequence[int] = CLASSES) -> Array:
-        """How many items of some classes have a weight and are before these places."""
+        """How many items of these classes have weight and are before the places, on all devices."""
         numbers = [self.part.numbers_to(ends[x], x) for x in classes]
         return sum_over(jnp.sum(jnp.stack(numbers), axis=0), self.axis_name)
 
     def _kept(self, limit: Limit) -> Array:
-        """The places `[classes, ...]` before which items are within the limit."""
+        """The places `[classes, ...]` before which all items of this part are within the limit."""
         bound, total = jnp.asarray(limit.bound), self.total_negatives
 
         def within(sums: Array) -> Array:
@@ -188,8 +188,11 @@ class OnMesh:
         return self.part.ends.reshape(-1, *(1,) * axes)
 
     def _around(self, kept: Array) -> tuple[Array, Array, Array]:
-        """The lowest score before these places, or +inf, and the highest of all others, or the
-        same; and the places with the tie of that."""
+        """The lowest score before these places, the next lower score, and the places after it.
+
+        The first is +inf if no item is before the places. If none is after them, the last two are
+        the lowest score again, and these places.
+        """
         number = self._number_before(kept)
         within, beyond = self._key_of(jnp.stack([number - 1, number]))
         some = number < self._number_before(self._all(number.ndim))
@@ -198,7 +201,7 @@ class OnMesh:
         return lowest, jnp.where(some, self._score(beyond), lowest), jnp.where(some, after, kept)
 
     def _key_of(self, number: Array, classes: Sequence[int] = CLASSES) -> Array:
-        """The key of the item with a weight that so many items of some classes are before."""
+        """The key at place `number`, from 0, among the items of these classes that have weight."""
 
         def within(keys: Array) -> Array:
             ends = {x: self.part.places(keys, x) for x in classes}
@@ -208,16 +211,17 @@ class OnMesh:
         return self._key(within, number.shape)
 
     def _below(self, keys: Array) -> Array:
-        """The weight of the negatives below these keys."""
+        """The weight of the negatives with lower keys than these: with higher scores."""
         return self._before({NEGATIVES: self.part.places(keys, NEGATIVES)}, NEGATIVES)
 
     def _places(self, keys: Array) -> Array:
         return jnp.stack([self.part.places(keys, x) for x in CLASSES])
 
     def _key(self, within: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
-        """The highest key that is `within`.
+        """The highest key that is `within`, as all lower keys are.
 
-        Digit by digit from the highest. Each step is a search in every part, and a sum of devices.
+        It is found digit by digit from the highest. Each step searches in every part, and adds up
+        over devices.
         """
         dtype = self.part.keys.dtype
         n_bits = 8 * dtype.itemsize
@@ -236,7 +240,10 @@ class OnMesh:
 def placements_on_mesh(
     items: Items, weights: Array | None, axis_name: AxisName, *, indexed: bool = False
 ) -> OnMesh:
-    """The placements of the items `[n]` of all devices, with these weights of each in its class."""
+    """The placements of the items of all devices, which each hold `[n]`.
+
+    `weights` are those of `weights_on_mesh`; `indexed` ones know which item has which place.
+    """
     slack = 0.0 if items.weights is None else numerics.SLACK
     part = sorted_by_class(items, weights, indexed=indexed)
     return OnMesh(part, items.scores, ones(), slack, axis_name)

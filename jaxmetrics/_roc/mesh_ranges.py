@@ -1,6 +1,6 @@
-"""Groups of the items that a device of a mesh receives, within `shard_map`: a range of the scores.
+"""Groups of the items in the range of the scores that a device of a mesh receives, in `shard_map`.
 
-To what is above an item in its range, it adds what the ranges before hold.
+The weight above an item is that above it in its range, plus that of the ranges before.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class InRange:
 
     Attributes:
       items: the items.
-      units: `[classes]`, by which their weights are multiplied.
-      total_negatives: of all ranges.
-      slack: as of `Groups`.
+      units: `[classes]`, the factors of their weights.
+      total_negatives: the weight of the negatives of all ranges.
+      slack: as in `Groups`.
     """
 
     items: Range
@@ -42,7 +42,7 @@ class InRange:
 
     @property
     def positives(self) -> Array:
-        """Of each item how many positives it is, or its weight as one."""
+        """The weight of each item as a positive, 1 without weights; 0 for all other items."""
         return self._of_class(POSITIVES)
 
     @property
@@ -73,14 +73,17 @@ class InRange:
 
     @cached_property
     def _alone(self) -> InOrder | _Weighted:
-        """The same as if this range was all items."""
+        """The groups as if this range held all items."""
         begins, positives, negatives = starts(self.items.keys), self.positives, self.negatives
         if self.items.weights is None:
             return InOrder(SortedItems(begins, positives, negatives), self.total_negatives)
         return _Weighted(begins, positives, negatives)
 
     def _of_all(self, sums: Array, of_class: int, *, upto: bool) -> Array:
-        """Sums of this range as those of all; ties may go on in the ranges beside it."""
+        """Sums over all ranges, from those of this one.
+
+        A tie with one of its bounds may go on in the range beside it: these sums are known.
+        """
         before, beside = (
             x[..., of_class, :] * self.units[of_class]
             for x in (self.items.before[:, None], self.items.beside)
@@ -93,7 +96,7 @@ class InRange:
 
 @dataclass(frozen=True)
 class _Weighted:
-    """Items `[m]` by descending score, of which some begin a tie, with their weights."""
+    """The weights of items `[m]` by descending score; `begins` is True where a tie begins."""
 
     begins: Array
     positives: Array

@@ -1,8 +1,9 @@
 """Values of metrics of items that the devices of a mesh hold in parts, within `shard_map`.
 
-Where one threshold decides, it is selected, and only sums of counts travel. Where a metric is a sum
-over positives, which are few on every device, all devices receive these. Otherwise each sorts its
-part, in which thresholds are searched for, and receives the items in ranges for sums.
+If one threshold decides, it is selected, and only sums of counts travel. If the metric is a sum
+over positives and each device has few, all devices receive all positives. Otherwise each device
+sorts its part. Thresholds are searched for in these parts. For sums, each device receives the items
+of ranges of the scores.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ def evaluate_on_mesh(
     order: Part,
     axis_name: AxisName,
 ) -> Any:
-    """`function(placements, **options)` of each row of a batch, of the items of all devices.
+    """`function(placements, **options)` of each row of a batch, over the items of all devices.
 
-    Compiled, in double precision. The result is the same on all devices, and NaN where a valid
-    score is NaN or no item is valid.
+    It is compiled, in double precision. The result is the same on all devices, and NaN where a
+    valid score is NaN or no item is valid.
     """
     static, arrays = static_options(options)
     selected = order is Part.NONE and has_exact_thresholds(items)
@@ -67,7 +68,7 @@ def _evaluate(
         def value_of(placed: Any) -> Array:
             return jnp.asarray(function(placed, **options, **dict(static)), jnp.float64)
 
-        # Made anew within each way, where they take no memory of their own.
+        # Weights are made anew within each branch, where they take no memory of their own.
         def of_way(place: Place) -> Array:
             return value_of(place(items, weights_on_mesh(items), axis_name))
 

@@ -1,7 +1,7 @@
-"""Ways that items go which the devices of a mesh hold in parts, within `shard_map`.
+"""Which items the devices of a mesh, which each hold a part, send each other in `shard_map`.
 
-Where a metric is a sum over positives, which are few on every device, all devices receive these.
-Otherwise each receives the items in ranges of the scores.
+If a metric is a sum over positives and each device has few, all devices receive all positives.
+Otherwise each device receives the items of ranges of the scores.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from jaxmetrics._roc.mesh_placements import placements_on_mesh
 from jaxmetrics._roc.rare_positives import rare_positives
 
 R = TypeVar("R")
-# Returns placements of items with these weights of each in its class, of the devices along an axis.
+# `place(items, weights, axis_name, indexed=False)` returns the placements of the items of all devices
+# along the axis. The weights are those of `weights_on_mesh`.
 Place: TypeAlias = Callable[..., Any]
 
 
 def by_rarer_class(function: Callable[[Place], R], items: Items, axis_name: AxisName) -> R:
-    """`function` of the way that moves less, where no more than `summed` and totals is asked for.
+    """`function` of the way that moves less. It may ask placements only for `summed` and totals.
 
-    The program has both ways if there may be few positives on each device.
+    The program has both ways if the shapes leave room for positives, and chooses as it runs.
     """
     room = room_for(items.scores.shape[-1], size_of(axis_name))
     if not room:

@@ -24,13 +24,13 @@ class TableMetric(Protocol[P, R_co]):
 
     @property
     def record(self) -> Metric:
-        """What the metric is."""
+        """The record of the metric."""
 
     @overload
     def __call__(self, table: ScoreTable, /, *args: P.args, **options: P.kwargs) -> R_co: ...
 
-    # A ParamSpec cannot be joined with keywords: beside weights, a mask or amounts, no type checker
-    # sees wrong options. The call refuses them.
+    # A ParamSpec cannot be joined with keywords. With weights, a mask or amounts, a type checker
+    # therefore accepts any option; the call itself refuses wrong ones.
     @overload
     def __call__(
         self, scores: ArrayLike, labels: ArrayLike, *args: P.args, **options: P.kwargs
@@ -195,7 +195,7 @@ def placement_metric(
     on_mesh: bool = False,
     orders: Callable[..., Part] = order_of_all,
 ) -> TableMetric[P, R]:
-    """`library_metric` of a function of placements."""
+    """`library_metric` for a function of placements."""
     metric: TableMetric[P, R] = _metric(
         function,
         OfPlacements(function),
@@ -224,6 +224,7 @@ def _metric(
     on_mesh: bool = False,
     orders: Callable[..., Part] = order_of_all,
 ) -> Any:
+    # `function` gives the name, the text and the options of the metric, `evaluated` its values.
     per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
     of_mesh = ("axis_name",) if on_mesh else ()
     options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item, of_mesh)

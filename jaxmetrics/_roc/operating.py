@@ -36,7 +36,7 @@ class Point(NamedTuple):
 
 
 def check_rule(given: Options) -> Options:
-    """The options that are given, checked; refuses anything but one rule."""
+    """The given options, checked; exactly one rule must be among them."""
     options = {name: value for name, value in given.items() if value is not None}
     costs = [name for name in COSTS if name in options]
     if len(costs) == 1:
@@ -72,7 +72,7 @@ def chosen_point(
     prevalence: Any = None,
     amounts: Any = None,
 ) -> Point:
-    """The Point at the threshold that the rule chooses. `amounts` `[rows]` are of the table."""
+    """The Point at the threshold that the rule chooses. `amounts` `[rows]` go with table rows."""
     library = namespace(*table)
     fps, tps, thresholds = operating_points(table)
     total, every = tps[-1], fps[-1]
@@ -112,11 +112,11 @@ def objective(
     criterion: Any,
     prevalence: Any,
 ) -> Any:
-    """What the rules of precision and of cost minimise; of equals they choose the highest."""
+    """What rules of precision, cost and criterion minimise; of ties, the highest threshold wins."""
     if min_precision is not None:
         library = namespace(tps, fps)
         limit = precision_in_sample(min_precision, prevalence, positives, negatives)
-        limit = library.asarray(limit)  # to whose digits precision is rounded
+        limit = library.asarray(limit)  # `reaches` rounds the precision to its dtype
         enough = reaches(divide(tps, tps + fps, 1.0), limit, tolerance)
         return positives - library.where(enough, tps, 0)
     costs = costs_in_sample(positives, negatives, fp_cost, fn_cost, criterion, prevalence)
@@ -126,9 +126,10 @@ def objective(
 def costs_in_sample(
     positives: Any, negatives: Any, fp_cost: Any, fn_cost: Any, criterion: Any, prevalence: Any
 ) -> tuple[Any, Any]:
-    """The costs of errors in the sample whose total has its least where the rule has its best.
+    """The costs of a false positive and of a false negative in the sample, as the rule implies.
 
-    Whole numbers where the counts are, so that operating points of equal cost tie exactly.
+    Their total is least where the rule is best. For a criterion they are whole numbers if the
+    counts are, so that operating points of equal cost tie exactly.
     """
     if criterion is not None:
         return positives, negatives
@@ -138,7 +139,7 @@ def costs_in_sample(
 
 
 def precision_in_sample(precision: Any, prevalence: Any, positives: Array, negatives: Array) -> Any:
-    """The precision in the sample of a threshold that has this one at another prevalence."""
+    """The precision in the sample of a threshold that has `precision` at this prevalence."""
     if prevalence is None:
         return precision
     odds = precision * (1 - prevalence) * positives

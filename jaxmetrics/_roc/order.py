@@ -54,7 +54,10 @@ def in_order(items: Items) -> Ordered:
 
 
 def ends_of_ties(begins: Array) -> tuple[Array, Array]:
-    """`[m]`, at each entry where its tie begins and where the next one does, of which all begin."""
+    """`[m]`: where the tie of each entry begins, and where the next tie begins.
+
+    `begins` `[m]` is True at the first entry of each tie.
+    """
     n, place = len(begins), jnp.arange(len(begins), dtype=jnp.int32)
     first = cumulative.running_highest(jnp.where(begins, place, 0))
     to_end = jnp.where(jnp.append(begins[1:], True), n - 1 - place, 0)

@@ -1,6 +1,6 @@
-"""Placements: each positive with the weight of the negatives above it, and not below it.
+"""Placements: for each positive, the weight of the negatives above it, and not below it.
 
-The metrics that are sums over positives of a function of these are written once, for any source of
+A metric that sums a function of these two over the positives is written once, for any source of
 placements: a score table, whose rows are groups of tied positives, or items that NumPy sorts.
 
 Reference: M. S. Pepe and T. Cai, "The analysis of placement values for evaluating discriminatory
@@ -26,43 +26,44 @@ from jaxmetrics._roc.limits import Limit, slackened
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.table import ScoreTable, falling
 
-# Shares of the negatives, from which on a head with its positives is seldom a quarter of the items.
+# From this FPR limit on, the head is seldom a quarter of the items or less: `selection` would then
+# sort all items.
 _SHORT_HEAD = 0.125
-_FEW = 4  # limits for which selections within a program take less time than the sort
+_FEW = 4  # up to so many limits, selections within a program take less time than the sort
 
 
 class Part(enum.Enum):
-    """What of the order of the items a function of placements needs."""
+    """Which part of the order of the items a function of placements needs."""
 
     ALL = enum.auto()
-    POSITIVES = enum.auto()  # only what is above and below each positive: `summed`
-    HEAD = enum.auto()  # only that of the items above the end of its window: `summed`
-    NONE = enum.auto()  # one score decides: `caught`, `lowest_caught`, `quantile`
+    POSITIVES = enum.auto()  # only what is above and not below each positive: `summed`
+    HEAD = enum.auto()  # the same, only for the positives within `max_fpr`: `summed`
+    NONE = enum.auto()  # one score for each limit: `caught`, `lowest_caught`, `quantile`
 
 
 def order_of_all(**options: Any) -> Part:
-    """Of a function that needs the order of all items."""
+    """`Metric.orders` of a function that needs the order of all items."""
     return Part.ALL
 
 
 def order_of_positives(**options: Any) -> Part:
-    """Of a function that is a sum over positives."""
+    """`Metric.orders` of a function that is a sum over positives."""
     return Part.POSITIVES
 
 
 def order_of_head(max_fpr: ArrayLike) -> Part:
-    """Of a function of the head, of which is known whether it is short."""
+    """`Metric.orders` of a sum over the head; all positives if the head is known to be long."""
     long = all_concrete(max_fpr) and not np.max(np.asarray(max_fpr), initial=0) < _SHORT_HEAD
     return Part.POSITIVES if long else Part.HEAD
 
 
 def order_of_few(limits: ArrayLike) -> Part:
-    """Of a function that one score for each limit decides; many limits share one sort."""
+    """`Metric.orders` of a function that one score for each limit decides; many share one sort."""
     return Part.NONE if np.size(limits) <= _FEW else Part.ALL
 
 
 class Beside(NamedTuple):
-    """The points of the ROC curve beside a limit: of each its threshold and its false positives."""
+    """The ROC points on both sides of a limit: their thresholds and false positives."""
 
     within: Any
     beyond: Any
@@ -71,7 +72,7 @@ class Beside(NamedTuple):
 
 
 class Corners(NamedTuple):
-    """The points of the ROC curve beside a limit, as numbers of items or weights of each class."""
+    """The ROC points on both sides of a limit: their false and true positives, as weights."""
 
     fps_within: Any
     fps_beyond: Any
@@ -80,9 +81,9 @@ class Corners(NamedTuple):
 
 
 class Groups(Protocol):
-    """Groups of positives with one score, and what is above and not below them, `[groups]`.
+    """Groups of positives that share a score, and the weights above and not below each, `[groups]`.
 
-    All are numbers of items, or sums of weights, in float64 or as whole numbers.
+    Without weights, these are numbers of items. They are in float64, or integers.
     """
 
     @property
@@ -91,7 +92,7 @@ class Groups(Protocol):
 
     @property
     def slack(self) -> float:
-        """The relative tolerance of a limit of the FPR, which sums of weights reach only nearly."""
+        """Relative tolerance of an FPR limit, which sums of weights reach only up to rounding."""
 
     @property
     def total_negatives(self) -> Any: ...
@@ -113,11 +114,11 @@ class Groups(Protocol):
         """The weight of the positives above the group, and of those that tie with it."""
 
     def total(self, of_each: Any) -> Any:
-        """The sum over positives of `of_each` `[..., groups]`, times their weights."""
+        """The sum of `of_each` `[..., groups]`, times the weight of the positives of each group."""
 
 
 class Placements(Protocol):
-    """Where the positives are among the negatives; numbers of items, or sums of weights."""
+    """Where the positives are among the negatives, in weights, or in numbers without weights."""
 
     @property
     def library(self) -> Any:
@@ -130,39 +131,40 @@ class Placements(Protocol):
     def total_negatives(self) -> Any: ...
 
     def near_one(self, *, together: bool = False) -> Placements:
-        """The same in a unit that keeps products of weights in range, one for each class or both.
+        """The placements with weights in units that keep products of weights in range.
 
-        Derivatives have products, too.
+        Each class has its own unit, or `together` one for both. Derivatives of quotients have
+        products, even where the value has none.
         """
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
-        """The sum of `function` over all groups, which may be taken in parts.
+        """The sum of `function(groups)` over parts that together hold all groups.
 
-        With `max_fpr`, groups with a larger share of the negatives above them may be left out.
+        With `max_fpr`, groups may be left out if a larger share of the negatives is above them.
         """
 
     def caught(self, limit: Limit) -> Any:
-        """The weight of the positives above all negatives that are beyond the limit."""
+        """The weight of the positives above every negative that is beyond the limit."""
 
     def lowest_caught(self, limit: Limit) -> Any:
-        """The lowest score of these positives; +inf if there is none."""
+        """The lowest score of the positives that `caught` counts; +inf if there is none."""
 
     def beside(self, limit: Limit) -> Beside:
-        """The last point within the limit, and the one after it, or itself if it is the end."""
+        """The last ROC point within the limit, and the next one, or the same if it is the end."""
 
     def corners(self, limit: Limit) -> Corners:
-        """The last point within the limit, and the one after it, or itself if it is the end."""
+        """The last ROC point within the limit, and the next one, or the same if it is the end."""
 
     def quantile(self, q: Any, method: str) -> Any:
         """The q-quantile of the negatives' scores."""
 
     def caught_above(self, threshold: Any) -> Any:
-        """The weight of the positives with a higher score."""
+        """The weight of the positives with a score above `threshold`."""
 
 
 @dataclass(frozen=True)
 class OfPlacements:
-    """A function of placements, as the function of a score table that a metric is."""
+    """A function of placements as a function of a score table, which `Metric.function` must be."""
 
     function: Callable[..., Any]
 
@@ -171,18 +173,18 @@ class OfPlacements:
 
 
 def as_constants(placed: Placements) -> Placements:
-    """The same, of which nothing is differentiated: searches serve many limits."""
+    """The placements without derivatives: one search may then serve many limits."""
     return replace(placed, constant=True) if isinstance(placed, OfTable) else placed
 
 
 @dataclass(frozen=True)
 class OfTable:
-    """The rows of a table: groups of positives that tie, some of which are empty.
+    """Placements from the rows of a table: groups of positives that tie, some of which are empty.
 
     Attributes:
-      table: its counts.
-      whole: the total weights of both classes, if the table is only the head of a longer one.
-      constant: whether its metric is not differentiated, as that of a resample.
+      table: the table `[rows]`.
+      whole: the total weights of positives and of negatives, if the table is only a head.
+      constant: whether the metric is not differentiated, as that of a resample.
     """
 
     table: ScoreTable
@@ -251,7 +253,7 @@ class OfTable:
         return falling(self.table.thresholds, weighty, np.inf)
 
     def _last_within(self, limit: Limit) -> Any:
-        """The index of the last point of the curve within the limit; 0 is the one at +inf."""
+        """The index of the last ROC point within the limit; point 0 is at +inf."""
         fps, bound = _from_zero(self._fps), self.library.asarray(limit.bound)
         points = limit.rate(fps, fps[-1]).astype(bound.dtype)
         return self.library.searchsorted(points, slackened(bound, self.slack), side="right") - 1
@@ -294,5 +296,5 @@ def _from_infinity(thresholds: Any) -> Any:
 
 
 def _before(sums: Any, counts: Any) -> Any:
-    """The sums before each row. A difference of weights would be rounded."""
+    """The sum before each row. For weights it is not a difference, which would be rounded."""
     return _from_zero(sums)[:-1] if is_inexact(counts) else (sums - counts).astype(np.float64)

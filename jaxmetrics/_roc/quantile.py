@@ -52,19 +52,20 @@ def _halfway_if_whole(position: Array) -> Array:
 
 
 def _nearest_odd_below(position: Array) -> Array:
+    # An odd whole position as it is; for any other, the next whole number above it.
     whole = _floor(position)
     even = (position != whole) | (whole % 2 != 1)
     return whole + even
 
 
 def quantile(total: Array, from_top: Callable[[Array], Array], q: Array, method: str) -> Array:
-    """The quantiles `q` of `total` values, of which `from_top(place)` is one, from 0, the highest.
+    """The quantiles `q` of `total` values; `from_top(place)` is one of them, place 0 the highest.
 
     Agrees with `numpy.quantile`, except that a value beside an infinity, and a quantile between two
     equal infinities, are not NaN. NaN between an infinity and another value, or if the total is 0.
     """
     library = namespace(total, q)
-    copies = library.maximum(total, 1)  # weights may be less than one copy in all
+    copies = library.maximum(total, 1)  # all weights may add up to less than one copy
     last = copies - 1
     position = library.clip(_POSITIONS[method](copies, q), 0, last)
     below = _floor(position)

@@ -1,4 +1,4 @@
-"""Placements of positives that are few on every device of a mesh, within `shard_map`."""
+"""Placements of positives that are few on each device of a mesh, within `shard_map`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from jaxmetrics._roc.placements import Groups
 
 
 class Own(NamedTuple):
-    """The positives of a device, `[room]`.
+    """The positives of a device, `[room]`; places without an item remain.
 
     Attributes:
-      keys: the largest one where there is no item.
-      weights: 1 if each counts once, and 0 where there is no item.
+      keys: lower for a higher score; the largest key where there is no item.
+      weights: the weight of each positive, 1 without weights; 0 where there is no item.
     """
 
     keys: Array
@@ -41,14 +41,14 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True)
 class RarePositives:
-    """Each positive of a device by itself, also those that tie.
+    """Placements, and groups of one positive each, also where positives tie.
 
     Attributes:
-      own: those of this device.
-      part: its items in order; without weights only the negatives.
-      units: by which the weights of positives and of negatives are multiplied.
-      slack: as of `Groups`.
-      axis_name: of the devices.
+      own: the positives of this device.
+      part: the items of this device in order; without weights only the negatives.
+      units: the factors of the weights of positives and of negatives.
+      slack: as in `Groups`.
+      axis_name: the axis of the devices.
     """
 
     own: Own
@@ -83,14 +83,14 @@ class RarePositives:
 
     @property
     def positives(self) -> Array:
-        """Of each of this device how many positives it is, or its weight."""
+        """The weight of each positive of this device; 1 without weights."""
         if not self.is_weighted:
             return self.own.weights
         return self.own.weights.astype(jnp.float64) * self.units[POSITIVES]
 
     @property
     def negatives(self) -> Array:
-        """How many negatives this device has, or their weight."""
+        """The number, or the total weight, of this device's negatives."""
         return self._of_negatives(self.part.ends[NEGATIVES])
 
     def _of_negatives(self, places: Array) -> Array:
@@ -99,12 +99,12 @@ class RarePositives:
 
     @cached_property
     def keys(self) -> Array:
-        """Those of the positives of all devices."""
+        """The keys of the positives of all devices."""
         keys: Array = gathered(self.own.keys, self.axis_name)
         return keys
 
     def places_beside(self, keys: Array) -> Array:
-        """`[2, m]`, of this device's first negatives with keys not below each, and above it."""
+        """`[2, m]`, the places of this device's first negative not below each key, and above it."""
         bounds, ties = jnp.stack([keys, keys]), np.array([[False], [True]])
         return self.part.places(bounds, NEGATIVES, ties=ties)
 
@@ -116,7 +116,7 @@ class RarePositives:
     @cached_property
     def _positives(self) -> Array:
         weights = self.positives
-        if not numerics.is_inexact(weights):  # 0 or 1, and a byte each
+        if not numerics.is_inexact(weights):  # all weights are 0 or 1: move one byte each
             weights = weights > 0
         weights = gathered(weights, self.axis_name)
         return sums_beside(self.keys, weights, self.own.keys).astype(jnp.float64)
@@ -149,9 +149,9 @@ def rare_positives(
     room: int,
     indexed: bool = False,
 ) -> RarePositives:
-    """The placements of the items `[n]` of all devices, with these weights of each in its class.
+    """The placements of the items of all devices; this device holds `[n]`.
 
-    There must be room for the positives of each device.
+    `weights` are those of `weights_on_mesh`. Each device must have at most `room` positives.
     """
     if weights is None and not indexed:
         own, part = _of_counted(items, room)
@@ -165,7 +165,7 @@ def rare_positives(
 
 
 def _of_counted(items: Items, room: int) -> tuple[Own, ByClass]:
-    """Of which the negatives alone are sorted, by keys without a class."""
+    """The positives, and the part, of items without weights: only the negatives are sorted."""
     keys, kinds = keys_on_mesh(items), kinds_on_mesh(items)
     index, some = first_indices(kinds == POSITIVES, room)
     own = _own(keys.at[index].get(mode="promise_in_bounds"), some, jnp.ones(room, jnp.int32))

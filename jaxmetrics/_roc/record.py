@@ -30,9 +30,9 @@ Options: TypeAlias = dict[str, Any]
 # A metric, a functools.partial of one, or a plain function of a ScoreTable.
 MetricLike: TypeAlias = Callable[..., Any]
 
-# Rows of a batch with fewer items take less time in one program than one by one by NumPy.
+# A batch of rows with fewer items takes less time in one program than row by row by NumPy.
 _SHORT = 1 << 11
-_SHORT_UNSORTED = 1 << 13  # of metrics that sort nothing
+_SHORT_UNSORTED = 1 << 13  # the same for metrics that sort nothing
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class Metric:
 
     Attributes:
       name: its name in errors.
-      function: returns its value from a ScoreTable `[rows]`, in double precision, and options.
-      settings: returns all options, checked, from those that are given.
+      function: computes the value from a ScoreTable `[rows]`, in double precision, and the options.
+      settings: returns all options, checked, from those that the caller gave.
       smooth: whether the gradient with respect to weights is its influence function.
       of_roc_curve: whether it depends on the ROC curve alone, as a set of points.
       amounts: whether it takes `amounts`.
-      decision: returns, from the options, for which decision its value is the threshold.
-      of_placements: returns its value from `Placements` and options, if it is such a function.
+      decision: returns, from the options, the decision whose threshold the value is, or None.
+      of_placements: computes the value from `Placements` and the options; None without such a form.
       on_mesh: whether it takes `axis_name`.
-      orders: returns, from the options, what of the order of the items that function needs.
+      orders: returns, from the options, the `Part` of the items' order that `of_placements` needs.
     """
 
     name: str
@@ -66,10 +66,11 @@ class Metric:
     def evaluated(
         self, source: Items | ScoreTable, options: Options, axis_name: AxisName = None
     ) -> Any:
-        """The value of each table of a batch.
+        """The value of each row of a batch of items, or of each table.
 
-        Of items, NumPy computes it where it can now; else it is by selection where that serves, and
-        of their table otherwise. With an axis, they are the part of a device.
+        For items, it takes the first way that applies: NumPy, if the data are in the CPU's memory;
+        a selection, if that takes less time than a sort; else the score table. With an axis, the
+        items are the part that this device holds, and the value is that of all devices.
         """
         if self.of_placements is not None and isinstance(source, Items):
             order = self.orders(**options)
@@ -98,7 +99,7 @@ class Chosen(NamedTuple):
 
     Attributes:
       metric: its record.
-      constants: names and values of these options, in order of name.
+      constants: the names and values of these options, in order of name.
     """
 
     metric: Metric
@@ -113,7 +114,7 @@ class Chosen(NamedTuple):
         return self.metric.function(table, **self.options(arrays))
 
     def value_of_resample(self, table: ScoreTable, arrays: Options) -> Any:
-        """The value of a table that was drawn, which is not differentiated."""
+        """The value of the table of a resample, which is never differentiated."""
         of_placements = self.metric.of_placements
         if of_placements is None:
             return self.value(table, arrays)
@@ -182,7 +183,8 @@ class OfDoubles:
 def record_of(metric: MetricLike) -> Metric:
     """The record of a metric, of a partial of one, or of a plain function of a table.
 
-    Of the last nothing is claimed. Two records of one function are equal.
+    The record of a plain function claims nothing, such as `smooth`. Two records of one function are
+    equal.
     """
     function, options = _unwrapped(metric)
     found = getattr(function, "record", None)
@@ -194,7 +196,7 @@ def record_of(metric: MetricLike) -> Metric:
 
 
 def _has_arguments(function: Callable[..., Any]) -> bool:
-    """Whether it has positional arguments of its own, and does not just pass on what it gets."""
+    """Whether a function names positional arguments, and is no wrapper that passes all on."""
     return bool(getattr(getattr(function, "__code__", None), "co_argcount", 0))
 
 
@@ -224,9 +226,9 @@ def _refuse_other_arguments(name: str, function: Callable[..., Any], options: Op
 
 
 def choose(metric: MetricLike) -> tuple[Chosen, Options]:
-    """The metric and the options that `metric` stands for; options that are arrays apart.
+    """The record and the constant options of `metric`, and separately the options that are arrays.
 
-    Partials are taken apart, so that two with the same content share one compiled program.
+    Partials are unwrapped: two with the same content share one compiled program.
     """
     record, (function, options) = record_of(metric), _unwrapped(metric)
     refuse_missing(function, options)

@@ -15,7 +15,7 @@ from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.numerics import as_constant, is_inexact, namespace
 from jaxmetrics._base.warned import warn
 
-# From the options of a metric: AT_LEAST, ABOVE or, where its value is no threshold, None.
+# Returns, from the options of a metric, AT_LEAST, ABOVE or, if its value is no threshold, None.
 Decision = Callable[..., str | None]
 AT_LEAST, ABOVE = "score >= threshold", "score > threshold"
 _FIELDS = {"threshold", "thresholds"}  # of one row, and of all rows of a curve
@@ -26,7 +26,7 @@ def no_decision(**options: Any) -> None:
 
 
 def holds(dtype: Any, other: Any) -> bool:
-    """Whether the floating `dtype` has all numbers of the real dtype `other`."""
+    """Whether the floating `dtype` represents every number of the real dtype `other`."""
     if jnp.issubdtype(other, jnp.floating):
         return bool(other.itemsize <= np.dtype(dtype).itemsize)
     bits: int = 8 * other.itemsize - int(jnp.issubdtype(other, jnp.signedinteger))
@@ -56,21 +56,22 @@ def as_reported(
     *,
     of_table: bool = False,
 ) -> tuple[Any, Any]:
-    """A result of some items, with thresholds that `dtype` has, and whether some flag other items.
+    """A value whose thresholds are rounded to `dtype`, and whether any then flags other items.
 
-    Thresholds are the fields `threshold` and `thresholds` of a NamedTuple, and all of the value if
-    there is a `decision`. The second result is None where `dtype` has every score.
+    Thresholds are the fields `threshold` and `thresholds` of a NamedTuple, and the whole value if
+    there is a `decision`. The second result is None if `dtype` represents every score, or if the
+    value holds no threshold.
 
     Args:
       value: a pytree in double precision.
-      scores: returns the scores `[n]` of the items with weight, and NaN for others.
+      scores: returns the scores `[n]` of the items, NaN for items without weight.
       decision: AT_LEAST, ABOVE or None.
-      given: the dtype that scores were given in; None if only their table is known.
+      given: the dtype in which scores were given; None if only their table is known.
       dtype: the dtype of the result.
-      of_table: whether these scores are the thresholds of a table: descending, and each another
-        score. There must be a table if there is a field `thresholds`.
+      of_table: whether `scores` returns the thresholds of a table: descending, one for each
+        distinct score. A value with a field `thresholds` needs a table.
     """
-    if decision is None and not isinstance(value, tuple):  # the rule: there is no threshold
+    if decision is None and not isinstance(value, tuple):  # the usual case: no threshold
         return value, None
     unlike: list[Any] = []
     exact = given is not None and holds(dtype, given)
@@ -105,7 +106,7 @@ def finished(
     *,
     of_table: bool = False,
 ) -> tuple[Any, Any]:
-    """A value `as_reported`, NaN and without a warning where it is undefined."""
+    """A value `as_reported`; where it is undefined, it is NaN and causes no warning."""
     library = namespace(undefined)
     value = jax.tree.map(lambda x: library.asarray(x, np.float64), value)
     value, unlike = as_reported(value, scores, decision, given, dtype, of_table=of_table)
@@ -115,7 +116,7 @@ def finished(
 
 
 def _each(function: Callable[..., Any], thresholds: Any, *others: Any) -> Any:
-    """`function` of each threshold: NumPy's one by one, so that memory stays that of one."""
+    """`function` of each threshold; NumPy takes one at a time, which bounds memory."""
     if namespace(thresholds) is jnp:
         return jnp.vectorize(lambda x: function(x, *others))(thresholds)
     n = thresholds.size
@@ -124,7 +125,7 @@ def _each(function: Callable[..., Any], thresholds: Any, *others: Any) -> Any:
 
 
 def _next_alike(scores: Any, dtype: Any) -> Any:
-    """Whether a descending score, rounded down, also flags the next lower one."""
+    """Whether each of the descending scores, rounded down, also flags the next lower score."""
     library, some = namespace(scores), scores == scores
     before = running_minimum(library.where(some, scores, np.inf))[:-1]
     some_before = library.cumsum(some)[:-1] > 0
@@ -132,21 +133,22 @@ def _next_alike(scores: Any, dtype: Any) -> Any:
 
 
 def _flags_others(x: Any, scores: Any, dtype: Any, of_table: bool) -> Any:
-    """Whether a score `[]`, rounded down, also flags a lower one of `[n]`."""
+    """Whether the score `x` `[]`, rounded down, also flags a lower one of the scores `[n]`."""
     library, lower, equal = namespace(x, scores), scores < x, scores == x
     highest = library.where(lower, scores, -np.inf).max()
-    # It counts in the comparison with scores as they are, and with rounded ones.
+    # A threshold is compared with scores as they are, or with rounded ones. If it flags a lower
+    # score as it is, it also flags the rounded one, which is tested here.
     flagged = lower.any() & equal.any() & (_nearest(highest, dtype) >= rounded_down(x, dtype))
     if of_table:
         return flagged | (equal.sum() > 1)
     if library is jnp or is_inexact(scores):
         return flagged
-    same = scores[equal]  # in double precision, which tells whole numbers above 2^53 not apart
+    same = scores[equal]  # equal in double precision, where whole numbers above 2^53 coincide
     return flagged | (len(same) > 0 and same.min() < same.max())
 
 
 def _above(x: Any, scores: Any, dtype: Any) -> tuple[Any, Any]:
-    """A quantile, rounded to a number between the same two scores, and whether there is none."""
+    """A quantile as a number of `dtype` between the same two scores, and whether there is none."""
     exact, scores = as_constant(x), as_constant(scores)
     library, over = namespace(exact, scores), scores > exact
     low = library.where(scores <= exact, scores, -np.inf).max()
@@ -159,14 +161,14 @@ def _above(x: Any, scores: Any, dtype: Any) -> tuple[Any, Any]:
     for below, above in ((low, high), (_nearest(low, dtype), _nearest(high, dtype))):
         differs = differs | ~((below <= number) & ((number < above) | none_over))
     finite = library.isfinite(exact)
-    slope = library.where(finite, x - exact, 0)  # 0, and keeps the derivative
+    slope = library.where(finite, x - exact, 0)  # 0, with the derivative of x
     return number + slope, finite & differs
 
 
 def _nearest(x: Any, dtype: Any) -> Any:
     near = x.astype(dtype)
     if namespace(x) is jnp:
-        # XLA for GPUs takes a conversion there and back for none.
+        # XLA for GPUs would remove a conversion to the dtype and back.
         near = lax.optimization_barrier(near)
     return near.astype(np.float64)
 

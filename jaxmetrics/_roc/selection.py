@@ -1,9 +1,9 @@
-"""Metrics of which no item counts, or few do, below one threshold: it is selected.
+"""Metrics that one threshold, or the items above it, decide: the threshold is selected.
 
-The k-th largest key is found digit by digit, from the highest: each pass counts the keys that are
-not below a candidate. A pass is a sum, so that it needs no memory, and over devices no gather.
-Where one threshold decides, nothing is sorted. Where all above it count, only these are. For them a
-threshold that is a little too low will do, and a sample of the items has one.
+The k-th largest key is found digit by digit, from the highest digit: each pass counts the keys that
+are not below a candidate. A pass is a sum: it needs no memory, and over devices no gather. If one
+threshold decides, nothing is sorted. If the items above it count, only these are sorted. Their
+threshold may be a little too low, and is taken from a sample of the items.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ from jaxmetrics._roc.quantile import quantile
 from jaxmetrics._roc.reported import Decision, finished, holds, warn_if
 from jaxmetrics._roc.table_values import static_options
 
-_PART = 4  # the head is sorted alone if it is at most this part of the items
+_PART = 4  # the head is sorted alone if it has at most 1 / _PART of the items
 _SAMPLE = 1 << 11
-# An accelerator reads the keys once for each digit; on the CPU counting takes longer than reading.
+# An accelerator reads the keys once for each digit: larger digits need fewer passes. On the CPU,
+# counting takes longer than reading, and a digit is one bit.
 _BITS_OF_DIGIT = 2
 _MARGIN = 3  # standard deviations of a count in the sample
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What of `Placements` needs no order, for items `[n]` whose negatives have no weights.
+    """`Placements` by selection, for items `[n]` whose negatives have no weights.
 
     Attributes:
-      items: all of them, or the part of a device.
-      axis_name: of the devices that each have a part, within `shard_map`; None otherwise.
+      items: all items, or the part of a device.
+      axis_name: the axis of the devices that each hold a part, within `shard_map`; None otherwise.
     """
 
     items: Items
@@ -59,7 +60,7 @@ class Selection:
 
     @cached_property
     def _keys(self) -> Array:
-        """The higher the score, the larger; 0 is less than all of them but the lowest."""
+        """Keys that rise with the score. Only an integer dtype's lowest score can have key 0."""
         keys: Array = ~sorting.descending_keys(self.items.scores)
         return keys
 
@@ -76,7 +77,7 @@ class Selection:
         return self._count(self._weights[1] > 0).astype(jnp.float64)
 
     def _sum(self, of_items: Array) -> Array:
-        # Of one device, counts fit in their own dtype.
+        # On one device, counts fit in their own dtype.
         return sum_over(jnp.sum(of_items, axis=-1, dtype=of_items.dtype), self.axis_name)
 
     def _count(self, which: Array) -> Array:
@@ -84,13 +85,13 @@ class Selection:
 
     @cached_property
     def scores(self) -> Array:
-        """In double precision, `[n]`, and NaN for items without weight."""
+        """The scores `[n]` in double precision, NaN for items without weight."""
         weighty = sum(self._weights) > 0
         scores: Array = jnp.where(weighty, self._scores_of(self._keys), jnp.nan)
         return scores
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any) -> Any:
-        """Of the table of the head, or of all items if the head is long or was not found."""
+        """The sum over the head, or over all items if the head is long or was not found."""
         capacity = max(len(self._keys) // _PART, 1)
         negative, total = self._weights[1] > 0, self.total_negatives
         needed = jnp.floor(jnp.max(limit_of_fpr(max_fpr).highest, initial=0) * total) + 1
@@ -110,9 +111,10 @@ class Selection:
         return lax.cond(enough & few, of_few, lambda: of(self.items))
 
     def _below(self, needed: Array) -> Array:
-        """A key that so many negatives reach, in all likelihood, and not many more; 0 if all do.
+        """A key that most likely at least `needed` negatives reach, and not many more.
 
-        It is that of a sample: one of each `step` items.
+        It comes from a sample of one of each `step` items. It is 0, which all keys reach, if the
+        sample has too few.
         """
         step = max(len(self._keys) // _SAMPLE, 1)
         index = sample_indices(len(self._keys), step)
@@ -138,14 +140,14 @@ class Selection:
         return self._sum(jnp.where(above, self._weights[0], 0))
 
     def _above(self, limit: Limit) -> Array:
-        """Which items `[..., n]` are above all negatives that are beyond the limit."""
+        """Which items `[..., n]` are above every negative that is beyond the limit."""
         most = most_within(limit, self.total_negatives, 0.0)
         all_within = (most >= self.total_negatives)[..., None]
         above: Array = (self._keys > self._from_top(most)[..., None]) | all_within
         return above
 
     def from_top(self, places: Array) -> Array:
-        """The scores of the negatives at these places from the top, from 0."""
+        """The scores of the negatives at these places, counted from 0 at the highest."""
         return self._scores_of(self._from_top(places))
 
     def _scores_of(self, keys: Array) -> Array:
@@ -153,14 +155,15 @@ class Selection:
         return scores
 
     def _from_top(self, places: Array) -> Array:
-        """The keys of the negatives at these places from the top, from 0; 0 beyond the last."""
+        """The keys of the negatives at these places, from 0 at the highest; 0 beyond the last."""
         keys = jnp.where(self._weights[1] > 0, self._keys, 0)
         n_bits, width = 8 * keys.dtype.itemsize, 1 if on_cpu() else _BITS_OF_DIGIT
         digits = [np.asarray(x, keys.dtype) for x in range(1, 1 << width)]
 
         def digit(i: Array, found: Array) -> Array:
             shift = jnp.asarray(n_bits - width * (i + 1), keys.dtype)
-            # Each count apart: of an array of them XLA for GPUs reads the keys for each.
+            # A separate sum for each count: for one array of counts, XLA for GPUs would read the
+            # keys again for each.
             counts = [self._count(keys >= (found | (x << shift))[..., None]) for x in digits]
             reached = sum((x > places).astype(keys.dtype) for x in counts)
             return found | (reached << shift)
@@ -171,14 +174,14 @@ class Selection:
 
 
 def _at(rows: Any, index: Array) -> Any:
-    """These entries of each array `[n]` of a pytree."""
+    """The entries at `index` of each array `[n]` of a pytree."""
     return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), rows)
 
 
 def highest(scores: Array, which: Array, places: Array) -> Array:
-    """The scores `[n]` at these places from the top, from 0, of those `which`; any beyond the last.
+    """The scores at `places` among those of `[n]` that are `which`, from 0 at the highest.
 
-    Over the array library.
+    A place beyond the last gives any value. It takes arrays of NumPy or of JAX.
     """
     if numerics.namespace(scores, which) is jnp:
         chosen = Items(scores, jnp.zeros(scores.shape, bool), None, which, None)
@@ -193,7 +196,7 @@ def highest(scores: Array, which: Array, places: Array) -> Array:
 
 
 def has_exact_thresholds(items: Items) -> bool:
-    """Whether negatives are counted, and scores are numbers of float64."""
+    """Whether negatives have no weights, and float64 represents every score."""
     return items.weights is None and holds(np.float64, items.scores.dtype)
 
 
@@ -209,8 +212,8 @@ def evaluate_by_selection(
 ) -> Any:
     """`function(placements, **options)` of each row of a batch, compiled, in double precision.
 
-    The result is NaN where a valid score is NaN or no item is valid. Thresholds are rounded for the
-    `decision` that they are for.
+    The result is NaN where a valid score is NaN or no item is valid. Thresholds are rounded as the
+    `decision` requires.
     """
     static, arrays = static_options(options)
     dtype = numerics.default_float()

@@ -18,12 +18,12 @@ _PART = 1 << 16  # items
 
 
 class Order(NamedTuple):
-    """The items of all slices by slice and score, of one model.
+    """The items of all slices by slice and ascending score, for one model.
 
     Attributes:
       item: `[n]`, the place of each item in the order of `Sliced`.
-      starts: `[n]` bool, where a tie of a slice begins.
-      positive: `[n]` bool.
+      starts: `[n]` bool, True at the first item of each tie within a slice.
+      positive: `[n]` bool, the class of each item.
     """
 
     item: HostArray
@@ -36,9 +36,9 @@ class Sliced:
     """The items that have weight, by slice, and in each slice the negatives before the positives.
 
     Attributes:
-      item: `[n]`, the index of each among all items.
-      bounds: `[2 slices + 1]`, where each class of a slice begins and ends.
-      weights: `[n]`, in a unit of each slice, or None.
+      item: `[n]`, the index of each item among all items.
+      bounds: `[2 slices + 1]`, where each class of each slice begins and ends.
+      weights: `[n]`, in the unit of each slice, or None.
     """
 
     item: HostArray
@@ -56,9 +56,10 @@ class Sliced:
         *,
         one_unit: bool,
     ) -> Sliced:
-        """Of `n` slices, by the index of each item's slice.
+        """The items of `n` slices; `ids` holds the index of each item's slice.
 
-        Weights far from 1 are in units of their slices, or in one unit.
+        Weights far from 1 are divided by a power of two near the highest of their slice, or of all
+        slices with `one_unit`.
         """
         small = np.uint16 if 2 * n < 1 << 16 else np.uint32
         code: HostArray = 2 * ids.astype(small) + positive
@@ -77,18 +78,18 @@ class Sliced:
         highest = np.zeros(n)
         np.maximum.at(highest, np.arange(n).repeat(np.diff(found.begins)), taken)
         highest = np.full(n, highest.max(initial=0)) if one_unit else highest
-        far = (highest < 1e-100) | (highest > 1e100)  # others may be numbers of copies
+        far = (highest < 1e-100) | (highest > 1e100)  # others stay: they may be numbers of copies
         units = np.ldexp(1.0, np.where(far, np.frexp(highest)[1], 0))
         return replace(found, weights=taken / units.repeat(np.diff(found.begins)))
 
     @cached_property
     def counts(self) -> HostArray:
-        """`[slices, 2]`, the items of each class."""
+        """`[slices, 2]`, the number of items of each class."""
         return np.diff(self.bounds).reshape(-1, 2)
 
     @cached_property
     def positive(self) -> HostArray:
-        """`[n]` bool."""
+        """`[n]` bool, the class of each item."""
         return np.tile([False, True], len(self.counts)).repeat(np.diff(self.bounds))
 
     def parts(self) -> list[Part]:
@@ -111,11 +112,11 @@ class Sliced:
         return found.reshape(*values.shape[:-1], -1, 2)
 
     def weighted(self, values: HostArray) -> HostArray:
-        """`[..., n]`, times the weights."""
+        """The values `[..., n]` times the weights."""
         return values if self.weights is None else values * self.weights
 
     def spread(self, by_class: HostArray) -> HostArray:
-        """`[n]`, for each item the entry `[slices, 2]` of its class and slice."""
+        """`[n]`, for each item the entry of `by_class` `[slices, 2]` for its slice and class."""
         return by_class.ravel().repeat(self.counts.ravel())
 
     @cached_property
@@ -137,7 +138,7 @@ class Sliced:
         return self.bounds[::2]
 
     def order(self, scores: HostArray) -> Order:
-        """By slice and ascending score."""
+        """The items by slice and ascending score; `scores` `[n]` are in the order of `item`."""
         keys = ~sorting.descending_keys(scores)
         keys, item = sorting.sort_segments(keys, self.begins)
         starts = np.ones(len(keys), bool)
@@ -146,14 +147,14 @@ class Sliced:
         return Order(item, starts, self.positive.take(item))
 
     def positives(self) -> Sliced:
-        """Those of each slice alone."""
+        """The positives of each slice alone."""
         bounds = np.zeros_like(self.bounds)
         np.cumsum((self.counts * [0, 1]).ravel(), out=bounds[1:])
         weights = None if self.weights is None else self.weights.compress(self.positive)
         return Sliced(self.item.compress(self.positive), bounds, weights)
 
     def ascending(self, scores: HostArray) -> tuple[HostArray, Any]:
-        """Scores and weights, in order in each class of each slice."""
+        """Scores and weights, in ascending order of score within each class of each slice."""
 
         def of_part(part: Part) -> tuple[HostArray, Any]:
             given = scores[part.span]
@@ -172,7 +173,7 @@ class Sliced:
 
 
 class Part(NamedTuple):
-    """Some neighbouring slices, their items from 0 on, and which slices and items these are."""
+    """Some neighbouring slices, with places from 0 on, and the spans of these slices and items."""
 
     sliced: Sliced
     slices: slice
@@ -180,7 +181,7 @@ class Part(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Groups of positives that tie: where each begins and ends in order of slice and score."""
+    """Groups of positives that tie: where each tie begins and ends in an `Order`, and its slice."""
 
     begins: HostArray
     ends: HostArray
@@ -188,7 +189,7 @@ class Groups(NamedTuple):
 
 
 def groups_of(sliced: Sliced, order: Order) -> Groups:
-    """Those of each slice, and an empty one at the end of each slice without positives."""
+    """The groups of each slice, and an empty group at the end of each slice without positives."""
     begins = np.flatnonzero(order.positive)
     ends = begins + 1
     if not order.starts.all():  # some tie
@@ -206,7 +207,8 @@ def groups_of(sliced: Sliced, order: Order) -> Groups:
 
 
 def columns_of(sliced: Sliced, order: Order, groups: Groups) -> HostArray:
-    """`[5, groups]`: the weight, the negatives above and not below, and so the positives."""
+    """`[5, groups]`: the weight of each group, and that of the negatives above it, of the negatives
+    not below it, of the positives above it, and of the positives not below it."""
     places = np.stack([sliced.begins[1:].take(groups.slice), groups.begins, groups.ends])
     if sliced.weights is None:
         sums = np.zeros(len(order.item) + 1, np.int32)
@@ -226,12 +228,12 @@ def columns_of(sliced: Sliced, order: Order, groups: Groups) -> HostArray:
 
 @dataclass(frozen=True)
 class EachGroup:
-    """Each group of positives as the placements of a sample of its own, whose value is its part.
+    """Placements that treat each group of positives as a sample, whose value is its own part.
 
     Attributes:
-      columns: `[5, groups]`, as of `columns_of`.
+      columns: `[5, groups]`, as from `columns_of`.
       totals: `[2, groups]`, the weights of the negatives and of the positives of its slice.
-      library: of the arrays.
+      library: the library of the arrays.
     """
 
     columns: Any
@@ -250,7 +252,7 @@ class EachGroup:
         return self.columns[0] * of_each[..., 0]
 
     def near_one(self, *, together: bool = False) -> EachGroup:
-        return self  # slices are weighed in units of their own
+        return self  # weights already are in the unit of each slice
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         return function(self)

@@ -20,7 +20,8 @@ from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
 from jaxmetrics._roc.order import starts
 from jaxmetrics._roc.reported import holds, rounded_down
 
-# In a word with the key: of negatives, which are first in ties, and of positives.
+# The payload of a key in the sort: the kind of a negative, which comes first in ties, and of a
+# positive.
 KINDS = np.uint32(1), np.uint32(2)
 
 
@@ -50,9 +51,9 @@ class SortedItems(NamedTuple):
     """Items without weights by descending score.
 
     Attributes:
-      starts: whether the score of an item is another than that of the one before.
+      starts: whether the score of an item differs from that of the item before it.
       positives, negatives: 1 for an item of the class that counts, else 0.
-      given: the arguments of `keys_and_kinds` of the items as they were given.
+      given: the items in their original order, as the arguments of `keys_and_kinds`.
     """
 
     starts: Array
@@ -128,7 +129,7 @@ def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
 
 
 def _reported(table: ScoreTable, undefined: Any, given: Any, dtype: Any) -> ScoreTable:
-    """A table in JAX's default floating dtype, of scores that were `given` in another."""
+    """A table in `dtype`, with NaN thresholds where undefined; scores had the dtype `given`."""
     library = numerics.namespace(*table)
     thresholds = library.where(undefined[..., None], np.nan, table.thresholds)
     thresholds = library.broadcast_to(thresholds, table.positives.shape)
@@ -139,9 +140,9 @@ def _reported(table: ScoreTable, undefined: Any, given: Any, dtype: Any) -> Scor
 
 
 def rows_by_numpy(source: Any, options: dict[str, Any]) -> Any:
-    """Items, or the rows of tables, if NumPy takes them one by one; None otherwise.
+    """The rows of Items or of a ScoreTable, if NumPy is to take them one by one; else None.
 
-    Nor does it take more than a few short rows, or rows that share scores, which JAX sorts once.
+    It does not take more than a few short rows, nor rows that share scores, which JAX sorts once.
     """
     scores, *others = source
     if any(x is not None and x.shape[:-1] not in ((), scores.shape[:-1]) for x in others):
@@ -164,7 +165,7 @@ def build(source: Prepared) -> tuple[ScoreTable, Array]:
 
 
 def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | None]:
-    """`build`, and the items from which it was built if `labels_ride`."""
+    """`build`, and the sorted items from which it was built if `labels_ride`, else None."""
     items, order = source
     keys, payload = _in_order(items) if order is None else order
     library = numerics.namespace(keys)
@@ -172,7 +173,7 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
     if labels_ride(items):
         negatives, positives = ((payload == x).astype(np.int32) for x in KINDS)
         undefined = library.any(nan if items.where is None else nan & items.where, axis=-1)
-        # Asked of the items, as a program that needs no row then makes none.
+        # From the items, not the rows: a program that uses no row then builds none.
         some: Any = True if items.where is None else library.any(items.where, axis=-1)
     else:
         # The order depends on the scores alone: a batch of labels or weights shares one sort.
@@ -203,17 +204,17 @@ def settled(thresholds: Any, weighty: Any) -> Any:
 
 
 def falling(thresholds: Any, weighty: Any, first: Any) -> Any:
-    """Descending thresholds; rows without weight repeat the one before, or the `first`."""
+    """Descending thresholds; rows without weight repeat the one before them, or `first`."""
     library = numerics.namespace(thresholds, weighty)
     if library is np:
         n = np.count_nonzero(weighty)
-        if n and weighty[:n].all():  # the rule on the host: a running minimum takes longer
+        if n and weighty[:n].all():  # usual on the host, and faster than a running minimum
             return np.append(thresholds[:n], np.full(len(thresholds) - n, thresholds[n - 1]))
     return cumulative.running_minimum(library.where(weighty, thresholds, first))
 
 
 def labels_ride(items: Items) -> bool:
-    """Whether the class can be the payload of the sort, which saves a gather."""
+    """Whether the payload of the sort is the class of the item, not its index: saves a gather."""
     if items.weights is not None or items.amounts is not None:
         return False
     shapes = [x.shape for x in (items.labels, items.where, items.scores) if x is not None]
@@ -233,7 +234,7 @@ def _in_order(items: Items) -> tuple[Any, Any]:
 
 
 def _given(items: Items, library: Any) -> tuple[Array, ...] | None:
-    """Scores, labels and the mask, if any; None on the host, where they are not asked for."""
+    """Scores, labels and the mask, if any; None on the host, where nothing uses them."""
     if library is np:
         return None
     arrays = [x for x in (items.scores, items.labels, items.where) if x is not None]
@@ -241,13 +242,13 @@ def _given(items: Items, library: Any) -> tuple[Array, ...] | None:
 
 
 def keys_and_kinds(scores: Array, labels: Array, where: Any = None) -> tuple[Array, Array]:
-    """Of items `[n]`, keys that ascend as scores descend; what is in no class ties with 0."""
+    """Keys of items `[n]`, ascending as scores descend, and kinds; kind 0 has score 0's key."""
     kinds = kinds_of(Items(scores, labels, where=where))
     return sorting.descending_keys(jnp.where(kinds > 0, scores, 0)), kinds
 
 
 def kinds_of(items: Items) -> Any:
-    """Of items whose labels ride, and 0 of those that are in no class."""
+    """The kind of each item whose `labels_ride`: one of `KINDS`, or 0 if masked or NaN."""
     scores, where = items.scores, items.where
     valid = ~numerics.is_nan(scores) if where is None else ~numerics.is_nan(scores) & where
     negative, positive = KINDS
@@ -256,7 +257,7 @@ def kinds_of(items: Items) -> Any:
 
 
 def prepared(items: Items) -> Prepared:
-    """At least one item, sorted by NumPy if the CPU computes and has the data at hand."""
+    """The items, at least one; sorted by NumPy if a CPU computes and has them in its memory."""
     items = at_least_one(items)
     names = ("scores", "labels", "where") if labels_ride(items) else ("scores",)
     near = on_host(*(getattr(items, name) for name in names))
@@ -266,7 +267,7 @@ def prepared(items: Items) -> Prepared:
 
 
 def _rows_of_items(starts: Any, thresholds: Any, *counts: Any) -> tuple[Any, ...]:
-    """Thresholds and counts of sorted items, reduced to their rows, each of which has a start."""
+    """Thresholds and counts of sorted items, added up to rows: one for each item that `starts`."""
     reduced: Iterator[Any]
     if numerics.namespace(starts) is np:
         at = np.flatnonzero(starts)
@@ -281,7 +282,7 @@ def _rows_of_items(starts: Any, thresholds: Any, *counts: Any) -> tuple[Any, ...
 
 
 def _summed_from(starts: HostArray, counts: Any) -> Any:
-    """The sums of `[n]` from each start to the next: by differences where these are exact."""
+    """The sums of counts `[n]` from each start to the next; by differences if these are exact."""
     if numerics.is_inexact(counts):
         return np.add.reduceat(counts, starts)
     ends = np.append(starts[1:], len(counts)) - 1

@@ -40,8 +40,8 @@ def evaluate(
 
     `function` receives one ScoreTable `[rows]`, with integer counts where there are no weights.
     Results have JAX's default floating dtype, and are NaN where the table is undefined. Options
-    that are arrays are traced; others are compile-time constants. Thresholds are rounded for the
-    `decision` that they are for.
+    that are arrays are traced; others are compile-time constants. Thresholds are rounded as the
+    `decision` requires.
     """
     static, arrays = static_options(options)
     dtype = numerics.default_float()
@@ -71,7 +71,7 @@ def evaluate_by_numpy(
     options: dict[str, Any],
     decision: Decision = no_decision,
 ) -> Any:
-    """`evaluate` of a function over the array library by NumPy; None if it cannot do it now."""
+    """`evaluate` by NumPy, for a function of either library's arrays; None if NumPy cannot now."""
     found = rows_by_numpy(source, options)
     if found is None:
         return None
@@ -89,7 +89,7 @@ def evaluate_by_numpy(
 def _rows_on_host(items: Items) -> tuple[tuple[int, ...], Iterator[Items]] | None:
     """The shape of a batch whose rows are sorted and evaluated one by one, and views of its rows.
 
-    None if the batch is one program: NumPy does not sort it, or its rows are short.
+    None if one program takes the whole batch: NumPy does not sort it, or its rows are short.
     """
     axes = _axes_of_rows(items)
     shape, near = items.scores.shape[:axes], on_host(*items)
@@ -164,7 +164,7 @@ def _value(
     decision: Decision,
     dtype: Any,
 ) -> tuple[Any, Any]:
-    """The value of one table, `finished`, of scores that were `given` in a dtype."""
+    """`finished` for one table; `given` is the dtype of the scores, or None if it is not known."""
     value = function(table, **options)
 
     def scores() -> Any:
@@ -176,9 +176,9 @@ def _value(
 
 
 def _axes_of_rows(items: Items) -> int | None:
-    """Along how many leading axes rows are taken one by one; None if they are not.
+    """The number of leading axes whose rows are taken one by one; None if all are taken at once.
 
-    These are the axes of the scores: what shares scores shares a sort.
+    Only axes of the scores count: rows that share scores share a sort.
     """
     if not one_by_one(items.scores.shape[-1]):
         return None
@@ -189,6 +189,7 @@ def _axes_of_rows(items: Items) -> int | None:
 
 
 def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
+    # A caller's table, with at least one row and 64-bit numbers, and whether it is undefined.
     library = numerics.namespace(*table)
     thresholds, *counts = map(library.asarray, table)
     if not thresholds.shape[-1]:

@@ -88,7 +88,7 @@ def recall_at_fpr(
             library.isnan(threshold), library.nan, placed.caught_above(threshold)
         )
     elif method == "linear":
-        # What is not differentiated: a search takes no longer for more limits.
+        # Without derivatives, a search takes hardly longer for more limits.
         plain = isinstance(placed, OnHost) or (isinstance(placed, OfTable) and placed.constant)
         if plain and max_fpr.size > MANY:
             caught = caught_on_line(placed, max_fpr)
@@ -102,21 +102,21 @@ def recall_at_fpr(
 
 
 def caught_on_line(placed: Placements, max_fpr: Array) -> Array:
-    """The height of the curve at each limit, between the points beside it."""
+    """The weight of the positives at each limit, linear between the ROC points beside it."""
     fps, beyond, tps, tps_beyond = placed.corners(limit_of_fpr(max_fpr))
     height: Array = tps + (tps_beyond - tps) * _way(placed, max_fpr, fps, beyond)
     return height
 
 
 def _way(placed: Placements, at: Array, fps: Array, fps_beyond: Array) -> Array:
-    """The share of the way from one number of false positives to another at which a rate is."""
+    """Where the rate `at` lies between those of two numbers of false positives: from 0 to 1."""
     here, after = (rates(x, placed.total_negatives) for x in (fps, fps_beyond))
     share: Array = placed.library.clip(divide(at - here, after - here, 0.0), 0, 1)
     return share
 
 
 def _caught_between(part: Groups, max_fpr: Array) -> Array:
-    """The weight of the positives left of `max_fpr`, where the curve has straight lines."""
+    """The weight of the positives left of `max_fpr`, on the ROC curve with straight lines."""
     fpr, before = (rates(x, part.total_negatives) for x in (part.not_below, part.above))
 
     def at(max_fpr: Array) -> Array:
@@ -208,5 +208,5 @@ def _between(points: Beside, placed: Placements, limit: Limit) -> Array:
 
 
 def _level(max_fpr: Array) -> Array:
-    """The level of the quantile of the negatives that so many of them exceed."""
+    """The level of the quantile of the negatives that the share `max_fpr` of them exceeds."""
     return 1 - max_fpr.astype(np.float64)

@@ -24,7 +24,8 @@ from jaxmetrics._roc.table import ScoreTable
 class AtThreshold(NamedTuple):
     """A value and the threshold that attains it, for the decision `score >= threshold`.
 
-    The threshold is rounded down to the result's dtype; a warning says where it then flags others.
+    The threshold is rounded down to the dtype of the result. A warning says if it then flags other
+    items.
     """
 
     value: Array
@@ -283,8 +284,8 @@ def _best(
 def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0) -> Array:
     """The threshold with the lowest total cost of errors.
 
-    argmin over t of fp_cost * FP(t) + fn_cost * FN(t), for the decision `score >= t`; of several
-    such t, whose costs are equal but for rounding, the highest. `cost_curve` returns the costs.
+    argmin over t of fp_cost * FP(t) + fn_cost * FN(t), for the decision `score >= t`. Of several t
+    whose costs are equal up to rounding, it is the highest. `cost_curve` returns the costs.
 
     Args:
       scores: `[..., n]`, higher is more positive; or one ScoreTable in place of all inputs.
