@@ -1,8 +1,8 @@
 """Confidence bands of the ROC curve from order statistics: no resamples and no density.
 
-A threshold has a share of each class at or above it, and both shares have Beta limits by the count
-of the sample there. So each threshold gives a box of FPR x TPR, and the true curve, which rises,
-lies between the lines through the upper left and through the lower right corners of the boxes.
+Each class has a share of its items at or above a threshold, with Beta limits from the count in the
+sample. So each threshold gives a box of FPR x TPR. The true curve rises, so it lies between the
+lines through the upper left and through the lower right corners of the boxes.
 Where positives and negatives tie, these lines are oblique, as the curve itself is.
 """
 
@@ -24,14 +24,15 @@ from jaxmetrics.inference._intervals.local_level import local_level
 
 Limits: TypeAlias = tuple[Array, Array]
 
-_STEPS = 32  # of bisections for a count
+_STEPS = 32  # bisections that find a count below 2^32
 
 
 def simultaneous(placed: Placements, fpr: Array, level: float, *, exact: bool) -> Limits:
-    """The limits of the whole curve.
+    """The limits of the whole curve at these FPRs, of simultaneous coverage `level`.
 
-    Those of each class hold with chance sqrt(level) if `exact`. Else the normal quantiles of their
-    local levels are those of chance `level`, times `shrinkage`.
+    If `exact`, the limits of each class hold with probability sqrt(level), so the boxes of all
+    thresholds hold with `level`. Otherwise each class has the local level for `level`, whose normal
+    quantile is multiplied by `shrinkage`.
     """
     sizes = placed.total_negatives, placed.total_positives
     factor = np.float64(1) if exact else shrinkage(*sizes)
@@ -41,13 +42,13 @@ def simultaneous(placed: Placements, fpr: Array, level: float, *, exact: bool) -
 
 
 def shrinkage(n0: Array, n1: Array) -> Array:
-    """What the normal quantiles of boxes may be multiplied by, if the curve alone must hold.
+    """The factor of the normal quantiles of boxes, if the band need only contain the curve.
 
-    A curve leaves the boxes where the errors of both classes exceed their sum. These errors are
-    independent, so that the curve is held as often with quantiles shortened by
-    sqrt(n0 + n1) / (sqrt(n0) + sqrt(n1)), where a box has the proportions of the chance curve.
-    Where the curve has steps one class errs at a time. There, in simulations, 0.95 - 0.3 / m^(1/3)
-    was needed, with m items of the smaller class.
+    The curve leaves the band where the errors of both classes together exceed the sides of a box
+    together. The two errors are independent, so shorter sides suffice: by the factor
+    sqrt(n0 + n1) / (sqrt(n0) + sqrt(n1)) for a box with the proportions of the chance curve. Where
+    the curve has steps, one class errs at a time. There, in simulations, 0.95 - 0.3 / m^(1/3) was
+    needed, with m items of the smaller class. The larger of the two factors holds.
     """
     library = numerics.namespace(n0, n1)
     root0, root1 = library.sqrt(n0), library.sqrt(n1)
@@ -58,16 +59,17 @@ def shrinkage(n0: Array, n1: Array) -> Array:
 
 
 def between_boxes(placed: Placements, fpr: Array, tails: tuple[Array, Array]) -> Limits:
-    """The lines through the corners of boxes, whose sides miss with the chances `tails`.
+    """The lower and the upper line through the corners of the boxes, at these FPRs.
 
-    The chances are those of a lower limit of a share at one threshold, of negatives and positives.
-    Programs of Beta quantiles are long, so that one call takes all that there are: `[2]` are the
-    lines, the upper one first, and then the axes, the ends of a line, or both.
+    `tails`, of negatives and of positives: the probability that the lower limit of a share at one
+    threshold misses it. The program of a Beta quantile is long, so one call computes all of them:
+    a leading axis `[2]` is the lines, the upper one first. The axes (FPR, TPR) and the two ends of
+    a line segment follow.
     """
     library = placed.library
     sizes = n0, _ = placed.total_negatives, placed.total_positives
-    # The last threshold at which the left side of the box is within the FPR, and the last at which
-    # the right side is: a quantile is, where the distribution has reached its probability.
+    # The last threshold whose box has its left side within the FPR, and the last whose right side
+    # is. A Beta quantile is at most the FPR where the tail there has reached its probability.
     chances = library.stack([tails[0], 1 - tails[0]])[:, None]
     last = _largest(lambda k: beta_cdf(fpr, k, n0 - k + 1) >= chances, n0, chances + 0 * fpr)
     left, right = last[0], last[1] - 1
@@ -84,9 +86,9 @@ def between_boxes(placed: Placements, fpr: Array, tails: tuple[Array, Array]) ->
 
 
 def _corner(counts: list[Array], sizes: tuple[Array, Array], *, upper: bool) -> Array:
-    """The counts whose lower limits make the upper left or lower right corner, `[axes, ends, ...]`.
+    """The counts whose lower limits give the upper left or lower right corner, `[axes, ends, ...]`.
 
-    An upper limit of a share is 1 less the lower one of the others.
+    The upper limit of a share is 1 - the lower limit of the share of the remaining items.
     """
     library = numerics.namespace(*counts)
     before, after, caught, caught_after = counts
@@ -97,14 +99,14 @@ def _corner(counts: list[Array], sizes: tuple[Array, Array], *, upper: bool) -> 
 
 
 def _on_line(at: Array, x: Any, y: Any) -> Array:
-    """The height of the line from one point to another, or of the first if they are equal."""
+    """The height at `at` of the line between two points; the first one's if they have one x."""
     share = numerics.divide(at - x[0], x[1] - x[0], 0.0)
     found: Array = y[0] + (y[1] - y[0]) * numerics.namespace(share).clip(share, 0.0, 1.0)
     return found
 
 
 def _lower(count: Array, n: Array, tail: Array) -> Array:
-    """The lower limit of a share, by the count of `n` that has it: Clopper and Pearson's."""
+    """Clopper and Pearson's lower limit of a share that `count` of `n` items have."""
     library = numerics.namespace(count, n)
     limit = beta_quantile(tail, library.maximum(count, 1), n - count + 1)
     found: Array = library.where(count > 0, limit, 0.0)
@@ -112,14 +114,14 @@ def _lower(count: Array, n: Array, tail: Array) -> Array:
 
 
 def _tail(level: Any, factor: Any) -> Array:
-    """Half of the level whose normal quantile is that of `level`, times the factor."""
+    """The tail probability whose normal quantile is that of `level` / 2, times the factor."""
     functions = scipy.special if numerics.namespace(level, factor) is np else special
     found: Array = functions.ndtr(factor * functions.ndtri(level / 2))
     return found
 
 
 def _largest(holds: Callable[[Array], Array], n: Array, like: Array) -> Array:
-    """The largest count of 1 to `n` of which `holds` is true; it is of all smaller ones. Or 0."""
+    """The largest count from 1 to `n` where `holds`, as it does for all smaller ones; else 0."""
     library = numerics.namespace(n, like)
 
     def halved(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
-"""Tails and quantiles, elementwise: SciPy's of NumPy's arrays, and of JAX's ours.
+"""Tails and quantiles, elementwise: SciPy's for NumPy arrays, our own for JAX arrays.
 
-JAX lacks them. Its part is to be traced inside `double_precision()`. All is in float64, but on TPUs
-what `beta.py` has in float32, of which the errors below are then those of float32.
+JAX lacks them. Trace the part for JAX inside `double_precision()`. All is in float64, except on
+TPUs what `beta.py` computes in float32: its errors are then those of float32.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from jaxmetrics._base.double import in_native_floats
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_cdf_of_odds, log_odds_of_tail
 
-# From here on SciPy's tails are those for infinite df, which differ by less than 1e-7; ours, and
-# our quantiles, are those for no more than _MOST, whose relative difference is less than 1e-10.
+# With NumPy, tails for df from _NORMAL on are those for infinite df; they differ by less than 1e-7.
+# With JAX, tails and quantiles for df above _MOST are those for _MOST; the relative difference is
+# less than 1e-10.
 _NORMAL, _MOST = 1e7, 1e15
 
 _MOST_HALVES = 128
 
-# In place of a chance of 0, whose quantile is not used.
+# In place of a probability of 0, whose quantile is not used.
 _SMALLEST = 1e-30
 
 
@@ -48,7 +49,8 @@ def t_survival(t: Any, df: Any) -> Array:
 def hotelling_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
     """P(X > statistic) for Hotelling's T squared; NaN if `df` is less than its dimensions.
 
-    It is F's of `dimensions` and df - dimensions + 1, and chi-squared's for infinite `df`.
+    By the F distribution with `dimensions` and df - dimensions + 1 degrees of freedom, which is
+    chi-squared for infinite `df`; 1 for no dimensions.
     """
     library = numerics.namespace(statistic, dimensions, df)
     few = library.minimum(df, _MOST)
@@ -64,8 +66,8 @@ def hotelling_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
 def gamma_survival(x: Array, halves: int) -> Array:
     """P(X > x) for Gamma-distributed X of the shape `halves` / 2.
 
-    A sum of at most 64 terms, as JAX's incomplete gamma function has loops, of which each step is a
-    launch on a GPU: Q(a + 1, x) = Q(a, x) + x^a exp(-x) / Gamma(a + 1).
+    JAX's incomplete gamma function has loops, and each of their steps is a launch on a GPU. In its
+    place this adds at most 64 terms: Q(a + 1, x) = Q(a, x) + x^a exp(-x) / Gamma(a + 1).
     """
     library = numerics.namespace(x)
     if library is np or halves > _MOST_HALVES:
@@ -96,7 +98,7 @@ def _outside(square: Any, dimensions: Any, df: Any) -> Array:
         few = jnp.minimum(df, _MOST)
         return beta_cdf_of_odds(few / square, few / 2, dimensions / 2)
     few = np.minimum(df, _NORMAL)
-    # Each share where it is the smaller one, as near 1 it has few digits.
+    # The smaller one of the two Beta shares is used, because near 1 a share has few digits.
     least = np.minimum(square, few)
     near = scipy.special.betaincc(dimensions / 2, few / 2, least / (few + least))
     far = scipy.special.betainc(few / 2, dimensions / 2, few / (few + square))
@@ -136,7 +138,7 @@ def _root(factor: Array, log_odds: Array) -> Array:
 
 
 def binomial_quantiles(chances: Sequence[Any], n: Any, share: Any) -> Array:
-    """Those of several chances, `[chances, ...]`, in one call: its program is long."""
+    """`binomial_quantile` of several chances, `[chances, ...]`; one call, as programs are long."""
     library = numerics.namespace(*chances, n, share)
     *each, n, share = library.broadcast_arrays(*chances, n, share)
     return binomial_quantile(library.stack(each), n, share)
@@ -145,9 +147,10 @@ def binomial_quantiles(chances: Sequence[Any], n: Any, share: Any) -> Array:
 def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:
     """The smallest whole k with P(X <= k) >= probability, for X binomial of `n` and `share`.
 
-    `n` may be fractional: P(X <= k) is then the Beta's tail that it is for whole numbers. Exact
-    where the expansion of E. A. Cornish and R. A. Fisher 1937 is nearer than 2.5; on TPUs seldom
-    off by one, and by up to three where n is a million and more.
+    `n` may be fractional: the Beta tail that equals P(X <= k) for whole numbers then defines it.
+    Bisects around the expansion of E. A. Cornish and R. A. Fisher 1937, so it is exact where the
+    expansion errs by less than 2.5; on TPUs seldom off by one, and by up to three where n is a
+    million and more.
     """
     library = numerics.namespace(probability, n, share)
     z = special(library).ndtri(probability)
@@ -155,7 +158,7 @@ def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:
     skewed = (1 - 2 * share) * (z * z - 1) / 6
     near = library.floor(mean + z * library.sqrt(variance) + skewed)
     found = near - 3
-    for step in (4, 2, 1):  # bisects
+    for step in (4, 2, 1):
         k = found + step - 1
         inside = library.clip(k, 0.0, library.maximum(n - 1e-9, 0.0))
         below = beta_cdf(1 - share, n - inside, inside + 1)

@@ -1,4 +1,4 @@
-"""How many observations unequal weights amount to. Over the array library, in float64."""
+"""Effective numbers of observations with unequal weights. Over the array library, in float64."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Shares(NamedTuple):
     """Weights along the last axis, as shares of their sum.
 
     Attributes:
-      of_items: `[..., n]`; `[..., 1]` where all are equal.
+      of_items: `[..., n]`; `[..., 1]` where all items count equally.
       n: Kish's effective size.
-      kept, df: of a mean, as of `kept_and_df`.
+      kept, df: those of `kept_and_df`, for a mean with these shares.
     """
 
     of_items: Array
@@ -36,9 +36,9 @@ def shares_of(weights: Array) -> Shares:
 
 
 def equal_shares(counted: Array, n: Array) -> Shares:
-    """`shares_of` the n items that are `counted`, `[..., items]` or, of all of them, `[1]`.
+    """`shares_of` n items of equal weight: those that are `counted`, `[..., items]`, or `[1]`: all.
 
-    Without an array of equal weights, which NumPy is slow with and XLA adds up as it compiles.
+    An array of equal weights would be slow with NumPy, and XLA would add it up when it compiles.
     """
     n = n.astype(np.float64)
     kept, df = numerics.divide(n - 1, n, np.nan), numerics.divide(n * (n - 1), n, np.nan)
@@ -51,11 +51,11 @@ def effective_size(weights: Array) -> Array:
 
 
 def clusters_of_one_size(weights: Array) -> Array:
-    """How many have the degrees of freedom of clusters with these weights; 0 of none."""
+    """The number of clusters of one size that have as many degrees of freedom; 0 without any."""
     n, shares = kish(weights)
     library = numerics.namespace(n)
     found: Array = kept_and_df(shares)[1] + 1
-    whole = library.round(found)  # which clusters of one size are but for rounding
+    whole = library.round(found)  # the exact value for clusters of one size
     found = library.where(library.abs(found - whole) < _ROUNDING * found, whole, found)
     counted: Array = library.where(n > 0, found, 0.0)
     return counted
@@ -64,7 +64,7 @@ def clusters_of_one_size(weights: Array) -> Array:
 def kish(weights: Array) -> tuple[Array, Array]:
     """Kish's effective size of weights along the last axis, and their shares of the sum."""
     library = numerics.namespace(weights)
-    # Shares of the largest: equal weights become 1, whose sums are exact, and none overflows.
+    # Divided by the largest, equal weights become 1, whose sums are exact, and no sum overflows.
     largest = library.max(weights, axis=-1, keepdims=True, initial=0)
     weights = numerics.divide(weights, largest, 0.0)
     total = library.sum(weights, axis=-1)
@@ -73,23 +73,24 @@ def kish(weights: Array) -> tuple[Array, Array]:
 
 
 def kept_and_df(shares: Array) -> tuple[Array, Array]:
-    """The part of the variance of a mean that sum p^2 d^2 keeps, and its degrees of freedom.
+    """E[sum p^2 d^2] over the variance of a mean with shares p, and the degrees of freedom.
 
-    For values of one variance and d their distances from the mean: 1 - 1 / n and n - 1 of equal
-    shares, and less of unequal ones, as the largest draw the mean towards their values. The sum is
-    taken for a multiple of chi-squared with the same mean and variance, as by F. E. Satterthwaite,
-    "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946.
+    d are the distances of the values, of one variance, from their mean. The two are 1 - 1 / n and
+    n - 1 for equal shares, and less for unequal ones, because items of large shares draw the mean
+    towards their values. For the degrees of freedom the sum is taken as a multiple of chi-squared
+    with the same mean and variance, as by F. E. Satterthwaite, "An approximate distribution of
+    estimates of variance components", Biometrics Bulletin 2, 1946.
     """
     library = numerics.namespace(shares)
-    # The largest share p apart: of one near 1 nothing is left but what the others add up to.
+    # The largest share p is kept apart: near 1, 1 - p has few digits, but the others' sum has all.
     p = library.max(shares, axis=-1, initial=0)
     largest = shares == p[..., None]
     others = library.where(largest & (library.cumsum(largest, axis=-1) == 1), 0.0, shares)
     powers = itertools.accumulate(5 * [others], operator.mul)  # as NumPy is slow with others**3
     s1, s2, s3, s4, s5 = (library.sum(x, axis=-1) for x in powers)
     p2 = p**2 + s2
-    # d^2 of the largest, and its products with d of the others, have these expectations: s1^2 + s2,
-    # and lean - share of the other.
+    # For values of variance 1: E d^2 of the item with the largest share is s1^2 + s2 (`square`),
+    # and E of its d times the d of another item is `lean` - the share of the other.
     square, lean = s1**2 + s2, s2 - p * s1
     mean = p**2 * square + (1 + p2) * s2 - 2 * s3
     half_variance = p**4 * square**2 + 2 * p**2 * (lean**2 * s2 - 2 * lean * s3 + s4)

@@ -1,8 +1,8 @@
-"""Sizes of classes whose weights tell of the values of their items.
+"""Effective sizes of classes whose weights depend on the values of their items.
 
-Kish's size is that of weights that are independent of the values. Where rare values have large
-weights, as of items that were sampled less often, an estimate varies more than that of as many
-draws could.
+Kish's size is for weights that are independent of the values. Where rare values have large weights,
+such as items that were sampled less often, an estimate varies more than it could with that many
+draws.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ _ROUNDING = 1e-9
 
 
 def excess(variance: Array, n: Array, largest: Array) -> Array:
-    """How many times the largest variance V / (n - 1) that a mean of n draws can have; 1 at least.
+    """The variance over `largest` / (n - 1), which a mean of n draws cannot exceed; at least 1.
 
-    It is more where weights, or the sizes of clusters, go with the values.
+    `largest` is the largest variance of one draw. The ratio exceeds 1 where weights, or the sizes
+    of clusters, depend on the values.
     """
     library = numerics.namespace(variance, n, largest)
     times = numerics.divide((n - 1) * variance, largest, 1.0)
@@ -27,10 +28,10 @@ def excess(variance: Array, n: Array, largest: Array) -> Array:
 
 
 def draws_of_part(part: Array, weights: Array) -> Array:
-    """How many draws of yes and no vary as much as the share of a part; at most Kish's size."""
+    """The Bernoulli draws whose mean varies as the share of `part` does; at most Kish's size."""
     library = numerics.namespace(part, weights)
     n, shares = kish(weights)
-    share = library.minimum(library.sum(shares * part, axis=-1), 1.0)  # but for rounding
+    share = library.minimum(library.sum(shares * part, axis=-1), 1.0)  # above 1 by rounding only
     variance = library.sum((shares * (part - share[..., None])) ** 2, axis=-1)
     draws = draws_of_share(share, variance, n)
     found: Array = library.where(draws > (1 - _ROUNDING) * n, n, draws)
@@ -38,9 +39,9 @@ def draws_of_part(part: Array, weights: Array) -> Array:
 
 
 def of_fewer(moments: Moments, largest: tuple[Array, Array]) -> Moments:
-    """The same variance of the estimate, from so few items that those of no class are too large.
+    """Moments with the same variance of the estimate, and sizes at which that is possible.
 
-    Of n items with an `excess` E over the largest variance n / E remain, one at least.
+    n items whose variance is E (`excess`) times the largest possible one become n / E, at least 1.
     """
     estimate, variances, sizes = moments
 

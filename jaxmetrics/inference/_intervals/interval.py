@@ -60,7 +60,7 @@ class Interval(Result):
 
 @library_program()
 def standard_deviation(replicates: Array) -> Array:
-    """The standard deviation over the first axis, without NaN."""
+    """The standard deviation over the first axis, ignoring NaN; NaN for fewer than two values."""
     library, known = numerics.namespace(replicates), replicates == replicates
     values = library.where(known, replicates, 0).astype(np.float64)
     n = library.sum(known, axis=0)
@@ -75,12 +75,12 @@ def standard_deviation(replicates: Array) -> Array:
 def limits_of_replicates(
     estimate: Array, replicates: Array, acceleration: Array, level: Array, method: str
 ) -> tuple[Array, Array]:
-    """Limits from replicates `[n_resamples, ...]`, without those that are NaN.
+    """Limits from replicates `[n_resamples, ...]`; replicates that are NaN are left out.
 
     percentile: the quantiles at alpha / 2 and 1 - alpha / 2. basic: these, reflected at the
     estimate. bca: the quantiles at Phi(z0 + (z0 + z) / (1 - a (z0 + z))), with z0 the normal
-    quantile of the share of replicates below the estimate, ties counted half, and a the
-    acceleration.
+    quantile of the share of replicates below the estimate, ties counted half, a the acceleration
+    and z the normal quantile of alpha / 2 or 1 - alpha / 2.
     """
     dtype = replicates.dtype
     replicates, estimate = replicates.astype(jnp.float64), estimate.astype(jnp.float64)

@@ -1,7 +1,7 @@
 """The local level of limits that hold for all order statistics of a sample at once.
 
-The share of a class at or above a threshold has Beta limits by the count of the sample there. If
-each of the limits misses with chance l / 2, all hold at once with a chance that depends on l and on
+The share of a class at or above a threshold has Beta limits from the count in the sample. If each
+limit misses with probability l / 2, all hold at once with a probability that depends on l and on
 the size of the class alone.
 
 Reference: S. Aldor-Noiman, L. D. Brown, A. Buja, W. Rolke and R. A. Stine, "The power to see: a new
@@ -15,8 +15,9 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 
-# The number m of independent tests of level l that have this chance, (1 - l)^m, for sizes 2^0,
-# 2^1, ..., and the chances of the columns. Printed by `python -m benchmarks.local_levels`.
+# The number m of independent tests of level l that all hold with the same probability, (1 - l)^m.
+# Rows are the sizes 2^0, 2^1, ..., columns the probabilities _CHANCES. Printed by
+# `python -m benchmarks.local_levels`.
 _CHANCES = (0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99, 0.999)
 _TESTS = np.array(
     [
@@ -52,13 +53,13 @@ _ROOTS = np.sqrt(_TESTS)[:, ::-1]
 
 
 def local_level(n: Array, chance: float) -> Array:
-    """The level of each order statistic of `n` at which all limits hold with this chance.
+    """The level of each of `n` order statistics at which all limits hold with probability `chance`.
 
-    For n from 1 to 1e7. The chance of a miss is exact up to a relative error of 0.1 % from n = 20
-    on, and at most 1.5 % too low for fewer.
+    For n from 1 to 1e7. From n = 20 on, the probability that any limit misses has a relative error
+    of at most 0.1 %; for smaller n it is at most 1.5 % too low.
     """
     library = numerics.namespace(n)
-    # Linear in log(-log chance), and as roots in log n, which are nearly lines.
+    # sqrt(m) is interpolated linearly in log(-log chance) and in log n, where it is nearly linear.
     place = np.interp(np.log(-np.log(chance)), _PLACES, np.arange(float(len(_PLACES))))
     column = min(int(place), len(_PLACES) - 2)
     roots = _ROOTS[:, column] + (place - column) * (_ROOTS[:, column + 1] - _ROOTS[:, column])

@@ -17,17 +17,17 @@ from jaxmetrics.inference._intervals.informative import excess
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.rules import Limits, lacking, wilson
 
-# A share whose values, or whose distances from 1, add up to at most `FEW` has Wilson's limit on
-# that side; from `ENOUGH` on the side follows the sample's own variance and skewness.
+# Where the values in [0, 1], or their distances from 1, add up to at most `FEW`, the limit on that
+# side is Wilson's; from `ENOUGH` on it follows from the sample's own variance and skewness.
 FEW, ENOUGH = 2.0, 4.0
 
-# Values of any range, below which a sample tells too little of its skewness.
+# Fewer values than this, of any range, show too little of their skewness.
 _FEWEST = 20
 
-# Values this near to each other, as a part of the largest, differ by rounding only.
+# Values this near to each other, relative to the largest, differ by rounding only.
 _ROUNDING = 1e-12
 
-# As of so many clusters more, whose variance is the largest that the values allow.
+# The number of pseudo-clusters, which have the largest variance that the values allow.
 _CLUSTERS_MORE = 2.0
 
 # From half a degree of freedom on the quantile of Student's t is exact.
@@ -38,12 +38,12 @@ class Sample(NamedTuple):
     """What the interval of a mean needs of the values; `[...]` each.
 
     With p the shares w / sum w, d = x - mean and n = 1 / sum p^2, the effective size of Kish:
-    standard_error^2 = sum p^2 d^2 / k, where that sum keeps the part k of the variance, and, as
-    the mean has the third moment sum p^3 d^3,
+    standard_error^2 = sum p^2 d^2 / k, where k is `kept` of `kept_and_df`, and, as the mean has
+    the third moment sum p^3 d^3,
     skewness = sqrt(n) sum p^3 d^3 / (sum p^2 d^2)^1.5 sqrt(n (n - 1)) / (n - 2).
 
-    `draws` of yes and no have the variance of a share of such values; without clusters they are
-    `fewest_draws`.
+    `draws` is for values in [0, 1]: their mean varies as that of this many Bernoulli draws. Without
+    clusters it is `fewest_draws`.
     """
 
     mean: Array
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 
 
 class Within(NamedTuple):
-    """What the means of clusters do not tell of their items: `[...]` each.
+    """What the means of clusters do not show of their items: `[...]` each.
 
     Attributes:
       variance: the mean square of the distances of items from the means of their clusters.
@@ -72,10 +72,10 @@ class Within(NamedTuple):
 def sample_of(
     values: Array, weights: Array | None, where: Array | None, within: Within | None = None
 ) -> Sample:
-    """The moments of values `[..., n]` along the last axis, which are NaN where a value is.
+    """The moments of values `[..., n]` along the last axis; NaN where a value is NaN.
 
-    Of clusters, the values are their means. Over the array library: NumPy's, or JAX's inside
-    `double_precision()`.
+    With clusters, the values are the means of the clusters, and `within` describes their items.
+    Over the array library: NumPy's, or JAX's inside `double_precision()`.
     """
     values, counted, shares = in_shares(values, weights, where)
     library, n, df = numerics.namespace(values), shares.n, shares.df
@@ -90,7 +90,7 @@ def sample_of(
     second = library.sum(squares, axis=-1)
     third = library.sum(squares * parts, axis=-1)  # NumPy's cubes take fifty times as long
     error = furthest * library.sqrt(numerics.divide(second, shares.kept, np.nan))
-    # sqrt(n) is the largest that n equal weights can have. Unequal ones are kept to it.
+    # With n equal weights the skewness is at most sqrt(n). With unequal ones it is clipped to that.
     adjusted = numerics.divide(
         n * library.sqrt(library.maximum(n - 1, 0)), library.maximum(n - 2, 0), 0.0
     )
@@ -113,7 +113,7 @@ def are_shares(values: Array) -> Array:
 
 
 def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
-    """The weights, 0 of what is left out, and the values, 0 where these are; in float64.
+    """The weights, 0 for items left out, and the values, 0 where the weight is 0; in float64.
 
     Over the array library.
     """
@@ -126,7 +126,7 @@ def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple
 def in_shares(
     values: Array, weights: Array | None, where: Array | None
 ) -> tuple[Array, Array, Shares]:
-    """The values, 0 where they do not count, where they do, and their shares; in float64.
+    """The values, 0 where they do not count; whether they count; and their shares, in float64.
 
     Over the array library.
     """
@@ -149,12 +149,12 @@ def mean_of(shares: Shares, values: Array) -> Array:
 
 
 def draws_of_clusters(mean: Array, variance: Array, n: Array, df: Array, within: Within) -> Array:
-    """How many draws of yes and no n clusters amount to: from `fewest_draws` to their items.
+    """How many Bernoulli draws n clusters amount to: n / r, from `fewest_draws` to their items.
 
-    Draws of the mean m have the variance m (1 - m) / draws. That of a cluster is r m (1 - m), with
-    r = (f n V / (m (1 - m)) + 2 (1 - W / (m (1 - m)))) / (f + 2) from the variance V of the mean,
-    of f degrees of freedom, and from what the variance W within clusters leaves of m (1 - m), as of
-    two clusters more.
+    The mean m of Bernoulli draws has the variance m (1 - m) / draws. A cluster has the variance
+    r m (1 - m), with r = (f n V / (m (1 - m)) + 2 (1 - W / (m (1 - m)))) / (f + 2). V is the
+    variance of the mean, with f degrees of freedom. The variance W within clusters leaves at most
+    m (1 - m) - W between them; two pseudo-clusters have this largest variance.
     """
     library = numerics.namespace(mean, variance)
     some = (mean > _ROUNDING) & (mean < 1 - _ROUNDING)
@@ -168,7 +168,7 @@ def draws_of_clusters(mean: Array, variance: Array, n: Array, df: Array, within:
 
 
 def fewest_draws(mean: Array, variance: Array, n: Array) -> Array:
-    """n, or as few draws of yes and no as have the variance of a mean, if that is larger."""
+    """n; or fewer, if the mean varies more than that of n Bernoulli draws could."""
     return n / excess(variance, n, mean * (1 - mean))
 
 
@@ -181,12 +181,12 @@ def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
     - Values of any range: the hull of these limits and of mean -+ t SE, since values that are
       mostly 0, as differences of models often are, have a skewness by chance.
     - Values in [0, 1]: no distribution on [0, 1] with the same mean has a larger variance than
-      yes and no, so the limits lie within Wilson's for n draws, or for `fewest_draws` where weights
-      go with the values; of clusters, for `draws` (z / t)^2 of them, those at least, as their
-      number is known from n clusters. Where the values add up to less than `ENOUGH` the high ones
-      may be lacking, and nothing in the sample tells their size: the upper limit goes over to
-      Wilson's, and the lower one to Hall's, which is lower. Values near 1 have the mirrored limits.
-      Values that are all equal have Wilson's.
+      Bernoulli draws, so the limits lie within Wilson's for n draws, or for `fewest_draws` where
+      weights depend on the values. For clusters, Wilson's limits are for `draws` (z / t)^2 draws,
+      at least `fewest_draws`, because `draws` is estimated from n clusters only. Where the values
+      add up to less than `ENOUGH` the sample may lack the high ones, and nothing in it shows their
+      size: the upper limit moves to Wilson's, and the lower one to Hall's, which is not higher.
+      Values near 1 have the mirrored limits. Values that are all equal have Wilson's.
 
     NaN for a mean of one value. Over the array library: NumPy's, or JAX's inside
     `double_precision()`. Found by simulation: see benchmarks/means.md. P. Hall, "On the removal of
@@ -244,12 +244,12 @@ def moments_of_sample(
     dtype: Any,
     within: Within | None = None,
 ) -> Sample:
-    """`sample_of` in a dtype."""
+    """`sample_of`, rounded to a dtype."""
     return Sample(*(_of_dtype(x, dtype) for x in sample_of(values, weights, where, within)))
 
 
 def interval_of_mean(sample: Sample, confidence_level: float) -> Interval:
-    """The interval "mean", without a warning."""
+    """The Interval of method "mean"; it does not warn."""
     limits = limits_of_mean(sample, np.float64(confidence_level))
     mean, low, high, error = map(as_default, (sample.mean, *limits, sample.standard_error))
     return Interval(mean, low, high, error, "mean", confidence_level)
@@ -267,7 +267,7 @@ def _of_dtype(x: Array, dtype: Any) -> Array:
 
 
 def sums_of_rare(sample: Sample) -> HostArray:
-    """The draws times the mean or 1 - mean, the less; infinite for what is no share, or NaN."""
+    """`draws` times the smaller of mean and 1 - mean; inf if values are not in [0, 1] or NaN."""
     mean, error, _, _, _, is_share, draws = (np.asarray(x) for x in sample)
     rare = draws * np.maximum(np.minimum(mean, 1 - mean), 0)  # rounding takes some beyond 1
     sums: HostArray = np.where(is_share & ~np.isnan(error), rare, np.inf)
@@ -275,7 +275,7 @@ def sums_of_rare(sample: Sample) -> HostArray:
 
 
 def warn_of_few_values(sample: Sample) -> None:
-    """Warn that the values are NaN or too few, and say what is lacking."""
+    """Warn where values are NaN or too few, and say what is lacking."""
     if not all_concrete(*sample):
         return
     mean, error, _, n, _, is_share, _ = (np.asarray(x).ravel() for x in sample)

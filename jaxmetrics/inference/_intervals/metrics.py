@@ -51,7 +51,7 @@ class Curves(NamedTuple):
       area: `[limits, resamples]`, pairs under the ROC curve left of each limit; `[resamples]`
         without limits.
       caught: `[limits, resamples]`, true positives at the last threshold within each limit.
-      precisions: `[resamples]`, the sum over the positives of the precision at each.
+      precisions: `[resamples]`, the sum over the positives of the precision at each one's score.
     """
 
     negatives: Array
@@ -66,15 +66,16 @@ class Finish(NamedTuple):
 
     Attributes:
       chosen: the metric.
-      merges: whether neighbouring negatives, and neighbouring positives, of different scores may be
-        drawn as one run.
+      merges: whether neighbouring negatives of different scores may be drawn as one run, and
+        whether neighbouring positives may.
       of_curves: the metric as a function of Curves and the options, if it is one.
       limits: names of the options that are false positive rates; the curve beyond them is not used.
       by_precision: whether `of_curves` needs the precisions, in place of the areas.
-      objective: from the counts of an operating point, those of the classes, a tolerance and the
-        options to what the operating point minimises that is the metric.
-      of_point: the metric as a function of that point and the options; None if it is the point.
-      apart: whether amounts are an option `[rows]` of the metric, and do not multiply positives.
+      objective: the cost whose minimum is the operating point of the metric, as of `BestPoint`;
+        None if there is none.
+      of_point: the metric as a function of that Point and the options; None if it is the Point.
+      apart: whether amounts are an option `[rows]` of the metric, in place of factors of the
+        positives' weights.
     """
 
     chosen: Chosen
@@ -93,7 +94,7 @@ class Finish(NamedTuple):
 
     @property
     def of_area(self) -> bool:
-        """Whether of curves the metric needs the whole area under the ROC curve alone."""
+        """Whether the metric needs nothing of the curves but the whole area under the ROC curve."""
         return self.of_curves is not None and not (self.limits or self.by_precision)
 
 
@@ -102,7 +103,7 @@ class Share(NamedTuple):
 
     Attributes:
       metric: the share, as a metric.
-      value_of: from the share and its options to the original metric; linear in the share.
+      value_of: the original metric as a function of the share and its options; linear in the share.
     """
 
     metric: MetricLike
@@ -114,19 +115,20 @@ class ErrorBars(NamedTuple):
 
     Attributes:
       auto: the method of "auto" where the closed form does not hold.
-      closed_form: the rule from moments, the level, numbers and options to limits, if there is one.
+      closed_form: the rule that gives limits from moments, level, numbers and options, if any.
       numbers: what that rule needs of the data beside the moments.
-      decision: of a metric that one threshold decides, how it is; its influence follows from that.
-      serves: from the options to whether the closed form holds.
-      share: from the options to the Share that the rules are for; None if it is the metric.
-      finish: from the default Finish and the options to a faster one.
-      same_as: from the options to another metric that has this very value, or None.
-      proportion: whether the metric is a share of a class, for which Wilson's interval serves.
+      decision: returns the Decision of a metric that one threshold decides; the influence follows
+        from it. None for other metrics.
+      serves: whether the closed form holds with these options.
+      share: returns, from the options, the Share that the rule is for; None if that is the metric.
+      finish: returns a faster Finish from the default one and the options.
+      same_as: returns, from the options, another metric with the same value, or None.
+      proportion: whether the metric is a share of a class, which may have Wilson's interval.
       of_negatives: whether that class is the negatives.
       of_prevalence: whether the metric depends on the share of positives.
-      kurtosis: of the influence of the negatives.
+      kurtosis: the kurtosis of the influence of the negatives.
       curvature: c of the margins y + c y^3 of a difference, with y a multiple of its error; None if
-        they are y.
+        the margins are y.
     """
 
     auto: str = "percentile"
@@ -145,14 +147,14 @@ class ErrorBars(NamedTuple):
 
 
 def under_one_name(metric: MetricLike) -> MetricLike:
-    """The metric by the name that has its rules, so that one number has one interval."""
+    """The metric, or the one of the same value that has rules: one number has one interval."""
     chosen, arrays = choose(metric)
     other = error_bars_of(chosen.metric).same_as(chosen.options(arrays))
     return metric if other is None else other
 
 
 def with_influence(metric: MetricLike, items: Items) -> tuple[MetricLike, Items]:
-    """The metric by the name that has its rules, and its items.
+    """The metric, or one of the same value whose influence is known, and the items for it.
 
     A specificity is the recall of the reversed scores with the classes exchanged.
     """
@@ -165,12 +167,12 @@ def with_influence(metric: MetricLike, items: Items) -> tuple[MetricLike, Items]
 
 
 def _reversed(scores: Any) -> Any:
-    """Scores in the reverse order; the highest unsigned number has no negative."""
+    """Scores in the reverse order; ~x for whole numbers, as -x would overflow for some."""
     return -scores if numerics.is_inexact(scores) else ~scores
 
 
 def share_of(metric: MetricLike) -> Share:
-    """The metric as a share of its largest value; most are that themselves."""
+    """The metric as a share of its largest value; most metrics are that share themselves."""
     chosen, arrays = choose(metric)
     share = error_bars_of(chosen.metric).share
     return Share(metric, _itself) if share is None else share(chosen.options(arrays))
@@ -228,7 +230,7 @@ def _area_of_share(share: Array, options: Options, *, scale: str) -> Array:
     return scaled(share * largest, **window, scale=scale)
 
 
-# One object for each scale: partials are hashed by identity, and programs compiled for them.
+# One partial for each scale: partials are hashed by identity, and a new one would compile again.
 _AREAS_OF_SHARES = {
     scale: functools.partial(_area_of_share, scale=scale) for scale in ("raw", "range", "mcclish")
 }
@@ -267,7 +269,8 @@ def _scaled(area: Array, curves: Curves, options: Options) -> Array:
 
 
 def _finish_average_precision(finish: Finish, options: Options) -> Finish:
-    # Between two positives the negatives count by their number, but each positive has a precision.
+    # Negatives between two positives matter by their number only, so they may merge. Positives may
+    # not, because each has its own precision.
     return finish._replace(of_curves=_average_precision, by_precision=True, merges=(True, False))
 
 
@@ -276,7 +279,8 @@ def _average_precision(curves: Curves, options: Options) -> Array:
 
 
 def _finish_chosen_point(finish: Finish, options: Options) -> Finish:
-    # A rule that resamples chooses +inf or the score of a positive: only that of an FPR may not.
+    # A rule that is resampled by runs, as max_fpr is not, chooses +inf or the score of a positive.
+    # So negatives may merge.
     finish = finish._replace(apart=True, merges=("max_fpr" not in options, False))
     if {"max_fpr", "min_recall", "threshold"} & set(options):
         return finish
@@ -316,8 +320,9 @@ def _recall_if_alone(options: Options) -> MetricLike | None:
 def complement(limit: Any) -> Any:
     """1 - limit, raised by the rounding of the limit: a rate that equals the limit is within it.
 
-    The raise is that of `slack`, below the difference of two rates of at most 2^30 items. It is a
-    factor, as XLA adds constants up first, and 1 has no room for it in 32 bits.
+    In float64 the limit is lowered by the relative `SLACK`, which is less than the difference of
+    two rates of at most 2^30 items; in float32 by half a unit. It is lowered by a factor: XLA would
+    add a constant to the 1 first, and in 32 bits 1 has no digits for it.
     """
     rounding = max(2.0**-40, float(np.finfo(limit.dtype).eps) / 2)
     return (1 - numerics.product(limit, 1 - rounding)).astype(limit.dtype)

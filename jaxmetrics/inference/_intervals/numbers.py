@@ -1,7 +1,7 @@
 """What closed-form intervals need of the data beside the moments of a metric.
 
-Functions of the placements of one sample, of its class sizes, negatives first, of the confidence
-level and of the options of the metric.
+Each is a function of the placements of one sample, its class sizes (negatives first), the
+confidence level and the options of the metric.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from jaxmetrics.inference._intervals.recall import (
 Sizes: TypeAlias = tuple[Array, Array]
 Numbers: TypeAlias = Callable[[Placements, Sizes, Any, Options], Any]
 
-# A limit that is lower by so much leaves out the step that it falls on, and no other one.
+# A limit times this excludes the step of the curve that the limit falls on, and no other step.
 _JUST_BELOW = 1 - 2.0**-22
 
 
 def no_numbers(placed: Placements, sizes: Sizes, level: Any, options: Options) -> tuple[()]:
-    """Nothing."""
+    """For intervals that need the moments alone."""
     return ()
 
 
 def height_at_limit(placed: Placements, sizes: Sizes, level: Any, options: Options) -> Array:
-    """The height of the ROC curve at `max_fpr`, and the middle of the step if it falls on one."""
+    """The height of the ROC curve at `max_fpr`; the middle of the step if it falls on one."""
     del sizes, level
     before, at = _recalls(placed, options["max_fpr"], [_JUST_BELOW, 1.0], {"method": "linear"})
     return (before + at) / 2
 
 
 def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -> Precisions:
-    """The precision of positives without themselves, and the odds of a negative.
+    """The average precision where a positive counts half in its own, and negatives per positive.
 
-    Under weights, 1/2 is that of a positive with the mean weight.
+    With weights, a half is half of the total weight over the effective number of positives.
     """
     del level, options
     placed = placed.near_one(together=True)
@@ -63,7 +63,8 @@ def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -
         return part.total(odds + 0.0 * part.not_below)
 
     odds = divide(placed.total_negatives, placed.total_positives, np.nan)
-    # Both are means over positives, as the numbers of a slice are sums over its groups.
+    # Even the odds are written as a mean over positives: for slices, only sums over the groups of a
+    # slice give one number for each slice.
     return Precisions(
         *(placed.summed(x) / placed.total_positives for x in (without_itself, of_odds))
     )
@@ -76,9 +77,9 @@ class Decision(NamedTuple):
       estimate: the recall.
       beyond: the highest score of the negatives beyond the limit; items above it are flagged.
       some: whether there is such a negative.
-      slope: of the ROC curve at the limit.
-      tied: the share of the items at `beyond` that the straight line of the curve flags; None if
-        the curve has steps.
+      slope: the slope of the ROC curve at the limit.
+      tied: the share of the items at `beyond` that is flagged where the curve is linear between its
+        points; None where it has steps.
     """
 
     estimate: Array
@@ -88,7 +89,7 @@ class Decision(NamedTuple):
     tied: Array | None
 
     def flags(self, scores: Any) -> Any:
-        """`[..., n]`, of each of the scores `[n]` the share of an item that is flagged."""
+        """The share of an item that is flagged at each of the scores `[n]`; `[..., n]`."""
         library, beyond = namespace(scores, self.beyond), self.beyond[..., None]
         flagged = scores > beyond
         if self.tied is not None:
@@ -99,7 +100,7 @@ class Decision(NamedTuple):
 def decision_of_recall(
     placed: Placements, sizes: Sizes, options: Options, numbers: tuple[Heights, Box] | None = None
 ) -> Decision:
-    """The recall at `max_fpr`, and how it was decided; from its `numbers` if they are known."""
+    """The recall at `max_fpr` and its threshold; from `heights_and_box` if that is known."""
     library = placed.library
     limit = library.asarray(options["max_fpr"])
     heights = _heights(placed, sizes, options) if numbers is None else numbers[0]
@@ -115,13 +116,13 @@ def decision_of_recall(
 def heights_and_box(
     placed: Placements, sizes: Sizes, level: Any, options: Options
 ) -> tuple[Heights, Box]:
-    """The heights of the ROC curve in and around the window, and those of likely thresholds."""
+    """The heights of the ROC curve at and around the limit, and at likely thresholds."""
     limit = placed.library.asarray(options["max_fpr"]).astype(np.float64)
 
-    line = options["method"] == "linear"  # which rises within the tie of the highest scores, too
+    line = options["method"] == "linear"  # the line also rises within the tie of the highest scores
 
     def height(*limits: Array) -> list[Array]:
-        if line and placed.library is not np:  # a search, in place of a sum for each limit
+        if line and placed.library is not np:  # one search, in place of a sum for each limit
             at = placed.library.stack(limits)
             caught = caught_on_line(placed, at.ravel()).reshape(at.shape)
             return list(rates(caught, placed.total_positives))
@@ -141,11 +142,11 @@ def _heights(placed: Placements, sizes: Sizes, options: Options) -> Heights:
 
 
 def _recalls(placed: Placements, max_fpr: Any, factors: list[Any], how: Options) -> list[Array]:
-    """The recall at each product of `max_fpr`, in its dtype, and a factor."""
+    """The recall at `max_fpr` times each factor, rounded to the dtype of `max_fpr`."""
     library = placed.library
     limit = library.asarray(max_fpr)
     limits = library.stack([(limit * x).astype(limit.dtype) for x in factors])
-    if library is np:  # any shape is as good, and of many slices at once the result has another
+    if library is np:  # takes limits of any shape, and for many slices adds an axis to the result
         return list(_value(recall_at_fpr, placed, {"max_fpr": limits, **how}))
     found = _value(recall_at_fpr, placed, {"max_fpr": limits.ravel(), **how})
     return list(found.reshape(limits.shape))

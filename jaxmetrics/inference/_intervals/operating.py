@@ -1,6 +1,6 @@
-"""What is reported of a threshold, and its limits: recall, FPR, precision, NPV, flagged, cost.
+"""What is reported of a threshold, with limits: recall, FPR, precision, NPV, flagged, cost.
 
-All are shares; a cost is one of the cost of the dearer error. Written over the array library:
+All are shares; costs are in units of the cost of the dearer error. Written over the array library:
 NumPy's, or JAX's within `double_precision()`.
 """
 
@@ -19,7 +19,7 @@ _TINY = 1e-300  # which has a logarithm
 
 
 class Terms(NamedTuple):
-    """What is known without the sample; None if it is not given."""
+    """What the caller gives beside the sample; None if it is not given."""
 
     prevalence: Any = None
     fp_cost: Any = None
@@ -27,18 +27,18 @@ class Terms(NamedTuple):
 
     @property
     def dearer(self) -> Array:
-        """The cost of the dearer error, in which costs are counted."""
+        """The cost of the dearer error, which is the unit of costs."""
         largest: Array = numerics.namespace(*self[1:]).maximum(*self[1:])
         return largest
 
 
 class Clustered(NamedTuple):
-    """What clusters tell of a share at a threshold.
+    """What clusters show of a share at a threshold.
 
     Attributes:
-      fewest: the draws that they are if the items of each are alike: (sum w)^2 / sum w^2 of the
-        weights of clusters.
-      df: the degrees of freedom of the variance between them.
+      fewest: the number of draws if all items of a cluster are alike: (sum w)^2 / sum w^2 of the
+        weights of the clusters.
+      df: the degrees of freedom of the variance between clusters.
     """
 
     fewest: Array
@@ -46,17 +46,19 @@ class Clustered(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How many draws shares at a threshold amount to, and the variance of the recall by amount.
+    """The number of draws for each share at a threshold, and the variance of the recall by amount.
 
-    They are effective sizes (sum w)^2 / sum w^2, or fewer where weights go with what is shared.
+    They are effective sizes (sum w)^2 / sum w^2 of the items that a share is of, or fewer where
+    weights depend on what the share counts.
 
     Attributes:
-      positives, negatives, all: of these items, for the share flagged.
-      flagged, others: of these, for the share of positives; others are not flagged.
-      alarms, missed: of all items, for the shares of the two errors.
-      amounts: of the positives, each with its weight times its amount; None without amounts.
-      spread: the variance of the recall by amount at a fixed threshold.
-      clusters: of each share, by name; None without clusters.
+      positives, negatives, all: for the share of these items that is flagged.
+      flagged, others: for the share of positives among the flagged items, and of negatives among
+        the other ones.
+      alarms, missed: for the shares of false positives and of missed positives among all items.
+      amounts: for the recall by amount, with weights times amounts; None without amounts.
+      spread: the variance of the recall by amount at a fixed threshold; None without amounts.
+      clusters: the Clustered of each share, by name; None without clusters.
     """
 
     positives: Array
@@ -72,14 +74,14 @@ class Sizes(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Moments, over resamples, of a share at the threshold that is chosen in the resample.
+    """Moments over resamples of d, the value of a share in the resample less that in the data.
 
-    Of its value in the resample less its value in the data.
+    Both values are at the threshold that is chosen in the resample.
 
     Attributes:
-      optimism: the mean, by which a choice on the data that it is judged by is too good.
-      variance: the variance.
-      of_draw: the mean of p (1 - p) of its value p in the data, the variance of one draw.
+      optimism: the mean of d: how much too good a share looks on the data that chose the threshold.
+      variance: the variance of d.
+      of_draw: the mean of p (1 - p), the variance of one draw, with p the value in the data.
     """
 
     optimism: Array
@@ -149,7 +151,7 @@ def _errors(point: Point) -> tuple[Array, Array]:
 def limits_of_shares(
     shares: Sequence[Array], draws: Sequence[Array], level: Any
 ) -> list[tuple[Array, Array]]:
-    """Jeffreys's limits of shares of so many draws; in one call, as its program is long."""
+    """Jeffreys's limits of each share of its draws; in one call, as the program is long."""
     library = numerics.namespace(*shares, *draws)
     each = library.broadcast_arrays(*shares, *draws)
     share, n = (library.stack(x) for x in (each[: len(shares)], each[len(shares) :]))
@@ -163,10 +165,10 @@ def proportion(value: Array, n: Array, limits: Limits) -> Share:
 
 
 def total_of(a: Share, b: Share, correlation: Any) -> Share:
-    """The sum of two shares from the limits of each, by Zou and Donner.
+    """The sum of two shares, with limits from those of each, by Zou and Donner.
 
-    As far from the sum as the root of d^2 + e^2 + 2 r d e, with d and e the distances of the limits
-    and r the correlation of the two.
+    A limit is sqrt(d^2 + e^2 + 2 r d e) away from the sum, with d and e the distances of the two
+    limits from their shares, and r the correlation of the shares.
     """
     library = numerics.namespace(*a, *b)
 
@@ -191,7 +193,8 @@ def limits_at_threshold(
     two errors of a cost are shares that exclude each other. At a given prevalence all follow from
     recall and FPR, which do not depend on each other.
 
-    A `quantile` that was chosen is the score of a positive, which therefore counts half.
+    `quantile`: whether the threshold was chosen as a quantile of a class. It is then the score of a
+    positive, which therefore counts half.
     """
     library = numerics.namespace(*point)
     estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
@@ -234,7 +237,10 @@ def limits_at_threshold(
 
 
 def _less_half(point: Point, sizes: Sizes) -> Point:
-    """Half a positive less is flagged; of lighter ones half of what they weigh."""
+    """The point with half a positive less flagged, at most half of the flagged weight.
+
+    The weight of a positive is taken as their total weight over their effective number.
+    """
     half = numerics.divide(point.positives, 2 * sizes.positives, 0.0)
     less: Array = numerics.namespace(*point).minimum(half, point.tp / 2)
     return point._replace(tp=point.tp - less)
@@ -248,7 +254,7 @@ def _predictive_values(
 ) -> tuple[Share, Share]:
     """Precision and NPV at a given prevalence, from recall and FPR, each with its number of items.
 
-    NPV is the precision of what is not flagged, with the classes exchanged.
+    NPV is a precision, too: that of not flagging, with the classes exchanged.
     """
     cleared, missed = ((x.rest, n) for x, n in (fpr, recall))
     precision = _precision(recall, fpr, values["precision"], prevalence)
@@ -258,9 +264,10 @@ def _predictive_values(
 def _precision(
     recall: tuple[Share, Array], fpr: tuple[Share, Array], value: Array, prevalence: Any
 ) -> Share:
-    """At a given prevalence: by the limits of log recall - log FPR, each with its number of items.
+    """Precision at a given prevalence, from the limits of log recall - log FPR.
 
-    Half an item is added to each count of the middle, which else might have no logarithm.
+    Recall and FPR come with their numbers of items. Half an item is added to both counts of each,
+    flagged and not, because the logarithm of 0 is infinite.
     """
     library = numerics.namespace(*recall[0], *fpr[0])
     logs = []
@@ -287,14 +294,15 @@ def limits_of_choice(
 ) -> dict[str, tuple[Array, Array, Array, Array]]:
     """Values, limits and standard errors at a chosen threshold, by name, from resamples.
 
-    Jeffreys's limits around the value less its optimism, of as many draws as have its variance over
-    resamples, each at the threshold that it chose; made unbiased for the smaller class, or for the
-    clusters of the share. A `quantile` is as of `limits_at_threshold`.
+    The limits are Jeffreys's around the value less its optimism. The number of draws is the one
+    that has the variance in `chosen`, after that is made unbiased: by m / (m - 1), with m the size
+    of the smaller class or the clusters of the share. `quantile` is as of `limits_at_threshold`.
 
-    The variance between clusters is as little known as their t quantile says, by which n draws are
-    n (z / t)^2, but not fewer than the clusters, of which each is one draw at the least. See E. L.
-    Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of
-    positive counts estimated from survey data", Survey Methodology 24, 1998.
+    The variance between clusters is itself uncertain. So n draws count as n (z / t)^2, with t the
+    quantile for the clusters' degrees of freedom, but not as fewer than the clusters, as each is at
+    least one draw. See E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with
+    small expected number of positive counts estimated from survey data", Survey Methodology 24,
+    1998.
     """
     library = numerics.namespace(*point)
     smaller = library.minimum(sizes.positives, sizes.negatives)
@@ -341,11 +349,11 @@ def limits_of_choice(
     }
 
 
-_LARGEST = 1e9  # draws of a share whose variance may be less than that of yes and no
+_LARGEST = 1e9  # cap of the draws of a share that may vary less than Bernoulli draws do
 
 
 def normal_error(limits: Limits, level: Any) -> Array:
-    """The standard error of a normal estimate with these limits."""
+    """The standard error of a normally distributed estimate with these limits."""
     low, high = limits
     error: Array = (high - low) / (2 * normal_quantile((1 + level) / 2))
     return error

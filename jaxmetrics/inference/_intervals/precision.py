@@ -29,24 +29,25 @@ from jaxmetrics.inference._intervals.rules import (
     variance_by_welch,
 )
 
-# The soft successes n1 A below which the upper limit is a Beta one, and above which it is not; and
-# the positives above all negatives likewise.
+# The upper limit is a Beta one up to the first number of soft successes n1 A, and a logit one from
+# the second on; likewise for the number of positives above all negatives.
 _FEW = (4.0, 6.0)
 _FEW_ABOVE = (1.0, 2.0)
 
-# The soft failures n1 (1 - A) below which the lower limit is a Beta one, and above which it is not.
+# The lower limit is a Beta one up to the first number of soft failures n1 (1 - A), and a logit one
+# from the second on.
 _FEWEST = (0.5, 1.0)
 
-# Of the influence of the negatives: a few high ones have most of it.
+# The kurtosis of the influence of the negatives: a few high ones have most of it.
 KURTOSIS = np.float64(21)
 
-# Of the margins of differences. Two estimates that are d apart by chance also have variances too
-# small by chance. A logit of constant variance has one of A that goes as (A (1 - A))^2: around 1/2
-# it is 1 + 2 d^2 times as large halfway between them. With y = t sqrt(V) the root of
-# d^2 = y^2 (1 + 2 d^2) is d = y + y^3, up to y^5.
+# The curvature of the margins of differences. Two estimates that are d apart by chance also have
+# variances that are too small by chance: if the logit has a constant variance, that of A is
+# proportional to (A (1 - A))^2. Around A = 1/2 it is 1 + 2 d^2 times as large halfway between the
+# two as at them. With y = t sqrt(V) the root of d^2 = y^2 (1 + 2 d^2) is d = y + y^3, up to y^5.
 CURVATURE = np.float64(1)
 
-_MANY = 100.0  # odds from which on the logarithm's series is exact to 1e-13
+_MANY = 100.0  # odds from which on the series of the logarithm is exact to 1e-13
 _TINY = 1e-300
 
 
@@ -55,8 +56,8 @@ class Precisions(NamedTuple):
 
     Attributes:
       without_itself: the average of (C - 1/2) / (C - 1/2 + F) over the positives, with C true and F
-        false positives.
-      odds: negatives for each positive.
+        false positives at the score of a positive.
+      odds: the number of negatives per positive.
     """
 
     without_itself: Array
@@ -64,23 +65,26 @@ class Precisions(NamedTuple):
 
 
 def average_precision(moments: Moments, level: Any, numbers: Precisions) -> Limits:
-    """The limits of average precision: logit ones, moved for its bias and for what was not drawn.
+    """The limits of average precision: logit ones, moved for its bias and for items not drawn.
 
     A positive counts itself in its own precision, so the estimate A is biased upwards. In A', which
     is `without_itself`, each precision C / (C + F) is (C - 1/2) / (C - 1/2 + F). The lower limit is
     moved by logit A' - logit A, if that lowers it. The degrees of freedom of the negatives are
     those of a variance with heavy tails. The quantile of the upper limit moves from Student's to
-    the normal one as A goes from 1/2 to 1. Where a class hardly varies, as it does where all scores
-    tie, the limits are those of rare items of `of_rare_items`.
+    the normal one as A goes from 1/2 to 1. Where a class hardly varies, for example where all
+    scores tie, `of_rare_items` widens the limits.
 
-    The upper limit misses the high positives that were not drawn. Let a share p of the positives be
-    above all negatives and the rest below: p from A, k = n1 p. The upper limit is at least that of
-    BetaInv(1 - alpha / 2; k + 1/2, n1 - k + 1/2) for k below 4, and between the two up to 6; and at
-    least the average precision where, of the negatives, BetaInv(alpha / 2; n0 + 1/2, 1/2) are above
-    all positives. The lower limit misses what lies the other way round: for n1 (1 - A) below 1/2 it
-    is at most BetaInv(alpha / 2; n1 A + 1/2, n1 (1 - A) + 1/2), and between the two up to 1. It is
-    lowered for high negatives by `_of_high_negatives`. No limit is below the average precision of
-    reversed scores.
+    The logit limits ignore high positives that were not drawn. Suppose that a share p of the
+    positives is above all negatives and the rest below: A determines p, and k = n1 p. Where n1 A is
+    below 4 or k is below 1, the upper limit is at least both of these: the average precision with
+    p = BetaInv(1 - alpha / 2; k + 1/2, n1 - k + 1/2); and the one where a share
+    BetaInv(alpha / 2; n0 + 1/2, 1/2) of the negatives is above all positives. It moves back to the
+    logit limit as n1 A rises to 6 and k to 2.
+
+    They also ignore low positives that were not drawn: for n1 (1 - A) below 1/2 the lower limit is
+    at most BetaInv(alpha / 2; n1 A + 1/2, n1 (1 - A) + 1/2), and it moves back as n1 (1 - A) rises
+    to 1. `_of_high_negatives` lowers it for high negatives that were not drawn. No limit is below
+    the average precision of reversed scores.
 
     Found by simulation: see the coverage table in the documentation.
     """
@@ -119,8 +123,9 @@ def _at_one(
 ) -> Limits:
     """The limits, replaced where the estimate is 1.
 
-    The lower one is that of Clopper and Pearson for n1 successes of n1, or the average precision
-    where the negatives not below their limit for n0 of n0 are above all, unless it is lower.
+    The upper one is 1. The lower one is the lowest of three: the one given; Clopper and Pearson's
+    for n1 successes of n1; and, with L theirs for n0 successes of n0, the average precision where a
+    share 1 - L of the negatives is above all positives.
     """
     library = numerics.namespace(estimate, *limits, *sizes)
     perfect = estimate >= 1 - ROUNDING
@@ -131,7 +136,7 @@ def _at_one(
 
 
 def _of_rare_items(moments: Moments, limits: Limits, odds: Array, level: Any) -> Limits:
-    """As `of_rare_items`, in the range of average precision: from that of reversed scores."""
+    """`of_rare_items` on the range of average precision: from that of reversed scores to 1."""
     estimate, variances, sizes = moments
     least = _of_odds(odds)
     reach = moments.library.maximum(1 - least, _TINY)
@@ -140,7 +145,7 @@ def _of_rare_items(moments: Moments, limits: Limits, odds: Array, level: Any) ->
     classes = [(known(s2 / reach**2, n, u), n) for s2, n in zip(variances, sizes, strict=True)]
     low, high = ((x - least) / reach for x in limits)
     low, high = of_rare_items((low, high), share, classes, level)
-    # Positives below all others are not found, and lower the precision of those that are.
+    # A low positive counts twice: it is not found, and it lowers the precision of those that are.
     twice = [(classes[1][0], sizes[1] / 2)]
     low, _ = of_rare_items((low, high), share, twice, level)
     return least + reach * low, least + reach * high
@@ -161,11 +166,12 @@ def _without_itself(low: Array, estimate: Array, without_itself: Array) -> Array
 def _of_high_negatives(low: Array, moments: Moments, odds: Array, level: Any) -> Array:
     """The lower limit, lowered for high negatives that were not drawn.
 
-    A share x of the negatives above all positives takes L(x) = A (1 - g(odds x)) off, with g of
-    `_of_odds`. The part V0 of the negatives in the variance V amounts to f = V0 / L(1 / n0)^2 such
-    negatives, and their share may be p, the upper limit of f of n0 of `unseen`. So a part V0 / V of
-    the square of the margin is at least (L(p) - L(f / n0))^2. As f rises from 50 to 100, this is
-    left to the variance.
+    A share x of the negatives above all positives lowers A by L(x) = A (1 - g(odds x)), with g of
+    `_of_odds`. The negatives' part V0 of the variance V amounts to f = V0 / L(1 / n0)^2 such
+    negatives. Their true share may be as high as p, the upper limit of `unseen` for f of n0. The
+    squared margin is therefore a mean of two: itself, with weight 1 - V0 / V, and
+    (L(p) - L(f / n0))^2 if that is larger, with weight V0 / V. As f rises from 50 to 100, the
+    limit moves back to the one that the variance gives.
     """
     library = moments.library
     estimate, variances, sizes = moments
@@ -186,7 +192,7 @@ def _of_high_negatives(low: Array, moments: Moments, odds: Array, level: Any) ->
 
 
 def _of_odds(odds: Array) -> Array:
-    """The average precision if there are so many negatives above all, for each positive.
+    """The average precision with `odds` negatives per positive above all positives.
 
     The mean of t / (t + odds) over t from 0 to 1: 1 - odds log(1 + 1 / odds).
     """
@@ -205,7 +211,7 @@ def _of_share_above(share: Array, odds: Array) -> Array:
 
 
 def _share_above(area: Array, odds: Array) -> Array:
-    """The inverse of that; below 0 if the average precision is less than that of the reverse."""
+    """The inverse of `_of_share_above`; below 0 if `area` is below that of reversed scores."""
     library = numerics.namespace(area, odds)
     found: Array = 1 + (1 + odds) * library.expm1((area - 1) / library.maximum(odds, _TINY))
     return found

@@ -19,10 +19,10 @@ class Range(NamedTuple):
 
     Attributes:
       low, high: the ends.
-      max_fpr: the share of the negatives, the highest ones, that decides; None if all do.
+      max_fpr: the share of the negatives, the highest ones, that decide; None if all do.
       of_height: bool, whether the metric is the height of the curve there, and not an area.
-      min_tpr: of an area, the height from which on it counts.
-      kurtosis, curvature: as of `ErrorBars`.
+      min_tpr: the height from which on an area counts.
+      kurtosis, curvature: those of `ErrorBars`.
     """
 
     low: Any
@@ -40,9 +40,9 @@ class Range(NamedTuple):
         return found
 
     def variance_of_window(self, share: Array, max_fpr: Array) -> Array:
-        """Of a negative's influence on the share, if the curve is a power law up to `max_fpr`.
+        """The variance of a negative's influence on the share, if the curve is a power law.
 
-        Of an area between two limits it is not more.
+        The power law holds up to `max_fpr`. For an area between two limits this is an upper bound.
         """
         library, above = numerics.namespace(share, max_fpr), 1 - self.min_tpr
         inside = library.clip(1 - above * (1 - share), _NEAR, 1 - _NEAR)
@@ -77,7 +77,7 @@ def range_of(metric: MetricLike) -> Range | None:
 
 
 def ends_of_range(metric: MetricLike) -> tuple[float, float]:
-    """The lowest and the highest value at any limit; infinite if they are not known."""
+    """The lowest and the highest possible value over all limits; infinite if not known."""
     found = range_of(metric)
     if found is None or not all_concrete(found.low, found.high):
         return -np.inf, np.inf

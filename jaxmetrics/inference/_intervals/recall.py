@@ -22,9 +22,11 @@ from jaxmetrics.inference._intervals.rules import (
     wilson,
 )
 
-_FEWEST = (2.0, 3.0)  # positives missed, or found, between which Wilson's limit begins to hold
-_STRICT = 1 / 40  # of alpha, beyond which no limit is
-_PRIOR = 2.0  # the number of negatives around the limit that the power law's slope counts as
+# Jeffreys's limit holds up to the first number of positives that are missed, or found, and Wilson's
+# from the second on.
+_FEWEST = (2.0, 3.0)
+_STRICT = 1 / 40  # this part of alpha is the tail probability of the outermost limits
+_PRIOR = 2.0  # the power law's slope counts as this many negatives around the limit
 
 
 class Heights(NamedTuple):
@@ -45,12 +47,15 @@ class Heights(NamedTuple):
 
 
 class Box(NamedTuple):
-    """The heights at numbers of negatives that are likely above the threshold.
+    """Heights of the curve for likely numbers k of negatives above the true threshold.
+
+    The TPR is then between a lower height, at FPR (k - 1) / n0, and an upper height, at k / n0.
 
     Attributes:
-      fewest: just below the last of the fewest.
-      last, most: just below the last of the most, and up to the next one.
-      lowest, highest: those of fewest and most, of numbers that are hardly ever beyond.
+      fewest: the lower height for the smallest likely k.
+      last, most: the lower and the upper height for the largest likely k.
+      lowest, highest: the lower height for a smallest k and the upper one for a largest k that are
+        hardly ever exceeded.
     """
 
     fewest: Array
@@ -68,11 +73,11 @@ def around_limit(max_fpr: Array, n0: Array) -> tuple[Array, Array]:
 
 
 def squared_slope(heights: Heights, max_fpr: Array, sizes: tuple[Array, Array]) -> Array:
-    """The square of the slope of the curve at the limit, shrunk to that of a power law.
+    """The square of the slope of the curve at the limit, shrunk towards that of a power law.
 
-    (M slope^2 + 2 s^2) / (M + 2), with the slope of the chord between the limits of `around_limit`,
-    between which there are M negatives, and s = e (1 + h) h / max_fpr of the curve
-    r (u / max_fpr)^h with the partial area e.
+    (M slope^2 + 2 s^2) / (M + 2). slope is that of the chord between the two limits of
+    `around_limit`, M = n0 times their distance, and s = e (1 + h) h / max_fpr is the slope of the
+    curve r (u / max_fpr)^h with the partial area e.
     """
     low, high = around_limit(max_fpr, sizes[0])
     m = sizes[0] * (high - low)
@@ -85,16 +90,16 @@ def squared_slope(heights: Heights, max_fpr: Array, sizes: tuple[Array, Array]) 
 
 
 def middle(heights: Heights) -> Array:
-    """The middle of the step where `max_fpr` falls on one."""
+    """The height at `max_fpr`; the middle of the step if it falls on one."""
     return (heights.at + heights.before) / 2
 
 
 def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, ...]:
-    """Shares of the negatives between which that above the true threshold is likely to be.
+    """The FPRs of the heights of Box, in its order: numbers of negatives over n0.
 
-    Their number is binomial; these are its quantiles at q and 1 - q, both also without the last
-    negative: fewest - 1, most - 1 and most. Where the most are all, nothing is left out. Then
-    fewest - 1 and most at a fortieth of alpha.
+    The number of negatives above the true threshold is binomial. With `fewest` and `most` its
+    quantiles at q and 1 - q, these are fewest - 1, most - 1 and most; where most is n0, most - 1 is
+    n0, too. Then come fewest - 1 and most with alpha / 40 in place of q.
     """
     library = numerics.namespace(max_fpr, n0)
     q, strict = _liberal(level), _STRICT * (1 - level)
@@ -108,7 +113,7 @@ def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, ...]:
 
 
 def box_of(height: Callable[..., Sequence[Array]], max_fpr: Array, n0: Array, level: Any) -> Box:
-    """The box of the heights at these FPRs; that below 0 is 0."""
+    """The Box: `height` at the FPRs of `likely_counts`, and 0 at FPRs below 0."""
     counts = likely_counts(max_fpr, n0, level)
     library = numerics.namespace(*counts)
     heights = zip(counts, height(*counts), strict=True)
@@ -124,19 +129,22 @@ def recall(
 ) -> Limits:
     """The limits of the recall at a false positive rate: the hull of two intervals.
 
-    Wilson's, of the middle R' of the step at `max_fpr` and n = p (1 - p) / V draws, n1 at most, of
-    p = (n1 R' + 1/2) / (n1 + 1) and V = p (1 - p) / n1 + slope^2 max_fpr (1 - max_fpr) / n0, with
-    `of_fewer` items of each class where weights go with the scores; widened to Jeffreys's next to
-    an end of the scale. And a box that knows no slope: the negatives above the true threshold are
-    binomial, and Jeffreys's limits, of the positives above the fewest and the most likely number of
-    them. The curve rises between the last of the most and the next one: to the middle of this step,
-    or of 2 slope / n0 if ties make it higher, but of one positive at least. Both of its levels are
-    liberal, q = min(2 alpha, 0.45).
+    The first is Wilson's around R', the middle of the step at `max_fpr`, for n = p (1 - p) / V
+    draws, n1 at most, with p = (n1 R' + 1/2) / (n1 + 1) and
+    V = p (1 - p) / n1 + slope^2 max_fpr (1 - max_fpr) / n0. `of_fewer` lowers n0 and n1 where
+    weights depend on the scores. Near an end of the scale it is widened to Jeffreys's.
 
-    No limit is further away than the conservative one of such a box, with a fortieth of
-    alpha for the negatives and one for the positives: Wilson's of less than one draw would be,
-    where many ties make the curve jump just above the limit. But where weights go with the scores
-    of negatives, their numbers are not binomial.
+    The second is a box that needs no slope. The number of negatives above the true threshold is
+    binomial. The box has Jeffreys's lower limit for the height at the smallest likely number, and
+    the upper one for the height at the largest. There the curve rises by a step, and its middle
+    counts. Ties may make the step high: it is taken as 2 slope / n0 at most, or as one positive if
+    that is more. The tail probabilities for negatives and for positives are both liberal,
+    q = min(2 alpha, 0.45).
+
+    No limit is further away than that of a conservative box, with tail probabilities alpha / 40
+    for negatives and for positives. Wilson's limits for less than one draw would be, where many
+    ties make the curve jump just above the limit. Where weights depend on the scores of negatives
+    this does not apply, as their number is then not binomial.
 
     Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
     about three negatives in the window.
@@ -144,14 +152,14 @@ def recall(
     library = moments.library
     estimate = moments.estimate
     squared = squared_slope(heights, max_fpr, moments.sizes)
-    # Ties may leave a lower rate than the limit.
+    # With ties the rate r may be below `max_fpr`: r (1 - r) is at most that of min(max_fpr, 1/2).
     largest = squared * _of_draw(library.minimum(max_fpr, 0.5)), _of_draw(estimate)
     n0, n1 = of_fewer(moments, largest).sizes
     p = (n1 * middle(heights) + 0.5) / (n1 + 1)
     n = draws_of_share(p, _of_draw(p) / n1 + squared * _of_draw(max_fpr) / n0, n1)
     low, high = wilson(middle(heights), n, level)
     found = n1 * middle(heights)
-    step = library.maximum(2 * library.sqrt(squared) / n0, 1 / n1)  # where none tie, at the most
+    step = library.maximum(2 * library.sqrt(squared) / n0, 1 / n1)  # the most without ties
     most = box.most - library.minimum(box.most - box.last, step) / 2
     few = [lacking(count, _FEWEST) > 0 for count in (found, n1 - found)]
     liberal, strict = (1 - 2 * x for x in (_liberal(level), _STRICT * (1 - level)))
@@ -176,7 +184,7 @@ def recall(
 
 
 def _of_draw(share: Array) -> Array:
-    """The variance of yes and no."""
+    """The variance of a Bernoulli draw."""
     return share * (1 - share)
 
 

@@ -25,12 +25,12 @@ Classes = Sequence[tuple[Array, Array]]
 # An estimate this near to 0 or 1 differs from it by rounding only.
 ROUNDING = 1e-12
 
-# The whole failures that the variance of a class amounts to, up to which it is not believed, and
-# from which on it is.
+# The variance of a class amounts to a number of whole failures. Up to the first number it is not
+# trusted, and from the second on it is.
 _UNSEEN = (1 / 50, 1 / 25)
 
-# The whole failures from which on their limits are those of the variance, to a few per cent of a
-# width. It saves their quantiles.
+# From so many whole failures on, their limits differ from those of the variance by a few per cent
+# of a width only, and their quantiles are saved.
 MANY_FAILURES = (50.0, 100.0)
 
 
@@ -51,7 +51,7 @@ class Moments(NamedTuple):
         return numerics.namespace(self.estimate, *self.variances, *self.sizes)
 
     def of_each_value(self) -> Moments:
-        """Those of one row for each value of its estimate, undefined where that is."""
+        """The moments of one row, once for each value of its estimate; NaN where that is NaN."""
         undefined = 0 * self.estimate
         negatives, positives = (x + undefined for x in self.variances)
         of_row = (self.library.broadcast_to(x, undefined.shape) for x in self.sizes)
@@ -111,16 +111,16 @@ class OfClusters(NamedTuple):
 
     negatives: Array  # their part of the variance
     positives: Array
-    total: Array  # also with the part of clusters with both
+    total: Array  # also with the covariance of the two parts in clusters with both
     sizes: tuple[Array, Array, Array]  # clusters with negatives, with positives, all; of one size
     mixed: Array  # the share of the clusters with both, by weight
 
 
 def degrees_of_clusters(found: OfClusters) -> Array:
-    """Those of Welch where each cluster has one class, and K - 1 where each has both.
+    """The degrees of freedom: Welch's if each cluster has one class, K - 1 if each has both.
 
     V^2 / ((1 - w) (V1^2 / (K1 - 1) + V0^2 / (K0 - 1)) + w V^2 / (K - 1)), at least 1, with w the
-    share of the clusters with both, by weight. Clusters count as those of one size.
+    share of the clusters with both, by weight. Numbers of clusters are those of one size.
     """
     k0, k1, k = found.sizes
     apart = spread_of(found.negatives, 1.0, k0) + spread_of(found.positives, 1.0, k1)
@@ -146,7 +146,7 @@ def on_logit(centre: Array, variance: Array, df: Array, level: Any) -> Limits:
 
 
 def around_logit(centre: Array, variance: Array, quantiles: tuple[Array, Array]) -> Limits:
-    """The same with a quantile for each side."""
+    """The limits of `on_logit`, with a quantile for each side."""
     library = numerics.namespace(centre, variance, *quantiles)
     scale = library.sqrt(variance) / (centre * (1 - centre))
     middle = special(library).logit(centre)
@@ -158,8 +158,8 @@ def around_logit(centre: Array, variance: Array, quantiles: tuple[Array, Array])
 def towards_the_end(t: Array, estimate: Array, level: Any) -> Array:
     """The quantile on the side of the nearer end of the scale: t + |2 A - 1| (z - t).
 
-    A sample that lacks rare items has too small a variance and an estimate too near to an end, so
-    that the limit towards 1/2 fails, and the other one does not.
+    A sample that lacks rare items has too small a variance and an estimate too near to an end. So
+    the limit on the side of 1/2 needs the wider quantile t, and the other one does not.
     """
     z = distributions.normal_quantile((1 + level) / 2)
     return t + abs(2 * estimate - 1) * (z - t)
@@ -192,10 +192,10 @@ def of_few_failures(
 ) -> Limits:
     """Limits widened to Beta ones where hardly a failure, or hardly a success, has been seen.
 
-    A sample without a rare low positive looks like one of a perfect model, and its variance is that
-    of one. n A soft successes of n have the lower limit BetaInv(alpha / 2; n A + 1/2,
-    n (1 - A) + 1/2) of Jeffreys, and the lower limit moves to it, if that is lower, as n (1 - A)
-    falls from the higher of the numbers `fewest` to the lower one; the upper one likewise, by n A.
+    A sample without a rare low positive looks like one of a perfect model, and has its variance.
+    For n A soft successes of n, Jeffreys's lower limit is BetaInv(alpha / 2; n A + 1/2,
+    n (1 - A) + 1/2). The lower limit moves to it, if that is lower, as n (1 - A) falls from the
+    second of the numbers `fewest` to the first; the upper one likewise, by n A.
     """
     library = numerics.namespace(share, n, *limits)
     successes, failures = n * share, n * (1 - share)
@@ -213,10 +213,10 @@ def of_rare_items(limits: Limits, share: Array, classes: Classes, level: Any) ->
     """Limits widened for rare items that a sample may lack, where a class hardly varies.
 
     `classes` are pairs of a variance s^2 and a size n. If a few of the n items of a class failed
-    wholly, and all others had one influence, the variance would amount to n s^2 / A^2 failures. As
-    this number falls from 1/25 to 1/50, the lower limit moves to A BetaInv(alpha / 2; n + 1/2,
-    1/2), if that is lower: Jeffreys's of n successes of n. The upper one likewise, by 1 - A. Of
-    both classes the further limit counts.
+    wholly, and all others had one influence, their number would be n s^2 / A^2. As this number
+    falls from 1/25 to 1/50, the lower limit moves to A BetaInv(alpha / 2; n + 1/2, 1/2), if that is
+    lower: A times Jeffreys's limit for n successes of n. The upper one likewise, by 1 - A. Of the
+    limits for the two classes, the further one counts.
     """
     library = numerics.namespace(share, *limits)
     low, high = limits
@@ -231,14 +231,14 @@ def of_rare_items(limits: Limits, share: Array, classes: Classes, level: Any) ->
 
 
 def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any) -> Limits:
-    """Limits widened for rare items: those of the number of failures that a variance amounts to.
+    """Limits widened for rare items, by the number of failures that a variance amounts to.
 
-    Also of classes without a rare item, and without a threshold below which a variance is not
-    believed. If f = n s^2 / A^2 of the n items of a class failed wholly, and all others had one
-    influence, s^2 would be the variance, and the share of such items would have the upper limit
+    Unlike `of_rare_items`, it does not depend on a number below which a variance is not trusted. If
+    f = n s^2 / A^2 of the n items of a class failed wholly, and all others had one influence, s^2
+    would be the variance. The share of such items would have the upper limit
     p = BetaInv(1 - alpha / 2; f + 1/3, n - f + 1/3), or Jeffreys's with 1/2 where nothing varies.
-    The lower limit is at most A (1 - (p - f / n)). The upper one likewise, by 1 - A. Many failures
-    are left to the variance.
+    The lower limit is at most A (1 - (p - f / n)). The upper one likewise, by 1 - A. For many
+    failures (`MANY_FAILURES`) the limits stay as they are.
     """
     library = numerics.namespace(share, *limits)
     (v0, n0), (v1, n1) = classes
@@ -253,7 +253,7 @@ def of_whole_failures(limits: Limits, share: Array, classes: Classes, level: Any
 
 
 def unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
-    """By how much the share of a class may exceed that of a count; 0 if surely within `room`."""
+    """How far the upper limit of a share exceeds count / n; 0 where it surely is within `room`."""
     library = numerics.namespace(count, n, room)
     seen = library.minimum(count, n)
     added = library.where(count > ROUNDING, 1 / 3, 1 / 2)
@@ -271,7 +271,7 @@ def all_of(n: Array, level: Any, needed: Any = True) -> Array:
 
 
 def towards(limit: Array, other: Array, count: Array, fewest: tuple[float, float]) -> Array:
-    """From a limit to another one as a count falls from one number to a lower one."""
+    """From `limit` to `other` as a count falls from the second number of `fewest` to the first."""
     share = lacking(count, fewest)
     found: Array = numerics.namespace(share).where(
         share == 0, limit, limit + share * (other - limit)
@@ -280,7 +280,7 @@ def towards(limit: Array, other: Array, count: Array, fewest: tuple[float, float
 
 
 def lacking(count: Array, fewest: tuple[float, float]) -> Array:
-    """From 0 to 1 as a count falls from one number to a lower one."""
+    """From 0 to 1 as a count falls from the second number of `fewest` to the first."""
     last, first = fewest
     share: Array = numerics.namespace(count).clip((first - count) / (first - last), 0.0, 1.0)
     return share
@@ -296,12 +296,12 @@ def jeffreys(
 
 
 def jeffreys_limit(side: int, successes: Array, n: Array, level: Any, needed: Any = True) -> Array:
-    """The lower limit of side -1, or the upper one of side 1."""
+    """Jeffreys's lower limit for side -1, or the upper one for side 1."""
     return jeffreys_limits((side, successes, n, level, needed))[0]
 
 
 def jeffreys_limits(*asked: tuple[int, Array, Array, Any, Any]) -> Array:
-    """The same of many, `[limits, ...]`: in one call, as a program of Beta quantiles is long."""
+    """Many of `jeffreys_limit`, `[limits, ...]`, in one call: a Beta quantile's program is long."""
     library = numerics.namespace(*(x for one in asked for x in one[1:4]))
     columns = [
         ((1 + side * level) / 2, k + 0.5, n - k + 0.5, needed)
@@ -351,12 +351,13 @@ def ends(
 ) -> Limits:
     """The limits, replaced where the estimate is 0 or 1, or the variance is 0.
 
-    The lower limit of a perfect sample is that of Clopper and Pearson for n successes of n, with n
-    the size of the smaller class, unless `limits` has a lower one. An estimate of 0 is the reverse.
-    With a variance, which the threshold of a perfect recall leaves it, n is that of as many draws
-    of p = (n + 1/2) / (n + 1) as have this variance more; `limits` on a logit do not count there.
-    An estimate A in between without a variance, as of scores that all tie, has n draws of which
-    none is another: a share 1 - L of such would move it to L A, or as far towards 1.
+    The lower limit of a perfect sample is that of Clopper and Pearson, L, for n successes of n,
+    with n the size of the smaller class, unless `limits` has a lower one. An estimate of 0 is the
+    reverse. If `variance` is given (a perfect recall still varies by its threshold), L replaces the
+    lower limit, and is for fewer draws: their variance at p = (n + 1/2) / (n + 1) is that of n
+    draws plus `variance`. An estimate A in between with a `variance` of 0, as of scores that all
+    tie, is as n draws that are all alike. A share 1 - L of other ones would move it to L A, or to
+    1 - L (1 - A).
     """
     library = numerics.namespace(estimate, *limits, *sizes)
     low, high = limits
@@ -387,6 +388,7 @@ def unrounded(variance: Array, estimate: Array) -> Array:
 
 
 def inside(limits: Limits, outer: Limits) -> Limits:
+    """The part of the limits within the outer ones."""
     library = numerics.namespace(*limits, *outer)
     return library.maximum(limits[0], outer[0]), library.minimum(limits[1], outer[1])
 
