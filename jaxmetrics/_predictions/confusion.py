@@ -83,7 +83,7 @@ def _matrix(items: Decisions, n_classes: int, dtype: Any) -> Array:
 
 @double_program("n_classes")
 def matrix_of(items: Decisions, n_classes: int) -> Array:
-    """The confusion matrix alone, of checked arrays; 64-bit."""
+    """The confusion matrix of checked arrays, 64-bit; not whether it is undefined."""
     return _counted_matrix(items, n_classes)[0]
 
 

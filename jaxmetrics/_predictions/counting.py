@@ -16,7 +16,7 @@ from jaxmetrics._base.items import beyond_scale
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray
 
-JOINT = "joint"  # in place of an average: one value for all classes together
+JOINT = "joint"  # in place of an average: the metric itself combines all classes
 
 
 class Decisions(NamedTuple):
@@ -31,8 +31,8 @@ class Decisions(NamedTuple):
 class Outcomes(NamedTuple):
     """The weight of the hits and the errors of each class against the rest.
 
-    `[..., classes]` each; integers without weights, or with integer weights. The denominators of
-    metrics are exactly 0 where they have no items, as that decides what is NaN.
+    `[..., classes]` each; integers without weights, or with integer weights. Sums of them that are
+    denominators of metrics are exactly 0 where they have no items: that decides what is NaN.
     """
 
     hits: Array
@@ -115,7 +115,7 @@ def _value_of_counts(
     values = metric(outcomes, *numbers)
     if choice.average in ("macro", "weighted"):
         shares = outcomes.actual if choice.average == "weighted" else jnp.ones_like(outcomes.hits)
-        # A class without weight may be NaN, which must not make the mean NaN.
+        # The value of a class without weight may be NaN, which must not make the mean NaN.
         total = jnp.sum(jnp.where(shares > 0, values, 0) * shares, axis=-1)
         values = divide(total, jnp.sum(shares, axis=-1), numbers[1])
     undefined = undefined[..., None] if choice.average is None else undefined
@@ -124,7 +124,7 @@ def _value_of_counts(
 
 @double_program("choice")
 def outcomes_of(items: Decisions, choice: Choice) -> Outcomes:
-    """The counts alone, of checked arrays; 64-bit."""
+    """The counts of checked arrays, 64-bit; not whether they are undefined."""
     return _counted(items, choice)[0]
 
 
@@ -141,7 +141,7 @@ def _counted(items: Decisions, choice: Choice) -> tuple[Outcomes, Array]:
 def _of_one_class(
     items: Decisions, positive_class: int, n_classes: int | None
 ) -> tuple[Outcomes, Array]:
-    """The counts `[...]` of one class, by sums and no scatter, and whether they are undefined."""
+    """The counts `[...]` of one class, by sums without a scatter; and whether it is undefined."""
     said, true, amounts, undefined = counted_items(items, n_classes)
     said, true = said == positive_class, true == positive_class
     cells = (said & true, said & ~true, ~said & true, ~said & ~true)
@@ -174,8 +174,8 @@ def counted_items(items: Decisions, n_classes: int | None) -> tuple[Array, Array
     """Predictions, labels and the weight of each item, `[..., n]`; and `[...]` whether they are
     undefined: an eager call refuses invalid items, a traced one cannot.
 
-    Items that are left out weigh 0 and have class n_classes, which a scatter drops. It would take
-    an index below 0 from the end.
+    Items that are left out weigh 0 and have the class n_classes, which a scatter drops. It would
+    count an index below 0 from the end.
     """
     said, true = (jnp.asarray(ids).astype(jnp.int64) for ids in (items.predictions, items.labels))
     allowed = (said >= 0) & (true >= 0)

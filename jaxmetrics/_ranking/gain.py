@@ -140,7 +140,7 @@ def ndcg(
     Reference: K. Järvelin and J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques",
     ACM TOIS 20, 2002.
     """
-    # Sums of gains such as 2^1023 would overflow.
+    # In this unit, sums of gains such as 2^1023 do not overflow.
     unit = 2.0**-128 if gain == "exponential" else 1.0
     gains = unit * _gains(lists.labels, gain)
     ranking = lists.ranking(k)
@@ -257,7 +257,7 @@ def relevant(lists: Lists) -> Array:
 
 
 def at_places(lists: Lists, ranking: Ranking, values: Array, ties: str) -> Array:
-    """`values` `[n]` of the items, at the places of a ranking."""
+    """`values` `[n]` at the places of a ranking; with ties="average", the mean over each tie."""
     if ties == "average":
         return lists.mean_of_ties(ranking, values)
     return take(values, ranking.item)
@@ -269,7 +269,7 @@ def _gains(labels: Array, gain: Gain) -> Array:
 
 
 def _dcg(lists: Lists, ranking: Ranking, gains: Array, discount: Discount, k: Places) -> Array:
-    """DCG of gains `[places]`, which are in the order of the ranking."""
+    """DCG of gains `[places]`, in the order of the ranking."""
     worth = lists.of_rank(ranking, _by_logarithm if discount is None else discount)
     return lists.total_at(ranking, gains * worth, k)
 

@@ -1,4 +1,4 @@
-"""Lists in order of score by NumPy: concrete data in the CPU's memory, which compile nothing.
+"""Lists in order of score by NumPy, which compiles nothing: concrete data in the CPU's memory.
 
 The lists of a part lie one after the other, without masked items. A part stays in the cache, and
 threads take the parts in turn.
@@ -21,7 +21,7 @@ from jaxmetrics._base.types import HostArray
 from jaxmetrics._ranking.lists import Places, in_a_segment
 
 _PART = 1 << 16  # items
-_GRADES = 32  # up to so many grades are counted and not sorted
+_GRADES = 32  # up to this many grades are counted, and more are sorted
 _ALL = np.ones((), bool)
 
 OfLists: TypeAlias = Callable[["HostLists"], HostArray]
@@ -34,7 +34,7 @@ class HostRanking(NamedTuple):
       item, rank: `[places]`.
       valid: True.
       begins: `[lists + 1]`, where the places of each list begin and end.
-      at: `[places]`, the index of each among all places; None if all places are asked for.
+      at: `[places]`, the index of each place among all places of all lists; None if all are here.
     """
 
     item: HostArray
@@ -49,7 +49,7 @@ class HostLists:
     """Some lists with the methods of `Lists`; all items are valid.
 
     Attributes:
-      scores: `[n]`, of one list after the other.
+      scores: `[n]`, one list after the other.
       labels: `[n]`, as given.
       begins: `[lists + 1]`, where each list begins and ends.
     """
@@ -66,13 +66,13 @@ class HostLists:
 
     @cached_property
     def sizes(self) -> HostArray:
-        """`[lists]`, their numbers of items."""
+        """`[lists]`, the number of items of each."""
         sizes: HostArray = self.begins[1:] - self.begins[:-1]
         return sizes
 
     @cached_property
     def _some(self) -> HostArray:
-        """Which lists have an item."""
+        """`[lists]`, whether a list has an item."""
         return self.sizes > 0
 
     @cached_property
@@ -170,13 +170,13 @@ class HostLists:
         return means if ranking.at is None else means.take(ranking.at)
 
     def running_count(self, ranking: HostRanking, counts: HostArray) -> HostArray:
-        """The sum up to each place of its list, of whole numbers."""
+        """At each place, the sum of its list's whole numbers up to this place."""
         sums = _from_zero(counts)
         found: HostArray = sums[1:] - sums.take(ranking.begins[:-1]).repeat(np.diff(ranking.begins))
         return found
 
     def running_product(self, ranking: HostRanking, factors: HostArray) -> HostArray:
-        """The product up to each place of its list, by doubling the number of factors."""
+        """At each place, the product of its list's factors up to this place; by doubling."""
         found, step = factors.astype(np.float64), 1
         while step < ranking.rank.max(initial=0) + 1:
             far = np.flatnonzero(ranking.rank >= step)
@@ -186,7 +186,7 @@ class HostLists:
 
 
 class Given(NamedTuple):
-    """Arrays that broadcast: scores, labels and, or None, the mask of the items that count."""
+    """Arrays that broadcast: scores, labels, and the mask of the items that count, or None."""
 
     scores: Any
     labels: Any
@@ -194,7 +194,7 @@ class Given(NamedTuple):
 
 
 def values_of_rows(of_lists: OfLists, given: Given) -> HostArray:
-    """`of_lists` `[lists, ...]` of each row `[..., n_docs]`, with the axes of the batch."""
+    """The values of `of_lists` for the rows `[..., n_docs]` as lists; the batch axes come first."""
     arrays = [x for x in given if x is not None]
     *batch, length = np.broadcast_shapes(*(x.shape for x in arrays))
     n = math.prod(batch)
@@ -220,7 +220,7 @@ def values_of_rows(of_lists: OfLists, given: Given) -> HostArray:
 
 
 def values_of_segments(of_lists: OfLists, given: Given, ids: Any, n_lists: int) -> HostArray:
-    """`of_lists` `[lists, ...]` of the segments of each row, with the axes of the batch."""
+    """The values of `of_lists` for the segments of each row; the batch axes come first."""
     rows = _Row(*given, ids)
     *batch, n = np.broadcast_shapes(*(x.shape for x in rows if x is not None))
     shared = ids.ndim == 1 and (given.where is None or given.where.ndim == 1)

@@ -93,17 +93,17 @@ class Lists(NamedTuple):
         return function((ranking.rank + 1).astype(jnp.float64))
 
     def running_count(self, ranking: Ranking, counts: Array) -> Array:
-        """The sum up to each place of its list, of whole numbers."""
+        """At each place, the sum of its list's whole numbers up to this place."""
         return running(counts, ranking.rank == 0)
 
     def running_product(self, ranking: Ranking, factors: Array) -> Array:
-        """The product up to each place of its list."""
+        """At each place, the product of its list's factors up to this place."""
         return running(factors, ranking.rank == 0, jnp.multiply)
 
     def rank_of_first(self, chosen: Array) -> Array:
         """The rank from 0 of the best of the chosen items in each list, without a sort.
 
-        `[]`, or `[num_segments]`; of no meaning where a list has no chosen item.
+        `[]`, or `[num_segments]`; meaningless where a list has no chosen item.
         """
         n = len(self.keys)
         index = jnp.arange(n, dtype=jnp.int32)
@@ -120,14 +120,14 @@ class Lists(NamedTuple):
         return jax.ops.segment_min(values, self.segment, self.num_segments)
 
     def _each(self, of_lists: Array) -> Array:
-        """For each item, the value of its list; of no meaning for items that do not count."""
+        """For each item, the value of its list; meaningless for items that do not count."""
         if self.segment is None:
             return of_lists
         found: Array = of_lists.at[self.segment].get(mode="clip")
         return found
 
     def near_one(self, *counts: Array) -> tuple[Array, ...]:
-        """Weights `[n]`, made as `numerics.near_one` does, but for each list on its own."""
+        """Weights `[n]`, scaled as by `numerics.near_one`, but with a unit for each list."""
         if not numerics.is_inexact(counts[0]):
             return counts
         highest = functools.reduce(jnp.maximum, counts)
@@ -202,7 +202,7 @@ def runs(starts: Array) -> tuple[Array, Array]:
 def running(
     values: Array, starts: Array, operation: Callable[[Array, Array], Array] = jnp.add
 ) -> Array:
-    """The running sum, or that of another operation, on the last axis; it restarts at `starts`."""
+    """The running sum, or another running operation, on the last axis; it restarts at `starts`."""
 
     def combine(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
         value = jnp.where(right[1], right[0], operation(left[0], right[0]))
@@ -217,7 +217,7 @@ def _before(x: Array) -> Array:
     return jnp.roll(x, 1)
 
 
-# Ordering. NumPy orders NumPy arrays; other arrays must be traced in double precision.
+# Ordering. NumPy sorts NumPy arrays; other arrays must be traced in double precision.
 
 
 def order_of_items(keys: Any, valid: Any, segment: Any, *, first: int | None = None) -> Any:
@@ -229,7 +229,7 @@ def order_of_items(keys: Any, valid: Any, segment: Any, *, first: int | None = N
     n = keys.shape[-1]
     index = library.arange(n, dtype=np.uint32)
     if segment is None and valid is not None:
-        # A valid item may have the last key too; index + n puts a masked one behind it.
+        # A valid item may have the last key, too; index + n sorts masked items behind it.
         keys = library.where(valid, keys, _last(keys))
         index = library.where(valid, index, index + np.uint32(n))
     by_value = sorting.payload_by_key(*library.broadcast_arrays(keys, index), first=first)
@@ -242,7 +242,7 @@ def order_of_items(keys: Any, valid: Any, segment: Any, *, first: int | None = N
 
 
 def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
-    """The `descending_keys` of values in order of segment and of falling value."""
+    """The `descending_keys` of values, sorted by segment and then by falling value."""
     library = numerics.namespace(values)
     keys = sorting.descending_keys(values)
     if segment is None:
@@ -260,14 +260,14 @@ def _last(keys: Any) -> Any:
 
 
 def _gather(values: Any, order: Any) -> Any:
-    """`take`, by NumPy for NumPy arrays."""
+    """`take` along the last axis, by NumPy for NumPy arrays."""
     if isinstance(values, np.ndarray):
         return np.take_along_axis(values, order, -1)
     return take(values, order)
 
 
 def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:
-    """The segments, with `num_segments` for items that are masked or out of range."""
+    """The segment of each item; `num_segments` for items that are masked or out of range."""
     library = numerics.namespace(segment)
     inside = (segment >= 0) & (segment < num_segments)
     inside = inside if valid is None else inside & valid

@@ -25,7 +25,7 @@ from jaxmetrics._ranking.host_lists import (
 )
 from jaxmetrics._ranking.lists import Lists, Places, falling_keys, in_a_segment, order_of_items
 
-_MANY = 1 << 14  # items of a list, or of a row
+_MANY = 1 << 14  # items; a list, or a row of segments, with more is long
 
 
 class ListMetric(Protocol[P]):
@@ -60,7 +60,7 @@ class Documents(NamedTuple):
     Attributes:
       items: scores, labels and mask.
       segment: the list of each item; None where each row is a list.
-      orders: the items by score and the keys of falling labels, if NumPy found them.
+      orders: the items by score and the keys of falling labels, if NumPy has sorted them.
     """
 
     items: Items
@@ -69,10 +69,10 @@ class Documents(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is computed of documents, as constants of a program. Hashable.
+    """What is computed of documents: constants of a compiled program. Hashable.
 
     Attributes:
-      function: of Lists and options.
+      function: the metric as a function of Lists and options.
       options: names and values, in order of name.
       num_segments: how many lists a row has; None where each row is one.
       ordered: whether the function needs the order by score.
@@ -87,7 +87,7 @@ class Asked(NamedTuple):
 
     @property
     def k(self) -> Places:
-        """The places that count."""
+        """The option `k`; None without it."""
         found: Places = dict(self.options).get("k")
         return found
 
@@ -112,7 +112,7 @@ def list_metric(
       ordered: whether the function needs the order by score.
       ideal: whether the function needs the labels in falling order.
       graded: whether the metric refuses negative labels.
-      denominators: the values that its option `denominator` may have.
+      denominators: the values that the function's option `denominator` may have.
       hosted: whether the function takes `HostLists`, too.
     """
 
@@ -165,10 +165,10 @@ def list_metric(
 
 
 def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
-    """By NumPy, which compiles nothing; None where it has not the data, or a program is faster.
+    """The values by NumPy, which compiles nothing; None if it lacks the data, or if it is slower.
 
-    That is with long lists, with segments of many short rows, which NumPy takes in turn, and where
-    the best items of many segments are found without a sort.
+    A compiled program is faster for long lists; for segments of many short rows, which NumPy takes
+    one after the other; and for segments of long rows if the function needs no sort.
     """
     items, ids, _ = documents
     n, options = items.scores.shape[-1], dict(asked.options)
@@ -199,7 +199,7 @@ def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
 
 
 def _orders_on_host(documents: Documents, asked: Asked) -> tuple[Any, Any] | None:
-    """By NumPy, which is faster, where the CPU has the data at hand."""
+    """`_orders` by NumPy, which is faster, if the CPU has the data at hand; else None."""
     if not asked.ordered:
         return None
     items, segment, _ = documents
@@ -208,7 +208,7 @@ def _orders_on_host(documents: Documents, asked: Asked) -> tuple[Any, Any] | Non
         return None
     scores, labels, where, ids = found
     near = Documents(Items(scores, labels, where=where), ids)
-    # Rows are sorted in threads themselves, and for few items it takes longer to start one.
+    # Sorts of rows use threads themselves, and for few items it takes longer to start a thread.
     if segment is None or segment.size <= sorting.MANY:
         return _orders(near, asked)
     with threads(2) as workers:

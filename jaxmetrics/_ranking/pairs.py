@@ -58,9 +58,9 @@ def ordered_pair_accuracy(lists: Lists) -> tuple[Array, bool]:
 
 
 def _of_each_pair(lists: Lists) -> tuple[Array, Array]:
-    """The number of pairs in the right order, a tie counted as half a pair, and that of all pairs.
+    """The number of pairs in the right order, a tie counted as half a pair, and of all pairs.
 
-    A step compares one item with all others, which vector instructions do many at a time.
+    Each step compares one item with all others, many at a time by vector instructions.
     """
     # With these keys a masked item is neither the better nor the worse one of any pair.
     labels = descending_keys(lists.labels)

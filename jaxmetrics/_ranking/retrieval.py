@@ -109,7 +109,7 @@ def recall_at_k(
     below = all_relevant = lists.total(relevant(lists))
     if denominator == "capped":
         below = lists.library.minimum(below, _each(k, lists))
-    # Parts of ties add up to a little more than what they are parts of.
+    # By rounding, the means of ties may add up to a little more than the number of relevant items.
     return divide(lists.library.minimum(found, all_relevant), below, empty), False
 
 

@@ -163,7 +163,7 @@ class _Row(NamedTuple):
 
 
 def _areas_on_host(rows: _Row, limits: dict[str, Any], count: int, scale: str) -> HostArray:
-    """By NumPy, which compiles nothing."""
+    """`[..., count, *limits]` by NumPy, which compiles nothing."""
     names, several = list(limits), np.broadcast_arrays(*limits.values())
     each = [
         dict(zip(names, x, strict=True)) for x in zip(*(y.ravel() for y in several), strict=True)
@@ -224,7 +224,12 @@ def _areas_of_batch(
 
 
 class _TieSteps(NamedTuple):
-    """For each place in order of score, the step of its tie on its list's ROC curve, in counts."""
+    """For each place in order of score, the step of the list's ROC curve at its tie, in counts.
+
+    Attributes:
+      left, right: the false positives before and after the step.
+      low, high: the true positives before and after the step.
+    """
 
     left: Array
     right: Array
@@ -233,7 +238,7 @@ class _TieSteps(NamedTuple):
 
 
 def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scale: str) -> Array:
-    """`[num_segments, *limits]`; the labels of `lists` are the weights of the positives."""
+    """`[num_segments, *limits]`; `lists.labels` are the weights of the positives."""
     positives, negatives = lists.near_one(lists.labels, negatives)
     lists, ranking = lists._replace(labels=positives), lists.ranking()
     first, last = runs(~ranking.tied)
@@ -248,7 +253,7 @@ def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scal
         return start.astype(jnp.float64), end.astype(jnp.float64)
 
     steps = _TieSteps(*ends(negatives), *ends(lists.labels))
-    closes = last == places(last)  # where each tie counts, once
+    closes = last == places(last)  # at its last place each tie counts once
     totals = lists.total(negatives), lists.total(lists.labels)
     n_negative, n_positive = (total.astype(jnp.float64) for total in totals)
 

@@ -388,7 +388,6 @@ def unrounded(variance: Array, estimate: Array) -> Array:
 
 
 def inside(limits: Limits, outer: Limits) -> Limits:
-    """The part of the limits within the outer ones."""
     library = numerics.namespace(*limits, *outer)
     return library.maximum(limits[0], outer[0]), library.minimum(limits[1], outer[1])
 
