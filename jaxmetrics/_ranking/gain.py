@@ -45,8 +45,8 @@ def dcg(
       labels: of a shape that broadcasts with the scores; grades of relevance.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       gain: "linear", the label; "exponential", 2^label - 1; or a function of the labels.
       discount: a factor of the gains, as a function of the ranks from 1; None: 1 / log2(r + 1).
@@ -106,8 +106,8 @@ def ndcg(
       labels: of a shape that broadcasts with the scores; grades of relevance, not negative.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       gain: "linear", the label; "exponential", 2^label - 1; or a function of the labels.
       discount: a factor of the gains, as a function of the ranks from 1 that does not rise; None:
@@ -170,8 +170,8 @@ def expected_reciprocal_rank(
       labels: of a shape that broadcasts with the scores; grades of relevance, from 0 to max_grade.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       max_grade: the highest grade of the scale, such as 4; below 1,023. With the highest grade
         that occurs, the value of a list would depend on the other lists.
@@ -220,8 +220,8 @@ def rank_biased_precision(
       labels: of a shape that broadcasts with the scores; relevant where above 0.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       persistence: p, in (0, 1); the higher it is, the more the lower ranks count.
       ties: "average", the mean over all orders of tied documents; "index", the document of the

@@ -30,8 +30,8 @@ def ordered_pair_accuracy(lists: Lists) -> tuple[Array, bool]:
       labels: of a shape that broadcasts with the scores; any numbers, higher is better.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
 
     Returns:
       `[...]`, or `[..., num_segments]` with `segments`; from 0 to 1; 0.5 is chance.

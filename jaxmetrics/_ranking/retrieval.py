@@ -25,8 +25,8 @@ def precision_at_k(
       labels: of a shape that broadcasts with the scores; relevant where above 0.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis.
       denominator: "k", as in trec_eval, even where a list has fewer documents; "retrieved",
         min(k, number of documents).
@@ -77,8 +77,8 @@ def recall_at_k(
       labels: of a shape that broadcasts with the scores; relevant where above 0.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis.
       denominator: "relevant", R, the number of relevant documents; "capped", min(k, R), with which
         the best order always has 1.
@@ -128,8 +128,8 @@ def average_precision_at_k(
       labels: of a shape that broadcasts with the scores; relevant where above 0.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
       denominator: "capped", min(k, R), with which the best order has 1; "relevant", R, as in
         trec_eval's map_cut; "hits", the number of relevant documents among the first k.
@@ -176,8 +176,8 @@ def reciprocal_rank(lists: Lists, *, k: Places = None) -> tuple[Array, bool]:
       labels: of a shape that broadcasts with the scores; relevant where above 0.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
 
     Returns:
@@ -213,8 +213,8 @@ def hit_rate_at_k(lists: Lists, *, k: Places) -> tuple[Array, bool]:
       labels: of a shape that broadcasts with the scores; relevant where above 0.
       where: bool, of a shape that broadcasts; False leaves a document out.
       segments: `[n]` or `[..., n]`, the id of each item's list, from 0, in any order.
-      num_segments: the number of lists; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; required where `segments` are traced. Without it, and with
+        an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis.
 
     Returns:

@@ -49,8 +49,8 @@ def segment_roc_auc(
       weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool; False leaves an item out.
       segments: `[n]` or `[..., n]`, the id of each item's segment, from 0, in any order.
-      num_segments: the number of segments; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: segment i has the id `np.unique(segments)[i]`.
+      num_segments: the number of segments; required where `segments` are traced. Without it, and
+        with an id of n or more, they are numbered: segment i has the id `np.unique(segments)[i]`.
 
     Returns:
       `[..., num_segments]`, from 0 to 1.
@@ -107,8 +107,8 @@ def segment_partial_auc(
       weights: `[..., n]`, not negative; an item of weight k counts as k items.
       where: `[..., n]` bool; False leaves an item out.
       segments: `[n]` or `[..., n]`, the id of each item's segment, from 0, in any order.
-      num_segments: the number of segments; required where `segments` are traced. Without it,
-        ids of which one is n or more are numbered: segment i has the id `np.unique(segments)[i]`.
+      num_segments: the number of segments; required where `segments` are traced. Without it, and
+        with an id of n or more, they are numbered: segment i has the id `np.unique(segments)[i]`.
       max_fpr: where the area ends, in (0, 1]: one, or several, which add a last axis.
       min_fpr: where the area begins, in [0, max_fpr).
       min_tpr: the true positive rate above which the area counts, in [0, 1).

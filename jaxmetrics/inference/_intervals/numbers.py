@@ -146,7 +146,7 @@ def _recalls(placed: Placements, max_fpr: Any, factors: list[Any], how: Options)
     library = placed.library
     limit = library.asarray(max_fpr)
     limits = library.stack([(limit * x).astype(limit.dtype) for x in factors])
-    if library is np:  # takes limits of any shape, and for many slices adds an axis to the result
+    if library is np:  # limits may have any shape; for many slices the result has another one
         return list(_value(recall_at_fpr, placed, {"max_fpr": limits, **how}))
     found = _value(recall_at_fpr, placed, {"max_fpr": limits.ravel(), **how})
     return list(found.reshape(limits.shape))

@@ -151,7 +151,7 @@ def _errors(point: Point) -> tuple[Array, Array]:
 def limits_of_shares(
     shares: Sequence[Array], draws: Sequence[Array], level: Any
 ) -> list[tuple[Array, Array]]:
-    """Jeffreys's limits of each share of its draws; in one call, as the program is long."""
+    """Jeffreys's limits of shares, each of its number of draws; one call of a long program."""
     library = numerics.namespace(*shares, *draws)
     each = library.broadcast_arrays(*shares, *draws)
     share, n = (library.stack(x) for x in (each[: len(shares)], each[len(shares) :]))

@@ -35,7 +35,7 @@ class Heights(NamedTuple):
     Attributes:
       at: the height at `max_fpr`.
       before: the height just before it.
-      lower, upper: the heights at `max_fpr` -+ `nearby`.
+      lower, upper: the heights at the two FPRs of `around_limit`.
       area: the partial area up to `max_fpr`, divided by `max_fpr`.
     """
 

@@ -112,7 +112,8 @@ class OfClusters(NamedTuple):
     negatives: Array  # their part of the variance
     positives: Array
     total: Array  # also with the covariance of the two parts in clusters with both
-    sizes: tuple[Array, Array, Array]  # clusters with negatives, with positives, all; of one size
+    sizes: tuple[Array, Array, Array]  # clusters with negatives, with positives, and all, as in
+    # `clusters_of_one_size`
     mixed: Array  # the share of the clusters with both, by weight
 
 
@@ -120,7 +121,7 @@ def degrees_of_clusters(found: OfClusters) -> Array:
     """The degrees of freedom: Welch's if each cluster has one class, K - 1 if each has both.
 
     V^2 / ((1 - w) (V1^2 / (K1 - 1) + V0^2 / (K0 - 1)) + w V^2 / (K - 1)), at least 1, with w the
-    share of the clusters with both, by weight. Numbers of clusters are those of one size.
+    share of the clusters with both, by weight. The K are those of `clusters_of_one_size`.
     """
     k0, k1, k = found.sizes
     apart = spread_of(found.negatives, 1.0, k0) + spread_of(found.positives, 1.0, k1)
