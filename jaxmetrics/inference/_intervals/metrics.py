@@ -71,7 +71,7 @@ class Finish(NamedTuple):
       of_curves: the metric as a function of Curves and the options, if it is one.
       limits: names of the options that are false positive rates; the curve beyond them is not used.
       by_precision: whether `of_curves` needs the precisions, in place of the areas.
-      objective: the cost whose minimum is the operating point of the metric, as of `BestPoint`;
+      objective: the cost whose minimum is the operating point of the metric, as in `BestPoint`;
         None if there is none.
       of_point: the metric as a function of that Point and the options; None if it is the Point.
       apart: whether amounts are an option `[rows]` of the metric, in place of factors of the

@@ -296,7 +296,7 @@ def limits_of_choice(
 
     The limits are Jeffreys's around the value less its optimism. The number of draws is the one
     that has the variance in `chosen`, after that is made unbiased: by m / (m - 1), with m the size
-    of the smaller class or the clusters of the share. `quantile` is as of `limits_at_threshold`.
+    of the smaller class or the clusters of the share. `quantile` is as in `limits_at_threshold`.
 
     The variance between clusters is itself uncertain. So n draws count as n (z / t)^2, with t the
     quantile for the clusters' degrees of freedom, but not as fewer than the clusters, as each is at

@@ -356,9 +356,9 @@ def ends(
     with n the size of the smaller class, unless `limits` has a lower one. An estimate of 0 is the
     reverse. If `variance` is given (a perfect recall still varies by its threshold), L replaces the
     lower limit, and is for fewer draws: their variance at p = (n + 1/2) / (n + 1) is that of n
-    draws plus `variance`. An estimate A in between with a `variance` of 0, as of scores that all
-    tie, is as n draws that are all alike. A share 1 - L of other ones would move it to L A, or to
-    1 - L (1 - A).
+    draws plus `variance`. An estimate A in between with a `variance` of 0, as when scores all
+    tie, counts as n draws that are all alike. A share 1 - L of other ones would move it to L A, or
+    to 1 - L (1 - A).
     """
     library = numerics.namespace(estimate, *limits, *sizes)
     low, high = limits
