@@ -28,10 +28,11 @@ from jaxmetrics.inference._intervals.rules import (
     wilson,
 )
 
-# `_PSEUDO_...`: the weight, in the variance of a class, of one pseudo-observation that has the
-# largest possible variance. `PRIOR`: the number of negatives in the window that the power law's
-# variance counts as. `_SKEWNESS`: the part of the power law's skewness that is removed.
-# `_FEWEST...`: the soft failures up to which the variance is not believed, and from which on it is.
+# `_PSEUDO_...`: the weight of a pseudo-observation with the largest possible variance, which is
+# added to the variance of a class. `PRIOR`: the power law's variance counts as this many negatives
+# in the window. `_SKEWNESS`: the part of the power law's skewness that is removed. `_FEWEST_DF`:
+# the least degrees of freedom. `_FEWEST`, `_FEWEST_POSITIVES`: the variance is not trusted up to
+# the first number of soft failures n (1 - A), and is trusted from the second on.
 _PSEUDO_AUC = 1 / 8
 _PSEUDO_PARTIAL = 1 / 3
 PRIOR = 2.0
@@ -49,12 +50,12 @@ def auc(moments: Moments, level: Any) -> Limits:
     rho A (1 - A). The Beta supplies the skewness g and the kurtosis, which a small sample cannot. A
     pseudo-observation of rho = 1 keeps the variance from being far too small by chance. The degrees
     of freedom follow from the kurtosis. T removes the skewness, which balances the two tails. The
-    interval is not wider than Wilson's of n0 n1 / (n0 + n1) draws, which is the case rho = 1, but
-    wide enough for rare items, of which a sample has few or none. Where weights go with the scores,
-    rho may be above 1: it is that of `of_fewer` items.
+    interval is not wider than Wilson's for n0 n1 / (n0 + n1) draws, which is the case rho = 1.
+    `of_whole_failures` then widens it for rare items, of which a sample has few or none. Where
+    weights are correlated with the scores, rho may exceed 1: `of_fewer` then lowers the sizes.
 
-    Towards 1/2 the quantile is Student's. On the other side it moves to the normal one with the
-    distance |2 A - 1| of the estimate from 1/2.
+    For the limit on the side of 1/2 the quantile is Student's. For the other limit it moves to the
+    normal one as |2 A - 1| rises from 0 to 1.
 
     Found by simulation: see the coverage table in the documentation.
     """
@@ -74,7 +75,7 @@ def auc(moments: Moments, level: Any) -> Limits:
     t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
 
     skewness = third / variance**1.5
-    curvature = library.sqrt(variance) / u * (2 * area - 1) / 2  # of the logit
+    curvature = library.sqrt(variance) / u * (2 * area - 1) / 2  # of the logit: see `_of_skewed`
     near = towards_the_end(t, area, level)
     below, above = library.where(area > 0.5, t, near), library.where(area > 0.5, near, t)
     quantiles = _of_skewed((below, above), skewness, curvature)
@@ -89,20 +90,21 @@ def auc(moments: Moments, level: Any) -> Limits:
 def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Array) -> Limits:
     """The limits of the area under the ROC curve up to `max_fpr`, divided by `max_fpr`.
 
-    expit(logit e - sqrt(V0 + V1) / (e (1 - e)) T(+-t)). With only m negatives in the window the
-    estimate is biased upwards by about (height - area) (1 - max_fpr) / (2 m), with the height of
-    the curve at `max_fpr`; e is the estimate without this bias. V1 is as in `auc`, with a weight of
-    the pseudo-observation that rises with the area. V0 depends on the m negatives alone, so it is
-    shrunk towards the variance of a power law, ROC(u) = r (u / max_fpr)^h, with h a function of e
-    and `max_fpr`. A sample that lacks high negatives has too large an estimate and too small a V0:
-    T removes half of the skewness that the power law gives their part, down to the normal quantile
-    above. Where hardly a positive is missed, or found, the interval is as wide as Jeffreys's for
-    the positives, and for the negatives in the window if they are fewer; and wide enough for
-    negatives above all positives that were not drawn where hardly a positive is missed, and for
-    rare positives that were not drawn where they hardly vary.
+    expit(logit e - sqrt(V0 + V1) / (e (1 - e)) T(+-t)). The window holds only m = n0 max_fpr
+    negatives, which biases the estimate upwards; e is the estimate without the bias, of
+    `centre_of_window`. V1 is as in `auc`, but the weight of the pseudo-observation rises with the
+    area. V0 depends on the m negatives alone, so it is shrunk towards the variance of a power law,
+    ROC(u) = r (u / max_fpr)^h, with h a function of e and `max_fpr`. A sample that lacks high
+    negatives has too large an estimate and too small a V0: T removes half of the skewness that the
+    power law gives the negatives' part. The quantile above is at least the normal one.
 
-    `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, and the
-    middle of the step where `max_fpr` falls on one.
+    Three cases widen the interval. Where hardly a positive is missed, or found, it is as wide as
+    Jeffreys's for the positives, and for the negatives in the window if they are fewer. Where
+    hardly a positive is missed, it allows for negatives above all positives that were not drawn.
+    Where the positives hardly vary, it allows for rare positives that were not drawn.
+
+    `moments` are those of the divided area. `tpr_at_max_fpr` is the height of the curve, or the
+    middle of the step if `max_fpr` falls on one.
 
     Found by simulation: see the coverage table in the documentation. Unreliable with fewer than
     about three negatives in the window.
@@ -150,8 +152,10 @@ def centre_of_window(
 ) -> Array:
     """The partial area without the upward bias that few negatives in the window give it.
 
-    The height at the end of the window is a mean of the observed one, with weight m, and that of
-    the power law, with weight `PRIOR`. The bias is taken to be at most half of the area.
+    The bias is about H h (1 - max_fpr) / (2 m), with m = n0 max_fpr, H the height of the curve at
+    `max_fpr` and h the exponent of a power law. For H h (`height` below) this takes a mean of the
+    observed H (H / area - 1), with weight m, and of the power law's area (1 + h) h, with weight
+    `PRIOR`. The bias is taken to be at most half of the area.
     """
     library = numerics.namespace(area, *sizes, max_fpr, tpr_at_max_fpr)
     m = sizes[0] * max_fpr
@@ -163,7 +167,7 @@ def centre_of_window(
 
 
 def power(area: Array, max_fpr: Array) -> Array:
-    """The approximate exponent in the window of ROC curves with this partial area."""
+    """The approximate exponent h of ROC curves r (u / max_fpr)^h with this divided partial area."""
     library = numerics.namespace(area, max_fpr)
     found: Array = library.minimum((0.55 + 0.65 * library.sqrt(max_fpr)) * (1 - area), 1.0)
     return found
@@ -177,8 +181,8 @@ def power_law_variance(area: Array, max_fpr: Array) -> Array:
 
 
 def height_variance(height: Array, max_fpr: Array) -> Array:
-    """The same of its influence on the height of the curve at `max_fpr`."""
-    h = power(height / (1 + power(height, max_fpr)), max_fpr)  # of about the area
+    """The variance of a negative's influence on the height at `max_fpr`, under the power law."""
+    h = power(height / (1 + power(height, max_fpr)), max_fpr)  # the argument is about the area
     variance: Array = (height * h) ** 2 * (1 - max_fpr) / max_fpr
     return variance
 
@@ -191,7 +195,7 @@ def power_law_skewness(area: Array, max_fpr: Array) -> Array:
     h = power(area, max_fpr)
     second = (
         2 * (1 + h) / (1 + 2 * h)
-    )  # moments of 1 - v^h for v in [0, 1], over powers of the mean
+    )  # this and `third`: E (1 - v^h)^k / (E (1 - v^h))^k, for v uniform on [0, 1]
     third = second * 3 * (1 + h) / (1 + 3 * h)
     centred = third - 3 * max_fpr * second + 2 * max_fpr**2
     root = numerics.namespace(area, max_fpr).sqrt(max_fpr)
@@ -200,10 +204,10 @@ def power_law_skewness(area: Array, max_fpr: Array) -> Array:
 
 
 def _of_skewed(quantiles: Limits, skewness: Array, curvature: Any = 0.0) -> Limits:
-    """T(x) = y (1 + |b y|) where b y < 0, else y / (1 + |b y|), with y = x - skewness / 6.
+    """Quantiles below and above an estimate, corrected for the skewness of its distribution.
 
-    Quantiles of an estimate whose distribution is skewed, below and above it, from those of one
-    whose is not; b = skewness / 3 + curvature, which is half of the relative one of the scale.
+    T(x) = y (1 + |b y|) where b y < 0, else y / (1 + |b y|), with y = x - skewness / 6 and
+    b = skewness / 3 + curvature. `curvature` is f'' SE / (2 f'), for limits on the scale f.
     """
     library = numerics.namespace(skewness, *quantiles)
     bend = skewness / 3 + curvature
@@ -219,14 +223,14 @@ def _of_skewed(quantiles: Limits, skewness: Array, curvature: Any = 0.0) -> Limi
 
 
 def beta_shape(mean: Array, rho: Array) -> tuple[Array, Array]:
-    """The skewness of the Beta, and its kurtosis above the least possible, 1 + skewness^2."""
+    """The skewness of the Beta, and its kurtosis less the least possible one, 1 + skewness^2."""
     library = numerics.namespace(mean, rho)
     skewness = 2 * (1 - 2 * mean) * library.sqrt(rho / (mean * (1 - mean))) / (1 + rho)
     return skewness, 2 * (1 - rho) / (1 + 2 * rho) * (1 + skewness**2 / 4)
 
 
 def _beta_share(s2: Array, n: Array, largest: Array, pseudo: Array | float) -> Array:
-    """rho, the variance over its largest value, shrunk to 1 by `pseudo` of an observation."""
+    """rho, the variance over its largest value, shrunk towards 1 with weight `pseudo` / n."""
     rho = numerics.namespace(s2, n, largest).minimum(known(s2, n, largest) / largest, 1.0)
     share: Array = rho + pseudo / n * (1 - rho)
     return share

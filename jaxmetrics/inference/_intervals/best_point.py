@@ -1,4 +1,4 @@
-"""Metrics that are a number of one operating point: what is least there, and the number.
+"""Metrics that follow from one operating point: the cost that it minimises, and the metric.
 
 The bootstrap finds the point of each resample by one scan along the items, in place of a score
 table for each resample.
@@ -30,11 +30,11 @@ class BestPoint(NamedTuple):
     """How a metric follows from an operating point.
 
     Attributes:
-      objective: from the counts of an operating point, those of the classes, a tolerance and the
-        options to a cost, which is least there. It is finite and not negative, also where a limit
-        does not allow the point, as ties are told by its size.
-      number: from the Point to the metric.
-      limit: the name of the option that is a limit; it must be one number.
+      objective: of (fps, tps, positives, negatives, tolerance, options), the cost that the point
+        minimises. It must be finite and not negative, also at points that the limit forbids: costs
+        tie if their relative difference is small.
+      number: the metric as a function of the Point.
+      limit: the name of the option that is a limit, which must be one number; None without one.
     """
 
     objective: Callable[..., Array]
@@ -42,13 +42,13 @@ class BestPoint(NamedTuple):
     limit: str | None = None
 
     def serves(self, options: Options) -> bool:
-        """Whether it is the metric with these options."""
+        """Whether the metric follows from one operating point with these options."""
         several = self.limit is not None and np.ndim(options[self.limit])
         by_step = options.get("method", "step") == "step"
         return by_step and not several and not options.get("return_threshold", False)
 
     def value(self, point: Point, options: Options) -> Array:
-        """The metric; NaN for a limit that is NaN, which no point meets."""
+        """The metric; NaN if the limit is NaN, which no point meets."""
         number = self.number(point)
         if self.limit is None:
             return number
@@ -56,7 +56,7 @@ class BestPoint(NamedTuple):
 
 
 def by_rule(*counts: Any, options: Options) -> Array:
-    """What the rules of `chosen_point` minimise, by the options that the metric has of them."""
+    """The cost that a rule of `chosen_point` minimises; the rule is that of the given options."""
     names = ("min_precision", "fp_cost", "fn_cost", "criterion", "prevalence")
     found: Array = objective(*counts, *(options.get(name) for name in names))
     return found

@@ -1,9 +1,10 @@
 """Tails and quantiles of the Beta distribution, elementwise.
 
-SciPy's of NumPy's arrays. JAX's incomplete Beta function loses digits as the shapes grow, and has
-no inverse and no derivative in them, so its tails here are integrals: in the log-odds the density
-is analytic and log-concave. To be traced inside `double_precision()`. All is in float64, but for
-tails and quantiles on TPUs; their derivatives are in float64 there, too, of a float32 quantile.
+NumPy arrays take SciPy's functions. JAX's incomplete Beta function loses digits as the shapes grow,
+and has no inverse and no derivative in the shapes. For JAX arrays, tails are therefore integrals
+over the log-odds, in which the density is analytic and log-concave. Trace them inside
+`double_precision()`. All is in float64, except tails and quantiles on TPUs, which are in float32;
+their derivatives are in float64 there, too, at the float32 quantile.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import in_native_floats
 from jaxmetrics._base.types import Array, HostArray
 
-# Gauss and Legendre's nodes and weights on [0, 1], and 0 without weight.
+# Gauss-Legendre nodes and weights on [0, 1], after a node at 0 that has weight 0.
 _NODES, _WEIGHTS = (
     np.append(0.0, (x + shift) / 2)
     for x, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0), strict=True)
 )
-_REACH = 40.0  # of the integral: the logarithm of the density's fall from one end to the other
-_FAR = 40.0  # log-odds from the mode, where rest is nothing beside share times the exponential,
+_REACH = 40.0  # the integral ends where the log density is lower by this than at its start
+_FAR = 40.0  # log-odds from the mode u beyond which rest + share e^u is share e^u, to all digits,
 # unless the share is tiny; the density is then 0 long before
-_STEPS = 6
-_STEPS_OF_REACH = 24
-_LARGE = 100.0  # the shapes from which on SciPy's inverse may have eight digits
+_STEPS = 6  # of Halley's method for a quantile
+_STEPS_OF_REACH = 24  # of Newton's method for the length of the integral
+_LARGE = 100.0  # where both shapes are larger, SciPy's inverse may have only eight digits
 
 
 def beta_quantile(probability: Any, a: Any, b: Any, needed: Any = True) -> Array:
-    """The quantile of the Beta distribution; NumPy leaves out what is not needed, which is NaN.
+    """The quantile of the Beta distribution; with NumPy, NaN where it is not `needed`.
 
     The relative error is below 1e-10 for probabilities from 1e-6 to 1 - 1e-6 and shapes from 0.5 to
     1e6, and 1e-5 on TPUs.
@@ -58,10 +59,10 @@ def beta_quantile(probability: Any, a: Any, b: Any, needed: Any = True) -> Array
 
 
 def may_exceed(limit: Any, probability: Any, a: Any, b: Any) -> Any:
-    """False where the quantile is surely within `limit`; NumPy, as programs compute all quantiles.
+    """False where the quantile is surely at most `limit`; True for JAX, which computes them all.
 
     By Chernoff's bound, the tail above x is at most (x / m)^a ((1 - x) / (1 - m))^b, for x above
-    the mean m. It takes a small part of the time of the quantile.
+    the mean m. The bound takes a small part of the time of the quantile.
     """
     if numerics.namespace(limit, probability, a, b) is not np:
         return True
@@ -72,7 +73,7 @@ def may_exceed(limit: Any, probability: Any, a: Any, b: Any) -> Any:
 
 
 def _refined(near: HostArray, a: HostArray, b: HostArray, probability: HostArray) -> HostArray:
-    """By a secant of SciPy's function, which has more digits than its inverse."""
+    """Quantiles after a secant step with SciPy's tail, which has more digits than its inverse."""
     far = near + np.where(near < 0.5, near, near - 1) * 1e-6
     error, step = (scipy.special.betainc(a, b, x) - probability for x in (near, far))
     quantile = near - numerics.divide(error * (near - far), error - step, 0.0)
@@ -81,7 +82,7 @@ def _refined(near: HostArray, a: HostArray, b: HostArray, probability: HostArray
 
 
 def beta_cdf(x: Any, a: Any, b: Any) -> Array:
-    """P(X <= x) for Beta X; JAX's for shapes from 0.1 on."""
+    """P(X <= x) for Beta X; for JAX arrays, the shapes must be at least 0.1."""
     if numerics.namespace(x, a, b) is np:
         mass: Array = scipy.special.betainc(a, b, x)
         return mass
@@ -89,20 +90,20 @@ def beta_cdf(x: Any, a: Any, b: Any) -> Array:
 
 
 def beta_cdf_of_odds(odds: Any, a: Any, b: Any) -> Array:
-    """P(X / (1 - X) <= odds) for Beta X; JAX's. Near 1, X has fewer digits than its odds."""
+    """P(X / (1 - X) <= odds) for Beta X, in JAX. Near 1, X has fewer digits than its odds."""
     odds, a, b = jnp.broadcast_arrays(*(jnp.asarray(x, jnp.float64) for x in (odds, a, b)))
     return in_native_floats(_mass, odds, a, b)
 
 
 @jax.custom_jvp
 def log_odds_of_tail(mass: Array, own: Array, other: Array) -> Array:
-    """The log-odds below which Beta X of the shapes `own` and `other` is with the chance `mass`."""
+    """The `mass`-quantile of the log-odds of a Beta variable with the shapes `own` and `other`."""
     return in_native_floats(_log_odds, mass, own, other)
 
 
 @log_odds_of_tail.defjvp
 def _(values: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
-    """By the implicit function."""
+    """By the implicit function theorem."""
     mass, own, other = values
     odds = log_odds_of_tail(mass, own, other)
     tail = _tail(own, other, odds)
@@ -113,7 +114,7 @@ def _(values: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Ar
     return odds, change * jnp.exp(-tail.log_density)
 
 
-@jax.jit  # so that it is traced once for all that call it
+@jax.jit  # traced once for all callers
 def _mass(odds: Array, a: Array, b: Array) -> Array:
     lower = odds * b <= a
     own, other = jnp.where(lower, a, b), jnp.where(lower, b, a)
@@ -125,7 +126,7 @@ def _mass(odds: Array, a: Array, b: Array) -> Array:
 
 @jax.jit
 def _log_odds(mass: Array, own: Array, other: Array) -> Array:
-    """By Halley's method for the logarithm of the chance, which is a concave function of them."""
+    """By Halley's method for the log probability, which is concave in the log-odds."""
     goal = jnp.log(mass)
 
     def step(_: int, odds: Array) -> Array:
@@ -139,13 +140,13 @@ def _log_odds(mass: Array, own: Array, other: Array) -> Array:
 
 
 class _Tail(NamedTuple):
-    """What is below some log-odds.
+    """The tail of a Beta variable X below some log-odds, its end.
 
     Attributes:
-      log_mass: the logarithm of the chance.
-      log_density: that of the density of the log-odds at the end.
-      slope: its derivative there.
-      means: of log x and of log (1 - x) in the tail.
+      log_mass: the logarithm of the probability of the tail.
+      log_density: the logarithm of the density of the log-odds at the end.
+      slope: the derivative of `log_density` in the log-odds.
+      means: the means of log X and of log(1 - X) in the tail.
     """
 
     log_mass: Array
@@ -155,13 +156,16 @@ class _Tail(NamedTuple):
 
 
 def _tail(own: Array, other: Array, odds: Array) -> _Tail:
-    """The part of the Beta distribution below these log-odds, in the precision of the arrays."""
+    """The tail of the Beta distribution below these log-odds, in the precision of the arrays.
+
+    Its variables follow the rarer side: X if `own` is the smaller shape, else 1 - X.
+    """
     total, rarer = own + other, jnp.minimum(own, other)
     share = rarer / total
     rest, log_share = 1 - share, jnp.log(share)
-    sign = jnp.where(own > other, -1.0, 1.0)  # of log-odds of what is rarer
-    end = odds - jnp.log(own / other)  # from the mode
-    close = jnp.finfo(odds.dtype).eps ** (1 / 6)  # to the mode: the series has all digits there
+    sign = jnp.where(own > other, -1.0, 1.0)  # makes log-odds those of the rarer side
+    end = odds - jnp.log(own / other)  # distance from the mode
+    close = jnp.finfo(odds.dtype).eps ** (1 / 6)  # up to here the series has all digits
     both, skew = share * rest, rest - share
     cumulants = [
         1 / 2,
@@ -169,13 +173,14 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
         (1 - 6 * both) / 24,
         skew * (1 - 12 * both) / 120,
         (1 - 30 * both + 120 * both**2) / 720,
-    ]  # over share rest, and factorials
+    ]  # of a Bernoulli draw: k-th cumulant / (k! share rest), from k = 2 on
 
     def density(away: Array) -> tuple[Array, Array, Array]:
-        """Its logarithm, but for a constant; its slope; log((1 - x) / (1 - mode)) of the rarer.
+        """The log density up to a constant, its slope, and log((1 - x) / (1 - mode)).
 
-        With u the way of the rarer, it is `total` times share u - log(rest + share e^u), of which
-        few digits are left near the mode: there it is a series, of the cumulants of a coin.
+        x is the rarer side. With u its log-odds from the mode, the log density is
+        total (share u - log(rest + share e^u)). The difference loses digits near the mode, where
+        the series of the cumulants replaces it.
         """
         u = sign * away
         growth = jnp.expm1(jnp.minimum(u, _FAR))
@@ -186,15 +191,16 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
         return jnp.where(abs(u) < close, near, rarer * u + total * log_rest), slope, log_rest
 
     def column(numbers: HostArray) -> HostArray:
-        """Of an axis before those of the arrays."""
+        """The numbers along a new axis before those of the arrays."""
         return numbers.astype(odds.dtype).reshape(-1, *(1,) * odds.ndim)
 
     def longer(length: Array) -> Array:
         there, slope, _ = density(end - length)
         reached: Array = length - (at_end - there - _REACH) / slope
-        return jnp.maximum(reached, 0.0)  # where the density is 0, the difference is of rounding
+        return jnp.maximum(reached, 0.0)  # where the density is 0, the difference is rounding
 
-    # From the right of where a convex function has the value, Newton's method stays there.
+    # The fall of the log density is convex in the length. `furthest` is at least the root, and
+    # Newton's method for a convex function stays on that side.
     at_end, *_ = density(end)
     furthest = (_REACH + total * (jnp.log(total / other) + jnp.maximum(end, 0.0))) / own
     length = varying.repeated(_STEPS_OF_REACH, longer, furthest)
