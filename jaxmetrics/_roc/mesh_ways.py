@@ -20,8 +20,8 @@ from jaxmetrics._roc.mesh_placements import placements_on_mesh
 from jaxmetrics._roc.rare_positives import rare_positives
 
 R = TypeVar("R")
-# `place(items, weights, axis_name, indexed=False)` returns the placements of the items of all devices
-# along the axis. The weights are those of `weights_on_mesh`.
+# `place(items, weights, axis_name, indexed=False)` returns the placements of the items of all
+# devices along the axis. The weights are those of `weights_on_mesh`.
 Place: TypeAlias = Callable[..., Any]
 
 

@@ -28,8 +28,8 @@ from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import ends_of_range
 from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
 
-_ROUNDING = 1e-9  # of the ends of the range of a metric
-_NO_VARIANCE = 1e-28  # in units of the square of an estimate: the rounding of 0
+_ROUNDING = 1e-9  # tolerance at the ends of the range of the metric
+_NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 
 
 @takes_metric
@@ -50,14 +50,15 @@ def compare_to_value(
     amounts: ArrayLike | None = None,
     memory_budget: int = MEMORY_BUDGET,
 ) -> Comparison:
-    """Tests of models against a given value, adjusted for their number: ten biomarkers against 0.5.
+    """Tests of one or more models against a given value, such as ten biomarkers against 0.5.
 
-    The difference d = A - value has the limits that `confidence_interval` has for A at the same
-    level, less the value: the two never contradict each other. Its p-value is 1 - the level at
-    which a limit is 0, found by interpolation. Simultaneous limits are those at the level of the
-    largest |Z| over all models; chi2 is that of `compare`, with errors as far as the limits on the
-    side of the value. A metric without a closed form or logit interval has the limits of `compare`
-    with a model that has this value without an error, d -+ t E.
+    The limits of the difference d = A - value are the limits of A by `confidence_interval` at the
+    same level, minus the value. So the two functions never contradict each other. The p-value is
+    1 - the level at which a limit of d is 0, found by interpolation. Simultaneous limits adjust for
+    the number of models: they are the limits at the level of the quantile of max |Z| over all
+    models. chi2 is that of `compare`; the error of each model is the distance of its limit on the
+    side of the value, over the normal quantile. A metric without a closed-form or logit interval
+    has the limits d -+ t E that `compare` gives for a second model with this value and no error.
 
     Args:
       metric: any metric with one value for each score table; those without known influence values
@@ -65,8 +66,8 @@ def compare_to_value(
       scores: `[n]` or `[models, n]`, higher is more positive.
       labels: `[n]`, bool or 0 and 1.
       value: the value to compare with, in the unit of the metric; finite.
-      margin: a difference that is too small to matter, above 0: for tests that a model is not worse
-        than the value by it, and that the two differ by less.
+      margin: a difference that is too small to matter, above 0. It adds the tests that a model is
+        not worse than the value by the margin, and that the two differ by less than the margin.
       confidence_level: in (0, 1).
       key: a JAX random key, for metrics that are resampled.
       n_resamples: the number of resamples, for metrics that are resampled.
@@ -85,9 +86,9 @@ def compare_to_value(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; the value is not finite.
 
-    NaN where the metric is NaN or a class has one item. Warns where a class has fewer than ten. `z`
-    is the normal quantile at which a limit is 0, and `df` is infinite. Time O(models n log n +
-    models^2 n), memory O(models n).
+    NaN where the metric is NaN or a class has one item. Warns where a class has fewer than ten
+    items. `z` is the normal quantile at which a limit is 0, and `df` is infinite. Time
+    O(models n log n + models^2 n), memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -114,7 +115,7 @@ def compare_to_value(
     request = Request(key, n_resamples, True, ids, memory_budget=memory_budget)
     limits = _limits(metric, items, request, level)
     n_models = len(items.scores)
-    if n_models == 1 and limits is not None:  # whose error is all that there is of a covariance
+    if n_models == 1 and limits is not None:  # its covariance is its variance
         known = limits.estimate, taken_for_known(_squared(limits.known))
         (estimate, covariance), bounds = near_tree(known), None
     else:
@@ -151,7 +152,7 @@ def _in_range(metric: MetricLike, value: float) -> float:
 
 
 def _limits(metric: MetricLike, items: Items, request: Request, level: float) -> ByLevel | None:
-    """Those of the models by themselves; None if they are found by resampling."""
+    """The limits of each model alone, by level; None without a closed-form or logit interval."""
     given = metric, items
     metric, items = with_influence(metric, items)
     ids = request.clusters
@@ -171,25 +172,28 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
         found = zip(*map(of_model, items.scores), strict=True)
     else:
         with double_precision():
-            found = lax.map(of_model, items.scores)  # a program of one model
+            found = lax.map(of_model, items.scores)  # compiled once for all models
     return limits_at(*(at_hand(*x) for x in found), levels)
 
 
 @library_program()
 def _squared(error: Array) -> Array:
-    """`[1, 1]`, of `[1]`."""
+    """The covariance `[1, 1]` of one model, from its standard error `[1]`."""
     return error[:, None] ** 2
 
 
 @library_program()
 def _with_errors(covariance: Array, limits: ByLevel, value: Array, level: Array) -> Array:
-    """The covariance of models and a value, with errors as far as the limits towards the value."""
+    """The covariance of models and a value, scaled to the errors that the models' limits imply.
+
+    The error of a model is the distance of its limit towards the value, over the normal quantile.
+    """
     library = numerics.namespace(covariance, limits.error)
     z = library.broadcast_to(quantiles_of(level), limits.estimate.shape)
     above_it = limits.estimate > value
     errors = library.where(above_it, limits.below.at(z), limits.above.at(z)) / z
     errors = library.append(errors, 0.0)
-    # A model without variance, such as a perfect one, has the rounding of 0.
+    # The variance of a perfect model may be the rounding of 0 instead of 0.
     variances = library.diagonal(covariance)
     least = library.append(_NO_VARIANCE * limits.estimate**2, 0.0)
     known = library.sqrt(library.where(variances > least, variances, 0.0))
@@ -201,7 +205,7 @@ def _with_errors(covariance: Array, limits: ByLevel, value: Array, level: Array)
 
 @library_program()
 def _with_value(estimate: Array, covariance: Covariance, value: Array) -> tuple[Array, Covariance]:
-    """With one more model, which has the value, and no variance."""
+    """Append the value to the estimates and the covariance, as a model without variance."""
     library = numerics.namespace(estimate, covariance.total)
 
     def padded(x: Array) -> Array:

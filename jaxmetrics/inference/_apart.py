@@ -2,9 +2,10 @@
 
 Written over the array library: NumPy's, or JAX's inside `double_precision()`.
 
-The difference A - B is at least A - B - sqrt((A - l_A)^2 + (u_B - B)^2), and at most as far above
-with the other limits: skewed limits of a share stay so in a difference, and limits that hold for
-few items do. As functions of a quantile of the normal distribution they also give p-values.
+With limits l and u of each estimate, the lower limit of the difference A - B is
+A - B - sqrt((A - l_A)^2 + (u_B - B)^2), and the upper one A - B + sqrt((u_A - A)^2 + (B - l_B)^2).
+So the limits of a difference of shares are skewed where those of the shares are, and hold for few
+items where those do. As functions of the normal quantile the limits also give p-values.
 
 Reference: G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures: a
 general approach", Statistics in Medicine 27, 2008.
@@ -22,17 +23,17 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 
-# Normal quantiles of the levels at which limits are found; what is between them, as p-values and
-# simultaneous limits are, is interpolated.
+# Normal quantiles of the levels at which limits are computed. P-values and simultaneous limits need
+# levels in between, and are interpolated.
 _GRID = np.array([0.5, *np.arange(1, 3, 0.25), 3, 3.5, 4, 5, 6])
 
 
 class Margins(NamedTuple):
-    """How far one side's limits are from an estimate, by level.
+    """The distances of the lower, or of the upper, limits from an estimate, by level.
 
     Attributes:
       quantiles: `[levels]`, the normal quantiles z of the levels P(|Z| < z), ascending from 0.
-      sizes: `[..., levels]`, which do not fall.
+      sizes: `[..., levels]`, the distances, which never decrease with the level.
     """
 
     quantiles: Array
@@ -40,7 +41,7 @@ class Margins(NamedTuple):
 
     @classmethod
     def of(cls, quantiles: Array, sizes: Array) -> Margins:
-        """From quantiles in any order; a margin is none at 0, and does not fall."""
+        """Margins from quantiles in any order, with 0 added at quantile 0, made non-decreasing."""
         library = numerics.namespace(quantiles, sizes)
         order = library.argsort(quantiles, stable=True)
         none = library.zeros_like(sizes[..., :1])
@@ -53,7 +54,7 @@ class Margins(NamedTuple):
         return _interpolated(self._quantiles(), self.sizes, quantile)
 
     def reaches(self, distance: Array) -> Array:
-        """The normal quantile at which the margin is this distance, `[...]`, not negative."""
+        """The normal quantile `[...]` at which the margin is a distance `[...]` of 0 or more."""
         return _interpolated(self.sizes, self._quantiles(), distance)
 
     def _quantiles(self) -> Array:
@@ -62,7 +63,7 @@ class Margins(NamedTuple):
 
 
 def _interpolated(x: Array, y: Array, at: Array) -> Array:
-    """The first y at x = `at`, beyond the last one as between the last two; 0 where all x are 0."""
+    """Linear interpolation of y at x = `at`, by the first segment that has it, or the last."""
     library = numerics.namespace(x, y, at)
     k = library.clip(library.sum(x < at[..., None], axis=-1), 1, x.shape[-1] - 1)
 
@@ -78,13 +79,14 @@ def _interpolated(x: Array, y: Array, at: Array) -> Array:
 
 
 class ByLevel(NamedTuple):
-    """Estimates, and how far their limits are from them.
+    """Estimates, and the distances of their limits, by level.
 
     Attributes:
       estimate: `[...]`.
       known: `[...]`, their standard errors.
-      error: `[...]`, those that the limits amount to, as half of their distance.
-      below, above: by level, from the estimates.
+      error: `[...]`, the standard errors that the limits imply: half the width of the interval at
+        the first level, over its normal quantile.
+      below, above: the distances of the lower and of the upper limits from the estimates.
     """
 
     estimate: Array
@@ -102,7 +104,7 @@ def limits_at(
     error: tuple[Array, ...],
     levels: Array,
 ) -> ByLevel:
-    """Those of estimates `[]` with limits `[levels]`, the first of which tells the error."""
+    """The ByLevel of several estimates `[]`, from the limits `[levels]` of each."""
     library = numerics.namespace(*estimate, *error)
     values, known = (library.stack([*x]).astype(np.float64) for x in (estimate, error))
     quantiles = quantiles_of(levels)
@@ -118,7 +120,7 @@ def limits_at(
 
 
 def levels_for(level: float) -> HostArray:
-    """The level, that of its one-sided limits, and those of p-values and simultaneous limits."""
+    """`level`, the level whose limits are the one-sided ones at `level`, and those of _GRID."""
     grid = 2 * scipy.special.ndtr(_GRID) - 1
     return np.array([level, *({2 * level - 1} if level > 0.5 else ()), *grid])
 

@@ -1,6 +1,6 @@
-"""What thresholds flag: counts, the sizes of their errors, and the limits of a threshold.
+"""What a threshold flags: counts and effective sizes of rates; and limits of the threshold itself.
 
-NumPy computes all of it for items at hand.
+NumPy computes all of it for items in the memory of the CPU.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from jaxmetrics.inference._intervals.operating import (
 from jaxmetrics.inference._intervals.rules import Limits
 
 _ROUNDING = 1e-9
-_SOME = 5  # clusters
+_SOME = 5  # clusters; of fewer, `clustered_size` counts each as one item
 
 
 @library_program()
 def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
-    """What the decision `scores >= threshold` flags, and effective sizes, in float64."""
+    """The Point and the effective Sizes of the decision `scores >= threshold`, in float64."""
     positives, negatives, amounts = weights_by_class(items)
     library = numerics.namespace(threshold, positives)
     threshold = threshold.astype(np.float64)
@@ -51,11 +51,12 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
         return Point(threshold, tp, fp, total, every, none, none), sizes
     caught, amount = _part(flagged, amounts)
     share = numerics.divide(caught, amount, np.nan)
-    of_each = numerics.divide(amounts, amount[..., None], 0.0)  # whose squares are in range
+    # Shares, as the squares of amounts may overflow.
+    of_each = numerics.divide(amounts, amount[..., None], 0.0)
     residual = library.where(amounts > 0, of_each * (flagged - share[..., None]), 0)
     n = library.sum(positives > 0, axis=-1)
     spread = library.where(amount > 0, library.sum(residual**2, axis=-1), np.nan)
-    # The largest possible one, where one positive has no variance of its own.
+    # One positive alone shows no variance: take the largest possible one.
     unbiased = numerics.divide(n, n - 1, 0.0)
     spread = library.where(n > 1, spread * unbiased, share * (1 - share))
     sizes = sizes._replace(amounts=effective_size(amounts) + none, spread=spread)
@@ -63,7 +64,7 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
 
 
 def _draws(flagged: Any, positives: Any, negatives: Any) -> list[Array]:
-    """The numbers of `Sizes`, in their order, where items have weights."""
+    """The fields `positives` to `missed` of Sizes, in this order, for items with weights."""
     library = numerics.namespace(flagged, positives)
     either, positive, negative = positives + negatives, positives > 0, negatives > 0
     of_flagged, of_others = (library.where(x, either, 0) for x in (flagged, ~flagged))
@@ -81,16 +82,17 @@ def _draws(flagged: Any, positives: Any, negatives: Any) -> list[Array]:
 
 @library_program()
 def clusters_at(items: Items, ids: Array, threshold: Array, terms: Terms) -> dict[str, Clustered]:
-    """What clusters tell of each share at a threshold, by name.
+    """The Clustered of each share at a threshold, by the name of the share.
 
-    Their degrees of freedom are (K - 1) 2 / (kurtosis - 1), from 1 to K - 1, with the kurtosis of
-    what each adds to the share: where few of K clusters decide, the variance is hardly known.
+    The degrees of freedom are 2 (K - 1) / (kurtosis - 1), from 1 to K - 1, with the kurtosis of
+    what each of the K clusters adds to the share. Where a few of the clusters decide the share, the
+    variance between clusters is hardly known.
     """
     positives, negatives, amounts = weights_by_class(items)
     library = numerics.namespace(threshold, positives)
     flagged: Any = items.scores.astype(np.float64) >= threshold.astype(np.float64)[..., None]
     either, positive = positives + negatives, positives > 0
-    # Of a share of all items, the classes vary apart at a prevalence that is given.
+    # A prevalence that is given is the fixed weight of the positives among all items.
     every = (either,)
     if terms.prevalence is not None:
         of_class = (positives, terms.prevalence), (negatives, 1 - terms.prevalence)
@@ -112,7 +114,11 @@ def clusters_at(items: Items, ids: Array, threshold: Array, terms: Terms) -> dic
 
 
 def _clustered_share(ids: Array, values: Array, parts: tuple[Array, ...]) -> Clustered:
-    """Of the mean of values with weights, which are of parts that vary apart."""
+    """The Clustered of a weighted mean of `values`.
+
+    The weights are the sum of `parts` `[..., n]`, such as one for each class. The total of each
+    part is fixed, so values vary around the mean of their part.
+    """
     library = numerics.namespace(values, *parts)
 
     def sums(x: Array) -> Array:
@@ -128,13 +134,13 @@ def _clustered_share(ids: Array, values: Array, parts: tuple[Array, ...]) -> Clu
     of_all, residuals = (numerics.sums_at(ids, x, x.shape[-1]) for x in of_items)
     k = library.sum(of_all > 0, axis=-1)
     kurtosis = numerics.divide(k, effective_size(residuals**2), np.inf)
-    more = library.maximum(kurtosis - 1, 0)  # but for rounding
+    more = library.maximum(kurtosis - 1, 0)  # below 0 only by rounding
     df = numerics.divide(2 * (k - 1), more, np.inf)
     return Clustered(effective_size(of_all), library.maximum(library.minimum(df, k - 1), 1))
 
 
 def warn_of_infinite_scores(point: Point) -> None:
-    """Warn where nothing should be flagged, if the point is NumPy's."""
+    """Warn where it is best to flag nothing, but scores are +inf; only for a Point of NumPy's."""
     on_host = numerics.namespace(*point) is np
     if on_host and ((point.threshold == np.inf) & (point.tp + point.fp > 0)).any():
         warn(
@@ -145,7 +151,7 @@ def warn_of_infinite_scores(point: Point) -> None:
 
 @library_program()
 def moments_of_choice(items: Items, terms: Terms, drawn: Point) -> dict[str, Chosen]:
-    """By name, the moments of shares at the thresholds chosen in `[resamples, ...]`."""
+    """The Chosen of each share, by name, from the points `drawn` `[resamples, ...]`."""
     amounts = items.amounts is not None
     in_resamples = shares_of(drawn, terms, amounts=amounts)
     in_data = shares_of(_looked_up(items, drawn.threshold), terms, amounts=amounts)
@@ -153,7 +159,7 @@ def moments_of_choice(items: Items, terms: Terms, drawn: Point) -> dict[str, Cho
 
 
 def _moments(x: Array, in_data: Array) -> Chosen:
-    """The moments of x - in_data over the first axis, without NaN."""
+    """The Chosen of x - in_data over the first axis, that of the resamples; NaN are left out."""
     library = numerics.namespace(x)
     x = x - in_data
     valid = ~library.isnan(x)
@@ -171,11 +177,13 @@ def _moments(x: Array, in_data: Array) -> Chosen:
 
 @library_program("of_negatives")
 def clustered_size(items: Items, ids: Array, share: Array, of_negatives: bool) -> Array:
-    """As many independent items of a class would vary as much: `[...]`, of the share above a score.
+    """The number `[...]` of independent items of a class that vary as much as its clusters.
 
-    It is the smaller number at two scores, above which there are `share` and half of the class: few
-    items far out do not show how they depend on each other. Of fewer than _SOME clusters each
-    counts as one item.
+    The variance is that of the share of the class at or above a score. It is taken at two scores,
+    one with `share` of the class at or above it and one with half of the class, and the smaller
+    number counts: the few items above a high score do not show how the items of a cluster depend on
+    each other. The number is at most Kish's effective size of the items, or, with fewer than _SOME
+    clusters, that of the clusters.
     """
     positives, negatives, _ = weights_by_class(items)
     library = numerics.namespace(positives, share)
@@ -211,9 +219,9 @@ def clustered_size(items: Items, ids: Array, share: Array, of_negatives: bool) -
 
 @library_program()
 def likely_shares(size: Array, share: Array, level: Array) -> Array:
-    """Shares of a class whose scores are the limits of its (1 - share)-quantile, `[..., 2]`.
+    """The shares `[..., 2]` of a class above the two limits of its (1 - share)-quantile.
 
-    The number of the class above the quantile is binomial, whatever the law of the scores is.
+    The number of items above the true quantile is binomial, whatever distribution the scores have.
     """
     chances = [(1 + side * level) / 2 for side in (-1, 1)]
     fewest, most = binomial_quantiles(chances, size, share + 0 * size)
@@ -223,16 +231,16 @@ def likely_shares(size: Array, share: Array, level: Array) -> Array:
 
 @library_program("of_negatives")
 def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
-    """The scores of a class at or above which there are these shares `[..., 2]` of it.
+    """The limits of a quantile: the scores at or above which `shares` `[..., 2]` of a class are.
 
-    The lower limit is at the last share, and the upper one at the first; +inf for a share of 0 and
-    -inf for one above 1.
+    The first share gives the upper limit and the second the lower one. A share of 0 gives +inf, and
+    one above 1 gives -inf.
     """
     positives, negatives = class_weights(items._replace(amounts=None))
     library = numerics.namespace(positives, shares)
 
     def of_row(scores: Array, weights: Array, shares: Array) -> Array:
-        least = shares * library.sum(weights) * (1 - _ROUNDING)  # of the weight above
+        least = shares * library.sum(weights) * (1 - _ROUNDING)  # weight at or above the limit
         if items.weights is None:
             places = library.ceil(library.maximum(least, 1)) - 1
             found = highest(scores, weights > 0, places)
@@ -251,7 +259,7 @@ def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
 
 
 def _part(flagged: Array, weights: Array) -> tuple[Array, Array]:
-    """The weight of the flagged items, and of all; equal if all are flagged, however rounded."""
+    """The weight of the flagged items and of all items; exactly equal if all are flagged."""
     library = numerics.namespace(flagged, weights)
     part, rest = (library.sum(library.where(x, weights, 0), axis=-1) for x in (flagged, ~flagged))
     total = library.sum(weights, axis=-1) + 0 * part
@@ -259,14 +267,14 @@ def _part(flagged: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def weights_by_class(items: Items) -> tuple[Array, Array, Array | None]:
-    """The weight of each item as a positive and as a negative, and of its amount."""
+    """The weight of each item as a positive, as a negative, and as a positive times its amount."""
     positives, negatives = class_weights(items._replace(amounts=None))
     amounts = None if items.amounts is None else class_weights(items)[0]
     return positives.astype(np.float64), negatives.astype(np.float64), amounts
 
 
 def _looked_up(items: Items, thresholds: Array) -> Point:
-    """What each of `[resamples, ...]` thresholds flags in the data, without a sort of these."""
+    """The Point of each threshold `[resamples, ...]` in the data, without a sort of the items."""
     positives, negatives, amounts = weights_by_class(items)
     library = numerics.namespace(positives, thresholds)
     columns = [positives, negatives, library.zeros_like(positives) if amounts is None else amounts]
@@ -274,14 +282,15 @@ def _looked_up(items: Items, thresholds: Array) -> Point:
 
     def of_row(scores: Array, weights: Array, thresholds: Array) -> tuple[Array, Array]:
         ascending, n = library.sort(thresholds), len(thresholds)
-        least = library.searchsorted(ascending, scores, side="right")  # how many flag the item
+        # The number of thresholds that flag each item.
+        least = library.searchsorted(ascending, scores, side="right")
         sums = library.stack([numerics.sums_at(least, x, n + 1) for x in weights])
         counted = cumulative.cumulated(sums[:, ::-1])[:, ::-1]
         at = library.searchsorted(ascending, thresholds) + 1
         return counted[:, at], library.broadcast_to(counted[:, :1], (3, n))
 
     rows = library.vectorize(of_row, signature="(n),(k,n),(b)->(k,b),(k,b)")
-    # Scores that are left out may be NaN.
+    # Scores of masked items may be NaN.
     scores = items.scores.astype(np.float64)
     scores = library.where(positives + negatives > 0, scores, -np.inf)
     found = rows(scores, stacked, library.moveaxis(thresholds, 0, -1))

@@ -35,7 +35,7 @@ from jaxmetrics.inference._intervals.rules import Limits, Moments
 
 METHODS = ("auto", "exact", "bootstrap")
 
-_LOWEST = float(np.finfo(np.float64).tiny)  # an FPR in place of 0: the limit of a rate is above 0
+_LOWEST = float(np.finfo(np.float64).tiny)  # replaces an FPR of 0, as `max_fpr` must be above 0
 
 
 class Band(NamedTuple):
@@ -110,25 +110,25 @@ def roc_band(
 ) -> RocBand:
     """Pointwise and simultaneous confidence bands of the ROC curve.
 
-    - boxes: the share of a class at or above a threshold, k of n items, is from
-      BetaInv(l / 2; k, n - k + 1) to BetaInv(1 - l / 2; k + 1, n - k). Limits of both classes make
-      a box of FPR x TPR at each threshold, and a curve that rises lies between the lines through
-      the corners of the boxes. The simultaneous bands of "exact" and "auto" are of boxes, and their
-      pointwise limits are those of `confidence_interval` for `recall_at_fpr` with method="linear",
-      within the band.
-    - exact: boxes with the local level l at which all limits of a class hold at once with chance
-      sqrt(confidence_level). The whole curve lies within the simultaneous band with a chance of
-      `confidence_level` or more, whatever the distributions of the scores are.
-    - auto: narrower boxes, as a curve may leave a box only where both classes err. The normal
-      quantile of l at chance `confidence_level` is multiplied by
+    - boxes: if k of the n items of a class are at or above a threshold, the limits of that share in
+      the population are BetaInv(l / 2; k, n - k + 1) and BetaInv(1 - l / 2; k + 1, n - k). The
+      limits of both classes make a box of FPR x TPR at each threshold. As the curve never falls, it
+      lies between the lines through the corners of the boxes. The simultaneous bands of "exact" and
+      "auto" are made of such boxes. Their pointwise limits are those of `confidence_interval` for
+      `recall_at_fpr` with method="linear", clipped to the simultaneous band.
+    - exact: boxes with the local level l at which all limits of a class hold at once with
+      probability sqrt(confidence_level). The whole curve lies within the simultaneous band with
+      probability `confidence_level` or more, whatever the distributions of the scores are.
+    - auto: narrower boxes, as the curve leaves a box only where the limits of both classes are
+      wrong. The normal quantile of the l for probability `confidence_level` is multiplied by
       max(sqrt(n_0 + n_1) / (sqrt(n_0) + sqrt(n_1)), 0.95 - 0.3 / m^(1/3)), with m items of the
       smaller class. In simulations the band holds the whole curve at least as often as it should.
     - bootstrap: for data with weights or clusters, for which there are no boxes. The limits are
-      Wilson's of n = min(TPR (1 - TPR) / SE^2, n_1) draws, with SE from the bootstrap and n_1 the
-      effective size (sum w)^2 / sum w^2 of the positives. The simultaneous band has the quantile of
-      max |TPR* - TPR| / SE over the points in place of the normal one, if that is larger.
+      Wilson's for n = min(TPR (1 - TPR) / SE^2, n_1) draws, with SE from the bootstrap and n_1 the
+      effective size (sum w)^2 / sum w^2 of the positives. In the simultaneous band the quantile of
+      max |TPR* - TPR| / SE over the points replaces the normal quantile, if it is larger.
 
-    The true curve never falls, and no limit does. By definition the TPR is 1 at an FPR of 1,
+    The limits never fall, as the true curve does not. By definition the TPR is 1 at an FPR of 1,
     without error. At an FPR of 0 the lower limit is 0, as the observed curve is above the true one
     there.
 
@@ -210,7 +210,7 @@ def roc_band(
     return RocBand(jnp.asarray(grid, numerics.default_float()), *found, level)
 
 
-_FEWEST = 31  # negatives, of which resamples reach what is above most positives
+_FEWEST = 31  # negatives; resamples of fewer may have none above most of the positives
 
 
 def _warn_of_few(items: Items, ids: Clusters | None) -> None:
@@ -224,13 +224,17 @@ def _warn_of_few(items: Items, ids: Clusters | None) -> None:
 
 
 def _by_boxes(items: Items, options: Options) -> Band:
-    """By NumPy where it can now, because programs of this take seconds to compile."""
+    """The Band by boxes; by NumPy where possible, as XLA takes seconds to compile it."""
     found: Band | None = evaluate_on_host(band, items, options, short=0)
     return found or evaluate(OfPlacements(band), items, options)
 
 
 def band(placed: Placements, *, fpr: Array, level: float, exact: bool) -> Band:
-    """NaN if a class is absent. What holds for all points holds for each."""
+    """The Band by boxes; NaN if a class is absent.
+
+    The simultaneous limits also hold for each point alone, so the pointwise ones are clipped to
+    them.
+    """
     library, placed = placed.library, as_constants(placed)
     fpr = library.asarray(fpr, np.float64)
     tpr, (low, high) = _pointwise(placed, fpr, level)
@@ -242,12 +246,12 @@ def band(placed: Placements, *, fpr: Array, level: float, exact: bool) -> Band:
 
 
 def _pointwise(placed: Placements, fpr: Array, level: float) -> tuple[Array, Limits]:
-    """The height of the curve at each FPR, and the limits of each alone: those of a recall."""
+    """The height of the curve at each FPR, and its limits for that point alone, as of a recall."""
     library, sizes = placed.library, (placed.total_negatives, placed.total_positives)
     limit, at = library.maximum(fpr, _LOWEST), library.asarray(level, np.float64)
     options = {"max_fpr": limit, "method": "linear", "quantile_method": "linear"}
     heights, likely = heights_and_box(placed, sizes, at, options)
-    none = library.zeros_like(heights.at)  # of what weights would tell
+    none = library.zeros_like(heights.at)  # variances, which only the weights of items need
     moments = Moments(heights.at, (none, none), sizes)
     return heights.at, _rising(recall(moments, heights, likely, limit, at), fpr)
 
@@ -261,7 +265,7 @@ def _rising(limits: Limits, fpr: Array) -> Limits:
 
 
 def _by_bootstrap(items: Items, request: Request, grid: HostArray, level: float) -> Band:
-    # The lowest limit has the height of the curve at 0.
+    # `max_fpr` must be above 0: the smallest one stands for 0, where the curve is as high.
     limit = np.maximum(grid, _LOWEST)
     metric = functools.partial(recall_at_fpr, max_fpr=limit, method="linear")
     found = resampled(metric, items, request)

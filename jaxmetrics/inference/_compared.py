@@ -40,10 +40,10 @@ _OF_MARGIN = (
 )
 
 
-_ROUNDING = 1e-9  # of differences
-_NO_VARIANCE = 1e-30  # in units of the square of an estimate: the rounding of 0
-_FAR = 1e6  # the square of a difference over a variance that is none
-_MOST_TOLD = 20  # models, in a line below a table
+_ROUNDING = 1e-9  # relative to the largest difference
+_NO_VARIANCE = 1e-30  # times the square of the estimate: a smaller variance is the rounding of 0
+_FAR = 1e6  # squared difference over its variance, from which on the variance counts as none
+_MOST_TOLD = 20  # models named in a line below a table
 
 
 @functools.partial(
@@ -84,10 +84,10 @@ class Comparison(Result):
       standard_error: pairwise, the standard error of the difference.
       low: pairwise, the lower limit of the difference, for this pair alone.
       high: pairwise, the upper limit of the difference, for this pair alone.
-      z: pairwise, the difference over its error, which the tests and the limits rest on; of limits
-        that are not symmetric the normal quantile at which one of them is 0, and of average
-        precision the quantile of t at which one is.
-      df: pairwise, the degrees of freedom of that error; infinite if it is taken for known.
+      z: pairwise, the difference over the error that the tests and the limits use. For limits that
+        are not symmetric, the normal quantile at which a limit is 0; for average precision, the
+        quantile of t at which a limit is 0.
+      df: pairwise, the degrees of freedom of that error; infinite if the error counts as known.
       p_value: pairwise, two-sided, of the hypothesis that the two models are equal.
       simultaneous_low: pairwise, the lower limit, simultaneous for all comparisons.
       simultaneous_high: pairwise, the upper limit, simultaneous for all comparisons.
@@ -100,14 +100,14 @@ class Comparison(Result):
       chi2_df: `[]`, its degrees of freedom.
       chi2_p_value: `[]`, its p-value; NaN if the degrees of freedom of a difference are fewer than
         `chi2_df`.
-      one_sided_low: pairwise, the lower limit of the difference if there is no upper one.
-      one_sided_high: pairwise, the upper limit of the difference if there is no lower one.
+      one_sided_low: pairwise, the one-sided lower limit of the difference.
+      one_sided_high: pairwise, the one-sided upper limit of the difference.
       noninferiority_p_value: pairwise, one-sided, of the hypothesis that the row is worse than the
         column by the margin or more; None without a margin.
       equivalence_p_value: pairwise, of the hypothesis that the two differ by the margin or more,
         the larger one of two one-sided tests; None without a margin.
       confidence_level: the nominal coverage of the limits and of the set.
-      margin: of the tests that have one; None without.
+      margin: the margin of the tests of non-inferiority and equivalence; None without these tests.
     """
 
     estimate: Array
@@ -133,7 +133,7 @@ class Comparison(Result):
     margin: float | None = None
 
     def _table(self) -> Table:
-        """Each pair once, or in both directions with a margin; or others less the reference."""
+        """A row for each pair, both ways with a margin; or for each model minus the reference."""
         estimate, shape = np.asarray(self.estimate), np.shape(self.difference)
         kind = "group" if "group" in self._caption.names else "model"
         n = estimate.shape[-1] if estimate.ndim else 1
@@ -181,7 +181,7 @@ class Comparison(Result):
         names = self._labels(kind, len(estimate))
         values = [f"{name} {fixed(x, digits)}" for name, x in zip(names, estimate, strict=True)]
         about = (f"{self._caption.metric}: {_some(values)}", *self._of_margin(names))
-        if np.isnan(width).all():  # of no two is known which is better
+        if np.isnan(width).all():  # no comparison is defined
             return about
         best = [str(name) for name, x in zip(names, self.best_set, strict=True) if x]
         return (*about, f"not significantly worse than the best: {_some(best)}")
@@ -213,7 +213,7 @@ def _some(words: Sequence[str]) -> str:
 def check_margin(margin: float | None, metric: MetricLike | None = None) -> float | None:
     """The margin as a float; refuses anything but None and a finite constant above 0.
 
-    Also one that the values of the metric cannot have between them.
+    With a metric it also refuses a margin as wide as the range of the metric, or wider.
     """
     if margin is None:
         return None
@@ -272,7 +272,7 @@ def _compared(
         left = pairs._replace(standard_error=library.where(without, 0.0, error))
         compared, largest = left.standard_error > 0, maxima(kept, left, reference)
         quantiles = largest.quantile(level)
-        # Bonferroni's bounds hold where the sequence does not reach.
+        # Bonferroni's bounds limit quantiles that are too far out for the points of `maxima`.
         most, most_ahead = (library.max(library.where(compared, x, 0.0)) for x in bounds)
         of_all = library.maximum(library.minimum(quantiles[0], most), of_pair)
         lead = library.minimum(quantiles[1:], most_ahead)
@@ -305,35 +305,35 @@ def _compared(
     fewest = library.min(library.where(pairs.error > 0, pairs.df, np.inf))
     of_all_equal = hotelling_survival(chi2, df, fewest)
     if n_models == 2 and pairs.below is not None:
-        of_all_equal = p_value[0, 1]  # one hypothesis has one p-value, by the limits
+        of_all_equal = p_value[0, 1]  # that of the one pair, by its limits
     equal = library.where(library.isnan(chi2), np.nan, of_all_equal)
     rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": equal}
     return ~(behind > lead), {"estimate": estimate, **pairwise, **rest}
 
 
 def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str, Array | None]:
-    """The p-values of the tests that the difference is outside of -margin to margin."""
+    """The p-values of non-inferiority and of equivalence; None without a margin."""
     if margin is None:
         return {"noninferiority_p_value": None, "equivalence_p_value": None}
     library = numerics.namespace(difference)
 
     def beyond(distance: Array) -> Array:
-        """P(T > the quantile at which the lower limit is so far below the difference)."""
+        """P(T > q), with q the quantile at which the lower limit is `distance` below."""
         z = pairs.quantile(distance, library.where(distance > 0, np.inf, -np.inf))
         half = t_survival(library.abs(z), pairs.df) / 2
         found: Array = library.where(z > 0, half, 1 - half)
         return found
 
     below = beyond(difference + margin)
-    above = below.T  # the column less the row
+    above = below.T  # column minus row
     both: Array = library.maximum(below, above)
     return {"noninferiority_p_value": below, "equivalence_p_value": both}
 
 
 def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, Array]:
-    """The chi-squared statistic of equal models, and its degrees of freedom, of those not lost.
+    """The chi-squared statistic of equal models, and its degrees of freedom; without `lost` models.
 
-    NaN where they differ in a direction that has no variance.
+    The statistic is NaN where the models differ in a direction that has no variance.
     """
     library = numerics.namespace(estimate, covariance)
     order = library.argsort(lost, stable=True)

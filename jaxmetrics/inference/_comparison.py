@@ -61,26 +61,32 @@ def compare(
 ) -> Comparison:
     """Paired differences of models on the same items: intervals, p-values, and the best set.
 
-    d -+ t E(d) for each difference d of two models. E^2 = V_0 + V_1 with V_c = (s_c^2 + m max(L_c -
-    s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance in class c of the difference of the
-    influence values. L_c is the variance that disagreements of the two models may have which were
-    not drawn; m is 1, and up to 5 where hardly a failure of a model was seen. t has Welch's degrees
-    of freedom, E^4 / sum_c V_c^2 / (n_c - 1), or those of the clusters. L_c is known for metrics
-    with a closed-form interval; others have E = SE(d). A metric without known influence values has
-    SE(d) from paired bootstrap replicates, and normal quantiles. With a limit of the FPR V_0 has 2
-    max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with the number m = n_0
-    max_fpr of negatives in the window: few have hardly any influence there. W is as L_0, of the
-    variances that two power laws with these areas give. A recall has min(m, 2 sqrt(m (1 -
-    max_fpr))) + 4, of the negatives that tell the slope of the curve. Of average precision V_0 has
-    (n_0 - 1) / 10, and the limits are d -+ (y + y^3) with y = t E: estimates that are far apart by
-    chance have too small a variance by chance. Simultaneous limits have the
-    quantile of max |T| over all comparisons in place of t, where T is normal, correlated as the
-    differences are, and divided by the square root of a drawn variance: a mean over 4,096
-    directions of low discrepancy, whose length is integrated out. `best_set` is that of multiple
-    comparisons with the best: a model leaves it if another model is better by more E than the
-    quantile of its one-sided maximum. chi2 = d' (C V C')^+ d, with d = C A the differences of the
-    estimates A and V their covariance, tests that all models are equal, by the F distribution
-    (Hotelling's T^2).
+    The limits of the difference d of two models are d -+ t E, with E^2 = V_0 + V_1 and
+    V_c = (s_c^2 + a max(L_c - s_c^2, 0) / n_c) / n_c. Here s_c^2 is the variance in class c of the
+    difference of the influence values. L_c is the variance that items may have on which the two
+    models disagree, but of which none was drawn. a is 1, and up to 5 where hardly a failure of a
+    model was seen. t has Welch's degrees of freedom, E^4 / sum_c (V_c^2 / (n_c - 1)), or those of
+    the clusters.
+
+    - Only metrics with a closed-form interval have a known L_c; for others E = SE(d). A metric
+      without known influence values has SE(d) from paired bootstrap replicates, and normal
+      quantiles.
+    - With a limit of the FPR, m = n_0 max_fpr negatives are in the window. They may be so few that
+      hardly one has influence. So V_0 is larger by 2 max(W - s_0^2, 0) / (m + 2) / n_0, and has
+      m + 4 degrees of freedom. W is L_0 with the variances of two power laws that have the
+      estimated areas. A recall has min(m, 2 sqrt(m (1 - max_fpr))) + 4 degrees of freedom, from
+      the number of negatives that show the slope of the curve.
+    - For average precision V_0 has (n_0 - 1) / 10 degrees of freedom, and the limits are
+      d -+ (y + y^3) with y = t E: estimates that are far apart by chance also have too small a
+      variance by chance.
+
+    In simultaneous limits the quantile of max |T| over all comparisons replaces t. T is normal,
+    correlated as the differences are, and divided by the square root of a drawn variance. Its
+    distribution is a mean over 4,096 directions of low discrepancy, with the length integrated out.
+    `best_set` is Hsu's multiple comparison with the best: a model leaves the set if another model
+    is better by more than E times the quantile of its one-sided maximum.
+    chi2 = d' (C V C')^+ d, with d = C A the differences of the estimates A and V their covariance,
+    tests that all models are equal, by the F distribution (Hotelling's T^2).
 
     Args:
       metric: any metric with one value for each score table. The metrics of operating points,
@@ -90,8 +96,9 @@ def compare(
       labels: `[n]`, bool or 0 and 1.
       reference: the index or the name of one model, to compare the others with it alone; None
         compares all pairs.
-      margin: a difference that is too small to matter, above 0, in the unit of the metric: for
-        tests that a model is not worse than another by it, and that two differ by less.
+      margin: a difference that is too small to matter, above 0, in the unit of the metric. It adds
+        the tests that a model is not worse than another by the margin, and that two models differ
+        by less than the margin.
       confidence_level: in (0, 1), of the limits and of the best set.
       key: a JAX random key, for metrics that are resampled.
       n_resamples: the number of resamples, for metrics that are resampled.
@@ -104,7 +111,7 @@ def compare(
       where: `[n]` bool, False for items to leave out.
       amounts: `[n]`, how much each positive counts, for metrics that take amounts.
       memory_budget: the most bytes that one batch of resamples may take.
-      mesh: its devices share the resamples, each with all items; for the same replicates.
+      mesh: devices that share the resamples; each has all items, and the replicates are the same.
       progress: a function of the number of finished resamples, called after each round of batches.
 
     Returns:
@@ -116,21 +123,21 @@ def compare(
         two models or more, labels differ between models, the metric has several values, or a metric
         that is resampled has no key.
 
-    NaN where the metric is NaN. A warning names such models: they stay in the set, and the best of
-    the others, their simultaneous limits and chi2 are found without them. Another one says when a
+    NaN where the metric is NaN. A warning names such models; they stay in the set, and the best of
+    the others, simultaneous limits and chi2 are computed without them. A second warning says when a
     class has fewer than ten items, or fewer than three negatives are within the limit of the FPR:
     limits then rest on disagreements that were not drawn. A third says where the limit of a recall
-    with "step" or "quantile" is within a tie of many items, as of ratings: errors do not know of
-    the jump, and equal models then differed significantly in 10 to 31 % of simulated data sets, of
-    "linear" in 4 to 6 %. Where two models differ and E is 0, a
-    p-value is NaN, and both stay in the set. Between models with the same influence values the
-    difference and its limits are 0 and the p-value is 1. Two models without a failure may still be
-    different: their difference is 0, with limits around it. A class that one cluster alone has
-    makes errors and limits NaN. `standard_error` is SE(d), without L_c, and `z` is d / E, or y / E
-    with y + y^3 = d.
-    Simultaneous p-values are at least those of the pair, and at most Bonferroni's. Limits are not
-    clipped to the range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`;
-    memory O(models n).
+    with "step" or "quantile" is within a tie of many items, as of ratings. The errors do not allow
+    for the jump of the curve there: equal models then differed significantly in 10 to 31 % of
+    simulated data sets, and with "linear" in 4 to 6 %.
+
+    Where two models differ and E is 0, the p-value is NaN, and both stay in the set. For two models
+    with the same influence values the difference and its limits are 0 and the p-value is 1. Two
+    models without a failure may still be different: their difference is 0, with limits around it.
+    Errors and limits are NaN where one cluster has all items of a class. `standard_error` is SE(d),
+    without L_c; `z` is d / E, or for average precision y / E with y + y^3 = d. Simultaneous
+    p-values are at least those of the pair, and at most Bonferroni's. Limits are not clipped to the
+    range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -175,7 +182,7 @@ def compare(
 def estimated(
     metric: MetricLike, items: Items, request: Request, told: str
 ) -> tuple[Array, Covariance, Range | None]:
-    """The metric `[models]`, its covariance, and its Range if known; `told` is as below."""
+    """The metric `[models]`, its covariance, and its Range if known; `told` as in `warn_of_few`."""
     given = metric, items
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
@@ -187,7 +194,7 @@ def estimated(
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     result = resampled(metric, items, request)
-    covariance = taken_for_known(_covariance_of(near(result.replicates)))  # of many replicates
+    covariance = taken_for_known(_covariance_of(near(result.replicates)))  # with little error
     return near(result.estimate), covariance, None
 
 
@@ -195,7 +202,10 @@ _OF_MODELS = "0 to 4 % of equal models differ at 5 %, by errors that assume a sh
 
 
 def warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, told: str) -> None:
-    """`told` is what simulations found by few items within a limit of a rate."""
+    """Warn of few items of a class, and of few within a limit of a rate.
+
+    `told` is what simulations found with few items within the limit; "" leaves that warning out.
+    """
     sizes = smallest_sizes(items, ids) or {}
     if told:
         of_items = sizes if ids is None else smallest_sizes(items, None) or {}
@@ -212,7 +222,7 @@ def warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, told: st
 def _covariance_of(replicates: Array) -> Array:
     """The covariance `[models, models]` of replicates `[n_resamples, models]`, without NaN rows.
 
-    A model without any value does not cost the others their rows; its covariances are NaN.
+    A model that is NaN in every row has NaN covariances; the others keep their rows.
     """
     library = numerics.namespace(replicates)
     replicates = replicates.astype(np.float64)

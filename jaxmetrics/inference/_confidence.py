@@ -84,15 +84,16 @@ def confidence_interval(
 
     - closed form: for `roc_auc`, `average_precision`, `recall_at_fpr` and its other names
       `sensitivity_at_specificity` and `specificity_at_sensitivity`, and for `partial_auc` with
-      min_fpr = min_tpr = 0, without clusters. Found by simulation on many populations: the coverage
-      is near nominal from ten items of each class, and three negatives within `max_fpr`.
-    - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t; with K
-      clusters of one size from those of Welch, where each has one class, to K - 1, where each has
-      both.
+      min_fpr = min_tpr = 0, without clusters. The rules were found by simulation on many
+      populations: the coverage is near nominal from ten items of each class, and three negatives
+      within `max_fpr`, on.
+    - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t. With K
+      clusters of equal size they are Welch's where each cluster has one class, K - 1 where each has
+      both classes, and in between otherwise.
     - wald: A -+ z SE.
-    - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, at most the
-      effective size (sum w)^2 / sum w^2 of the positives, with SE from the bootstrap. Of a
-      specificity, of the negatives.
+    - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, with SE from the
+      bootstrap. n is at most the effective size (sum w)^2 / sum w^2 of the positives, or of the
+      negatives for a specificity.
     - percentile, basic, bca: from bootstrap replicates. The acceleration of bca is
       (1/6) S3 / S2^1.5, with S_k = sum_c sum phi^k / n_c^k of the influence values phi.
     - auto: "closed form" where there is one, "logit" for other cases of these metrics, else
@@ -117,7 +118,7 @@ def confidence_interval(
       where: `[..., n]` bool, False for items to leave out.
       amounts: `[..., n]`, how much each positive counts, for metrics that take amounts.
       memory_budget: the most bytes that one batch of resamples may take.
-      mesh: its devices share the resamples, each with all items; for the same replicates.
+      mesh: devices that share the resamples; each has all items, and the replicates are the same.
       progress: a function of the number of finished resamples, called after each round of batches.
       axis_name: the axis, or axes, of `shard_map` that split the items; without clusters and keys.
 
@@ -216,7 +217,7 @@ def warn_of_few(
 
 
 def _so_many(size: float, what: str) -> str:
-    """In words; a size that is not a count of items says how it is made."""
+    """The size in words; a size that is not a whole number comes with its formula."""
     if size != round(size) and what.startswith("clusters"):
         return f"are {what} that count as only {size:.3g} of one size"
     if size != round(size):
@@ -239,7 +240,7 @@ _FEWEST = {
     "bca": (100, "BCa intervals", "49 to 97 %, and from 43 % for a partial area"),
     "wilson": (30, "Wilson intervals on the bootstrap's effective sample size", "61 to 98 %"),
 }
-# The same of few items within a limit.
+# For each method: the coverage that simulations found with few items within a limit of a rate.
 _FEW_INSIDE = {"closed form": OF_INTERVALS, "wilson": "95 % Wilson intervals cover 50 to 97 %"}
 
 
@@ -266,7 +267,7 @@ def _acceleration(metric: MetricLike, items: Items, ids: Clusters | None) -> Arr
 def _by_wilson(
     metric: MetricLike, result: BootstrapResult, items: Items, ids: Clusters | None, level: float
 ) -> Interval:
-    """Wilson's interval on the effective size of the bootstrap, at most that of the class."""
+    """Wilson's interval for the effective size by the bootstrap, at most that of the class."""
     sizes = sizes_of(items, ids, result.estimate.ndim)
     most = sizes.negatives if error_bars_of(record_of(metric)).of_negatives else sizes.positives
     given = near_tree((result.estimate, result.standard_error, most, np.float64(level)))

@@ -1,7 +1,8 @@
-"""Warnings of average precisions that few positives decide.
+"""Warnings that an average precision rests on few positives.
 
-A positive counts itself in its precision, so that few have too high an average. An interval allows
-for it; what is the same in many parts of the data, no mean over them averages out.
+A positive counts itself in the precision at its score, so the average precision of few positives is
+too high. An interval allows for this bias. A mean over folds or slices does not average it out, as
+all of them have it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.areas import average_precision
 from jaxmetrics._roc.record import MetricLike, record_of
 
-_LEAST = 2  # n AP of an interval
-_ENOUGH = 15  # of a part
-_UNEQUAL = 2  # times the positives of another one
+_LEAST = 2  # n AP that an interval needs
+_ENOUGH = 15  # n AP that each fold or slice needs
+_UNEQUAL = 2  # ratio of the numbers of positives of two slices
 
 
 def warn_of_few_successes(metric: MetricLike, values: HostArray, n_positives: HostArray) -> None:
-    """Of intervals of these values, whose upper limits are those of positives not drawn."""
+    """Warn of intervals of these values, if their upper limits rest on positives not drawn."""
     least = _fewest(metric, values, n_positives)
     if least < _LEAST:
         warn(
@@ -32,7 +33,7 @@ def warn_of_few_successes(metric: MetricLike, values: HostArray, n_positives: Ho
 
 
 def warn_of_folds(metric: MetricLike, values: HostArray, n_positives: HostArray) -> None:
-    """Of folds with these values `[folds, ...]`."""
+    """Warn of folds with few positives, whose values `[folds, ...]` and mean are too high."""
     least = _fewest(metric, values, _along(n_positives, values))
     if least < _ENOUGH:
         warn(
@@ -43,7 +44,7 @@ def warn_of_folds(metric: MetricLike, values: HostArray, n_positives: HostArray)
 
 
 def warn_of_unequal_slices(metric: MetricLike, slices: Any) -> None:
-    """Of slices that differ by their sizes alone."""
+    """Warn that slices may differ only because their numbers of positives do."""
     values, n, tested = (
         np.asarray(x) for x in (slices.estimate, slices.n_positives, slices.tested)
     )
@@ -57,7 +58,7 @@ def warn_of_unequal_slices(metric: MetricLike, slices: Any) -> None:
 
 
 def _fewest(metric: MetricLike, values: HostArray, n_positives: HostArray) -> float:
-    """The lowest n AP; infinite of other metrics."""
+    """The smallest n AP above 0; infinite for other metrics."""
     if record_of(metric) != average_precision.record:
         return np.inf
     found = values * n_positives
@@ -65,5 +66,5 @@ def _fewest(metric: MetricLike, values: HostArray, n_positives: HostArray) -> fl
 
 
 def _along(of_parts: HostArray, values: HostArray) -> HostArray:
-    """Numbers `[parts]` with the axes of values `[parts, ...]`."""
+    """Numbers `[parts]`, shaped to broadcast with values `[parts, ...]`."""
     return of_parts.reshape(-1, *(1,) * (values.ndim - 1))

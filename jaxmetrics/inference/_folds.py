@@ -28,7 +28,7 @@ from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.rules import draws_of_share, wilson
 from jaxmetrics.inference._slice_values import found_of, given_of, limits_of, values_of
 
-_NEAR = 0.02  # the level of limits that are nearly their middle
+_NEAR = 0.02  # a level so low that the two limits nearly meet
 _TOO_HIGH = (average_precision.record, partial_auc.record)
 
 
@@ -84,22 +84,25 @@ def fold_interval(
 ) -> FoldInterval:
     """The mean over folds of a metric, and the metric of all folds pooled, with intervals.
 
-    mean = sum_k A_k / K over the K folds, with SE^2 = sum_k SE_k^2 / K^2 and the limits C - d and
-    C + d, widened to hold the mean. C is the mean of the c_k, which are the A_k. From the
-    closed-form limits l and u of the folds, b is sqrt(sum_k (c_k - l_k)^2) / K below and
-    sqrt(sum_k (u_k - c_k)^2) / K above, and d = b + (1 - 1 / sqrt(K)) max(w - b, 0). For a metric
-    from 0 to 1, w is the distance from C of Wilson's limit of C (1 - C) / SE^2 draws, but of no
-    more than there are items: folds at an end of the range have no room towards it, which their
-    mean has, so that b alone is too short with many folds.
+    mean = sum_k A_k / K over the K folds, with SE^2 = sum_k SE_k^2 / K^2. Its limits are C - d and
+    C + d, widened to contain the mean, where
 
-    An average precision of few positives, and a partial area of few negatives, are too high in all
-    folds, which no number of folds averages out: there limits meet at c_k as their level falls to
-    0. The pooled value and its interval are those of `confidence_interval` of all items. Report the
-    mean: each fold has a model of its own, and the pooled value also compares scores of different
-    models, which need not have one scale.
+    - C is the mean of the c_k, which are the A_k. But average precision with few positives, and a
+      partial area with few negatives, are too high in every fold, and a mean over folds remains so.
+      For these metrics c_k is the point where the limits of fold k meet as their level falls to 0.
+    - b combines the closed-form limits l and u of the folds: it is sqrt(sum_k (c_k - l_k)^2) / K
+      below C, and sqrt(sum_k (u_k - c_k)^2) / K above.
+    - d = b + (1 - 1 / sqrt(K)) max(w - b, 0). For a metric from 0 to 1, w is the distance from C to
+      Wilson's limit for C (1 - C) / SE^2 draws, at most the number of items. It is needed because a
+      fold at an end of the range has no room towards that end, but the mean of the folds has: b
+      alone is too short with many folds.
 
-    Both intervals are of the models that were trained: the mean of their true values. They do not
-    cover the training of another model on other data.
+    The pooled value and its interval are those of `confidence_interval` of all items. Report the
+    mean: each fold has its own model, and the pooled value also compares scores of different
+    models, which need not be on one scale.
+
+    Both intervals are about the models that were trained: about the mean of their true values. They
+    do not allow for the variation of training another model on other data.
 
     Args:
       metric: as for `slices`.
@@ -118,10 +121,10 @@ def fold_interval(
     Raises:
       TypeError, ValueError: as for `slices`.
 
-    The mean is NaN where a fold lacks a class: fold by class. Its standard error is NaN where a
-    fold has one item of a class, and the variance of the A_k over K takes its place in w. A warning
-    says where folds have so few positives that the mean of their average precision is too high even
-    so. Time O(models n log n), memory O(models n).
+    The mean is NaN where a fold lacks a class: stratify the folds by class. Its standard error is
+    NaN where a fold has one item of a class; then w takes the variance of the A_k over K in place
+    of SE^2. A warning says where folds have so few positives that the mean of their average
+    precision is too high all the same. Time O(models n log n), memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -153,11 +156,12 @@ def fold_interval(
     mean, n = values.mean(axis=0), len(values)
     centres = values
     if record_of(metric) in _TOO_HIGH:
-        # Limits hold the estimate, and so are on one side of it where it is too high.
+        # Limits are widened to contain the estimate. Where it is too high, `most` is the estimate
+        # itself, and `least` is the point near which limits meet.
         centres = least + most - values
     warn_of_folds(metric, values, given.sliced.counts[:, int(exchanged.labels is items.labels)])
     centre, spread = centres.mean(axis=0), np.sqrt((error**2).sum(axis=0)) / n
-    # An error is unknown where a class has one item; what the folds differ by is not.
+    # Where a class has one item the error is unknown: the variance between the folds replaces it.
     variance = np.where(np.isnan(spread), values.var(axis=0) / max(n - 1, 1), spread**2)
     room = _room(form, centre, variance, given.sliced.counts.sum(), np.float64(level))
     low, high = (
@@ -173,7 +177,10 @@ def fold_interval(
 
 
 def _room(form: Form, centre: Any, variance: Any, n_items: Any, level: Any) -> Any:
-    """The distances of Wilson's limits, of as many draws as vary so much, up to the items."""
+    """The distances of Wilson's limits below and above the centre.
+
+    They are for as many draws as have this variance, at most the number of items.
+    """
     none, one = values_of(form, np.array([0.0, 1.0]))
     unit = one - none
     share = np.clip((centre - none) / unit, 0.0, 1.0)
@@ -182,10 +189,10 @@ def _room(form: Form, centre: Any, variance: Any, n_items: Any, level: Any) -> A
 
 
 def _of_mean(distance: HostArray, room: HostArray, n: int) -> HostArray:
-    """The distance of a limit of a mean of n folds, from the root of their sum of squares.
+    """The distance of a limit of the mean of n folds: b raised towards w, as in `fold_interval`.
 
-    At an end of the range a fold has no distance of its own; and what makes the sides of a fold
-    unequal is, in a mean, less by sqrt(n). One fold keeps its limits.
+    A fold at an end of the range has no distance of its own there. And the asymmetry of the limits
+    of a fold is smaller by sqrt(n) in the mean. One fold alone keeps its limits.
     """
     found: HostArray = distance + (1 - n**-0.5) * np.maximum(room - distance, 0.0)
     return found

@@ -1,4 +1,4 @@
-"""Intervals that are computed from moments, without resampling: which a metric has, and limits."""
+"""Intervals computed from moments, without resampling: the one of each metric, and its limits."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Form(NamedTuple):
 
     Attributes:
       name: the method, as users write it.
-      rule: from moments, the level, numbers and options to limits.
-      metric: the metric of the moments, a share.
-      value_of: from the share and its options to the metric that was asked for.
+      rule: a function of the moments, the level, numbers and options that returns the limits.
+      metric: the metric that the moments are of: a share, from 0 to 1.
+      value_of: a function of the share and its options that returns the metric asked for.
     """
 
     name: str
@@ -83,7 +83,7 @@ def _logit_t(moments: Moments, level: Array, numbers: Any, options: Options) -> 
 def limits_of_items(
     form: Form, items: Items, ids: Clusters | None, levels: Any
 ) -> tuple[Array, Array, Array, Array]:
-    """Estimate, limits and standard error, in float64; limits `[levels]` of scores `[n]`."""
+    """Estimate, limits `[levels]` and standard error of scores `[n]`, in float64."""
     if ids is not None:
         return limits_by_clusters(form, items, ids, levels)
     return limits_of_form(form, *moments_of(form.metric, items, levels), levels)
@@ -102,7 +102,7 @@ def limits_by_clusters(
 def limits_of_form(
     form: Form, moments: Moments, numbers: Any, level: Any
 ) -> tuple[Array, Array, Array, Array]:
-    """Estimate, limits and standard error, in float64; by NumPy of what is at hand."""
+    """Estimate, limits and standard error, in float64; by NumPy where the inputs are known."""
     chosen, arrays = choose(form.metric)
     given = near_tree((moments, numbers, arrays, np.float64(level)))
     return _limits(*given, chosen, form.rule, form.value_of)
@@ -152,7 +152,7 @@ def _values(
     options: Options,
     value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
-    """Estimate, limits and error of a share as those of the metric, which is linear in it."""
+    """Estimate, limits and error of the metric from those of a share, in which it is linear."""
     *points, error = found
     estimate, low, high = (value_of(x, options) for x in points)
     one, none = (value_of(numerics.namespace(error).float64(x), options) for x in (1.0, 0.0))

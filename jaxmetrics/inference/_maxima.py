@@ -3,10 +3,11 @@
 Written over the array library: NumPy's, or JAX's inside `double_precision()`.
 
 A normal vector of d dimensions is its length R times its direction. The largest |T| is R times a
-number l, which the direction and the drawn variances decide, and R is chi's of d. So
-P(max |T| > t) = E[Q(d / 2, t^2 / (2 l^2))], with Q the upper incomplete gamma function. As the
-length is integrated out little variance is left, and the mean over a sequence of points of low
-discrepancy, the same each time, has an error of about 0.002, and of 0.007 for dozens of models.
+number l that depends on the direction and the drawn variances alone. R has the chi distribution
+with d degrees of freedom. So P(max |T| > t) = E[Q(d / 2, t^2 / (2 l^2))], with Q the upper
+incomplete gamma function. As the length is integrated out, little variance is left: the mean over a
+sequence of points of low discrepancy, the same each time, has an error of about 0.002, and of 0.007
+for dozens of models.
 
 References: A. Genz and F. Bretz, "Computation of Multivariate Normal and t Probabilities", 2009,
 chapter 4; H. Niederreiter, "Random Number Generation and Quasi-Monte Carlo Methods", 1992.
@@ -29,8 +30,9 @@ from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._intervals.distributions import gamma_survival
 from jaxmetrics.inference._pairs import Pairs
 
-# Points of the sequence. Neighbouring lengths are taken for their mean: numbers of groups, and of
-# lengths in each. Of few observations the longest are far apart, and decide the tail.
+# Points of the sequence. The sorted lengths l are averaged in groups of neighbours: numbers of
+# groups, and of lengths in each. The longest remain single: with few observations they are far
+# apart, and decide the tail.
 N_POINTS = 1 << 12
 _GROUPS = ((96, 40), (32, 6), (64, 1))
 SHARES = np.concatenate([np.full(n, size / N_POINTS) for n, size in _GROUPS])
@@ -38,17 +40,17 @@ SHARES = np.concatenate([np.full(n, size / N_POINTS) for n, size in _GROUPS])
 _STEPS = 16
 _LONGEST_STEP = 2.0  # of the logarithm of t
 
-_FURTHEST = 1e4  # where Q is 0
+_FURTHEST = 1e4  # t^2 / (2 l^2) at which Q is 0
 
 
 class Maximum(NamedTuple):
     """The distribution of the largest statistic.
 
     Attributes:
-      lengths: `[..., groups]`, the largest statistic for each direction, of a vector of length 1,
-        in ascending order.
-      dimensions: of the vector.
-      shares: `[groups]`, of the directions.
+      lengths: `[..., groups]`, l in ascending order: the largest statistic that a vector of length
+        1 has in each direction, averaged over groups of directions.
+      dimensions: d, of the vector.
+      shares: `[groups]`, the share of the directions that are in each group.
     """
 
     lengths: Array
@@ -56,15 +58,16 @@ class Maximum(NamedTuple):
     shares: HostArray = SHARES
 
     def survival(self, t: Array) -> Array:
-        """P(max > t), `[...]`, for t `[...]` that is not negative; of one or of `[...]`."""
+        """P(max > t) `[...]`, for t `[...]` of 0 or more; lengths `[groups]` or `[..., groups]`."""
         return self._native(Maximum._survival, t)
 
     def quantile(self, level: Any) -> Array:
-        """The t with P(max > t) = 1 - level; 0 if even 0 is not exceeded so often.
+        """The t with P(max > t) = 1 - level; 0 if P(max > 0) is smaller than that.
 
-        By Newton's method, for the logarithm of the probability as a function of log t. It is not
-        concave where few observations make some lengths far larger than the others: steps have a
-        limit, and one that would leave the bracket of the root goes to its middle.
+        By Newton's method, for the logarithm of the probability as a function of log t. This
+        function is not concave where few observations make some lengths far larger than the others.
+        So the length of a step is limited, and a step that would leave the bracket of the root goes
+        to the middle of the bracket.
         """
         return self._native(Maximum._quantile, 1 - level)
 
@@ -109,7 +112,7 @@ class Maximum(NamedTuple):
         return quantile
 
     def _half_square(self, t: Array) -> Array:
-        """What is exponential, t^2 / (2 l^2)."""
+        """t^2 / (2 l^2), the argument of Q, at most _FURTHEST."""
         library = numerics.namespace(t, self.lengths)
         x = numerics.divide(t[..., None], self.lengths, np.inf)
         capped: Array = library.minimum(x**2 / 2, _FURTHEST)
@@ -131,9 +134,10 @@ def _repeated(library: Any, step: Callable[[Any], Any], start: tuple[Array, ...]
 
 
 def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
-    """The largest |T| over all comparisons; then, for each model, the largest lead of another one.
+    """The Maximum of |T| over all comparisons, and for each model that of the lead over it.
 
-    `covariance` is that of the models, `[models, models]`, with zeros for those to leave out.
+    Its lengths are `[1 + models, groups]`. `covariance` is that of the models, `[models, models]`,
+    with zeros for those to leave out.
     """
     library = numerics.namespace(covariance)
     n_models = len(covariance)
@@ -167,7 +171,7 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
 
 
 def _grouped(lengths: Array) -> Array:
-    """The means of neighbours, in single precision: TPUs take long to compile a sort of doubles."""
+    """The lengths in groups; sorted as float32, as TPUs take long to compile a sort of float64."""
     library = numerics.namespace(lengths)
     ascending = library.sort(lengths.astype(np.float32), axis=-1).astype(np.float64)
     groups, begin = [], 0
@@ -181,10 +185,10 @@ def _grouped(lengths: Array) -> Array:
 
 @functools.lru_cache(maxsize=32)
 def _points(dimensions: int) -> HostArray:
-    """Normal vectors `[dimensions, N_POINTS]`: multiples of irrational numbers, modulo 1.
+    """Normal vectors `[dimensions, N_POINTS]`, from multiples of irrational numbers modulo 1.
 
-    The numbers are powers of the root of x^(dimensions + 1) = x + 1, of which the golden ratio is
-    that of one dimension.
+    The numbers are powers of 1 / x, with x the root of x^(dimensions + 1) = x + 1. For one
+    dimension x is the golden ratio.
     """
     root = 2.0
     for _ in range(60):

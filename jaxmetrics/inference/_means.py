@@ -43,13 +43,13 @@ def mean_interval(
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Interval:
-    """The interval of a mean of values of items: nDCG of queries, right and wrong answers, any.
+    """The interval of the mean of a value for each item: nDCG of queries, right and wrong answers.
 
     The mean sum_i w_i v_i / sum_i w_i, with Hall's limits for the t statistic of a skewed sample.
     Values that are all from 0 to 1 are shares: their limits lie within Wilson's, and reach them
-    where hardly a value is high, or low. With clusters, a cluster is one value, its mean, of the
-    weight of its items, and Wilson's limits are of the draws of yes and no that the clusters amount
-    to, which their variance and that of their items tell.
+    where hardly a value is high, or hardly one is low. With clusters, the mean of a cluster is one
+    value, with the weight of all its items. Wilson's limits are then those for as many draws of yes
+    and no as the clusters are worth, by the variances between and within clusters.
 
     Args:
       values: `[..., items]`, a value for each item, with a row for each model.
@@ -67,9 +67,10 @@ def mean_interval(
       TypeError, ValueError: as the conventions list under Errors.
 
     NaN where a valid value is NaN, and where no item is valid; limits of one value are NaN. Warns
-    where values are too few to show their skewness, or rare ones their size. A few heavy items show
-    less of it than their effective number: of 100 and 200 values of a lognormal law, a tenth with
-    20 times the weight, intervals cover 0.89 and 0.91. Time and memory O(items) for each row.
+    where values are too few to show their skewness, or rare ones too few to show their size. A
+    sample with a few heavy items shows less of the skewness than its effective size suggests: with
+    100 and 200 lognormal values, a tenth of which have 20 times the weight, intervals cover 0.89
+    and 0.91. Time and memory O(items) for each row.
 
     Example:
       >>> import jaxmetrics as jm
@@ -102,17 +103,20 @@ def compare_means(
 ) -> Comparison:
     """Paired differences of the means of models over the same items: rankers over queries, say.
 
-    d -+ t E for each difference d of two means, with E^2 = V + m max(L - n V, 0) / n^2, where V is
-    the variance of d from the n paired differences, and t has n - 1 degrees of freedom, or fewer of
-    unequal weights or clusters. For values
-    that are all from 0 to 1, L is the variance that disagreements which were not drawn may have,
-    and m is 1, and up to 5, as in `compare`; else E^2 = V. Where a share q of the differences is 0,
-    E^2 is at least the variance of d with q differences more of either sign,
-    ((n s^2 + 2 q v) / N - (n d / N)^2) / N, for N = n + 2 q and s^2 = d^2 + n sum p^2 (D - d)^2,
-    which is the mean square of the differences D where their shares p of the weights are equal. v
-    is that of those that are not 0, with one of 1 among them for values from 0 to 1: (n s^2 + 1) /
-    (n (1 - q) + 1). Simultaneous limits, the best set and chi2 are those of `compare`. With
-    clusters, a cluster is one value, its mean, of the weight of its items.
+    The limits of the difference d of two means are d -+ t E, with E^2 = V + a max(L - n V, 0) / n^2
+    for values that are all from 0 to 1, and else E^2 = V. V is the variance of d from the n paired
+    differences. L is the variance that disagreements which were not drawn may have, and a is 1, and
+    up to 5, as in `compare`. t has n - 1 degrees of freedom, or fewer with unequal weights or
+    clusters.
+
+    Where a share q of the differences D is 0, E^2 is at least the variance of d with q differences
+    more of either sign, ((n s^2 + 2 q v) / N - (n d / N)^2) / N with N = n + 2 q. Here
+    s^2 = d^2 + n sum p^2 (D - d)^2, with p the share of each in the weights; where these are equal,
+    s^2 is the mean square of the differences. v is the mean square of those that are not 0, with
+    one of 1 added to them for values from 0 to 1: (n s^2 + 1) / (n (1 - q) + 1).
+
+    Simultaneous limits, the best set and chi2 are those of `compare`. With clusters, the mean of a
+    cluster is one value, with the weight of all its items.
 
     Args:
       values: `[models, items]`, a value for each item and model; two models or more.
@@ -180,7 +184,7 @@ def compare_means(
 
 
 class _Units(NamedTuple):
-    """Items, or clusters: their values or means, weights and validity `[..., units]`."""
+    """Items, or clusters by their means: values, weights and validity `[..., units]`."""
 
     values: HostOrDeviceArray
     weights: HostOrDeviceArray | None
@@ -237,7 +241,7 @@ def _refuse_nan(items: Items) -> None:
     given: Any = at_hand(items.scores, items.weights, items.where)
     if not (all_concrete(*given) and given[0].size):
         return
-    with jax.ensure_compile_time_eval():  # checks what is known under a trace, too
+    with jax.ensure_compile_time_eval():  # so that known values are checked inside of a trace, too
         some, place = _first_nan(*given)
     if some:
         model, item = divmod(int(place), given[0].shape[-1])
@@ -249,7 +253,7 @@ def _refuse_nan(items: Items) -> None:
 
 @library_program()
 def _first_nan(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
-    """Whether a value that counts is NaN, and the place of the first one among all rows'."""
+    """Whether a value that counts is NaN, and the index of the first one in the flat array."""
     library = numerics.namespace(values)
     lost: Any = library.isnan(values)
     for x in (weights, where):

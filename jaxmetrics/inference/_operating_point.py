@@ -50,9 +50,9 @@ from jaxmetrics.inference._intervals.operating import (
 from jaxmetrics.inference._intervals.rules import Limits, around
 from jaxmetrics.inference._tested_thresholds import limits_of_best
 
-# Rules of which the threshold is a quantile of a class.
+# Rules whose threshold is a quantile of a class.
 QUANTILES = ("max_fpr", "min_recall")
-# Rules of which the threshold is the best point of the sample.
+# Rules whose threshold is the best point of the sample.
 BEST = ("min_precision", "criterion", "cost")
 
 _HEADINGS = {"fpr": "FPR", "npv": "NPV", "recall_by_amount": "recall by amount"}
@@ -85,7 +85,7 @@ class OperatingPoint(Result):
       recall: the share of the positives that is flagged.
       fpr: the share of the negatives that is flagged.
       precision: the share of the flagged items that is positive; also known as PPV.
-      npv: the share of the other items that is negative.
+      npv: the share of the items that are not flagged that is negative.
       flagged: the share of all items that is flagged.
       cost: the mean cost of an item, `fp_cost` for a false positive and `fn_cost` for a missed
         positive; None without costs.
@@ -119,7 +119,7 @@ class OperatingPoint(Result):
                 width = np.asarray(interval.high) - np.asarray(interval.low)
                 ends = {f"{field.name}_{x}": getattr(interval, x) for x in ("low", "high")}
                 parts = {field.name: interval.estimate, **ends}
-                if field.name == "threshold":  # which is to be used, however wide its limits are
+                if field.name == "threshold":  # people use it: show its digits
                     width = np.minimum(width, np.abs(np.asarray(interval.estimate)) / 25)
                 columns.append(Column(_HEADINGS.get(field.name, field.name), parts, width))
         index = self._rows(np.shape(self.threshold.estimate), "model")
@@ -164,26 +164,26 @@ def operating_point(
       fp_cost (1 - p) FPR + fn_cost p (1 - recall), with p the share of positives; of several such t
       the highest.
 
-    The intervals answer what this very threshold does to new items, not what the rule attains at
-    best: for recall at an FPR that is known exactly see `confidence_interval` of `recall_at_fpr`.
-    With max_fpr, min_recall and threshold they are Jeffreys's, and those of Zou and Donner for what
-    follows from two rates; t has the limits of a quantile, and with clusters those of as many
-    independent items as have the variance of the share above it. With costs and criterion the
+    The intervals are about what this very threshold does to new items, not about the best that the
+    rule attains: for recall at an FPR known exactly see `confidence_interval` of `recall_at_fpr`.
+    With max_fpr, min_recall and threshold, rates have Jeffreys's limits, and what follows from two
+    rates has those of Zou and Donner. t has the limits of a quantile; with clusters, those for as
+    many independent items as give the share above t the same variance. With costs and criterion the
     limits of t are the lowest and the highest threshold whose cost is not significantly above the
     least: at most z_level (sum v_i^2 + 2 (v_0^2 + v_1^2))^(1/2) above it, where v_i is what
-    flagging item i adds to the cost, the sum is over the items between them, and v_0 and v_1 are of
-    an item of each class. With min_precision=c the cost of a flagged item is c - label, and that
-    of nothing is 0: the limits of t are the lowest threshold whose cost is not significantly above
-    0, and the lowest whose cost is significantly below, by the same standard error over all flagged
-    items. With prevalence the variance is of recall and FPR, each in a class of fixed size.
+    flagging item i adds to the cost, the sum is over the items between the two thresholds, and v_0
+    and v_1 are typical v_i of each class. With min_precision=c, flagging an item costs c - label:
+    the lower limit of t is the lowest threshold whose cost is not significantly above 0, the upper
+    one the lowest whose cost is significantly below 0, by the same error over all flagged items.
+    With prevalence the variance is that of recall and FPR, each in a class of fixed size.
 
-    All other intervals of costs, criterion and min_precision are by the bootstrap, because these
-    rules choose the best point of the sample, whose value is better than that of new items. They
-    need a key: in each resample the rule chooses again, and d is the value in the resample less the
-    value in the data at the threshold so chosen. Limits are Jeffreys's around (value - mean of d),
-    with as many draws as have the variance of d; with prevalence, those of precision and NPV follow
-    from recall and FPR. So it is with clusters, by any rule, of which max_fpr and min_recall choose
-    once; draws are fewer where few clusters decide, and are the clusters at a rate of 0 or 1.
+    All other intervals with costs, criterion and min_precision use the bootstrap and need a key:
+    these rules choose the best point of the sample, whose value is better than that of new items.
+    In each resample the rule chooses again; d is the value in the resample minus the value in the
+    data, both at the threshold so chosen. Limits are Jeffreys's around (value - mean of d), for as
+    many draws as give the variance of d; with prevalence, those of precision and NPV follow from
+    recall and FPR. With clusters this holds for any rule, but max_fpr and min_recall choose once;
+    the draws are fewer where few clusters decide, and the clusters at a rate of 0 or 1.
 
     Args:
       scores: `[..., n]`, higher is more positive.
@@ -218,10 +218,10 @@ def operating_point(
       TypeError, ValueError: as the conventions list under Errors; no rule or more than one is
         given, one cost comes without the other, or what is resampled has no key.
 
-    NaN where a class is absent or a valid score is NaN; precision where nothing is flagged, and npv
-    where all is. The threshold is +inf where it is best to flag nothing; scores of +inf are flagged
-    even so, and a warning says it. Time O(n log n), or as
-    `bootstrap` of a function of a table; memory O(n).
+    NaN where a class is absent or a valid score is NaN; precision also where nothing is flagged,
+    and npv where all items are. The threshold is +inf where it is best to flag nothing; scores of
+    +inf are flagged even then, and a warning says so. Time O(n log n), or as `bootstrap` of a
+    function of a table; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -244,7 +244,7 @@ def operating_point(
     checks.check_rows(items)
     alone = not (threshold is None or isinstance(threshold, str) or np.ndim(threshold))
     if alone and numerics.is_inexact(items.scores):
-        threshold = np.asarray(threshold, items.scores.dtype)  # as scores >= threshold takes it
+        threshold = np.asarray(threshold, items.scores.dtype)  # the dtype in which it is compared
     rule = functools.partial(
         chosen_point,
         max_fpr=max_fpr,
@@ -317,7 +317,7 @@ def operating_point(
     return _result(values, method, level)
 
 
-_FEWEST = 20  # clusters with a class
+_FEWEST = 20  # clusters with items of a class
 
 
 def _warn_of_few(items: Items, ids: Clusters) -> None:
@@ -331,9 +331,9 @@ def _warn_of_few(items: Items, ids: Clusters) -> None:
 def _replicates(
     rule: functools.partial[Any], items: Items, request: Request, batch: tuple[int, ...], at: Any
 ) -> Any:
-    """The points of all resamples: of one row after the other where runs can be drawn.
+    """The Point of every resample, row by row where runs of items can be drawn or `at` is given.
 
-    In all of them the threshold is `at` `[...]`, if that is not None.
+    `at` `[...]`, if it is not None, is the threshold in all resamples.
     """
     by_item = any(x is not None for x in (request.clusters, items.weights, items.amounts))
     if 0 in batch or (at is None and (by_item or not all_concrete(*items))):
@@ -350,7 +350,7 @@ def _replicates(
 
 def _chosen_threshold(rule: MetricLike, max_fpr: Any, items: Items) -> Array:
     """The threshold, rounded so that it flags what is reported."""
-    if max_fpr is not None:  # a metric of placements, which compiles nothing for items at hand
+    if max_fpr is not None:  # by placements, which compile nothing for items on the host
         rule = functools.partial(threshold_at_fpr, max_fpr=max_fpr, method="step")
     value = evaluate_chosen(rule, items)
     threshold: Array = value if max_fpr is not None else value.threshold

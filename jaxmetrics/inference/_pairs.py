@@ -20,25 +20,27 @@ from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.recall import around_limit
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
 
-_MORE = 4.0
-_FEWEST = (0.25, 0.375)
+_MORE = 4.0  # the most by which few failures raise the factor a of `pairs_of` above 1
+_FEWEST = (0.25, 0.375)  # soft failures: a is raised fully up to the first, and not from the last
 _ROUNDING = 1e-12
-_MANY = 100.0  # observations, of which the normal number decides
-_SEEN = 0.6  # of a negative
-_ONE_OF_EACH = 2.0  # signs of differences
+_MANY = 100.0  # degrees of freedom from which on the lower tail needs no correction
+_SEEN = 0.6  # negatives that a window holds at the least
+_ONE_OF_EACH = 2.0  # differences that are added: one of either sign
 
 
 class Pairs(NamedTuple):
-    """Of all pairs of models, or of other things that are compared, `[models, models]`.
+    """The errors of the differences of all pairs `[models, models]` of models, samples or a value.
 
     Attributes:
       standard_error: of the difference.
-      error: the same, with disagreements that may not have been drawn.
+      error: the same, raised for disagreements that may not have been drawn; limits and tests use
+        it.
       df: the degrees of freedom of `error`.
-      shares: `[parts, models, models]`, of parts that do not depend on each other, in the variance.
-      sizes: `[parts]`, the numbers of observations that these are known from.
-      below: how far the lower limit is below the difference, if `error` does not tell.
-      curvature: c of the margins y + c y^3, with y a multiple of `error`; None if they are y.
+      shares: `[parts, models, models]`, the shares in the variance of parts that are independent of
+        each other, such as that of the negatives and that of the positives.
+      sizes: `[parts]`, the number of observations that each part is estimated from.
+      below: the distance of the lower limit from the difference; None if it follows from `error`.
+      curvature: c of the margins y + c y^3, with y the quantile times `error`; None if they are y.
     """
 
     standard_error: Array
@@ -61,9 +63,10 @@ class Pairs(NamedTuple):
         return found, found.T
 
     def quantile(self, distance: Array, otherwise: Array) -> Array:
-        """The quantile of t at which the lower limit is so far below the difference.
+        """The quantile of t at which the lower limit is `distance` below the difference.
 
-        For a negative distance, less that at which the upper limit is so far above it.
+        For a negative distance, minus the quantile at which the upper limit is as far above it.
+        `otherwise` where the error is 0.
         """
         library = numerics.namespace(distance, self.error)
         if self.below is None:
@@ -78,11 +81,12 @@ class Pairs(NamedTuple):
         return chosen
 
     def drawn_parts(self, normal: Array) -> Array:
-        """Estimates of the variances of the parts over their true values, `[parts, draws]`.
+        """Draws `[parts, draws]` of the estimated variance of each part over the true variance.
 
-        From as many normal numbers, by the chi-squared of E. B. Wilson and M. M. Hilferty 1931. Its
-        lower tail is too low for few observations: there by the first two terms of the incomplete
-        gamma function. Deviations are right to 2 % from 2 observations on.
+        These are chi-squared over the degrees of freedom, from `normal` numbers `[parts, draws]` by
+        the approximation of E. B. Wilson and M. M. Hilferty 1931. Its lower tail is too low for few
+        observations: there the first two terms of the incomplete gamma function replace it. The
+        standard deviations are right to 2 % from 2 observations on.
         """
         library = numerics.namespace(normal)
         k = library.stack([library.maximum(x - 1, 0.5) for x in self.sizes])[:, None]
@@ -103,21 +107,23 @@ def pairs_of(
     bounds: Range | None,
     fixed: int | None,
 ) -> Pairs:
-    """The pairs of models; `bounds` are of the metric, if known.
+    """The Pairs of models; `bounds` is the Range of the metric, if known.
 
     The variance of a difference is V_0 + V_1, of the negatives and the positives, with
-    V_c = (s_c^2 + m max(L_c - s_c^2, 0) / n_c) / n_c, where s_c^2 is the variance of the difference
-    of the influence values, and L_c of `_largest_variances` a variance that disagreements which
-    were not drawn may have. m is 1, and 5 where hardly a failure of a model has been seen. n_c is
-    the number of items, or of clusters where each has one class; what is allowed for is in between
-    where some have both. `fixed` is the index of what is no model but a given value.
+    V_c = (s_c^2 + a max(L_c - s_c^2, 0) / n_c) / n_c. Here s_c^2 is the variance of the difference
+    of the influence values. L_c, of `_largest_variances`, is a variance that disagreements which
+    were not drawn may have. a is 1, and up to 5 where hardly a failure of a model has been seen.
+    n_c is the number of items, or of clusters if each has one class. If some clusters have both
+    classes, the term of L_c is in between that of clusters and that of items. `fixed` is the index
+    of a given value among the models.
 
-    Where the negatives up to a false positive rate decide, these may be so few that hardly one has
-    influence. V_0 has 2 max(W - s_0^2, 0) / (m + 2) / n_0 more, and m + 4 degrees of freedom, with
-    m = n_0 max_fpr, and W as L_0 of a power law's variances: `areas.partial_auc` has it alike. A
-    recall has M + 4, of the M negatives of the chord that its slope is of. Here n_0 is the number
-    of items also with clusters. Of other metrics V_0 has 2 (n_0 - 1) / (kurtosis - 1) degrees of
-    freedom, with the kurtosis of the negatives' influence: of average precision n_0 - 1 over 10.
+    Where only the negatives up to a false positive rate decide, these may be so few that hardly one
+    has influence. So V_0 is larger by 2 max(W - s_0^2, 0) / (m + 2) / n_0, and has m + 4 degrees of
+    freedom, with m = n_0 max_fpr. W is L_0 with the variances of power laws, as in
+    `areas.partial_auc`. A recall has M + 4 degrees of freedom, with the number M of negatives
+    between the ends of the chord whose slope it uses. Here n_0 is the number of items also with
+    clusters. For other metrics V_0 has 2 (n_0 - 1) / (kurtosis - 1) degrees of freedom, with the
+    kurtosis of the negatives' influence: (n_0 - 1) / 10 for average precision.
     """
     library = numerics.namespace(estimate, covariance.total)
     n0, n1, n = map(_only, covariance.sizes)
@@ -134,7 +140,7 @@ def pairs_of(
         moves = np.arange(len(share)) != (len(share) if fixed is None else fixed)
 
         def allowed(*sizes: Array) -> list[Array]:
-            """What disagreements that were not drawn may add to the variances of the classes."""
+            """What disagreements that were not drawn may add to the variance of each class."""
             weight = 1 + _MORE * _unseen(share, library.minimum(*sizes), moves)
             found = []
             for v, of_class, n_c in zip(classes, of_classes, sizes, strict=True):
@@ -161,7 +167,8 @@ def pairs_of(
     of_negatives = library.clip(numerics.divide(classes[0], classes[0] + classes[1], 0.5), 0, 1)
     apart = (1 - mixed) * library.stack([of_negatives, 1 - of_negatives])
     shares = library.concatenate([apart, library.full_like(apart[:1], mixed)])
-    # Models without any variance, such as perfect ones, may be different; others are equal.
+    # Two models without any variance, such as perfect ones, may be different in the population.
+    # Other models whose difference has no variance are equal.
     constant = library.diagonal(covariance.total) <= _ROUNDING**2 * estimate**2
     different = constant[:, None] & constant[None, :] & ~library.eye(len(constant), dtype=bool)
     raised = library.where((error == 0) & ~different, 0.0, library.sqrt(total))
@@ -170,15 +177,14 @@ def pairs_of(
 
 
 def _only(size: Any) -> Array:
-    """A size as a number."""
+    """The first number of an array, such as a size shaped to broadcast."""
     library = numerics.namespace(size)
     found: Array = library.ravel(library.asarray(size, np.float64))[0]
     return found
 
 
 class _Window(NamedTuple):
-    """What the variances of the negatives lack where few of them decide, and how well they are
-    known."""
+    """What to add to the negatives' variances where few of them decide, and their df."""
 
     variance: Array
     df: Array
@@ -186,7 +192,7 @@ class _Window(NamedTuple):
 
 def _of_window(bounds: Range, share: Array, of_class: Array, n: Array, moves: HostArray) -> _Window:
     library, unit = numerics.namespace(share, of_class, n), (bounds.high - bounds.low) ** 2
-    # Of a limit below the first of the negatives nothing is seen, and no power law is steeper.
+    # Nothing is seen below the first negative, and the power law is not taken to be steeper there.
     limit = library.maximum(bounds.max_fpr, _SEEN / n)
     m, of_class = n * limit, of_class / unit
     unseen = bounds.variance_of_window(share, limit)
@@ -208,10 +214,12 @@ def pairs_of_means(
     draws: Array,
     apart: Array,
 ) -> Pairs:
-    """The pairs of means of `n` units each; of values from 0 to 1 with disagreements not drawn.
+    """The Pairs of means of `n` units each.
 
-    `kept` and `df` are as of `kept_and_df`. Units are worth `draws` `[models]` of yes and no, more
-    than n where they are clusters. A pair differs in a share `apart` of the units.
+    The variances allow for disagreements that were not drawn where all values are from 0 to 1,
+    `is_share`. `kept` and `df` are those of `kept_and_df`. The units are worth `draws` `[models]`
+    draws of yes and no, more than n where they are clusters. `apart` `[models, models]` is the
+    share of the units in which two models differ.
     """
     library = numerics.namespace(estimate, covariance, n)
     variance = of_differences(covariance)
@@ -235,13 +243,14 @@ def pairs_of_means(
 def _of_sparse(estimate: Array, biased: Array, n: Array, largest: Array, apart: Array) -> Array:
     """The variances with one difference more of either sign, where most differences are 0.
 
-    `biased` are those of the sample, which are too small by the part that it keeps.
+    Few differences other than 0 may all have one sign, and then too small a variance. So a
+    difference of either sign is added, with the share of the zeros as its weight. Its square is the
+    mean square of the differences that are not 0, with one square more among them: the `largest`
+    possible one `[models]`, or none if that is 0. D. G. Bonett and R. M. Price, "Adjusted Wald
+    confidence interval for a difference of binomial proportions based on paired data", JEBS 37,
+    2012, take 1 for it.
 
-    A sample of few may have those of one sign alone, and then too small a variance. As many are
-    added of either sign as there is a share of zeros. Their square is the mean of those that are
-    not 0, with one more among them: the `largest` square `[models]`, or none if that is 0.
-    D. G. Bonett and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial
-    proportions based on paired data", JEBS 37, 2012, have 1 for it.
+    `biased` are the variances of the sample before the division by `kept`.
     """
     library = numerics.namespace(estimate, biased)
     squared = (estimate[:, None] - estimate[None, :]) ** 2
@@ -256,11 +265,11 @@ def _of_sparse(estimate: Array, biased: Array, n: Array, largest: Array, apart: 
 
 
 class Sample(NamedTuple):
-    """The parts of the variance of one of several independent estimates.
+    """The parts of the variances of several independent estimates.
 
     Attributes:
       parts: `[3, samples]`, of the negatives, the positives, and of clusters with both.
-      sizes: `[3, samples]`, the numbers of observations that they are known from.
+      sizes: `[3, samples]`, the number of observations that each part is estimated from.
       df: `[samples]`, the degrees of freedom of their sum.
     """
 
@@ -271,14 +280,14 @@ class Sample(NamedTuple):
 
 @library_program()
 def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
-    """The pairs of independent estimates with these standard errors `[samples]`."""
+    """The Pairs of independent estimates with these standard errors `[samples]`."""
     library = numerics.namespace(error, *sample)
     own = library.sum(sample.parts, axis=0)
     total = own[:, None] + own[None, :]
     spread = own**2 / sample.df
     df = numerics.divide(total**2, spread[:, None] + spread[None, :], np.inf)
     apart = ~library.eye(len(own), dtype=bool)
-    # Each part is in the variance of the pairs of its own sample.
+    # The parts of a sample are in the variances of the pairs with this sample.
     mine = library.eye(len(own))[None, :, :, None] * library.ones(len(own))
     parts = sample.parts[:, :, None, None] * (mine + mine.swapaxes(2, 3)) * apart
     shares = numerics.divide(parts, library.where(apart, total, 1.0), 0.0)
@@ -294,7 +303,7 @@ def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
 
 @library_program()
 def pairs_by_limits(limits: ByLevel) -> Pairs:
-    """The pairs of independent estimates `[samples]`, from how far their own limits are."""
+    """The Pairs of independent estimates `[samples]`, from the limits of each."""
     _, error, own, below, above = limits
     library = numerics.namespace(error, own)
     apart = ~library.eye(len(own), dtype=bool)
@@ -310,7 +319,7 @@ def pairs_by_limits(limits: ByLevel) -> Pairs:
 
 @library_program()
 def pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
-    """The pairs of models and of a given value, which is last and has the models' own limits."""
+    """The Pairs of models and a given value, the last; its pairs have the models' own limits."""
     library = numerics.namespace(pairs.error, limits.error)
     is_value = np.arange(len(pairs.df)) == len(pairs.df) - 1
     mine = is_value[:, None] != is_value
@@ -321,7 +330,7 @@ def pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
 
     own, below, above = map(extended, (limits.error, limits.below.sizes, limits.above.sizes))
     quantiles = limits.below.quantiles
-    # A model less the value has its lower limit; the value less a model that model's upper one.
+    # model - value has the lower limit of the model; value - model has its upper one.
     of_value = library.where(is_value[None, :, None], below[:, None], above[None])
     sizes = library.where(mine[..., None], of_value, quantiles * pairs.error[..., None])
     shares = library.concatenate([library.where(mine, 0.0, pairs.shares), 1.0 * mine[None]])
@@ -336,13 +345,13 @@ def pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
 
 
 def largest_variance(share: Array, n: Array) -> Array:
-    """p (1 - p) of p = (n A + 1/2) / (n + 1), which an observation not drawn may have."""
+    """The variance p (1 - p), p = (n A + 1/2) / (n + 1), that an observation not drawn may have."""
     p = (n * share + 0.5) / (n + 1)
     return p * (1 - p)
 
 
 def _unseen(share: Array, n: Array, moves: Any) -> Array:
-    """From 0 to 1 as the soft failures n (1 - A) or successes n A of a model of a pair get few."""
+    """From 0 to 1 as the soft failures n (1 - A), or successes n A, of either model get few."""
     library = numerics.namespace(share, n)
     fewest = library.where(moves, n * library.minimum(share, 1 - share), np.inf)
     few = lacking(fewest, _FEWEST)
@@ -351,10 +360,10 @@ def _unseen(share: Array, n: Array, moves: Any) -> Array:
 
 
 def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: HostArray) -> Array:
-    """uA + uB - 2 r sqrt(uA uB) of the variances u that an observation not drawn may have.
+    """uA + uB - 2 r sqrt(uA uB), with u the variance that an observation not drawn may have.
 
-    r is the correlation of the two models' influence values, with one more observation, in which
-    each has the variance u and they do not depend on each other.
+    r is the correlation of the two models' influence values with one more observation, in which the
+    influence values of each model have the variance u and are independent of the other's.
     """
     library = numerics.namespace(unseen, of_class, n)
     u = library.where(moves, unseen, 0.0)
@@ -375,8 +384,10 @@ def of_differences(covariance: Array) -> Array:
 
 
 def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:
-    """The square root; 0 where a variance is the rounding of 0, as the models are equal, or no item
-    has influence."""
+    """The square root; 0 where a variance is the rounding of 0.
+
+    It is 0 if two models are equal, or if no item has influence.
+    """
     library = numerics.namespace(variance, covariance, estimate)
     scale = library.maximum(library.diagonal(covariance), _ROUNDING * estimate**2)
     scale = library.maximum(scale[:, None], scale[None, :])

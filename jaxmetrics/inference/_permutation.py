@@ -156,9 +156,9 @@ def _of_pair(ranks: Array, pair: Array) -> Array:
 
 @double_program()
 def _ranks(items: Items) -> Array:
-    """`[models, n]`: minus twice the rank from the top, ties averaged. Higher is more positive.
+    """Minus twice the rank from the top `[models, n]`, ties averaged; higher is more positive.
 
-    They are integers, in the narrowest float that tells them apart, as its sort is faster.
+    They are whole numbers, in the narrowest float that holds them exactly, as it sorts faster.
     """
     items = jax.tree.map(jnp.asarray, items)
     order = in_order(items)

@@ -18,21 +18,21 @@ from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.rules import degrees, on_logit, spread_of
 from jaxmetrics.inference._pairs import pairs_of
 
-FEWEST = 2.0  # of a class
-_MOST = 1e12  # of the positives
-_BITS = 60  # of it
-_ROUNDING = 1e-9  # of the ends of the range of a metric
+FEWEST = 2.0  # items of a class
+_MOST = 1e12  # positives
+_BITS = 60  # halvings of the range of log positives
+_ROUNDING = 1e-9  # tolerance at the ends of the range of a metric
 
 
 class Pilot(NamedTuple):
-    """What a pilot says of one observation.
+    """What a pilot shows about one observation.
 
     Attributes:
       estimate: `[..., models]`, the metric.
       of_classes: `[..., 2, models, models]`, the covariance of the influence values of the
-        negatives and of the positives; of one model alone its variances `[..., 2]`.
-      thirds: `[..., 2]`, by class the third central moment of the influence values, or of their
-        differences between two models; of two samples `[2, models]`.
+        negatives and of the positives; for one model alone its variances `[..., 2]`.
+      thirds: `[..., 2]`, by class, the third central moment of the influence values, or of their
+        differences between two models; for two samples `[2, models]`.
       bounds: the Range of the metric; None if it is not known.
     """
 
@@ -43,13 +43,13 @@ class Pilot(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Of an estimate in a study of a given size.
+    """The errors of an estimate in a study of a given size.
 
     Attributes:
       standard_error: its standard deviation.
-      error: what the test or the interval takes for it, on average.
-      df: the degrees of freedom of that.
-      lean: the covariance of the estimate and its error, which skewed influence values have.
+      error: the standard error that the test or the interval uses, on average.
+      df: the degrees of freedom of `error`.
+      lean: the covariance of the estimate and `error`, which skewed influence values cause.
     """
 
     standard_error: Array
@@ -59,7 +59,7 @@ class Errors(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The true difference, and the margin of non-inferiority; None in a test of equality."""
+    """The true difference, and the margin of non-inferiority, None for a test of equality."""
 
     difference: Any
     margin: Any
@@ -73,7 +73,7 @@ class Sizes(NamedTuple):
 
 
 def of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
-    """Of the difference of two models on the same items, as `compare` has it."""
+    """The Errors of the difference of two models on the same items, those of `compare`."""
     if numerics.namespace(*sizes) is np:
         found = [_of_pair(pilot, Sizes(*each)) for each in zip(*map(np.ravel, sizes), strict=True)]
         shape = np.shape(sizes.positives)
@@ -97,20 +97,21 @@ def _of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
 
 
 def of_samples(pilot: Pilot, sizes: Sizes) -> Errors:
-    """Of the difference of two models, each on items of its own of these sizes."""
+    """The Errors of the difference of two models, each on its own sample of these sizes."""
     parts = [(c, m) for c in (0, 1) for m in (0, 1)]
     return _apart([(pilot.of_classes[c, m, m], pilot.thirds[c, m], sizes[c]) for c, m in parts])
 
 
 def of_one(pilot: Pilot, sizes: Sizes) -> Errors:
-    """Of one model."""
+    """The Errors of one model."""
     return _apart([(pilot.of_classes[..., c], pilot.thirds[..., c], sizes[c]) for c in (0, 1)])
 
 
 def against_value(pilot: Pilot, errors: Errors, effect: Effect) -> tuple[Errors, Effect]:
-    """Of a test of one model against a value, which an interval decides: on the logit scale.
+    """The Errors and the Effect on the logit scale, for a test of one model against a value.
 
-    NaN of a value that the metric never has.
+    The interval that decides this test is on that scale. NaN for a value that is outside of the
+    range of the metric.
     """
     if pilot.bounds is None:
         return errors, effect
@@ -137,7 +138,7 @@ def against_value(pilot: Pilot, errors: Errors, effect: Effect) -> tuple[Errors,
 
 
 def _apart(parts: list[tuple[Array, Array, Array]]) -> Errors:
-    """With Welch's degrees of freedom, of parts that do not depend on each other."""
+    """The Errors of a sum of independent parts (variance, third moment, size), with Welch's df."""
     variance: Any = sum(v / n for v, _, n in parts)
     spread: Any = sum(spread_of(v / n, 1.0, n) for v, _, n in parts)
     third: Any = sum(x / n**2 for _, x, n in parts)
@@ -147,11 +148,11 @@ def _apart(parts: list[tuple[Array, Array, Array]]) -> Errors:
 
 
 def power_of(errors: Errors, effect: Effect, level: Any) -> Array:
-    """The chance that a test finds a difference, or, with a margin, that there is none below it.
+    """The probability that a test finds a difference, or, with a margin, non-inferiority.
 
     Student's t is d / (E S), with S^2 chi-squared over its degrees of freedom. By W. L. Jenkins and
-    B. L. Welch, d - t E S is about normal, with the mean of S 1 - 1 / (4 df) and its variance
-    1 / (2 df). Where influence values are skewed, d and E S depend on each other.
+    B. L. Welch, d - t E S is about normal, where S has the mean 1 - 1 / (4 df) and the variance
+    1 / (2 df). Where influence values are skewed, d and E S are correlated.
     """
     error, e, df, lean = errors
     difference, margin = effect
@@ -170,7 +171,7 @@ def power_of(errors: Errors, effect: Effect, level: Any) -> Array:
 
 
 def width_of(errors: Errors, pilot: Pilot, level: Any) -> Array:
-    """The width of an interval of one model: on the logit scale if the range is known."""
+    """The width of the interval of a model, by the logit scale if the range is known."""
     _, error, df, _ = errors
     if pilot.bounds is None:
         return 2 * t_quantile((1 + level) / 2, df) * error
@@ -185,8 +186,8 @@ def width_of(errors: Errors, pilot: Pilot, level: Any) -> Array:
 def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
     """The smallest number of positives that is enough, infinite if there is none; by bisection.
 
-    A program asks for fifteen numbers at once, as each of its steps has a quantile, which is many
-    launches on a GPU.
+    A compiled program tries fifteen numbers in each step instead of one, as each step needs a
+    quantile, which is many launches on a GPU.
     """
     ends: Any = np.full(shape, np.log(FEWEST)), np.full(shape, np.log(_MOST))
     least, most = (enough(np.exp(x)) for x in ends)

@@ -28,7 +28,7 @@ from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import Range, range_of
 
-# Labelled items of a class, with fewer of which a good proxy errs too seldom to say how often.
+# Labelled items of a class; with fewer, a good proxy errs too seldom for its errors to be known.
 _FEW = 60
 
 
@@ -74,29 +74,29 @@ def prediction_powered_interval(
     sampling_probability: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> PoweredInterval:
-    """The interval of a metric where labels exist for a sample only, and a proxy for all items.
+    """The interval of a metric where only a sample has labels, and all items have a proxy of them.
 
-    The metric of a corrected score table. An item of proxy p adds w (y - lambda p) + lambda p
-    positives and w (1 - y - lambda (1 - p)) + lambda (1 - p) negatives, with y its label and
-    w = 1 / sampling_probability where it is labelled, else w = 0. So the labels are counted, and
-    the proxy of all items in place of that of the labelled ones. Sums above each score are made
-    monotone.
+    The estimate theta is the metric of a corrected score table. An item of proxy p adds
+    w (y - lambda p) + lambda p positives and w (1 - y - lambda (1 - p)) + lambda (1 - p) negatives,
+    with y its label and w = 1 / sampling_probability, scaled to sum to n, where it is labelled,
+    else w = 0. So the table has the labels, plus lambda times the difference between the proxy of
+    all items and that of the labelled ones. Sums above each score are made monotone.
 
-    With f = p phi(s, 1) + (1 - p) phi(s, 0) the influence that the proxy expects of an item of
-    score s, the variance is V = sum_i (w_i phi_i + lambda (1 - w_i) f_i)^2 / n^2 over all n items,
-    with f centred. Errors of a good proxy are rare and may not have been drawn. One adds
+    Let f = p phi(s, 1) + (1 - p) phi(s, 0) be the influence that the proxy expects of an item of
+    score s, centred. The variance is V = sum_i (w_i phi_i + lambda (1 - w_i) f_i)^2 / n^2 over all
+    n items. Errors of a good proxy are rare, and none may have been drawn. One error adds
     (lambda w_i (phi(s_i, 1) - phi(s_i, 0)))^2 / n^2, on average lambda^2 E_c over the labelled
-    items of a class, weighted by w. So lambda >= 0 minimises V + 2 lambda^2 (E_0 + E_1), with two
-    errors more in each class, and V grows by lambda^2 (E_0 + E_1) / 2. The parts of the n_c
+    items of class c, weighted by w. So lambda >= 0 minimises V + 2 lambda^2 (E_0 + E_1), as if each
+    class had two errors more, and V grows by lambda^2 (E_0 + E_1) / 2. The parts of the n_c
     labelled items of each class count n_c / (n_c - 1) times. Limits are expit(logit theta -+
     t sqrt(V) / (theta (1 - theta))), with Satterthwaite's degrees of freedom from the fourth powers
     of the parts.
 
-    The interval holds for any proxy that was not trained on these labels, if there are enough of
-    them; a good one makes it narrower. Chances of being labelled that rise with the proxy find few
-    of the positives that it misses, and these weigh most: by about two such labels among 133
-    positives, 95 % limits covered 0.915 in simulations, and 0.93 to 0.97 by chances that do not
-    depend on the proxy.
+    The interval holds for any proxy that was not trained on these labels, if there are enough
+    labels; a good proxy makes it narrower. Sampling probabilities that rise with the proxy find few
+    of the positives that the proxy misses, and these have the largest weights. With about two such
+    labels among 133 positives, 95 % limits covered 0.915 in simulations, and with probabilities
+    that do not depend on the proxy 0.93 to 0.97.
 
     Args:
       metric: a metric whose influence values are known, as for `influence`.
@@ -117,9 +117,9 @@ def prediction_powered_interval(
         metric are not known, labelled is not bool or has no True, or proxy or sampling_probability
         is out of range.
 
-    NaN where a score is NaN, or where the metric of the labelled items is; limits are NaN where one
-    labelled item is positive, or negative. Warns where fewer than 60 labelled items are
-    positive, or negative: the errors of a good proxy are then too few to be known. Time
+    NaN where a score is NaN, or where the metric of the labelled items is; limits are NaN where
+    only one labelled item is positive, or only one negative. Warns where fewer than 60 labelled
+    items are positive, or negative: the errors of a good proxy are then too few to be known. Time
     O(n log n), memory O(n) for each row of the batch.
 
     Example:
@@ -183,17 +183,17 @@ def _rounded(limits: tuple[Array, Array, Array, Array], level: float) -> Interva
 
 
 class _Sample(NamedTuple):
-    """The items in float64: shares of the labelled sample add up to the number of all items."""
+    """The items in float64."""
 
-    share: Array  # [n]
+    share: Array  # [n], w scaled to sum to n; 0 where not labelled
     positive: Array  # [n], 0 and 1
     proxy: Array  # [..., n]
-    sizes: tuple[Array, Array]  # of labelled negatives and positives
+    sizes: tuple[Array, Array]  # effective, of the labelled negatives and positives
 
 
 @double_program("exchanged")
 def _sample(items: Items, proxy: Array, exchanged: bool) -> _Sample:
-    """`exchanged`: the classes are, and the proxy is of the other one."""
+    """The _Sample of items; 1 - proxy is its proxy if the classes of the items are `exchanged`."""
     weights, positive = jnp.asarray(items.weights), items.labels == 1
     share = weights.size * numerics.divide(weights, jnp.sum(weights), 0.0)
     negatives, positives = (effective_size(jnp.where(x, weights, 0)) for x in (~positive, positive))
@@ -201,14 +201,14 @@ def _sample(items: Items, proxy: Array, exchanged: bool) -> _Sample:
     return _Sample(share, positive.astype(jnp.float64), proxy, (negatives, positives))
 
 
-# Errors of the proxy in each class that may not have been drawn: in the variance, and in the choice
-# of the weight, which few errors make too high.
+# The number of errors of the proxy in each class that are taken to exist but were not drawn: in the
+# variance, and in the choice of the weight, which too few errors would make too high.
 _MISSED, _MISSED_BY_WEIGHT = 0.5, 2.0
-Slopes: TypeAlias = tuple[Array, Array, Array]  # as of `slopes_by_label`
+Slopes: TypeAlias = tuple[Array, Array, Array]  # returned by `slopes_by_label`
 
 
 def _units(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
-    """The influence of each labelled item, and of each item on the correction, `[..., n]`."""
+    """Influence `[..., n]` by the label of each item, and on the correction by the proxy."""
     share, positive, proxy, _ = sample
     _, of_negatives, of_positives = slopes
     own = share * jnp.where(positive == 1, of_positives, of_negatives)
@@ -219,7 +219,7 @@ def _units(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
 
 @double_program()
 def _proxy_weights(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
-    """The best weight, and none."""
+    """The best weight of the proxy, and the weight 0."""
     own, correction = _units(sample, slopes)
     products, squares = (jnp.sum(x * correction, axis=-1) for x in (own, correction))
     squares = squares + _MISSED_BY_WEIGHT * _of_an_error(sample, slopes)
@@ -228,7 +228,7 @@ def _proxy_weights(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
 
 
 def _of_an_error(sample: _Sample, slopes: Slopes) -> Array:
-    """The mean square of what an error of the proxy adds to the correction, of both classes."""
+    """E_0 + E_1: by class, the mean square of what an error of the proxy adds to the correction."""
     share, positive, _, _ = sample
     _, of_negatives, of_positives = slopes
     squares = (share * (of_positives - of_negatives)) ** 2
@@ -241,7 +241,7 @@ def _of_an_error(sample: _Sample, slopes: Slopes) -> Array:
 
 @double_program()
 def _counted(order: Ordered, sample: _Sample) -> tuple[Array, Array]:
-    """The part of each item in the negatives and in the positives, in order, by its label."""
+    """What each item adds to the negatives and to the positives by its label, in sorted order."""
     parts = (sample.share * x for x in (1 - sample.positive, sample.positive))
     negatives, positives = (sorting.take(x, order.item) for x in parts)
     return negatives, positives
@@ -249,9 +249,9 @@ def _counted(order: Ordered, sample: _Sample) -> tuple[Array, Array]:
 
 @double_program()
 def _corrected(order: Ordered, sample: _Sample, weight: Array) -> tuple[Array, Array]:
-    """The same by its label and its proxy.
+    """What each item adds to the negatives and to the positives by its label and its proxy, sorted.
 
-    A part may be negative; the numbers of items above each score are made monotone.
+    Some of it is negative: `_monotone` makes the sums above each score monotone.
     """
     share, positive, proxy, _ = sample
     weight = weight[..., None]
@@ -264,11 +264,11 @@ def _corrected(order: Ordered, sample: _Sample, weight: Array) -> tuple[Array, A
 
 
 def _monotone(keys: Array, parts: Array) -> Array:
-    """Parts that are not negative, with about the same sums above each score, and the same sum."""
+    """Parts of 0 or more, with about the same sums above each score, and the same total."""
     last = jnp.ones_like(keys, bool).at[..., :-1].set(keys[..., 1:] != keys[..., :-1])
 
     def of_ties(sums: Array) -> Array:
-        """Of each item, what its tie adds to sums that never decrease from tie to tie."""
+        """For each item, what all items of its tie add to `sums`, made non-decreasing by tie."""
         so_far = cumulative.running_maximum(jnp.where(last, sums, 0))
         ends = cumulative.running_minimum(jnp.where(last, sums, jnp.inf)[..., ::-1])[..., ::-1]
         return ends - jnp.concatenate([jnp.zeros_like(ends[..., :1]), so_far[..., :-1]], -1)
@@ -294,7 +294,7 @@ def _interval(
     share, positive, _, sizes = sample
     own, correction = _units(sample, slopes)
     squares = (own + weight[..., None] * correction) ** 2
-    # Errors of a good proxy may be rare, and none of them drawn.
+    # The errors of a good proxy are rare, and none may have been drawn.
     missed = _MISSED * weight**2 * _of_an_error(sample, slopes)
     variance, spread = missed + jnp.sum(jnp.where(share > 0, 0, squares), axis=-1), 0.0 * weight
     for label, n in zip((0, 1), sizes, strict=True):
@@ -314,7 +314,10 @@ def _limits(
     bounds: Range | None,
     level: Array,
 ) -> tuple[Array, Array, Array]:
-    """The value, within its range, and limits on the logit of its place in it."""
+    """The value, clipped to its range, and limits by the logit of its place in the range.
+
+    Without a range: value -+ t sqrt(variance).
+    """
     if bounds is None:
         margin = distributions.t_quantile((1 + level) / 2, df) * jnp.sqrt(variance)
         return value, value - margin, value + margin
@@ -348,10 +351,10 @@ def _check_labelled(labelled: ArrayLike, labels: ArrayLike) -> HostOrDeviceArray
 
 
 def _known_labels(labels: ArrayLike, known: HostOrDeviceArray) -> HostOrDeviceArray:
-    """The labels, and 0 where they are not known, whatever is held there."""
+    """The labels, with 0 where they are not known, whatever is given there."""
     if (
         is_concrete(known) and getattr(labels, "dtype", np.dtype(object)).kind == "O"
-    ):  # None, or a text
+    ):  # such as None or a text where a label is not known
         labels = np.where(np.asarray(known), np.asarray(labels, object), 0).tolist()
     array = near(checks.as_array("labels", labels))
     found: HostOrDeviceArray = numerics.namespace(array, near(known)).where(near(known), array, 0)

@@ -53,8 +53,8 @@ class SampleSize(Result):
     """The size of a study.
 
     Attributes:
-      n_positives: `[...]`, whole numbers; of each sample, if there are two. Infinite if none is
-        enough.
+      n_positives: `[...]`, a whole number, in each sample if there are two. Infinite if no number
+        is enough.
       n_negatives: `[...]`, the same for the negatives.
       standard_error: `[...]`, the expected standard error of the metric, or of the difference.
     """
@@ -95,17 +95,18 @@ def sample_size(
     gives the power, or the width. v_c is the variance, in class c of the pilot, of the influence
     values of the metric, or of their differences between two models.
 
-    - width: confidence intervals of each model are on average this wide, on the logit scale and
-      with Welch's t, as `confidence_interval` has by method="logit".
+    - width: intervals of each model by method="logit" of `confidence_interval` (Welch's t on the
+      logit scale) are on average this wide.
     - difference: if this is the true difference of two models, the test of `compare` finds them
-      different at 1 - confidence_level with this power. Of one model from a given value, that its
-      interval by method="logit" leaves the value out; in simulations `compare_to_value`, whose
-      interval is the default one, had 0.70 to 0.84 of 0.80 for areas. For others it is wider where
-      few items decide: it had 0.36 of average precisions of 0.96 by 90 positives and 90 negatives,
-      0.66 of 0.92 by 144, 0.81 of 0.87 by 198 and 792; and 0.44 to 0.67 of recalls. Plan more.
-      Of two samples it is the test of `compare_samples` by method="delong": the default limits are
-      wider near 1, and had 0.26 to 0.60 of 0.80 for areas from 0.96 to 0.99 by 74 to 126 positives
-      in each, 0.51 to 0.72 for average precisions from 0.95 on, and 0.76 to 0.81 elsewhere.
+      different at 1 - confidence_level with this power. For one model and a given value, the
+      interval by method="logit" leaves the value out. `compare_to_value` has the default interval:
+      its power, planned as 0.80, was 0.70 to 0.84 for areas in simulations. For other metrics this
+      interval is wider where few items decide: the power was 0.36 for average precisions of 0.96
+      with 90 positives and 90 negatives, 0.66 for 0.92 with 144, 0.81 for 0.87 with 198 and 792,
+      and 0.44 to 0.67 for recalls. Plan more items for these. For two samples it is the test of
+      `compare_samples` by method="delong". Its default limits are wider near 1, and the power was
+      0.26 to 0.60 for areas from 0.96 to 0.99 with 74 to 126 positives in each sample, 0.51 to 0.72
+      for average precisions from 0.95 on, and 0.76 to 0.81 elsewhere.
     - margin: non-inferiority. If the true difference, first minus second, is `difference`, 0 by
       default, the one-sided lower limit of it is above -margin with this power.
 
@@ -133,9 +134,9 @@ def sample_size(
         margin is given, the influence values of the metric are not known, or `ratio` is given for
         `average_precision`, which itself depends on it.
 
-    The variances are those of the pilot, and as uncertain as a pilot is small: with m items of a
-    class their error is about sqrt(2 / m), but that of a recall, which rests on the slope of the
-    curve, 24 % with 500 and 10 % with 50,000. NaN where the metric is NaN, a class has one item, or
+    The variances are estimated from the pilot. Their relative error is about sqrt(2 / m) with m
+    items of a class; for a recall, whose variance rests on the slope of the curve, it is 24 % with
+    500 items and 10 % with 50,000. NaN where the metric is NaN, a class has one item, or
     the only model is at an end of the range. Infinite at a difference of 0 and, with a margin,
     where the difference plus the margin is 0 or less. A difference is that of the first model minus
     the second. Time O(n log n) and a bisection, memory O(n).
@@ -193,11 +194,10 @@ def power(
     """The power of a study to find a difference, from the scores of a pilot.
 
     P(|d| > t E) for d normal with the true difference as its mean and the standard error
-    sqrt(v_0 / n_0 + v_1 / n_1), as in `sample_size`; t and E are those of `compare`, and of two
-    samples those of `compare_samples` by method="delong". The skewness
-    of the influence values makes d and E depend on each other, which counts. Of one model and a
-    given value, d is the difference on the logit scale, and E that of method="logit": the intervals
-    that decide there are skewed.
+    sqrt(v_0 / n_0 + v_1 / n_1), as in `sample_size`. t and E are those of `compare`, and for two
+    samples those of `compare_samples` by method="delong". The power allows for the correlation of d
+    and E that skewed influence values cause. For one model and a given value, d is the difference
+    on the logit scale, and E that of method="logit", as the interval that decides is skewed.
 
     Args:
       metric: a metric whose influence values are known, as for `influence`.
@@ -249,7 +249,7 @@ def power(
 
 
 def _aim(level: float, power: Any, paired: bool, **asked: Any) -> tuple[str, ...]:
-    """What the study is for, in words; nothing if it is for several, or not known."""
+    """The aim of the study in words; empty for several aims, or traced ones."""
     told = {name: x for name, x in asked.items() if x is not None}
     if not all_concrete(power, *told.values()) or any(
         np.size(x) > 1 for x in (power, *told.values())
@@ -286,7 +286,7 @@ def _pilot(
     *,
     of_width: bool,
 ) -> tuple[str, Pilot, Sizes]:
-    """What is planned, the Pilot, and the numbers of its negatives and positives."""
+    """The kind of plan, a key of _ERRORS, the Pilot, and the Sizes of the pilot."""
     items = checks.check_items(scores, labels, None, where)
     shape = items.scores.shape
     if not of_width and (len(shape) > 2 or shape[:-1] not in ((), (2,))):
@@ -322,14 +322,14 @@ def _pilot(
 def _of_observations(
     estimate: Array, errors: Array, labels: Array, bounds: Any, sizes: Sizes, kind: str
 ) -> tuple[Pilot, Sizes, Array]:
-    """The moments of the influence values, which are n times the items' parts of the errors;
+    """The Pilot, from the items' parts `errors` of the standard error, and its Sizes;
     and whether the only model is at an end of the range, where variances are NaN."""
     counts = Sizes(*(x[..., 0] for x in sizes))
     n = jnp.stack(counts, axis=-1)[..., None]
     positive = labels.astype(bool)
     apart = jnp.stack([jnp.where(x, errors, 0) for x in (~positive, positive)], axis=-3)
     of_classes = n[..., None] * (apart @ jnp.swapaxes(apart, -1, -2))
-    # `errors` have n / (n - 1), which makes variances unbiased.
+    # `errors` are influence values over n, times sqrt(n / (n - 1)) for unbiased variances.
     influence = apart * jnp.sqrt(jnp.maximum(n * (n - 1), 0))[..., None]
     if kind == "pair":
         influence = influence[..., :1, :] - influence[..., 1:, :]
@@ -385,7 +385,7 @@ def _needed(
 def _power(
     pilot: Pilot, sizes: Sizes, counts: Any, effect: Effect, level: Array, kind: str
 ) -> Array:
-    """`counts` are those of the positives and the negatives that are given, or None."""
+    """The power with `counts` positives and negatives, each None where it is not given."""
     library = numerics.namespace(*jax.tree.leaves((sizes, counts)))
     positives = sizes.positives if counts[0] is None else counts[0]
     per_positive = sizes.negatives / sizes.positives

@@ -30,7 +30,7 @@ from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, unrounded
 from jaxmetrics.inference._pairs import Pairs, Sample, pairs_by_limits, pairs_of_samples
 
-# The ratio of two shares of positives from which on a metric that rises with them is warned of.
+# A metric that rises with the share of positives is warned of from this ratio of two shares on.
 _ALIKE = 1.2
 
 
@@ -55,15 +55,17 @@ def compare_samples(
 ) -> Comparison:
     """Differences of a metric between independent groups of items: sites, months, cohorts.
 
-    The difference d = A_g - A_h of two groups is from d - sqrt((A_g - l_g)^2 + (u_h - A_h)^2) to
-    d + sqrt((u_g - A_g)^2 + (A_h - l_h)^2), with l and u the limits of the interval that
-    `confidence_interval` has for each group at the same level. Its p-value is 1 - the level at
-    which a limit is 0, found by interpolation. Simultaneous limits are those at the level of the
-    largest |Z| over all pairs; the best group and chi2 are those of `compare`, with half the widths
-    of these intervals for errors. The method "delong" is d -+ t sqrt(SE_g^2 + SE_h^2), with the
-    degrees of freedom of n_g - 1 and n_h - 1 by Welch, n_g all items of a group, which are too many
-    where few of them are positive. So are metrics without such intervals compared, with degrees of
-    freedom by class, or by the bootstrap.
+    The limits of the difference d = A_g - A_h of two groups are
+    d - sqrt((A_g - l_g)^2 + (u_h - A_h)^2) and d + sqrt((u_g - A_g)^2 + (A_h - l_h)^2), with l and
+    u the limits of each group by `confidence_interval` at the same level. The p-value is 1 - the
+    level at which a limit of d is 0, found by interpolation. Simultaneous limits are the limits at
+    the level of the quantile of max |Z| over all pairs. The best group and chi2 are those of
+    `compare`; the error of each group is half the width of its interval over the normal quantile.
+
+    The limits by method="delong" are d -+ t sqrt(SE_g^2 + SE_h^2), with Welch's degrees of freedom
+    from n_g - 1 and n_h - 1. n_g counts all items of a group, which are too many where few of them
+    are positive. Metrics without a closed-form or logit interval have the same limits, with degrees
+    of freedom by class, or with errors by the bootstrap.
 
     Args:
       metric: any metric with one value for each score table; metrics without known influence values
@@ -95,7 +97,8 @@ def compare_samples(
         is in two.
 
     NaN where the metric of a group is NaN, and where a class of a group has one item. Warns where a
-    class of a group has fewer than ten. Time O(groups n log n) and memory O(n) for each model.
+    class of a group has fewer than ten items. Time O(groups n log n) and memory O(n) for each
+    model.
 
     Example:
       >>> import jaxmetrics as jm
@@ -166,14 +169,14 @@ def _refuse_shared(ids: HostArray, index: HostArray) -> None:
 
 
 def _of_group(items: Items, mine: HostArray) -> Items:
-    """The items, with those of other groups masked."""
+    """The items, with those of the other groups masked."""
     return items._replace(where=mine if items.where is None else items.where & mine)
 
 
 def _warn_of_prevalence(
     metric: MetricLike, items: Items, index: HostArray, names: HostArray
 ) -> None:
-    """Warn of a metric that differs between groups because their shares of positives do."""
+    """Warn of a metric that may differ only because the groups' shares of positives do."""
     if not error_bars_of(record_of(metric)).of_prevalence or not all_concrete(*items):
         return
     positives, negatives = (np.asarray(x, np.float64) for x in class_weights(items))
@@ -213,7 +216,7 @@ def _by_limits(
     if all_concrete(*groups[0]):
         found = zip(*map(limits, masks), strict=True)
     else:
-        found = jax.vmap(limits)(jnp.stack(masks))  # a program of one group
+        found = jax.vmap(limits)(jnp.stack(masks))  # traced once for all groups
     limited = limits_at(*(at_hand(*x) for x in found), levels)
     return limited.estimate, limited.error**2, pairs_by_limits(limited)
 
@@ -231,7 +234,7 @@ def _by_errors(
 def _estimated(
     metric: MetricLike, items: Items, request: Request, g: int, known: bool
 ) -> tuple[Any, ...]:
-    """The metric, the variance, its parts by class, the sizes, and the share of mixed clusters."""
+    """The metric, its variance, the parts by class, the sizes, and `Covariance.mixed`."""
     if known:
         items = items._replace(scores=items.scores[None])
         estimate, found = near_tree(covariance_of(metric, items, request.clusters))

@@ -1,4 +1,4 @@
-"""Differences within and between slices, simultaneous for all of them."""
+"""Differences within and between slices, with limits that hold for all slices at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SliceDifferences(Result):
       low: the lower limit, for this difference alone.
       high: the upper limit, for this difference alone.
       p_value: two-sided, of the hypothesis that the difference is 0.
-      simultaneous_low: the lower limit, simultaneous for all slices; NaN for one too small.
+      simultaneous_low: the lower limit, simultaneous for all slices; NaN for slices too small.
       simultaneous_high: the upper limit, simultaneous for all slices.
       simultaneous_p_value: two-sided, adjusted for all slices.
     """
@@ -74,7 +74,7 @@ class SliceDifferences(Result):
 
 
 def levels_of(level: float, n_tests: int) -> HostArray:
-    """The level of each limit, that of all limits together by Sidak, and those of the p-values."""
+    """`level`, the level of simultaneous limits by Sidak, and those of _GRID for p-values."""
     grid = 2 * scipy.special.ndtr(_GRID) - 1
     return np.concatenate([[level, level ** (1 / max(n_tests, 1))], grid])
 
@@ -123,7 +123,7 @@ def _pairs(
 
 
 def pooled_errors(of_classes: HostArray, sizes: tuple[HostArray, HostArray]) -> HostArray:
-    """The standard errors `[slices, models]` if the influence had one variance in all slices."""
+    """The standard errors `[slices, models]` if influence values vary as much in all slices."""
     n = np.stack(sizes, axis=1)[..., None]
     variances = np.diagonal(of_classes, axis1=2, axis2=3) * n
     known = np.where(np.isfinite(variances), n, 0.0)
@@ -144,12 +144,13 @@ def from_rest(
 ) -> dict[str, HostArray]:
     """The difference of each slice from the mean of the others, `[slices, models]`.
 
-    The mean is weighted by `sizes` `[slices]`. The limits of the difference are A - B -
-    sqrt((A - l_A)^2 + (u_B - B)^2) and likewise above, from the limits of both, which are
-    `[slices, models, levels]`. Those of the slice itself are at least normal ones of its logit with
-    the error pooled / ((B (1 - B))^(3/4) (A (1 - A))^(1/4)): a slice that is far above the rest by
-    chance also has a small variance by chance. The powers were found by simulation, between an
-    error of the logit that does not depend on A, and one that does as that of a proportion.
+    With A the value of the slice and B the mean of the others, weighted by `sizes` `[slices]`, the
+    lower limit is A - B - sqrt((A - l_A)^2 + (u_B - B)^2), and the upper one likewise. l and u
+    follow from the `limits` `[slices, models, levels]` of the slices. The distances of l_A and u_A
+    from A are at least those of normal limits on the logit scale with the error
+    pooled / ((B (1 - B))^(3/4) (A (1 - A))^(1/4)): a slice that is far above the rest by chance
+    also has a small variance by chance. The powers were found by simulation. They lie between those
+    of an error of the logit that does not depend on A and of one that does as for a proportion.
     """
     known = np.isfinite(estimate) & np.isfinite(error) & (sizes[:, None] > 0)
     weights = np.where(known, sizes[:, None], 0.0)
@@ -162,7 +163,7 @@ def from_rest(
             return found
 
         def root(values: HostArray) -> HostArray:
-            """Of the squares of the others' shares."""
+            """sqrt(sum of (weight value)^2) / (sum of weights), over the other slices."""
             shares = np.where(known[..., None], weights[..., None] * values, 0.0)
             found: HostArray = np.sqrt(_others(shares**2)) / others[..., None]
             return found
@@ -193,7 +194,7 @@ def from_rest(
 
 
 def _others(values: HostArray) -> HostArray:
-    """For each slice the sum of all others; not a difference, which would be rounded."""
+    """For each slice the sum of all others; the total minus the slice would lose digits."""
     before = np.zeros_like(values)
     before[1:] = values[:-1].cumsum(axis=0)
     behind = np.zeros_like(values)
@@ -202,7 +203,7 @@ def _others(values: HostArray) -> HostArray:
 
 
 def _adjusted(found: dict[str, HostArray], tested: HostArray, n_tests: int) -> dict[str, HostArray]:
-    """With p-values by Sidak; what is simultaneous is NaN for slices that are too small."""
+    """Add p-values adjusted by Sidak; simultaneous results become NaN for slices not `tested`."""
     with np.errstate(all="ignore"):
         adjusted = -np.expm1(n_tests * np.log1p(-found["p_value"]))
     found["simultaneous_p_value"] = adjusted
@@ -211,7 +212,7 @@ def _adjusted(found: dict[str, HostArray], tested: HostArray, n_tests: int) -> d
 
 
 def scaled(found: dict[str, HostArray], scale: Any, cast: Callable[[Any], Any]) -> SliceDifferences:
-    """In the unit of the metric."""
+    """The differences in the unit of the metric: all but p-values times `scale`."""
     return SliceDifferences(
         **{name: cast(x if "p_value" in name else x * scale) for name, x in found.items()}
     )

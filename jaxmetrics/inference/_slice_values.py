@@ -18,7 +18,7 @@ from jaxmetrics.inference._influence.slices import covariance_in_slices, covaria
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import Moments
 
-_FEW = 128  # slices whose limits one thread takes at a time
+_FEW = 128  # slices whose limits a thread computes at a time
 
 
 def _flat(x: Any) -> Any:
@@ -43,14 +43,14 @@ def given_of(items: Items, ids: HostArray, n: int, one_threshold: bool) -> Given
 
 
 class Found(NamedTuple):
-    """Of the share that the closed form is of.
+    """Results for the share, from 0 to 1, that the closed form is for.
 
     Attributes:
       estimate: `[slices, models]`.
       of_classes: `[slices, 2, models, models]`, the parts of the covariance.
       sizes: `[slices]` each, the effective sizes of negatives and positives.
-      weights: `[slices]`, of the positives.
-      numbers: what the closed form needs beside, `[slices, models, ...]`.
+      weights: `[slices]`, the total weights of the positives.
+      numbers: the further numbers that the closed form needs, `[slices, models, ...]`.
     """
 
     estimate: HostArray
@@ -86,7 +86,7 @@ def found_of(given: Given, form: Form, levels: HostArray) -> Found:
 
 
 def _positives(given: Given) -> HostArray:
-    """The weights of the positives, in one unit."""
+    """The total weight of the positives of each slice, in the same unit for all slices."""
     if given.weights is None:
         return given.sliced.totals[:, 1]
     weights = given.weights.astype(np.float64)
@@ -94,7 +94,7 @@ def _positives(given: Given) -> HostArray:
 
 
 def _of_models(given: Given, found: list[InSlices]) -> tuple[HostArray, Any]:
-    """The values and numbers of all models; NaN where a slice has a score that is."""
+    """The estimates and numbers of all models; NaN where a slice has a NaN score, or no item."""
     sliced = given.sliced
     estimate = np.stack([x.estimate for x in found], axis=1)
     lost = np.zeros(estimate.shape)
@@ -143,7 +143,7 @@ def limits_of(
         whole = (*here.estimate.shape[:-1], len(levels))
         return [np.broadcast_to(np.asarray(x), whole) for x in values]
 
-    n = len(estimate)  # SciPy's quantiles take longer than all else, and let threads run
+    n = len(estimate)  # SciPy's quantiles take most of the time, and release the GIL
     runs = [slice(i, i + _FEW) for i in range(0, max(n, 1), _FEW)]
     middle, low, high, error = map(np.concatenate, zip(*in_threads(of_some, runs), strict=True))
     return middle[..., 0], low, high, error[..., 0]

@@ -144,12 +144,12 @@ def slices(
     A slice and the rest: A_s - B_s with B_s = sum_(r /= s) W_r A_r / sum_(r /= s) W_r, where W_r is
     the weight of the positives of slice r; its lower limit is A_s - B_s - sqrt((A_s - l_s)^2 +
     sum_(r /= s) (W_r (u_r - A_r))^2 / (sum_(r /= s) W_r)^2) from the limits l and u of the slices,
-    and its upper one the reverse. Here l_s and u_s are at least as far from A_s as logit A_s -+
-    z P_s / ((B_s (1 - B_s))^(3/4) (A_s (1 - A_s))^(1/4)), with the standard error P_s of the slice
-    if influence values vary as much in all slices. Each of these two families of m tests is
-    adjusted by itself, by Sidak: limits have the level confidence_level^(1 / m), and p-values are
-    1 - (1 - p)^m. That is exact for independent tests, which slices are, and on the safe side for
-    others.
+    and its upper one the reverse. Here l_s and u_s are at least as far from A_s as the limits
+    logit A_s -+ z P_s / ((B_s (1 - B_s))^(3/4) (A_s (1 - A_s))^(1/4)), with P_s the standard error
+    that the slice would have if influence values varied as much in all slices. Each of these two
+    families of m tests is adjusted by itself, by Sidak: limits have the level
+    confidence_level^(1 / m), and p-values are 1 - (1 - p)^m. That is exact for independent tests,
+    such as those within different slices, and conservative for others.
 
     Args:
       metric: `roc_auc`, `partial_auc`, `average_precision`, `recall_at_fpr`,
@@ -159,7 +159,7 @@ def slices(
       slices: `[n]`, integers or strings, the slice of each item (a country, a month); or a tuple of
         two such arrays, whose slices are crossed.
       min_items: the fewest items of each class with which a slice is tested. With a limit of a rate
-        and thresholds of slices, three items must be within it, too.
+        and threshold="slice", at least three items must also be within the limit.
       threshold: for metrics with a limit of a rate: "slice", where each slice has the threshold of
         its own negatives; "global", one threshold for all, that of all negatives.
       confidence_level: in (0, 1), the nominal coverage.
@@ -174,12 +174,13 @@ def slices(
       TypeError, ValueError: as the conventions list under Errors; a slice is None or NaN, scores or
         slices are traced, or the metric is not one of those above.
 
-    NaN where the metric of a slice is NaN; such slices are not in the rest. A warning says where
-    the limit of a recall with "step" or "quantile" is within a tie of many items, as of ratings:
-    errors do not know of the jump, here and in `trend`. With equal models and heavy-tailed scores,
-    some slice of eight differed in 8 to 13 % of simulations by recalls at an FPR, in 4 % by partial
-    areas. P-values of the rest are interpolated between nine levels of its limits. Time
-    O(models n log n + models^2 n), memory O(models n).
+    NaN where the metric of a slice is NaN; such slices are left out of the mean of the others. A
+    warning says where the limit of a recall with "step" or "quantile" is within a tie of many
+    items, as of ratings: errors do not allow for the jump of the curve there, nor do those of
+    `trend`. With equal models and heavy-tailed scores, at least one of eight slices differed in 8
+    to 13 % of simulations for recalls at an FPR, and in 4 % for partial areas. P-values of `rest`
+    are interpolated between its limits at nine levels. Time O(models n log n + models^2 n), memory
+    O(models n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -222,7 +223,7 @@ def slices_of_items(
     level: float,
     level_alone: float,
 ) -> Slices:
-    """As `slices`, by the index of each item's slice; the limits of estimates have a level too."""
+    """As `slices`, from the slice index `ids`; `low` and `high` have the level `level_alone`."""
     metric, exchanged = with_influence(metric, items)
     given = given_of(exchanged, ids, len(names), one_threshold)
     form = form_of(metric, chosen_method(metric))

@@ -97,12 +97,13 @@ def standard_error(
     """The standard error of a metric, from its influence function or from resamples.
 
     SE^2 = sum over classes c of n_c / (n_c - 1) sum_(i in c) z_i^2, with z_i = w_i d metric / d w_i
-    less its mean over the n_c items of the class; for `roc_auc` it is DeLong's. With clusters
+    minus its mean over the n_c items of the class; for `roc_auc` it is DeLong's. With clusters
     SE^2 = sum_k (sum_c z_kc)^2, where z_kc = (S_kc - mean of S_kc over the K_c clusters with items
     of class c) / sqrt(g_c), S_kc = sum_(i in k and c) w_i d metric / d w_i, and g_c is 1 - 1 / K_c
-    for clusters of one size, and less for others, as the formulas say. For an
-    operating point, such as `recall_at_fpr`, the slope of the ROC curve at the threshold takes the
-    part of the gradient. For other metrics SE is the standard deviation of bootstrap replicates.
+    for clusters of one size, and less for others, as the page of formulas says. For an operating
+    point, such as `recall_at_fpr`, the influence follows from the slope of the ROC curve at the
+    threshold in place of a gradient. For other metrics SE is the standard deviation of bootstrap
+    replicates.
 
     Args:
       metric: any metric. `roc_auc`, `partial_auc`, `average_precision`, `recall_at_fpr`,
@@ -183,8 +184,8 @@ def covariance(
     """The covariance matrix of a metric between models that score the same items.
 
     Cov_ab = sum over classes c of n_c / (n_c - 1) sum_(i in c) z_ia z_ib, with z_ia = w_i
-    d metric_a / d w_i less its mean over the n_c items of the class. With clusters Cov_ab =
-    sum_k (sum_c z_kc)_a (sum_c z_kc)_b, with z_kc as of `standard_error`. The diagonal is
+    d metric_a / d w_i minus its mean over the n_c items of the class. With clusters Cov_ab =
+    sum_k (sum_c z_kc)_a (sum_c z_kc)_b, with z_kc as in `standard_error`. The diagonal is
     `standard_error` squared.
 
     Args:

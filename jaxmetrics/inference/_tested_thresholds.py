@@ -1,9 +1,10 @@
 """Limits of the threshold of least cost, or of enough precision, by a test of each threshold.
 
-A percentile of resamples is no limit of the cheapest threshold: a point that minimises a step
-function moves at the rate n^(-1/3), and the bootstrap is inconsistent. Nor is it one of the lowest
-threshold of enough precision, which few resamples leave above that of the data. The difference of
-two thresholds is a sum over the items between them.
+Percentiles of resamples are no limits of the cheapest threshold: the point that minimises a step
+function converges at the rate n^(-1/3), where the bootstrap is inconsistent. Nor are they limits of
+the lowest threshold of enough precision: few resamples choose one above that of the data. But the
+costs of two thresholds differ by a sum over the items between them, and its variance can be
+estimated.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jaxmetrics.inference._at_threshold import weights_by_class
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.inference._intervals.rules import Limits
 
-_MORE = 2  # items of each class, by which the variance of few items is raised
+_MORE = 2  # typical items of each class whose squares are added to the variance of few items
 _ROUNDING = 1e-9
 
 
@@ -48,8 +49,8 @@ def limits_of_cheapest(
 ) -> Limits:
     """The lowest and the highest threshold that is not significantly dearer than `threshold`.
 
-    `costs` `[...]` are those of a flagged negative and of a missed positive, and `ids` `[n]` are of
-    clusters. A limit is infinite if it may be best to flag everything, or nothing.
+    `costs` `[...]` are those of a flagged negative and of a missed positive, and `ids` `[n]` are
+    the cluster indices. A limit is infinite if it may be best to flag everything, or nothing.
     """
     library = numerics.namespace(*costs, threshold)
     z = library.maximum(normal_quantile(level), 0.0)
@@ -63,10 +64,10 @@ def limits_of_precise(
 ) -> Limits:
     """Limits of the lowest threshold whose precision in the population is `precision` or more.
 
-    What is flagged at such a threshold costs no more than to flag nothing, if a flagged negative
-    costs `precision` and a missed positive 1 - `precision`. The lower limit is the lowest threshold
+    To flag at such a threshold costs no more than to flag nothing, if a flagged negative costs
+    `precision` and a missed positive 1 - `precision`. The lower limit is the lowest threshold
     that is not significantly dearer, and the upper one the lowest that is significantly cheaper.
-    `fixed`: the sizes of the classes, to which `precision` belongs, are no chance.
+    `fixed`: the sizes of the classes, to which `precision` belongs, are not random.
     """
     library = numerics.namespace(items.labels, precision)
     z = normal_quantile((1 + level) / 2) * (1 + _ROUNDING)
@@ -78,7 +79,7 @@ def limits_of_precise(
 
 
 def _hull(inside: Array, ends: Limits) -> Limits:
-    """The lowest and the highest threshold inside; none is within a tie."""
+    """The lowest and the highest threshold `inside`; a threshold does not split a tie."""
     library, (upper, lower) = numerics.namespace(inside), ends
     inside = inside & (lower < upper)
     low = library.min(library.where(inside, lower, library.inf), axis=-1)
@@ -91,7 +92,7 @@ def _dearer(
 ) -> tuple[Array, Limits]:
     """By how many standard errors it costs more to flag 0 to n items than those from `start` on.
 
-    Also the ends of the thresholds that flag them, `[..., n + 1]`.
+    Also the upper and the lower ends `[..., n + 1]` of the thresholds that flag so many items.
     """
     positives, negatives, _ = weights_by_class(items)
     library = numerics.namespace(positives, start)
@@ -129,7 +130,7 @@ def _dearer(
 
 
 def _of_sizes(added: Array, classes: tuple[Array, Array], ids: Array | None) -> Array:
-    """What the sizes of the classes have in the squares of the sums from the first item on.
+    """The part of the squares of running sums that is due to random sizes of the classes.
 
     `sum_g D_g^2 - sum_g (D_g - sum_k r_k T_gk)^2`, with `D_g` the sum of a cluster's flagged
     items, `T_gk` that of all its items of class k, and `r_k` the share of class k that is flagged.
@@ -148,7 +149,7 @@ def _of_sizes(added: Array, classes: tuple[Array, Array], ids: Array | None) -> 
 
 
 def _of_cluster(group: Array, distance: Array, added: Array) -> Array:
-    """The sum over the items of the same group that are nearer."""
+    """For each item, the sum of `added` over the items of its group at a smaller `distance`."""
     library = numerics.namespace(group, added)
     order = library.argsort(group.astype(int) * len(group) + distance)
     group = group[order]
@@ -159,7 +160,7 @@ def _of_cluster(group: Array, distance: Array, added: Array) -> Array:
 
 
 def _from_start(values: Array) -> Array:
-    """`[n + 1]`, running sums from 0 on."""
+    """The running sums `[n + 1]`, of which the first is 0."""
     library = numerics.namespace(values)
     found: Array = library.concatenate([library.zeros(1), cumulative.cumulated(values)])
     return found

@@ -1,6 +1,6 @@
 """Warnings of recalls whose limit is within a tie, where the curve has a step.
 
-A step has no slope, which the errors of a recall follow from.
+The errors of a recall follow from the slope of the curve, which a step does not have.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
 
-# Negatives that tie at the limit, in standard deviations of the number that is beyond it: with more
-# of them equal models differed significantly, at 5 %, in 10 to 31 % of simulated data sets.
+# Negatives that tie at the limit, in standard deviations of the number beyond the limit. With more
+# of them, equal models differed significantly at 5 % in 10 to 31 % of simulated data sets.
 _TIED = 1.5
-_ENOUGH = 1 << 16  # items that tell it
-# Of the names of a recall, which rate has the limit, and whose items may tie there.
+_ENOUGH = 1 << 16  # negatives that suffice: of k times as many, every k-th is used
+# For other names of a recall: the rate that has the limit, and the class that may tie there.
 _COMPLEMENTS = {
     "sensitivity_at_specificity": ("specificity", "negatives"),
     "specificity_at_sensitivity": ("sensitivity", "positives"),
@@ -32,7 +32,10 @@ _COMPLEMENTS = {
 def warn_of_tied_limits(
     metric: MetricLike, items: Items, slices: tuple[HostArray, dict[int, str]] | None = None
 ) -> None:
-    """Of all items, or of slices: the index `[n]` of each item's, and the names of some indices."""
+    """Warn where many items tie at the limit, among all items or in a slice.
+
+    `slices`: the slice index `[n]` of each item, and by index the names of the slices to examine.
+    """
     rate, what = _COMPLEMENTS.get(choose(metric)[0].metric.name, ("FPR", "negatives"))
     metric, items = with_influence(metric, items)
     chosen, arrays = choose(metric)
@@ -76,7 +79,7 @@ def warn_of_tied_limits(
 
 
 def _tied_at(limit: Any, scores: Any, weights: Any) -> float:
-    """The effective number of negatives that tie at the limit, or 0 if the errors allow for it."""
+    """The effective number of negatives that tie at the limit; 0 if errors allow for so few."""
     if not len(scores):
         return 0.0
     step = max(len(scores) // _ENOUGH, 1)

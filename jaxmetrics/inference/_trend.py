@@ -24,7 +24,7 @@ from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
 from jaxmetrics.inference._slices import Slices
 
-# Of a month, or of a day with the same character between its parts.
+# A month, or a day with the same separator between all its parts.
 _DIGITS = re.compile(r"((?:19|20)\d\d)(?:[-/.]?(0[1-9]|1[0-2])|([-/.]?)(0[1-9]|1[0-2])\3([0-3]\d))")
 _QUARTER = re.compile(r"(\d{4})-?[Qq]([1-4])")
 _ISO = re.compile(r"\d{4}(-.*)?")
@@ -40,7 +40,7 @@ _NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_v
 )
 @dataclass(frozen=True)
 class Trend(Result):
-    """The line of a metric over time.
+    """The line that fits a metric over time.
 
     Arrays `[models]` are `[]` if scores are `[n]`, and `[models, models]` in `models`.
 
@@ -113,16 +113,16 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     F = sum_s h_s (A_s - A)^2 / sum_s h_s (1 - h_s / H) SE_s^2, A the weighted mean and H the sum of
     the weights.
 
-    Weights are of sizes alone: those of the inverse estimated variances favour slices that happen
-    to have a high value, as their variances are low, and find trends where there are none.
+    The weights depend on the sizes alone. Inverse estimated variances would favour slices that
+    happen to have a high value, as their variances are low, and find trends where there are none.
 
     Args:
       slices: what `slices` returns for slices that do not depend on each other, such as months.
       times: `[slices]`, the time of each slice in the order of its `names`, in any unit; NaN to
-        leave a slice out. None for the names themselves: days, weeks, months, quarters or years
-        such as "2026-03", 202603, 2026.03, 20260315, "2026-W07" or "2026Q1" in such units since the
-        first, and other numbers as they are. Whole numbers such as 202552 are weeks if some cannot
-        be months.
+        leave a slice out. None takes the names themselves: days, weeks, months, quarters or
+        years, such as "2026-03", 202603, 2026.03, 20260315, "2026-W07" or "2026Q1", count in this
+        unit from the first one, and other numbers are times as they are. Whole numbers such as
+        202552 are weeks if some of the names cannot be months.
 
     Returns:
       A Trend, whose `models` is the same for the differences of models. Slices that were too small
@@ -135,10 +135,10 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     NaN where fewer than two slices with different times are left, and where the metric of one of
     them is NaN. The limits hold for the line through these slices. A small `f_p_value` without a
     trend says that the metric changes, but not along a line. Average precision also changes with
-    the share of positives; and of few, or of unequal weights, it is too high: by 20 positives with
-    lognormal weights F was found at 5 % in 20 % of simulated data sets without a change. Slices
-    that share a threshold share its error too, which makes the tests conservative. Time and memory
-    O(slices models^2). Works in `jit`.
+    the share of positives, and is too high with few of them or unequal weights: with 20 positives
+    of lognormal weights F was significant at 5 % in 20 % of simulated data sets without a change.
+    Slices that share a threshold share its error too, which makes the tests conservative. Time and
+    memory O(slices models^2). Works in `jit`.
 
     Example:
       >>> import jaxmetrics as jm
@@ -202,7 +202,7 @@ def _times(times: ArrayLike | None, names: Sequence[Any]) -> tuple[Any, tuple[st
 
 
 def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
-    """The times that names say: numbers, or days, weeks, months, quarters or years since one."""
+    """The times that names state, numbers or dates counted from the first, and their unit."""
     texts = [_as_text(x) for x in names]
     dated = with_dashes(texts)
     if dated is texts and (mondays := mondays_of(texts)) is not None:
@@ -241,17 +241,17 @@ def _is_time(name: Any) -> bool:
 
 
 def _as_text(name: Any) -> Any:
-    """A date or a time, with or without a zone, or a period of pandas' as text; others as given."""
+    """A date, a time (UTC if it has a zone) or a Period of pandas as text; others as given."""
     if isinstance(name, datetime.datetime):
-        if name.tzinfo is not None:  # as NumPy reads the texts of such times
+        if name.tzinfo is not None:  # as NumPy converts texts of such times
             name = name.astimezone(datetime.UTC)
         name = name.replace(tzinfo=None)
     if isinstance(name, datetime.date):
         return name.isoformat()
     if type(name).__name__ not in ("Period", "datetime64"):
         return name
-    first, *last = str(name).split("/")
-    return f"{datetime.date.fromisoformat(first):%G-W%V}" if last else first  # a week of pandas'
+    first, *last = str(name).split("/")  # a week of pandas has two ends
+    return f"{datetime.date.fromisoformat(first):%G-W%V}" if last else first
 
 
 def mondays_of(names: Sequence[Any]) -> list[datetime.date] | None:
@@ -262,7 +262,7 @@ def mondays_of(names: Sequence[Any]) -> list[datetime.date] | None:
         try:
             year, week = map(int, found.groups() if found else ())
             mondays.append(datetime.date.fromisocalendar(year, week, 1))
-        except ValueError:  # of no form, or a week that its year lacks
+        except ValueError:  # no week, or one that the year does not have
             return None
     return mondays
 
@@ -270,7 +270,7 @@ def mondays_of(names: Sequence[Any]) -> list[datetime.date] | None:
 def with_dashes(names: Sequence[Any]) -> Sequence[Any]:
     """202603, 2026/03 or 2026.03 as 2026-03, and 20260315 as 2026-03-15; others as they are.
 
-    Numbers such as 2026.03 are months if all may be, and not years with a fraction.
+    Numbers such as 2026.03 are months if all names may be months, and else years with a fraction.
     """
     parts = []
     texts = [digits_of(x) for x in names]
@@ -284,7 +284,7 @@ def with_dashes(names: Sequence[Any]) -> Sequence[Any]:
 
 
 def digits_of(name: Any) -> str:
-    """The text of a number with no decimals, or with two; others as they are."""
+    """A number with no decimals, or two, as text: 2026.1 is 2026.10; others as they are."""
     if not isinstance(name, (float, np.floating)):
         return str(name)
     text = f"{name:.2f}"
@@ -295,7 +295,7 @@ def digits_of(name: Any) -> str:
 def fit_line(
     estimate: Array, error: Array, sizes: tuple[Array, Array], times: Array, used: Array, level: Any
 ) -> tuple[Array, ...]:
-    """The fields of a Trend from its slope on, of values and their errors `[slices, ...]`."""
+    """The fields _NAMES of a Trend, from values and their standard errors `[slices, ...]`."""
     library = numerics.namespace(estimate, error, times)
     deep = (slice(None), *(None,) * (estimate.ndim - 1))
     used, at, *n = (x[deep] for x in (used, times.astype(np.float64), *sizes))
@@ -310,7 +310,7 @@ def fit_line(
         return found
 
     def with_df(parts: Array) -> tuple[Array, Array]:
-        """The sum of these parts of a variance, and how well it is known."""
+        """The sum of the parts of a variance, and its degrees of freedom by Satterthwaite."""
         whole = total(parts)
         return whole, numerics.divide(whole**2, total(parts**2 / df_of_slice), np.inf)
 
@@ -321,7 +321,7 @@ def fit_line(
     c = numerics.divide(h * moved, total(h * moved**2), np.nan)
     mean = numerics.divide(total(h * values), whole, np.nan)
     apart = library.where(used, values - mean, 0 * mean)
-    # Where all are 1, without an error, what is apart is rounding.
+    # Equal values without errors, as those of perfect models, are apart only by rounding.
     rounded = (total(variances) == 0) & library.all(abs(apart) <= numerics.SLACK, axis=0)
     apart = library.where(rounded, 0.0, apart)
     slope, (variance, df) = total(c * apart), with_df(c**2 * variances)
