@@ -216,6 +216,10 @@ def test_values_at_the_ends_of_the_range():
         found = jm.compare_to_value(jm.roc_auc, sign * labels, labels, value=value)
         assert found.p_value == 1
         assert found.best_set
+        for limit in (0.47, 0.55, 0.59):  # areas which differ from these in their last digit
+            area = partial(jm.partial_auc, max_fpr=limit)
+            found = jm.compare_to_value(area, sign * labels, labels, value=value * limit)
+            assert found.p_value == 1
     labels = np.arange(8) < 2
     recall = partial(jm.recall_at_fpr, max_fpr=0.3)
     with pytest.warns(UserWarning, match="fewer than"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -13,10 +15,11 @@ BITS = 32  # of a word, which holds so many entries of a mask
 _SCATTERS = np.uint32(2654435761)  # 2^32 over the golden ratio: its multiples are even on [0, 2^32)
 
 
-def sample_indices(n: int, step: int) -> Array:
+def sample_indices(n: int, step: int, library: Any = jnp) -> Array:
     """One index of each `step` of n, not always at the same place, as data may have that period."""
-    index = jnp.arange(n // step, dtype=jnp.uint32)
-    return (index * step + (index * _SCATTERS >> 16) % step).astype(jnp.int32)
+    index = library.arange(n // step, dtype=np.uint32)
+    found: Array = (index * step + (index * _SCATTERS >> 16) % step).astype(np.int32)
+    return found
 
 
 def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:

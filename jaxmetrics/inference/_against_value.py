@@ -19,7 +19,7 @@ from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._apart import ByLevel, levels_for, limits_at, quantiles_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
+from jaxmetrics.inference._compared import NO_VARIANCE, Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated, warn_of_few
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.covariance import Covariance, taken_for_known
@@ -29,7 +29,6 @@ from jaxmetrics.inference._intervals.ranges import ends_of_range
 from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
 
 _ROUNDING = 1e-9  # tolerance at the ends of the range of the metric
-_NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 
 
 @takes_metric
@@ -195,7 +194,7 @@ def _with_errors(covariance: Array, limits: ByLevel, value: Array, level: Array)
     errors = library.append(errors, 0.0)
     # The variance of a perfect model may be the rounding of 0 instead of 0.
     variances = library.diagonal(covariance)
-    least = library.append(_NO_VARIANCE * limits.estimate**2, 0.0)
+    least = library.append(NO_VARIANCE * limits.estimate**2, 0.0)
     known = library.sqrt(library.where(variances > least, variances, 0.0))
     scale = numerics.divide(errors, known, 0.0)
     alone = library.eye(len(errors), dtype=bool)

@@ -161,9 +161,10 @@ def roc_band(
       TypeError, ValueError: as the conventions list under Errors; the bootstrap has no key,
         method="exact" comes with weights or clusters, or `fpr` does not increase or leaves [0, 1].
 
-    NaN where a class is absent or a valid score is NaN. Time O(n log n + points n) and memory
-    O(n + points) by boxes. By the bootstrap, time as `bootstrap` of a metric of the ROC curve, and
-    O(n_resamples points log n); memory O(n + memory_budget + n_resamples points).
+    NaN where a class is absent or a valid score is NaN. Warns of a bootstrap with fewer than 31
+    negatives. Time O(n log n + points n) and memory O(n + points) by boxes. By the bootstrap, time
+    as `bootstrap` of a metric of the ROC curve, and O(n_resamples points log n); memory
+    O(n + memory_budget + n_resamples points).
 
     Example:
       >>> import jaxmetrics as jm

@@ -41,7 +41,7 @@ _OF_MARGIN = (
 
 
 _ROUNDING = 1e-9  # relative to the largest difference
-_NO_VARIANCE = 1e-30  # times the square of the estimate: a smaller variance is the rounding of 0
+NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 _FAR = 1e6  # squared difference over its variance, from which on the variance counts as none
 _MOST_TOLD = 20  # models named in a line below a table
 
@@ -347,7 +347,7 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     values, vectors = library.linalg.eigh(contrast)
     # The pseudo-inverse: directions without variance have no degree of freedom.
     least = 1e-10 * library.max(library.abs(library.diagonal(covariance)))
-    counted = values > library.maximum(least, _NO_VARIANCE * library.max(estimate**2))
+    counted = values > library.maximum(least, NO_VARIANCE * library.max(estimate**2))
     along = vectors.T @ differences
     apart = library.abs(along) > _ROUNDING * library.max(library.abs(differences))
     apart = apart & (along**2 > _FAR * library.maximum(values, 0))

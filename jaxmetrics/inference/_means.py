@@ -138,7 +138,7 @@ def compare_means(
       TypeError, ValueError: as the conventions list under Errors; a value that counts is NaN, or
         there are fewer than two models.
 
-    NaN where fewer than two items are valid. Warns where there are fewer than ten items or
+    NaN where fewer than two items are valid. Warns where there are fewer than 20 items or
     clusters. Time O(models^2 items), memory O(models items).
 
     Example:

@@ -220,8 +220,8 @@ def operating_point(
 
     NaN where a class is absent or a valid score is NaN; precision also where nothing is flagged,
     and npv where all items are. The threshold is +inf where it is best to flag nothing; scores of
-    +inf are flagged even then, and a warning says so. Time O(n log n), or as `bootstrap` of a
-    function of a table; memory O(n).
+    +inf are flagged even then, and a warning says so. Warns of fewer than 20 clusters. Time
+    O(n log n), or as `bootstrap` of a function of a table; memory O(n).
 
     Example:
       >>> import jaxmetrics as jm

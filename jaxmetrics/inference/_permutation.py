@@ -132,14 +132,17 @@ def permutation_test(
         ).values
         for pair in pairs
     ]
-    return PermutationTest(estimate, *map(as_default, _of_pairs(values, n_models)))
+    return PermutationTest(estimate, *map(as_default, _of_pairs(estimate, values)))
 
 
-@double_program("n_models")
-def _of_pairs(values: list[Array], n_models: int) -> tuple[Array, Array]:
+@double_program()
+def _of_pairs(estimate: Array, values: list[Array]) -> tuple[Array, Array]:
     """Differences and p-values from values `[1 + n_resamples, 2]` of each pair, the data first."""
-    difference, p_value = jnp.zeros((n_models, n_models)), jnp.ones((n_models, n_models))
-    for (a, b), of_pair in zip(itertools.combinations(range(n_models), 2), values, strict=True):
+    difference = jnp.diag(estimate.astype(jnp.float64))
+    difference = difference - difference  # NaN where the metric is
+    p_value = 1 + difference
+    pairs = itertools.combinations(range(len(estimate)), 2)
+    for (a, b), of_pair in zip(pairs, values, strict=True):
         swapped = of_pair[:, 0] - of_pair[:, 1]
         # A tolerance, as equal differences may be sums in another order, rounded differently.
         extreme = jnp.abs(swapped) >= jnp.abs(swapped[0]) * (1 - 1e-9)

@@ -99,8 +99,9 @@ def standard_error(
     SE^2 = sum over classes c of n_c / (n_c - 1) sum_(i in c) z_i^2, with z_i = w_i d metric / d w_i
     minus its mean over the n_c items of the class; for `roc_auc` it is DeLong's. With clusters
     SE^2 = sum_k (sum_c z_kc)^2, where z_kc = (S_kc - mean of S_kc over the K_c clusters with items
-    of class c) / sqrt(g_c), S_kc = sum_(i in k and c) w_i d metric / d w_i, and g_c is 1 - 1 / K_c
-    for clusters of one size, and less for others, as the page of formulas says. For an operating
+    of class c) / sqrt((1 - w) g_c + w g), S_kc = sum_(i in k and c) w_i d metric / d w_i, and w is
+    the share of clusters with both classes. g_c is 1 - 1 / K_c for clusters of one size, and less
+    for others, as the page of formulas says; g is that of all items. For an operating
     point, such as `recall_at_fpr`, the influence follows from the slope of the ROC curve at the
     threshold in place of a gradient. For other metrics SE is the standard deviation of bootstrap
     replicates.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._base.compaction import sample_indices
 from jaxmetrics._base.host import on_host
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._base.warned import warn
@@ -83,8 +84,10 @@ def _tied_at(limit: Any, scores: Any, weights: Any) -> float:
     if not len(scores):
         return 0.0
     step = max(len(scores) // _ENOUGH, 1)
-    order = np.argsort(scores[::step])[::-1]
-    scores, weights = scores[::step][order], weights[::step][order]
+    index = sample_indices(len(scores), step, np)
+    scores, weights = scores[index], weights[index]
+    order = np.argsort(scores)[::-1]
+    scores, weights = scores[order], weights[order]
     upto = weights.cumsum()
     limit = np.asarray(limit)
     within = in_counts(limit, upto[-1])

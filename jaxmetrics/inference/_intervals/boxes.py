@@ -9,7 +9,7 @@ Where positives and negatives tie, these lines are oblique, as the curve itself 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy
@@ -21,8 +21,7 @@ from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Placements
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_quantile
 from jaxmetrics.inference._intervals.local_level import local_level
-
-Limits: TypeAlias = tuple[Array, Array]
+from jaxmetrics.inference._intervals.rules import Limits
 
 _STEPS = 32  # bisections that find a count below 2^32
 
