@@ -55,7 +55,7 @@ class ByClass:
       keys: `[n]`, ascending within each class: positives, negatives, and those of no items.
       ends: `[classes]`, where the items of each class end.
       weights: None if each item counts once.
-      index: `[n]`, that each item had before it was sorted, or None if that was not asked for.
+      index: `[n]`, of each item before the sort; may be None if it was not asked for.
     """
 
     keys: Array

@@ -53,7 +53,7 @@ class Range(NamedTuple):
     Attributes:
       keys: `[m]`; the largest key where there is no item.
       kinds: `[m]`, of each item its class, and LEFT_OUT where there is none.
-      order: `[m]`, the place at which each arrived, or None if that was not asked for.
+      order: `[m]`, the place at which each item arrived; may be None if it was not asked for.
       weights: `[m]`, in float64, or None if each item counts once.
       before: `[classes]`, the weight of the items in the ranges before this one.
       bounds: `[2]`, the keys with which this range begins, and the next one.
@@ -92,12 +92,12 @@ def dealt_out(part: ByClass, axis_name: AxisName, n_rounds: int) -> Dealt:
 
 
 class _Messages(NamedTuple):
-    """What devices send each other in a round.
+    """The items that devices send each other in a round.
 
     Attributes:
-      places: `[devices, capacity]`, the dealt items that this device sends to each.
-      is_sent: `[devices, capacity]`, whether there is such an item.
-      received: `[devices, classes]`, how many items of the first classes each one sends to this.
+      places: `[devices, capacity]`, of the dealt items that this device sends to each.
+      is_sent: `[devices, capacity]`, False where there is no such item.
+      received: `[devices, classes]`, how many items of a class and those before each sends to this.
     """
 
     places: Array
@@ -126,9 +126,9 @@ def _messages(dealt: Dealt, axis_name: AxisName, number: Array) -> _Messages:
 
 
 def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool = False) -> Range:
-    """The range that this device has in the round of this number, and with what order it came.
+    """The range that this device has in the round of this number.
 
-    In each, devices come in the order of their keys.
+    In each, devices come in the order of their keys. `ordered` asks for the order of its items.
     """
     index, _, upto = _messages(dealt, axis_name, number)
 
@@ -162,8 +162,10 @@ def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool 
 def sent_back(
     of_dealt: Array, values: Array, items: Range, dealt: Dealt, axis_name: AxisName, number: Array
 ) -> Array:
-    """`of_dealt` `[parts, n / parts]` with the values `[m]` of the items of a round's ranges, which
-    are ordered, for the items that were dealt to this device."""
+    """`of_dealt` `[parts, n / parts]`, with the values of the dealt items sent in a round.
+
+    `values` `[m]` are those of `items`, the ordered range that this device received.
+    """
     index, is_sent, _ = _messages(dealt, axis_name, number)
     arrived = jnp.zeros_like(values).at[items.order].set(values, unique_indices=True)
     returned = lax.all_to_all(arrived.reshape(index.shape), axis_name, 0, 0, tiled=True)
@@ -172,7 +174,7 @@ def sent_back(
 
 
 def dealt_back(of_dealt: Array, n: int, axis_name: AxisName) -> Array:
-    """Values `[n]` of this device's sorted items, of those that were dealt to all."""
+    """The values of this device's sorted items `[n]`, from those of the items dealt to each."""
     returned: Array = lax.all_to_all(of_dealt, axis_name, 0, 0, tiled=True)
     return returned.T.ravel()[:n]
 

@@ -17,16 +17,23 @@ from jaxmetrics.inference._bootstrap.units import Cells
 
 
 class _Flagged(NamedTuple):
-    """What is flagged from a threshold on, `[resamples]`."""
+    """A threshold, and the drawn items that it flags, `[resamples]`."""
 
     threshold: Array
     tps: Array
     fps: Array
-    caught: Array  # the amount of the positives
+    caught: Array  # the amount of the flagged positives
 
 
 class _Search(NamedTuple):
-    """The carry of a scan for the best point; `of_row` is the weight of the row so far."""
+    """The carry of a scan for the best point, `[resamples]`.
+
+    Attributes:
+      so_far: what the threshold of the last cell flags.
+      least: the least cost so far.
+      best: the first point with this cost.
+      of_row: the weight of both classes so far in the row of the last cell.
+    """
 
     so_far: _Flagged
     least: Array
@@ -41,8 +48,11 @@ def best_points(
     totals: Array | None,
     tied: bool,
 ) -> tuple[Point, Array]:
-    """The first operating point of each resample where the objective is least, and whether it is
-    defined, `[resamples]`."""
+    """The operating point of each resample with the least objective, and whether it is defined.
+
+    Of points that tie, it is the first. It is defined where both classes are drawn. `totals` and
+    `tied` are as of `finish`.
+    """
     if totals is None or len(totals) < 2:
         totals = drawn_of_classes(drawn, cells)
     negatives, positives = totals.astype(jnp.float64)
@@ -63,7 +73,8 @@ def best_points(
             so_far.caught + count * amount,
         )
         found = value(here)
-        # A row of no weight is the point before it, but for rounding if that is of another group.
+        # A row that is not drawn is the same point as the row before it. If that is in another
+        # group, the sums may be rounded differently, and the cost may seem to be less.
         better = (found < least * (1 - numerics.SLACK) - rounding) & (of_row > 0)
         if tied:
             better &= more[0] == 0
@@ -77,7 +88,7 @@ def best_points(
     classes = cells.positives, cells.negatives
     columns = *classes, amounts, cells.thresholds, *continued(cells, tied)
     first = jnp.broadcast_to(value(none), zero.shape)
-    rounding = tolerance * first  # of weights, whose sums have another order in each group
+    rounding = tolerance * first  # each group adds weights up in another order
 
     def starts(groups: Groups) -> _Search:
         tps, fps, caught = groups.before(*columns[:3])
@@ -99,6 +110,7 @@ def best_points(
     defined = (negatives > 0) & (positives > 0)
     best = best._replace(threshold=jnp.where(defined, best.threshold, jnp.nan))
     best = best._replace(**{x: jnp.where(defined, getattr(best, x), 0) for x in best._fields[1:]})
-    # The sums of the scan, so that a rate of all is 1: others are rounded in another order.
+    # The totals are the sums of this scan, so that the rate of all items is exactly 1: sums in
+    # another order may be rounded differently.
     values = Point(*best[:3], every.tps, every.fps, best.caught, every.caught)
     return values, defined

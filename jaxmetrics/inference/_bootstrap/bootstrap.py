@@ -72,7 +72,7 @@ def bootstrap(
       batch: the number of resamples in memory at a time, in place of what `memory_budget` allows.
       memory_budget: the most bytes that one batch may take; on the CPU as many batches run at once
         as there are processors.
-      mesh: its devices share the resamples, each with all items; for the same replicates.
+      mesh: its devices share the resamples, and each holds all items. The replicates are the same.
       progress: a function of the number of finished resamples, called after each round of batches;
         with a mesh once.
 
@@ -84,14 +84,16 @@ def bootstrap(
       TypeError, ValueError: as the conventions list under Errors; the key is missing, n_resamples
         is below 1, memory cannot hold the replicates or a batch, or clusters are not `[n]`.
 
-    NaN where the metric is NaN, and in resamples that lack a class, which are counted. Time
-    O(n log n) for the sort, then about 2 ns for each resample of each item. For one model without
-    weights, amounts and clusters, areas under the ROC curve and recall at a false positive rate
-    take this time only for each run of neighbouring items of one class, and, stratified and outside
-    of `jit`, only for runs up to `max_fpr`; so it is, by item, for one model with amounts, and for
-    several models where there are more than 131,072 negatives. Average precision takes it for each
-    distinct score of the positives and each run of negatives in between. Outside of `jit` up to 16
-    distinct weights make runs of one weight. Memory O(n + memory_budget).
+    NaN where the metric is NaN, and in resamples that lack a class; `n_undefined` counts both.
+
+    Time O(n log n) for the sort, then about 2 ns for each resample of each item. For one model
+    without weights, amounts and clusters, runs of neighbouring items of one class take the place of
+    items: for areas under the ROC curve and recall at a false positive rate all such runs, and for
+    average precision the runs of negatives, beside each distinct score of the positives. Without
+    weights and clusters, stratified, not Bayesian and outside of `jit`, only the runs up to
+    `max_fpr` are drawn; for one model with amounts, and for several models with more than 131,072
+    negatives, the items up to `max_fpr`. Outside of `jit`, items of up to 16 distinct weights form
+    runs of one weight. Memory O(n + memory_budget).
 
     Example:
       >>> import jax
@@ -104,7 +106,7 @@ def bootstrap(
     References: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993; D. B. Rubin,
     "The Bayesian bootstrap", Annals of Statistics 9, 1981.
     """
-    record_of(metric)  # refused before any data
+    record_of(metric)  # an invalid metric is refused before the data are checked
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)
@@ -143,7 +145,7 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
 
 @nan_as_value()
 def result_of(found: Replicates) -> BootstrapResult:
-    """The result of replicates whose first is the metric of the data."""
+    """The result of replicates, the first of which is the metric of the data."""
     dtype, defined = numerics.default_float(), found.defined
     library = numerics.namespace(defined, *jax.tree.leaves(found.values))
 
@@ -185,7 +187,7 @@ def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Re
 
 
 def replicates_of(metric: MetricLike, items: Items, request: Request) -> Replicates:
-    """Replicates `[n_resamples, ..., *value]`."""
+    """Replicates `[n_resamples + 1, ..., *value]`; the first is the metric of the data."""
     items = at_least_one(items)
     given = {k: v for k, v in items._asdict().items() if v is not None}
     batch, n = _shape_of(items)
@@ -251,7 +253,8 @@ def bootstrap_mean(
       where: `[..., queries]` bool, False for queries to leave out, such as ~isnan(values).
       batch: the number of resamples in memory at a time, in place of what `memory_budget` allows.
       memory_budget: the most bytes that one batch may take.
-      mesh: its devices share the resamples, each with all values; for the same replicates.
+      mesh: its devices share the resamples, and each holds all values. The replicates are the
+        same.
 
     Returns:
       A BootstrapResult, whose replicates are `[n_resamples, ...]` in the unit of the values, and

@@ -1,7 +1,7 @@
-"""Runs of items of one weight: of few distinct weights, far fewer are drawn than there are items.
+"""Runs of items of one class and one weight: with few distinct weights, far fewer than the items.
 
-Neighbouring items of one class may change places as long as no item of the other class is between
-them: sums of their weights alone count. By weight, they are a few runs in place of one.
+The order of neighbouring items of one class does not change the metric: only the sum of their
+weights counts. So a run of one class is sorted by weight, and split into one run for each weight.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from jaxmetrics.inference._bootstrap.units import Runs, numbers_of_classes
 
 _MOST = 16  # distinct weights
 _SOME = 1 << 10  # weights to look at first
-# A run takes so many times as long as an item, whose counts are drawn in pairs.
+# A run takes about this many times as long as an item, as the counts of items are drawn in pairs.
 _TIMES = 2
 
 
 def few_weights(items: Items) -> bool:
-    """Whether the items of one model, scores `[1, n]`, are far fewer runs of one weight.
+    """Whether the items of one model, scores `[1, n]`, form far fewer runs of one weight.
 
-    Runs are at most one for each item of the rarer class, and one between two of them for each
-    weight. That is asked of the values wherever they lie, so that a key draws the same everywhere.
+    There is at most one run for each item of the rarer class, and between two of these one run of
+    the other class for each distinct weight. The answer depends on the values and not on the device
+    that holds them, so that a key draws the same everywhere. It is False for arrays of which this
+    process holds only a part.
     """
     if not all(getattr(x, "is_fully_addressable", True) for x in items):
         return False
@@ -37,7 +39,7 @@ def few_weights(items: Items) -> bool:
 
 
 def without_weights(items: Items) -> tuple[Items, HostArray]:
-    """The items that have a weight, of NumPy's arrays, and the weights."""
+    """The items without their weights, masked where these are 0, and the weights; NumPy arrays."""
     arrays: Any = [None if x is None else np.asarray(x) for x in items]
     found: Any = Items(*arrays)
     some = found.weights > 0
@@ -46,7 +48,10 @@ def without_weights(items: Items) -> tuple[Items, HostArray]:
 
 
 def by_weight(order: Ordered, runs: Runs, weights: HostArray) -> tuple[Ordered, Runs, HostArray]:
-    """The items of each run by weight, the runs of one weight, and the weights `[n]` in order."""
+    """The items of each run sorted by weight, the runs of one weight, and the weights in order.
+
+    The weights `[n]` are given in the order of the inputs.
+    """
     order = Ordered(*map(np.asarray, order))
     n_valid = np.count_nonzero(order.kinds != LEFT_OUT)
     given = weights.take(order.item)

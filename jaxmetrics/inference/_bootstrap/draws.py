@@ -18,20 +18,20 @@ from jaxmetrics.inference._bootstrap import random
 from jaxmetrics.inference._bootstrap.random import Distribution, Words
 from jaxmetrics.inference._bootstrap.units import TILE, Units, tiles_of
 
-# An item of a unit of MAX_SIZE is drawn so often with probability below 1e-50.
+# A unit of MAX_SIZE items is drawn more than 255 times with probability below 1e-50.
 COUNTS = jnp.uint8
-# Poisson rates are lowered by so many standard deviations of the total, to exceed it rarely.
+# Poisson rates are lowered by this many standard deviations of the total, which is rarely exceeded.
 _MARGIN = 2.5
-# So that at least so many resamples are accepted: .9938 of each of two strata.
+# A lower bound of the share of resamples that are accepted: it is 0.9938 for each of two strata.
 SHARE_ACCEPTED = 0.98
-# Items that resamples lack are added to so many resamples at a time, and so many to each. A GPU
-# takes all resamples at once: each step of a loop is several launches, and one look at a number.
+# A step of the top-up takes this many resamples, and this many slots of each. A GPU takes all
+# resamples at once: each step of a loop is several launches, and one read of its condition.
 _RESAMPLES, _BLOCK = 16, 128
 _BLOCK_OF_GPU = 1 << 10
-# Units of all resamples; at least the first number, then an eighth of all: so words, of which there
-# are several arrays, take less memory than the counts and their copies.
+# Counts that a GPU draws in one step: an eighth of all, but between these limits. The several
+# arrays of words then take less memory than the counts and their copies.
 _DRAWN_AT_ONCE = 1 << 20, 1 << 23
-_UNITS_AT_ONCE = 1 << 18  # each has 160 bytes of coefficients, if weights are drawn
+_UNITS_AT_ONCE = 1 << 18  # at most: for Bayesian weights each has 160 bytes of coefficients
 
 
 class Sampler(NamedTuple):
@@ -39,10 +39,10 @@ class Sampler(NamedTuple):
 
     Attributes:
       units: the units to draw.
-      keys: two words for each purpose.
+      keys: two words each for the counts of the units, for `rest` and for the missing items.
       tables: alias tables of Poisson counts, flattened, by stratum and then by size of the unit;
-        `pair_tables` if no unit has more than one item; of Bayesian weights `gamma_tables` by size.
-      starts: the first count of each alias table; none of pairs.
+        `pair_tables` if no unit has more than one item; for Bayesian weights `gamma_tables`.
+      starts: the first count of each alias table; empty for pairs and Bayesian weights.
       rest: by stratum, the distribution of the number of draws of items that are in no unit; None
         if every item is in a unit.
     """
@@ -69,9 +69,10 @@ class Draws(NamedTuple):
 
 
 def rates_of(total: Array, fill: Array) -> Array:
-    """The rates `[2]` of the Poisson counts of each stratum: 1, or less if totals are filled.
+    """The Poisson rate of an item of each stratum, `[2]`: 1, or less if totals are filled up.
 
-    Lowered by _MARGIN standard deviations, sqrt(n) each, so that the total rarely exceeds n.
+    Then the expected total is _MARGIN standard deviations, sqrt(n) each, below the n items of the
+    stratum, and rarely exceeds n.
     """
     library = namespace(total, fill)
     n = library.maximum(total.astype(np.float64), 1)
@@ -122,11 +123,12 @@ class _Law(NamedTuple):
     """How the words of a tile become counts.
 
     Attributes:
-      units: how many units have one word in common.
-      entry: from the sampler, words `[tiles, words, resamples]`, and the sizes and strata
-        `[tiles, units, 1]` to what the words find in tables, `[tiles, words, resamples]`.
-      counts: from the sampler, that, words, sizes and strata to counts `[tiles, units, resamples]`.
-      dtype: of the counts.
+      units: the number of units that share one word.
+      entry: looks words up in the tables: from the sampler, words `[tiles, words, resamples]`, and
+        the sizes and strata `[tiles, units, 1]`, to entries `[tiles, words, resamples]`.
+      counts: from the sampler, entries, words, sizes and strata to the counts
+        `[tiles, units, resamples]`.
+      dtype: the dtype of the counts.
     """
 
     units: int
@@ -136,7 +138,7 @@ class _Law(NamedTuple):
 
 
 def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, Array]:
-    """The counts of all units, and their totals by stratum.
+    """The counts of all units, `[units, n]`, and their totals by stratum, `[2, n]`.
 
     On the CPU a step is one tile, which stays in the cache; a GPU takes many tiles a step.
     """
@@ -152,7 +154,7 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
     as_is = (numbers(first, n) == 0).reshape(2, half)
 
     def words(step: Array) -> Array:
-        """The words of two resamples in one."""
+        """The 32-bit words of an even and the next odd resample, as one of 64 bits."""
         unit = (step * place.size).astype(jnp.uint32) + jnp.broadcast_to(place, shape)
         if law is _COIN:  # the two units of a pair share one coin
             unit = units.owner.astype(jnp.uint32)[jnp.minimum(unit, len(units.owner) - 1)]
@@ -178,7 +180,7 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
             new = jnp.where(as_is[i], size.astype(law.dtype), new).reshape(n_units, half)
             counts = lax.dynamic_update_slice(counts, new, (begin, jnp.int32(i * half)))
         new = lax.dynamic_slice_in_dim(counts, begin, n_units).reshape(-1, TILE, n)
-        whole = new.astype(jnp.int16)  # a tile has 128 counts of at most 255
+        whole = new.astype(jnp.int16)  # 128 counts of at most 255 add up within 16 bits
         all_drawn = jnp.sum(whole, axis=1, dtype=jnp.int16)
         one = jnp.sum(whole * stratum.astype(jnp.int16), axis=1, dtype=jnp.int16)
         here = [jnp.sum(x, axis=0, dtype=jnp.int32) for x in (all_drawn - one, one)]
@@ -191,7 +193,7 @@ def _of_tiles(source: Sampler, first: Array, n: int, law: _Law) -> tuple[Array, 
 
 
 def _steps(n_tiles: int, n: int) -> int:
-    """In how many steps a GPU draws so many tiles of n resamples."""
+    """The number of steps in which a GPU draws `n_tiles` tiles of n resamples."""
     least, largest = _DRAWN_AT_ONCE
     drawn = max(min(largest, n_tiles * TILE * n // 8), least)
     at_once = max(min(drawn // n, _UNITS_AT_ONCE) // TILE, 1)
@@ -214,7 +216,7 @@ def _table(source: Sampler, size: Array, stratum: Array) -> Array:
 
 
 def _entry_of_pair(source: Sampler, word: Array, size: Array, stratum: Array) -> Array:
-    """Of two units of at most one item, which are half a tile apart."""
+    """The common entry of two units of at most one item, which are half a tile apart."""
     rate = jnp.where(size > 0, 1 + stratum, 0)
     first, second = jnp.split(rate, 2, axis=-2)
     return random.entry(source.tables, 3 * first + second, word, random.BITS_OF_PAIR)
@@ -232,13 +234,13 @@ def _no_entry(source: Sampler, word: Array, size: Array, stratum: Array) -> Arra
 
 
 def _gamma(source: Sampler, entry: Array, word: Array, size: Array, stratum: Array) -> Array:
-    """The sum of an exponential weight for each item of the unit."""
+    """The sum of the exponential weights of the unit's items."""
     coefficients = source.tables.at[size[..., 0]].get(mode="promise_in_bounds")
     return random.gamma(coefficients, word)
 
 
 def _coin(source: Sampler, entry: Array, word: Array, size: Array, stratum: Array) -> Array:
-    """Heads for a unit of stratum 0, tails for one of stratum 1."""
+    """1 if the coin of its pair chooses the unit: heads stratum 0, tails stratum 1; else 0."""
     return (word & np.uint32(1)) ^ (stratum == 0)
 
 
@@ -263,10 +265,16 @@ def _rest(source: Sampler, resamples: Array) -> Array:
 
 
 class _Slots(NamedTuple):
-    """The state of adding items: block after block of pairs of slots, group after group.
+    """The state of adding missing items: group after group, and in each block after block.
 
-    A group is some resamples that lack about as many items, of one stratum. `passed` `[group]` is
-    the number of missing items of each that are settled.
+    A group is some resamples that lack about equally many items of one stratum. A block is a number
+    of slots for each resample of a group, and a slot adds one item.
+
+    Attributes:
+      group: the number of the group.
+      block: the number of the block in the group.
+      passed: `[resamples of the group]`, the missing items that earlier blocks added or skipped.
+      counts: `[units, resamples]`, with the items added so far.
     """
 
     group: Array
@@ -276,7 +284,7 @@ class _Slots(NamedTuple):
 
 
 def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) -> Array:
-    """The counts with the `missing` items `[2, resamples]` added one by one.
+    """The counts after drawing as many more items as are `missing`, `[2, resamples]`, one by one.
 
     Items in no unit change nothing and are skipped: the number of draws up to the next item that is
     in a unit is geometric.
@@ -290,13 +298,13 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
     draws = 1 if source.rest is None else 2
 
     def items(group: Array, number: Array) -> tuple[Array, ...]:
-        """Of each slot an item of the stratum, and a word that says how many slots are skipped."""
+        """A random item for each slot and, if some are in no unit, a word for the draws to it."""
         stratum = group // n_groups
         pair = (2 * draws * (number * (block // 2) + down) + stratum).astype(jnp.uint32)
         lane = jnp.broadcast_to(resamples[in_order[group]], pair.shape)
         item, *word = (random.threefry(key, pair + np.uint32(2 * i), lane) for i in range(draws))
         found = random.two_below(units.drawn[stratum], item), *word
-        # The slots of a pair follow each other, however long a block is.
+        # The two slots of a pair are neighbours, so that the draws do not depend on the block size.
         return tuple(jnp.stack(x, axis=1).reshape(block, width) for x in found)
 
     def body(state: _Slots) -> _Slots:

@@ -40,8 +40,8 @@ from jaxmetrics.inference._intervals.metrics import (
     under_one_name,
 )
 
-# Of so many cells an area takes half the time in whole numbers, by a program that takes longer to
-# compile.
+# From this many cells on, an area in whole numbers takes half the time, though its program takes
+# longer to compile.
 MANY = 1 << 14
 # Above the relative difference of two sums of the same weights in different orders.
 _ROUNDING = 1e-9
@@ -77,9 +77,9 @@ def finish(
     Args:
       how: the Finish of `finish_of`.
       counts: `[units, resamples]`, how often each unit is drawn.
-      cells: the model's places of the units.
-      totals: `[1 or 2, resamples]`, all negatives drawn, and all positives if they are not those of
-        the cells; None if unknown.
+      cells: the places of the units in the model's order.
+      totals: `[2, resamples]`, the numbers of all negatives and positives drawn; `[1, resamples]`,
+        of negatives alone, where positives count by amounts; None if unknown.
       arrays: the options that are arrays.
       tied: whether any row has several cells.
     """
@@ -94,9 +94,9 @@ def finish(
         return Finished(best, defined, jnp.ones_like(defined))
     if how.of_curves is None:
         return _of_tables(how, drawn.in_order(cells.used), cells, arrays, tied)
-    if totals is None:  # they would need the same unit, and are of negatives without weights
+    if totals is None:  # given totals are of negatives without weights, in the unit of the cells
         classes = cells.positives, cells.negatives
-        if how.by_precision:  # which adds up both classes
+        if how.by_precision:  # a precision adds up both classes, which need the same unit
             positives, negatives = numerics.near_one(*classes)
         else:
             (positives,), (negatives,) = map(numerics.near_one, classes)
@@ -126,7 +126,7 @@ def _curves(
     by_precision: bool,
     tied: bool,
 ) -> tuple[Curves, Array]:
-    """The curves, and the number of negatives drawn in the cells, `[resamples]`."""
+    """The curves, and the number of negatives drawn in the head, `[resamples]`."""
     edge = within = None
     totals = None if totals is None else totals.astype(jnp.float64)
     if limits is not None:
@@ -201,9 +201,10 @@ def _curves(
 def _area_of_counts(
     start: Curves, drawn: Drawn, cells: Cells, columns: tuple[Array, ...]
 ) -> Curves:
-    """The curves of cells of one item in rows of their own: each tile in whole numbers.
+    """The curves in whole numbers within each tile, where no row has several cells.
 
-    A unit is drawn 255 times at most, and a tile has less than 2^31 pairs.
+    A draw adds one item at most, and a unit is drawn 255 times at most: a tile has less than 2^31
+    pairs of a negative and a positive.
     """
 
     def cell(carry: Curves, inputs: Any) -> tuple[Curves, None]:
@@ -231,7 +232,7 @@ def _area_of_counts(
 
 
 def _tied_pairs(drawn: Drawn, cells: Cells, mixed: Mixed) -> Array:
-    """The tied pairs of both classes, `[resamples]`."""
+    """The number of pairs of a negative and a positive that tie, `[resamples]`."""
     counts = drawn.of_cells(mixed.cell).astype(jnp.float64)
     used = jnp.arange(len(mixed.cell)) < mixed.used
     negatives, positives = (
@@ -242,7 +243,10 @@ def _tied_pairs(drawn: Drawn, cells: Cells, mixed: Mixed) -> Array:
 
 
 def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options, tied: bool) -> Finished:
-    """By the metric's own function; on the CPU one resample at a time, to stay in the cache."""
+    """The metric of the score table of each resample.
+
+    The CPU takes one resample at a time, which stays in the cache.
+    """
     valid = jnp.arange(len(cells.joined)) < cells.used
     lowest = jnp.min(jnp.where(valid, cells.thresholds, jnp.inf))
     thresholds = jnp.where(valid, cells.thresholds, lowest)
@@ -269,7 +273,7 @@ def _of_tables(how: Finish, counts: Array, cells: Cells, arrays: Options, tied: 
 
 
 def _by_row(drawn: Array, classes: list[Array], rows: Array | None) -> tuple[Array, Array]:
-    """The positives and the negatives `[rows]` of cells drawn `drawn` times."""
+    """The positives and the negatives of each row, `[rows]`, with cells drawn `drawn` times."""
     if any(numerics.is_inexact(x) for x in (drawn, *classes)):
         each = drawn.astype(jnp.float64)
         return _sums(each * classes[0], rows), _sums(each * classes[1], rows)
@@ -283,7 +287,7 @@ def _by_row(drawn: Array, classes: list[Array], rows: Array | None) -> tuple[Arr
 
 
 def _sums(x: Array, rows: Array | None) -> Array:
-    """The sums of the rows; without rows each cell is one."""
+    """The sums over the cells of each row; without `rows`, each cell is a row."""
     if rows is None:
         return x
     return jnp.zeros_like(x).at[rows].add(x, indices_are_sorted=True, mode="promise_in_bounds")

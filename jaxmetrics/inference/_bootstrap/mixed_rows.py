@@ -1,7 +1,7 @@
-"""Rows of a score table that have both classes, found apart where they are few.
+"""Rows of a score table that have both classes, listed apart from the cells where they are few.
 
-The area under the curve counts half of their tied pairs. All other rows need not be known to it:
-the scan along the cells is then that of data without ties.
+The area under the curve counts half of their tied pairs, which are added after the scan along the
+cells. No other row matters to it, so the scan is that of data without ties.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from jaxmetrics._base.types import HostArray
 from jaxmetrics.inference._bootstrap.units import Cells, Mixed, places
 
-# They are few if they have at most a share of 1 / RARE of the cells.
+# These rows are few if they have at most 1 / RARE of the cells.
 RARE = 16
 
 
 def with_mixed(cells: Cells) -> Cells | None:
-    """The cells with those of rows of both classes found apart; None if they are not few."""
+    """The cells, with those in rows of both classes listed as `mixed`; None if these are many."""
     n = cells.joined.shape[-1]
     rows = [np.asarray(x).reshape(-1, n) for x in (cells.joined, cells.positives, cells.negatives)]
     used = np.asarray(cells.used)
@@ -43,7 +43,7 @@ def with_mixed(cells: Cells) -> Cells | None:
 def _mixed(
     joined: HostArray, positives: HostArray, negatives: HostArray, used: HostArray
 ) -> tuple[HostArray, HostArray]:
-    """The cells of rows with both classes, and the number of the row of each."""
+    """The indices of the cells in rows with both classes, and the row number of each."""
     begins = np.flatnonzero(~joined[:used])
     both = np.ones(len(begins), bool)
     for x in (positives, negatives):

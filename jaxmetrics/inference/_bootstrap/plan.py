@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     Attributes:
       resampling: "multinomial", "poisson", "bayesian", or "swap" for permutations.
       stratified: whether each class is drawn separately.
-      by_class: whether the totals of the draws are the numbers of items of each class.
+      by_class: whether the totals of the draws are the numbers of negatives and positives.
       amounts: whether positives count by amounts.
       max_size: the largest number of items in a unit.
       finish: how the metric is computed; None for a mean.
@@ -84,8 +84,8 @@ class Prepared(NamedTuple):
 
     Attributes:
       sampler: draws the units.
-      cells: Cells, with a leading axis of models unless the units are runs; for a mean, values and
-        weights `[models, n]`.
+      cells: Cells, with a leading axis of models unless cell i is filled by unit i; for a mean,
+        weighted values and weights `[models, n]`.
       arrays: the options of the metric that are arrays.
       undefined: `[models]` or `[]`, whether the metric is NaN for every resample.
     """
@@ -101,8 +101,8 @@ def is_traced(*trees: Any) -> bool:
     return is_compiling() or not all(map(is_concrete, jax.tree.leaves(trees)))
 
 
-# Units and cells from items. Here all that differs between metrics is traced, so that metrics share
-# the compiled programs.
+# Units and cells from items. All that differs between metrics is a traced argument here, so that
+# metrics share the compiled programs.
 
 
 def prepare_runs(
@@ -110,7 +110,8 @@ def prepare_runs(
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of one model whose items are drawn in runs, with few weights or none.
 
-    Of items without weights only the head is drawn, of others it alone is scanned.
+    Without weights only the runs of the head are drawn. With weights all runs are drawn, and only
+    those of the head are scanned.
     """
     depth, weights = np.max(weight), None
     head: Any = None
@@ -133,7 +134,8 @@ def prepare_runs(
     runs = _runs(order, tuple(map(np.bool_, merges)))
     if weights is not None:
         begins = np.append(np.flatnonzero(runs.begins), n)
-        head = begins[begins.searchsorted(head)]  # whole runs, within which weights are sorted
+        # Raised to the end of a run, as `by_weight` reorders the items of each run.
+        head = begins[begins.searchsorted(head)]
         order, runs, weights = by_weight(order, runs, weights)
     # Under a trace the number of runs is unknown, but at most that of items.
     capacity = n if traced else _capacity(runs, total, n, depth)
@@ -146,7 +148,7 @@ def prepare_runs(
 
 
 def _capacity(runs: Runs, total: Any, n: int, depth: float) -> int:
-    """Places for the runs, of which models of the same classes need equally many as a rule."""
+    """The number of places for runs; as a rule equal for all data with the same class sizes."""
     usual = 2 * int(min(total)) + 1 if depth == ALL else 0
     return min(places(max(int(runs.used), usual)), n)
 
@@ -220,7 +222,7 @@ def prepare_head(items: Items, plan: Plan, weight: Any, _: Any) -> tuple[Units, 
     bad = np.broadcast_to(undefined(Items(*at_hand(*items))), items.scores.shape[:1])
     of_head = items_of_head(items, math.ceil(np.max(weight)))
     units, cells, _ = prepare_items(of_head, plan, weight, None)
-    # The head's items are in front of its padding, of which nothing is drawn.
+    # The items of the head come before its padding, which needs no draws.
     used = units.drawn[0] + units.drawn[1]
     return units._replace(total=numbers_of_classes(items), used=used), cells, bad
 
@@ -265,7 +267,7 @@ def _units_of_items(
 
 
 def _occurs(ids: Any, valid: Any, n_clusters: int) -> Any:
-    """`[clusters]`, whether a valid item has the index."""
+    """`[clusters]`, whether the cluster has a valid item."""
     if numerics.namespace(ids, valid) is jnp:
         return jnp.zeros(n_clusters, bool).at[ids].max(valid)
     return np.bincount(ids[valid], minlength=n_clusters) > 0
@@ -273,7 +275,7 @@ def _occurs(ids: Any, valid: Any, n_clusters: int) -> Any:
 
 @double_program()
 def units_of_values(items: Items) -> tuple[Units, Array, Array]:
-    """Units, and weighted values and weights `[rows, n]`; their products with counts are sums."""
+    """Units, and weighted values and weights `[rows, n]`, whose products with counts are sums."""
     items = jax.tree.map(jnp.asarray, items)
     n = items.scores.shape[-1]
     valid = jnp.ones(n, bool) if items.where is None else items.where
@@ -304,6 +306,7 @@ def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribut
     return poisson_distribution(means[0], most), poisson_distribution(means[1], most)
 
 
+# With `head`, some items are in no unit: their draws are the `rest` of the Sampler.
 def sampler_of(units: Units, keys: tuple[Words, ...], plan: Plan, head: bool) -> Sampler:
     fill = plan.resampling == "multinomial"
     bayesian = plan.resampling == "bayesian"

@@ -33,13 +33,14 @@ Distribution: TypeAlias = tuple[Array, Array]
 BITS = 7
 BUCKETS = 1 << BITS
 MAX_SIZE = 64
-# That of a pair of items has the count of the first in the upper half of its bits.
+# The number of a pair of items has this many bits: the count of the first item in the upper half,
+# and that of the second in the lower half.
 BITS_OF_PAIR = 8
-# The coefficients of a quantile, as a function of r = sqrt(-2 log p) for p from 2^-33 to 1/2.
+# The number of coefficients of a quantile in r = sqrt(-2 log p), for p from 2^-33 to 1/2.
 TERMS = 20
 _ENDS = np.sqrt(-2 * np.log([0.5, 2.0**-33]))
 _MIDDLE, _REACH = float(_ENDS.mean()), float(_ENDS[1] - _ENDS[0]) / 2
-# Above any number of missing items, yet a block of such numbers adds up within 32 bits.
+# More items than a resample ever lacks, yet a block of such numbers adds up within 32 bits.
 MANY = 1 << 20
 
 
@@ -52,7 +53,7 @@ def words_of(key: Array) -> Array:
 
 @jax.jit
 def keys_of(key: Array) -> tuple[Words, ...]:
-    """Two words for each of three purposes: a small program, for those of all metrics."""
+    """Two words for each of three purposes, by one small program for all metrics."""
     words = words_of(key)
     first, second = threefry((words[0], words[1]), jnp.arange(3, dtype=jnp.uint32), jnp.uint32(0))
     return tuple((first[i], second[i]) for i in range(3))
@@ -79,7 +80,8 @@ def threefry(key: Words, first: Array, second: Array) -> Words:
 def two_below(n: Array, words: Words) -> tuple[Array, Array]:
     """Two integers from 0 to n - 1 from 64 random bits: uniform to n^2 / 2^64.
 
-    They are the first digits, to base n, of the bits as a fraction. Each is uniform to n / 2^64.
+    They are the first two digits, to base n, of the bits as a fraction. Each alone is uniform to
+    n / 2^64.
     """
     n, digits = n.astype(jnp.uint64), []
     high, low = (word.astype(jnp.uint64) for word in words)
@@ -113,10 +115,10 @@ def gamma_tables(max_size: int) -> HostArray:
 def gamma(coefficients: Array, word: Array) -> Array:
     """Gamma variates from words `[..., units, resamples]`, in float32.
 
-    Their coefficients are `[..., units, 2, TERMS]`.
+    The coefficients are `[..., units, 2, TERMS]`, entries of `gamma_tables`.
     """
     upper = (word >> np.uint32(31)) == 1
-    # The midpoints of 2^32 parts of [0, 1], as the smaller of both tails.
+    # The midpoint of one of 2^32 parts of [0, 1], or its distance from 1 if that is smaller.
     tail = (jnp.where(upper, ~word, word).astype(jnp.float32) + 0.5) * 2.0**-32
     x = (jnp.sqrt(-2 * jnp.log(tail)) - _MIDDLE) / _REACH
     found = jnp.zeros_like(x)
@@ -134,7 +136,7 @@ def geometric(chance: Array, word: Array) -> Array:
 
 
 def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
-    """Alias tables `[rates, max_size + 1, BUCKETS]` of Poisson(rate * size), and their first count.
+    """Alias tables `[rates, max_size + 1, BUCKETS]` of Poisson(rate * size), and its first counts.
 
     Counts more than 6.4 standard deviations below the mean are left off, with probability below
     1e-13. Probabilities are exact to 3e-9.
@@ -149,7 +151,7 @@ def poisson_tables(rates: Array, max_size: int) -> tuple[Array, Array]:
 def pair_tables(rates: Array) -> Array:
     """Alias tables `[(1 + rates)^2, 2^BITS_OF_PAIR]` of two Poisson counts, of rates 0 and `rates`.
 
-    A count is below 16, and more with probability below 1e-13. Probabilities are exact to 1e-8.
+    Counts above 15 are left off, with probability below 1e-13. Probabilities are exact to 1e-8.
     """
     library = namespace(rates)
     means = library.concatenate([library.zeros(1), rates])
@@ -186,7 +188,8 @@ def _alias_tables(chance: Array, bits: int) -> Array:
     missing = library.cumsum(lack, axis=-1)
     surplus = library.cumsum(library.maximum(level - full, 0), axis=-1)
 
-    # One search in all tables: row after row, each beyond the last, as one search for each is slow.
+    # One search in all tables, as one for each is slow: the sums of each table are raised above
+    # those of the table before.
     apart = (library.arange(level[..., 0].size) << 40).reshape(*level.shape[:-1], 1)
     first = (apart >> 40) * buckets
 

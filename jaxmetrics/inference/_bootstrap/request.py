@@ -13,7 +13,7 @@ from jaxmetrics.inference._influence.clusters import Clusters
 MEMORY_BUDGET = 2**28
 # Resamples have numbers of 32 bits.
 _MOST = 2**31
-# How often the replicates are in memory while those of the chunks are joined.
+# Copies of the replicates in memory while those of the chunks are joined.
 _COPIES = 4
 
 
@@ -39,7 +39,7 @@ class Request(NamedTuple):
 
         Args:
           needs_key: whether there must be a key.
-          n_values: how many numbers the result of one resample is.
+          n_values: how many numbers the metric of one resample has.
           n_items: how many items there are to draw.
         """
         if needs_key or self.key is not None:

@@ -42,8 +42,8 @@ class BootstrapResult(Result):
       replicates: `[n_resamples, ...]`, the metric of each resample; NaN where it is undefined, as
         in resamples that lack a class.
       standard_error: `[...]`, the standard deviation of the replicates that are not NaN.
-      n_undefined: `[...]`, the number of resamples in which the metric is NaN, as they lack a class
-        or it is NaN of their table. The standard error and intervals leave them out.
+      n_undefined: `[...]`, the number of resamples that lack a class, or in which the metric is NaN
+        all the same. The standard error and intervals leave them out.
       sample: moments of the values of `bootstrap_mean`, which the interval "mean" rests on: mean,
         standard_error, skewness, n (the effective size) and is_share (all values are from 0 to 1),
         `[...]` each. None for other metrics.
@@ -61,7 +61,7 @@ class BootstrapResult(Result):
         return of_one and super()._is_readable()
 
     def _table(self) -> Table:
-        """The values, each with its error; those of a metric with several have their names."""
+        """The values, each with its error, and with its name if the metric has several."""
         name, errors = self._caption.metric, jax.tree.leaves(self.standard_error)
         columns = []
         for (path, value), error in zip(
@@ -86,18 +86,19 @@ class BootstrapResult(Result):
         confidence_level: float = 0.95,
         acceleration: ArrayLike = 0.0,
     ) -> Interval:
-        """A confidence interval from the replicates, or, of a mean, from moments of its values.
+        """A confidence interval from the replicates or, for a mean, from the moments of its values.
 
         - percentile, basic, bca: quantiles of the replicates.
         - wald: estimate -+ z standard errors.
-        - mean: Hall's transformed t, for `bootstrap_mean`. Values from 0 to 1 are taken for shares,
-          whose limits lie within Wilson's, and become Wilson's where the values add up to less
-          than 4. Others have the hull of Hall's limits and Student's t. The replicates have no
-          part in it, and its standard error is sqrt(s^2 / n), with n the effective size.
+        - mean: Hall's transformed t, for `bootstrap_mean`. Values from 0 to 1 are taken for shares.
+          The limits of a share lie within Wilson's. Where the values add up to less than 4, the
+          upper limit goes over to Wilson's; where 1 - value does, the lower one. Other values have
+          the hull of Hall's limits and Student's t. The interval does not use the replicates, and
+          its standard error is sqrt(s^2 / n), with n the effective size.
         - auto: "mean" for `bootstrap_mean`, else "percentile".
 
         Args:
-          method: "auto", "percentile", "basic", "bca", "wald" or, of a mean, "mean".
+          method: "auto", "percentile", "basic", "bca", "wald" or, for a mean, "mean".
           confidence_level: in (0, 1), the nominal coverage.
           acceleration: the skewness correction of "bca", which `confidence_interval` computes. The
             default of 0 corrects for bias alone.
@@ -109,9 +110,9 @@ class BootstrapResult(Result):
           TypeError, ValueError: the method is none of these, the level is not in (0, 1), or the
             metric returns several arrays.
 
-        NaN where the metric is, and "mean" of a mean of one value. A warning says where the values
-        are too few for "mean". Differences that are not negative in any query are taken for
-        shares, too: compare models by the differences of replicates.
+        NaN where the metric is NaN; "mean" is also NaN for a single value. A warning says where the
+        values are too few for "mean". Differences of two models that are from 0 to 1 in every query
+        are taken for shares, too: compare models by the differences of their replicates.
         """
         methods = REPLICATE_METHODS if self.sample is None else ("mean", *REPLICATE_METHODS)
         if method == "auto":

@@ -45,10 +45,11 @@ from jaxmetrics.inference._bootstrap.units import (
     weight_of_head,
 )
 
-# Of so many negatives of several models all are drawn: a model's replicates then are the same
-# whichever models are beside it.
+# Of several models with up to this many negatives, all are drawn: the replicates of a model then do
+# not depend on the models beside it.
 FEW_NEGATIVES = 1 << 17
-# Resamples at a time are a multiple of this: a vector for each of the two words of a random block.
+# The resamples of a chunk are a multiple of this: whole vectors of each of the two words of a
+# Threefry block.
 VECTORS = 16
 
 
@@ -76,7 +77,7 @@ def _(values: Any, tangents: Any) -> Any:
 
 
 def _constant(tree: Any) -> Any:
-    """The arrays, which refuse to be differentiated: a loop over draws has no gradient."""
+    """The arrays; traced ones refuse to be differentiated, as a loop over draws has no gradient."""
 
     def constant(x: Any) -> Any:
         moving = not is_concrete(x) and numerics.is_inexact(x)
@@ -101,6 +102,7 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     plan = Plan(resampling, stratified, by_class, by_amount, MAX_SIZE if runs else 1, how)
     whole = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
     keys = keys_of(request.key)
+    # First the head alone, if one is known to suffice for nearly every resample; then all items.
     tries: list[tuple[Any, Any]] = [(whole, ALL)]
     if how.limits and not traced and clusters is None and (by_class or weighted or not runs):
         deepest = max(float(np.max(arrays[name])) for name in how.limits)
@@ -152,8 +154,9 @@ def resample_means(items: Items, request: Request) -> Replicates:
 
 def _lanes(prepared: Prepared, plan: Plan, request: Request, in_threads: bool) -> int:
     """The number of resamples in a chunk, which is even."""
-    # For each resample its counts, once more if they are gathered, in order and turned for tables;
-    # off the CPU also words. Score tables count only there: the CPU makes them one at a time.
+    # The bytes of a resample: its counts, once more if they are gathered, and twice more for score
+    # tables, in order and transposed; off the CPU also words. Tables themselves take memory only
+    # there: the CPU makes them one at a time.
     n_units = len(prepared.sampler.units.size)
     of_tables = plan.finish is not None and plan.finish.of_tables
     gathered = plan.finish is not None and prepared.cells.unit is not None
@@ -167,23 +170,23 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request, in_threads: bool) -
     elif of_tables and not on_cpu():
         bytes_each += 80 * prepared.cells.joined.shape[-1]
     most = 4096
-    if on_cpu():  # each step of a loop takes time besides; counts of tables stay in the cache
+    if on_cpu():  # resamples share the time of a loop's step; counts for tables stay in the cache
         most = 64 if of_tables and n_units > 1 << 14 else 128
         if plan.finish is not None and not of_tables:
             most = min(max((1 << 21) // n_units, 256), 512)
-    # All in one chunk, or one of each thread, in few compiled sizes.
+    # All resamples in one chunk, or in one for each thread, of few compiled sizes.
     workers = processors() if in_threads and on_cpu() else 1
     of_thread = math.ceil((request.n_resamples + 1) / _share_accepted(plan) / workers)
     few = 1 << (of_thread - 1).bit_length()
     lanes = _whole(min(request.batch or min(request.memory_budget // bytes_each, most), few), 0)
-    if request.mesh is not None:  # as many for each device
+    if request.mesh is not None:  # whole chunks for each device
         of_device = -(-_most_drawn(request.n_resamples + 1, plan) // request.mesh.size)
         lanes = _whole(-(-of_device // -(-of_device // lanes)), VECTORS - 1)
     return max(lanes + lanes % 2, 2)
 
 
 def _whole(lanes: int, spare: int) -> int:
-    """A multiple of VECTORS, if there are more."""
+    """`lanes` as a multiple of VECTORS, if above: rounded down, or up with `spare` VECTORS - 1."""
     return lanes if lanes <= VECTORS else lanes + spare - (lanes + spare) % VECTORS
 
 
@@ -231,9 +234,9 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
 
 @functools.cache
 def _wide_vectors() -> dict[str, Any] | None:
-    """An option by which XLA takes vectors of 512 bits, if it has it: it takes 256 by itself.
+    """The option by which XLA uses vectors of 512 bits, not 256; None off the CPU or without it.
 
-    Random words take half the time by it.
+    Random words then take half the time.
     """
     options = {"xla_cpu_prefer_vector_width": 512}
     if not on_cpu():
@@ -286,9 +289,9 @@ def _in_threads(
         while accepted < wanted and sufficient:
             each = accepted / len(chunks) if accepted else lanes * _share_accepted(plan)
             more = math.ceil((wanted - accepted) / each)
-            if progress is not None:  # in rounds, to report it in between
+            if progress is not None:  # in rounds, to report progress after each
                 more = min(more, max(4 * len(chunks), 1))
-            # One thread compiles, for which JAX makes the others wait.
+            # The first thread compiles the program, and JAX makes the others wait for it.
             chunks.extend(workers.map(run, range(len(chunks), len(chunks) + more)))
             accepted = sum(int(chunk["accepted"].sum()) for chunk in chunks)
             sufficient = all(chunk["sufficient"] for chunk in chunks)
@@ -304,7 +307,7 @@ def _in_threads(
 
 
 def _most_drawn(wanted: int, plan: Plan) -> int:
-    """The number of resamples of which so many are accepted."""
+    """The number of resamples to draw so that `wanted` ones are accepted."""
     if plan.resampling != "multinomial":
         return wanted
     # This is too few with probability below 1e-12.

@@ -1,8 +1,8 @@
 """Scans along the cells of all resamples at once, from the first to the last or by groups.
 
 The CPU takes cell after cell of a tile, which stays in its cache. A GPU takes groups of cells side
-by side, each from what all cells before it add up to: a scan of a million cells would be as many
-launches.
+by side, and each group starts from the sums of all cells before it: one scan of a million cells
+would be a million launches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _UNROLL = 16
 _ROUNDING = 1e-12  # above the relative difference of two sums in different orders
-GROUP = 64  # cells, which divide a tile
+GROUP = 64  # cells of a group; a divisor of TILE
 
 
 class Drawn(NamedTuple):
@@ -33,7 +33,7 @@ class Drawn(NamedTuple):
 
     Attributes:
       counts: `[units, resamples]`, how often the units are drawn.
-      words: the counts, eight to a word where that can be: a gather takes as long for a byte.
+      words: the counts, packed eight to a word if possible: a gather takes as long for a byte.
       unit: `[cells]`, the unit that fills each cell; None if cell i is filled by unit i.
     """
 
@@ -53,7 +53,7 @@ class Drawn(NamedTuple):
         return self.counts.at[at].get(mode="promise_in_bounds")
 
     def tile(self, number: Array) -> Array:
-        """The counts of a tile."""
+        """The counts of a tile, `[TILE, resamples]`."""
         if self.unit is None:
             return tile_of(number, self.counts)[0]
         unit = self.unit
@@ -65,7 +65,7 @@ class Drawn(NamedTuple):
         return lax.bitcast_convert_type(words, self.counts.dtype).reshape(TILE, -1)
 
     def in_order(self, used: Array) -> Array:
-        """The counts of so many cells, in order; those of others mean nothing."""
+        """The counts of the first `used` cells, in order; those of the others mean nothing."""
         if self.unit is None:
             return self.counts
 
@@ -80,7 +80,7 @@ class Drawn(NamedTuple):
 def drawn_of(counts: Array, unit: Array | None) -> Drawn:
     """The counts `[units, resamples]`, to be read by cells.
 
-    The CPU gathers them tile by tile, which stay in its cache, an accelerator all at once.
+    The CPU gathers them tile by tile, to stay in its cache, and an accelerator all at once.
     """
     if unit is not None and not on_cpu():
         counts, unit = counts.at[unit].get(mode="promise_in_bounds"), None
@@ -104,16 +104,16 @@ class Groups:
     joined: Array | None
 
     def before(self, *of_cells: Array) -> list[Array]:
-        """What all cells before each group add up to, `[groups, resamples]`."""
+        """The sums over all cells before each group, `[groups, resamples]`, for each argument."""
         sums = self._summed(*map(in_groups, of_cells))
         return [shifted(jnp.cumsum(x, axis=0)) for x in sums]
 
     def of_row_before(self, of_cell: Array) -> Array:
-        """What those of them add up to that are in the row which the group goes on with."""
+        """The sums over those cells before each group that share a row with its first cell."""
         if self.joined is None:
             return jnp.zeros(self.counts.shape[1:])
         joined = in_groups(self.joined) > 0
-        # Of a group, the cells behind which no row ends.
+        # The cells of a group whose row goes on in the next group.
         in_last = lax.cumprod(joined.astype(jnp.int32), axis=0, reverse=True)
         (sums,) = self._summed(jnp.where(in_last > 0, in_groups(of_cell), 0))
         ends = ~jnp.all(joined, axis=0)[:, None]
@@ -124,7 +124,7 @@ class Groups:
         return shifted(lax.associative_scan(both, (sums, jnp.broadcast_to(ends, sums.shape)))[0])
 
     def _summed(self, *of_cells: Array) -> tuple[Array, ...]:
-        """The sums of each group. XLA's own would store all counts once more, in 64 bits."""
+        """The sums of each group, by a scan: XLA's sum would store all counts again in 64 bits."""
 
         def add(sums: Any, cell: Any) -> tuple[Any, None]:
             count, *columns = cell
@@ -139,7 +139,7 @@ class Groups:
 
 
 def in_groups(x: Array) -> Array:
-    """`[cells, groups, ...]` of `[cells of all groups, ...]`."""
+    """Reshapes `[cells of all groups, ...]` to `[cells, groups, ...]`."""
     return jnp.moveaxis(x.reshape(-1, GROUP, *x.shape[1:]), 1, 0)
 
 
@@ -154,17 +154,18 @@ def scanned(
     *,
     tied: bool,
 ) -> T:
-    """The carry of a scan along the cells of the head, with their counts and columns in float64.
+    """The last carry of a scan along the cells of the head.
 
     Args:
-      cell: a step.
+      cell: a step of the scan. It takes the carry, and the counts of a cell with its entries of the
+        columns, which are in float64.
       start: the carry before the first cell.
       drawn: how often the cells are drawn.
-      cells: of which the head has so many.
-      columns: `[cells]` each; of cells beyond the head the counts or the columns are 0, so that a
-        step changes nothing; if tied, the last one is whether the next cell is in the same row.
-      starts: the carries `[groups, ...]` before each group.
-      together: the carry at the end from those at the end of each group, `[groups, ...]`.
+      cells: the cells, which say how many are in the head.
+      columns: `[cells]` each. Beyond the head the counts or the columns are 0, so that a step
+        changes nothing. If tied, the last column says whether the next cell is in the same row.
+      starts: from the Groups to the carries before each group, `[groups, ...]`.
+      together: from the carries after each group, `[groups, ...]`, to the carry at the end.
       tied: whether any row has several cells.
     """
     if on_gpu():
@@ -189,7 +190,7 @@ def scanned(
 
 
 def continued(cells: Cells, tied: bool) -> tuple[Array, ...]:
-    """Whether the next cell is in the same row; nothing where no row has several cells."""
+    """A column that says whether the next cell is in the same row; none if all rows have one."""
     if not tied:
         return ()
     joined = cells.joined[1:] & (jnp.arange(1, len(cells.joined)) < cells.used)
@@ -197,7 +198,10 @@ def continued(cells: Cells, tied: bool) -> tuple[Array, ...]:
 
 
 def whole(part: Array, total: Array) -> Array:
-    """The total itself, of which groups added up all in another order: a rate of all is 1."""
+    """The part, or the total where both are equal up to rounding: the rate of all items is then 1.
+
+    Groups add up the two in different orders.
+    """
     return jnp.where(part >= total * (1 - _ROUNDING), total, part)
 
 

@@ -63,10 +63,10 @@ class Cells(NamedTuple):
       joined: `[cells]`, whether the cell is in the same row of the score table as the one before.
       thresholds: `[cells]`, the score.
       used: `[]`, the number of cells; unused ones come last.
-      head: `[]`, the number of first cells on which the metric depends beside the totals.
+      head: `[]`, the number of cells in the head: the metric depends on these and the totals alone.
       amounts: `[cells]`, what each draw of the unit adds to the amount of the positives, where
         that is counted apart from their number.
-      mixed: the cells of rows with both classes, where no other row needs to be known.
+      mixed: the cells of rows with both classes, where only these rows matter to the metric.
     """
 
     unit: Array | None
@@ -121,10 +121,10 @@ def numbers_of_classes(items: Items) -> Any:
 
 
 def weight_of_head(limit: float, items: Items) -> Any:
-    """The weight `[models]` of top negatives that suffices up to a false positive rate.
+    """The weight of top negatives, `[models]`, with which a resample reaches a false positive rate.
 
-    It does for nearly every resample: a binomial or Poisson count of mean m + 7.7 sqrt(m) + 20 is
-    m or less with probability below 1e-8.
+    Nearly every resample does: a binomial or Poisson count of mean m + 7.7 sqrt(m) + 20 is m or
+    less with probability below 1e-8.
     """
     negative, _ = _classes(items)
     weights = 1.0 if items.weights is None else np.asarray(items.weights, np.float64)
@@ -134,7 +134,9 @@ def weight_of_head(limit: float, items: Items) -> Any:
 
 
 def head_of(order: Ordered, negatives: Any, weight: Any) -> Any:
-    """Number of top items whose negatives have the weight; all valid ones if they have no more.
+    """Number of top items whose negatives have the weight.
+
+    It is that of all valid items if the negatives have no more than the weight in all.
 
     Args:
       order: the items in order.
@@ -152,10 +154,10 @@ def head_of(order: Ordered, negatives: Any, weight: Any) -> Any:
 
 
 def items_of_head(items: Items, depth: int) -> Items:
-    """The items with so many top negatives of any model, and all positives with amounts.
+    """The items down to the `depth`-th negative of any model and, with amounts, all positives.
 
-    No other item changes the metric of a resample, except by the number of negatives drawn. The
-    items are padded, so that data of similar size share a compiled program.
+    The other items change the metric of a resample only by the number of them that are drawn. The
+    result is padded, so that data of similar size share a compiled program.
     """
     scores, labels = np.asarray(items.scores), np.asarray(items.labels)
     amounts = None if items.amounts is None else np.asarray(items.amounts)
@@ -199,7 +201,7 @@ def units_of_runs(
     Args:
       order: the items in the runs, in order.
       runs: the runs of `order`, at most `capacity`.
-      weights: `[n]`, in order, of which a run has one; None if all are 1.
+      weights: `[n]`, in order, the same for all items of a run; None if all are 1.
       total: `[2]`, the number of all negatives and positives, in `order` or not.
       like: an array of the scores' dtype.
       capacity: the largest number of runs.
@@ -251,7 +253,7 @@ def _by_stratum(size: Array, stratum: Array) -> Array:
 
 
 def _places_of(begins: Any, capacity: int) -> Any:
-    """Where runs begin, `[capacity]`; the number of items behind the last one."""
+    """Where runs begin, `[capacity]`; after the last run, the number of items."""
     n = len(begins)
     if numerics.namespace(begins) is jnp:
         return jnp.nonzero(begins, size=capacity, fill_value=n)[0].astype(jnp.int32)
@@ -262,7 +264,7 @@ def _places_of(begins: Any, capacity: int) -> Any:
 
 
 def _repeated(values: Any, counts: Any, n: int) -> Any:
-    """`repeat`, of a length that is known when it is traced; the last entries mean nothing."""
+    """`repeat` to a length n that is known when it is traced; surplus entries mean nothing."""
     if numerics.namespace(values, counts) is jnp:
         return jnp.repeat(values, counts, total_repeat_length=n)
     repeated = np.repeat(values, counts)
@@ -300,7 +302,8 @@ def units_of_items(strata: Array) -> Units:
 def units_of_all(n: int) -> Units:
     """`units_of_items` of n items that are all in stratum 0.
 
-    Without an array of strata, which XLA would know, and partition for minutes as it compiles.
+    It needs no array of strata: XLA would evaluate the partition of a constant as it compiles,
+    which takes minutes.
     """
     item, counts = jnp.arange(n, dtype=jnp.int32), jnp.array([n, 0], jnp.int32)
     none = jnp.zeros(n, jnp.int32)
@@ -315,9 +318,15 @@ def cells_of_items(
     apart: bool,
     counted: bool,
 ) -> Cells:
-    """A cell for each item `[n]`, of which a head with negatives of this weight counts, or all.
+    """A cell for each item `[n]`.
 
-    Where both classes are counted in all, no cell beyond it is used.
+    Args:
+      items: the items of one model.
+      order: their order.
+      unit_of_item: `[n]`, the unit of each item; None if each item is a unit.
+      weight: of the negatives in the head; None if the head is all items.
+      apart: whether amounts are counted apart from the number of positives.
+      counted: whether the totals of both classes are known, so that only the head is used.
     """
     positives, negatives = in_order_weights(items, order)
     amounts = None
@@ -352,7 +361,7 @@ def has_ties(cells: Cells) -> bool:
 
 
 def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
-    """Padded with unused places to whole tiles."""
+    """The units and cells, padded with unused places to whole tiles."""
     unit = None if cells.unit is None else _whole_tiles(cells.unit)
     return padded_units(units), Cells(
         unit=unit,
@@ -367,7 +376,7 @@ def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
 
 
 def padded_units(units: Units) -> Units:
-    """Padded with units of size 0 to whole tiles."""
+    """The units, padded with units of size 0 to whole tiles."""
     return units._replace(size=_whole_tiles(units.size), stratum=_whole_tiles(units.stratum))
 
 

@@ -29,9 +29,10 @@ class Sums(NamedTuple):
 
     Attributes:
       estimate: `[...]`, the metric.
-      of_classes: `[..., 2, clusters]`, of the negatives and of the positives of each cluster,
-        centred over the clusters with such items, and over the root of the part of the variance
-        that their squares keep; NaN where one cluster has all items of a class.
+      of_classes: `[..., 2, clusters]`, the influence of the negatives and of the positives of each
+        cluster, centred over the clusters with such items. It is divided by the root of the part
+        of the variance that a sum of squares keeps (`kept_and_df`), so that the squares add up to
+        the variance. NaN where one cluster has all items of a class.
       mixed: `[...]`, the share of the clusters that have items of both classes, by weight.
     """
 
@@ -93,7 +94,7 @@ def _sums(
     both = weights[0] + weights[1]
     mixed = library.sum(library.where(held[0] & held[1], of_values(both), 0.0), axis=-1)
     mixed = mixed / library.sum(of_values(both), axis=-1)
-    # Of clusters with both classes, whose parts cancel, one part for both.
+    # In clusters with both classes the two influences may cancel: one part kept serves both.
     together = library.where(mixed > 0, mixed, 0.0)[..., None]
     sums = []
     for weighty, weight, some in zip(of_items, weights, held, strict=True):

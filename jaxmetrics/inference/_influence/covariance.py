@@ -22,9 +22,9 @@ class Covariance(NamedTuple):
     Attributes:
       total: `[..., models, models]`.
       of_classes: `[..., 2, models, models]`, the parts of the negatives and of the positives; None
-        if they are not known. With clusters the two classes depend on each other, and do not add up
-        to the total.
-      sizes: the effective numbers of negatives, positives and all items, or of clusters with such.
+        if they are not known. With clusters the two classes depend on each other, and their parts
+        do not add up to the total.
+      sizes: the effective numbers of negatives, positives and all items, or of clusters with them.
       mixed: the share of the clusters that have both classes, by weight; 0 without clusters.
       items: the effective numbers of negatives and positives, where `sizes` are of clusters.
     """
@@ -37,7 +37,7 @@ class Covariance(NamedTuple):
 
 
 def taken_for_known(total: Array) -> Covariance:
-    """Of a covariance whose own error is small, or counted elsewhere."""
+    """A Covariance with infinite sizes: its own error is small, or counted elsewhere."""
     unlimited = np.float64(np.inf)
     return Covariance(total, None, (unlimited, unlimited, unlimited), np.float64(0))
 
@@ -79,7 +79,7 @@ def _products_of_items(errors: Array, positive: Array) -> tuple[Array, Array]:
 
 @library_program()
 def _products_of_clusters(of_classes: Array) -> tuple[Array, Array]:
-    """Of `[..., models, 2, clusters]`."""
+    """The total and the parts of the classes, from sums `[..., models, 2, clusters]`."""
     library = numerics.namespace(of_classes)
     apart = library.moveaxis(of_classes, -2, -3)
     return _products(library.sum(of_classes, axis=-2)), _products(apart)

@@ -1,4 +1,4 @@
-"""Slopes of a metric of items that have a part of either class, such as those of a proxy."""
+"""Slopes of a metric of items that belong to both classes in part, as by a proxy of the label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxmetrics.inference._influence.gradient import (
 def ranked(metric: MetricLike, items: Items) -> tuple[Problems, int]:
     """The order that all calls of `slopes_by_label` share, and the length of the score table."""
     chosen, _ = choose_known(metric)
-    # Rows must not join: a positive among negatives would tie with all of them.
+    # A row for each score: in a joined row of negatives, a positive would tie with all of them.
     return problems_of(items, replace(chosen.metric, of_roc_curve=False))
 
 
@@ -31,8 +31,9 @@ def slopes_by_label(
 ) -> tuple[Array, Array, Array]:
     """The metric `[...]`, and its derivative in the weight of a negative and of a positive.
 
-    `parts` `[..., n]` are what the items add to the negatives and to the positives, in order. The
-    derivatives are `[..., n]`, of one at the score of each item as given, whatever it adds.
+    `parts` `[..., n]` are what the items add to the negatives and to the positives, in order of
+    their scores. The derivatives `[..., n]`, in the order in which the items are given, are those
+    in the weight of a negative and of a positive with the item's score, whatever the item adds.
     """
     chosen, arrays = choose_known(metric)
     return _slopes_by_label(problems, parts, arrays, chosen, n_rows)

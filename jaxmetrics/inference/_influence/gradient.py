@@ -52,7 +52,7 @@ class Slopes(NamedTuple):
       table: the score table of the items.
       centred: for NEGATIVE and POSITIVE, the derivative with respect to the weight of the class in
         a row, with the total weight of the class held fixed.
-      means: `[..., 1]`, what the same derivatives have more where that total moves, too.
+      means: `[..., 1]`, what to add to `centred` for the derivatives where that total moves, too.
     """
 
     estimate: Array
@@ -81,7 +81,7 @@ def order_now(items: Items) -> Ordered | None:
 
 
 def sorted_now(items: Items) -> tuple[Items, Ordered | None]:
-    """Items, of which there is one at least, and their `order_now`."""
+    """The items, at least one, and their order as of `order_now`."""
     check_rows(items)
     items = at_least_one(items)
     return items, order_now(items)
@@ -118,7 +118,7 @@ def _problems(items: Items, order: Ordered | None, merge: Array) -> tuple[Proble
 
 
 def of_each(function: Callable[..., Any], problems: Problems, *others: Any) -> Any:
-    """`function(problem, *others, undefined)` for each problem of a batch, and its others."""
+    """`function(problem, *others, undefined)` for each problem of a batch; `undefined` is `[1]`."""
     given = problems, *others
     shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(given)))
     bad = jnp.broadcast_to(undefined(problems.items), shape[:-1])
@@ -129,8 +129,9 @@ def of_each(function: Callable[..., Any], problems: Problems, *others: Any) -> A
 def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
     """Maps `function` of arrays `[n]` over arrays `[..., n]` with equal leading axes.
 
-    On the CPU it maps over as many rows at a time as stay in the cache; so on a TPU, for which a
-    program of several long rows takes three times as long to compile and moves as much more.
+    On the CPU it maps over as many rows at a time as stay in the cache. It does so on a TPU, too: a
+    program of several long rows takes three times as long to compile there, and moves three times
+    as much.
     """
     *batch, n = jax.tree.leaves(trees)[0].shape
     if not batch:
@@ -142,7 +143,7 @@ def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
     def of_row(row: Any) -> Any:
         return function(*row)
 
-    if at_once == rows:  # without a loop, of which XLA for TPUs has the body twice
+    if at_once == rows:  # without a loop: XLA for TPUs would have its body twice
         results = numerics.over_rows(of_row, flat, 1)
     elif at_once == 1:  # XLA for TPUs takes twice as long for batches of one
         results = lax.map(of_row, flat)
@@ -211,8 +212,11 @@ def _gradient(
 
 
 def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, Array]:
-    """`[..., rows]`: a flagged positive adds to the recall; a flagged negative moves the threshold
-    up, along the curve."""
+    """The slopes of negatives and of positives, `[..., rows]`.
+
+    A flagged positive adds to the recall. A flagged negative moves the threshold up, along the
+    curve.
+    """
     flagged = decision.flags(table.thresholds)
     negatives, positives = (
         numerics.divide(flagged, jnp.sum(x), 0.0) for x in (table.negatives, table.positives)
@@ -221,8 +225,11 @@ def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, A
 
 
 def of_items(by_class: list[tuple[Array, Any]], problem: Problems, n_rows: int) -> Array:
-    """`[n]`: of each item its weight times the entry of its class, negatives first, and row, less
-    a number `[1]` of its class if there is one."""
+    """`[n]`, for each item as given: its weight times the entry of its row, less a number.
+
+    `by_class` has these of the negatives and of the positives: the entries `[rows]`, and the number
+    `[1]` or None.
+    """
     (slopes, less), order = zip(*by_class, strict=True), problem.order
     # Both classes in one table, as each lookup is a slow gather.
     at = problem.rows + n_rows * (order.kinds == POSITIVE)
@@ -236,7 +243,7 @@ def of_items(by_class: list[tuple[Array, Any]], problem: Problems, n_rows: int) 
 
 
 def as_given(in_order: Array, order: Ordered) -> Array:
-    """Values `[n]` of items in order, in that in which the items were given."""
+    """Values `[n]` of items in order of their scores, put in the order of the inputs."""
     at = jnp.zeros_like(in_order).at[order.item]
     found: Array = at.set(in_order, unique_indices=True, mode=_IN_BOUNDS)
     return found

@@ -1,8 +1,8 @@
 """Moments and influence of metrics of placements by NumPy, of concrete data in the CPU's memory.
 
-All negatives between two neighbouring positives have one influence, and so have those that tie with
-a positive. A compiled program differentiates the metric in the placements of the positives, and
-NumPy adds these slopes up to those in the weights of rows of items.
+All negatives between two neighbouring positives have the same influence, and so have all that tie
+with one positive. A compiled program differentiates the metric in the placements of the positives,
+and NumPy adds up these slopes, which gives those in the weights of rows of items.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.numbers import Decision
 from jaxmetrics.inference._intervals.rules import Moments
 
-_SHORT = 1 << 14  # rows of a batch with fewer items take less time in one program
-_FEW_ROWS = 64  # which compile nothing for all, and take less time than its first call
-_FEWEST = 64  # groups that a program is compiled for
-_PART = 1 << 15  # at most; a metric is linear in its sum over groups, so that parts have its slopes
-_FEW = 1 << 14  # items that are sorted sooner than the head that counts is found
+_SHORT = 1 << 14  # items; many rows of a batch with fewer take less time in one program
+_FEW_ROWS = 64  # up to so many take less time here than the first call of such a program
+_FEWEST = 64  # the fewest groups that a program is compiled for
+_PART = 1 << 15  # the most; parts have the slopes of all, as a metric is linear in the sum of all
+_FEW = 1 << 14  # items; fewer are sorted sooner than the head that counts is found
 _ROUNDING = 1e-13
 
 
@@ -39,11 +39,11 @@ class _Rows(NamedTuple):
 
     Attributes:
       n: the number of items; those below the head are in the first row.
-      items: the others, in ascending order.
+      items: the items of the head, in ascending order.
       bounds: `[rows + 1]`, where each row begins and ends among them.
       weights: `[rows]`, the total weight of each row.
       centred: `[rows]`, the derivative in the weight of an item, with that of the class held fixed.
-      mean: what the same derivative has more where the weight of the class moves, too.
+      mean: what to add to `centred` for the derivative where the weight of the class moves, too.
     """
 
     n: float
@@ -56,10 +56,11 @@ class _Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupsOfPositives:
-    """Placements of groups of positives, in an array that JAX differentiates in.
+    """Placements of groups of positives, in one array with respect to which JAX differentiates.
 
     Attributes:
-      columns: `[5, groups]`, the weights, and then what the properties below return.
+      columns: `[5, groups]`, the weights of the groups, above, not_below, positives_above and
+        positives_not_below.
       totals: `[2]`, the weights of all positives and of all negatives.
     """
 
@@ -88,12 +89,12 @@ class GroupsOfPositives:
         return function(self)
 
 
-_CLASSES = np.array([0, 1, 1, 0, 0])  # of the columns: positives are 0
+_CLASSES = np.array([0, 1, 1, 0, 0])  # the entry of `totals` for each column: 0 is the positives
 
 
 @dataclass(frozen=True)
 class _Asked(OnHost):
-    """No items, to learn from a metric which head it needs."""
+    """Placements without items, which note the limits by which a metric asks for a head."""
 
     limits: list[Any]
 
@@ -150,7 +151,7 @@ def _variances(placed: OnHost, decision: Decision) -> tuple[Any, Any]:
 
 
 def _variance_of_flags(items: OneClass, decision: Decision) -> Any:
-    """As `_size_and_variance`, of whether an item is flagged."""
+    """The unbiased variance of whether an item is flagged; under weights as of `Moments`."""
     n, items = len(items.scores), items.near_one()[0]
     part = 0.0 if decision.tied is None else decision.tied
     above, tied = _flagged(items, decision)
@@ -163,7 +164,7 @@ def _variance_of_flags(items: OneClass, decision: Decision) -> Any:
 
 
 def _flagged(items: OneClass, decision: Decision) -> tuple[Any, Any]:
-    """The weights of the items above the threshold, and of those at it if a part of them is."""
+    """The weight of the items above the threshold, and of those at it if a part is flagged."""
     at = np.asarray(decision.beyond)
     above, tied = items.weight_above(at, "right"), np.zeros(at.shape)
     if decision.tied is not None:
@@ -208,7 +209,7 @@ def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iter
     decide = error_bars_of(chosen.metric).decision
     if decide is None:
         return _row_slopes(placed, chosen, arrays)
-    # Copies, as a selection reorders the scores that it is given, but not their indices.
+    # Copies, as a selection reorders scores in place, but not the indices of the items.
     classes = [x._replace(scores=x.scores.copy()) for x in (placed.negative, placed.positive)]
     sizes = classes[0].effective_size, classes[1].effective_size
     decision = decide(placed, sizes, chosen.options(arrays))
@@ -290,9 +291,9 @@ def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, I
 
 
 def _first_of_groups(placed: OnHost, *, joined: bool) -> HostArray:
-    """The first positive of each group that ties.
+    """The first positive of each group of positives that tie.
 
-    Joined are also those between which there is no negative.
+    If `joined`, positives between which there is no negative form one group, too.
     """
     below, not_above = placed.places
     keys = [placed.positives_ascending.scores]
@@ -306,7 +307,10 @@ def _first_of_groups(placed: OnHost, *, joined: bool) -> HostArray:
 
 
 def _sums(items: OneClass, bounds: HostArray) -> HostArray:
-    """The weight of the items between neighbouring bounds. Sums of sums would be rounded."""
+    """The weight of the items between neighbouring bounds, by direct sums.
+
+    Differences of running sums would be rounded to the digits of all weights.
+    """
     lengths = bounds[1:] - bounds[:-1]
     if items.weights is None:
         return lengths.astype(np.float64)
@@ -315,10 +319,10 @@ def _sums(items: OneClass, bounds: HostArray) -> HostArray:
 
 
 def _spread(start: float, by_above: HostArray, by_not_below: HostArray) -> HostArray:
-    """The slopes in what is between groups and in what ties with them, in turn, from below.
+    """The slopes of items between groups and of items that tie with a group, in turn, from below.
 
-    What is above a group counts in both placements of the group, and what ties with it in one.
-    `start` is the slope in what is below all.
+    An item above a group counts in both placements of the group, and one that ties with it in
+    `not_below` alone. `start` is the slope of the items below all groups.
     """
     slopes = np.full(2 * len(by_above) + 1, start)
     slopes[2::2] = by_above + by_not_below
@@ -328,7 +332,10 @@ def _spread(start: float, by_above: HostArray, by_not_below: HostArray) -> HostA
 
 
 def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> _Rows:
-    """The rows between the bounds, centred in place. The lowest also has what is below the head."""
+    """The rows between the bounds, their slopes centred in place.
+
+    Without weights, the lowest row also has the items below the head.
+    """
     n, weights = len(items.scores), _sums(items, bounds)
     if items.weights is None:
         n = int(total)
@@ -348,10 +355,11 @@ def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     if items.weights is not None and total:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
         size = total**2 / squares.sum()
-        # The weights are drawn as the scores are: each item counts about the mean over the items.
+        # The weights are random as the scores are: the deviation of weight * slope is from its mean
+        # over the items.
         lean = 2 * mean * np.einsum("i,i", squares, centred)
         lean = lean + mean**2 * (squares.sum() - total**2 / n)
-        least = _ROUNDING * mean**2 * squares.sum()  # which such sums may be of a variance of 0
+        least = _ROUNDING * mean**2 * squares.sum()  # rounding of a variance of 0
     spread = np.einsum("i,i,i", squares, centred, centred) + lean
     spread = np.where(spread > least, spread, 0.0)
     return size, size * (n / (n - 1) if n != 1 else np.nan) * spread

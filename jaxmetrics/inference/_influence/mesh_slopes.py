@@ -1,8 +1,8 @@
-"""What positives add to the slopes of a metric in the weights of items in parts of a mesh.
+"""What positives add to the slopes of a metric, of items that the devices of a mesh hold in parts.
 
-The metric is affine in one sum over positives. The slope of an item is a sum over the positives
-below it. In a range of the scores, a device has those of the range, and all devices tell each other
-what the positives of each range add. Where few positives travel instead, each device has all.
+The metric is affine in one sum over positives, and the slope in the weight of an item is a sum over
+the positives below it. A device has the positives of the ranges that it receives, and devices tell
+each other what those of each range add. Where few positives travel instead, each device has all.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ _IN_BOUNDS = "promise_in_bounds"
 
 
 class OfRange(NamedTuple):
-    """What the positives of a range add, `[classes]`, to the metric and to slopes.
+    """What the positives of a range add to the metric and to slopes, `[classes]`.
 
     Attributes:
-      value: to the sum over positives.
+      value: to the metric's sum over positives.
       slopes: to the sum of the slopes of all items.
-      in_totals: to the slopes in the totals.
-      of_higher: to the slopes of items with higher scores.
-      begin_above: what of that is no part of the slopes of items that tie with the first of them.
-      end_not_below: to the slopes of items that tie with the last of them.
+      in_totals: to the slopes in the totals of the classes.
+      of_higher: to the slope of an item with a higher score.
+      begin_above: the part of that which an item at the range's first bound lacks, as it ties with
+        the positives there.
+      end_not_below: what the positives at the next range's bound add to the slope of an item there.
     """
 
     value: Array
@@ -55,13 +56,13 @@ class OfRange(NamedTuple):
 
 
 class OfOthers(NamedTuple):
-    """The value of a metric, and what the slope of an item has beyond its own range, by class.
+    """The value of a metric, and what other ranges add to the slopes of the items of a range.
 
     Attributes:
       estimate: the value.
-      at_bounds: `[classes, ranges + 1]`, what is added for an item with the key of a bound.
-      after: `[classes, ranges]`, what is added for any other item of a range.
-      means: `[classes]`, of the weight times the slope.
+      at_bounds: `[classes, ranges + 1]`, added for an item with the key of a bound.
+      after: `[classes, ranges]`, added for any other item of a range.
+      means: `[classes]`, the mean of weight * slope.
     """
 
     estimate: Array
@@ -94,12 +95,12 @@ class Ranges:
         return cls(placed, value_of, totals, *placed.in_ranges())
 
     def terms(self, number: Array) -> tuple[InRange, OfPositives]:
-        """Of the range of a round: the items, and what its positives add."""
+        """The items of the range of a round, and what its positives add."""
         groups = self.placed.groups_of(self.dealt, number)
         return groups, of_positives(groups, groups.positives, self.value_of, self.totals)
 
     def of_others(self, of_rounds: OfRange, numbers: Totals) -> OfOthers:
-        """From what the ranges of all rounds add; `numbers` of items have a weight."""
+        """From what the ranges of this device add; `numbers` of all items have a weight."""
         axis_name = self.placed.axis_name
         value, slopes, in_totals = (sum_over(jnp.sum(x, axis=0), axis_name) for x in of_rounds[:3])
         is_weighted = self.placed.is_weighted
@@ -123,8 +124,11 @@ def of_range(groups: InRange, found: OfPositives) -> OfRange:
 
 
 def within_range(groups: InRange, found: OfPositives) -> tuple[Array, Array]:
-    """`[classes, m]` what the positives of a range add to the slopes of its items; and which of
-    these have the key of a bound: to them a positive adds only its own part."""
+    """The slopes of the items of a range, `[classes, m]`, without what other ranges add.
+
+    Also which items have the key of its first and of its last bound, `[2, m]`. The slopes of these
+    have a positive's own term alone: `OfOthers.at_bounds` has all else.
+    """
     keys, bounds = groups.items.keys, groups.items.bounds
     at_bounds = keys == bounds[:, None]
     sums = of_both(sums_below(starts(keys), found.above, found.not_below))
@@ -137,12 +141,12 @@ class OfFew(NamedTuple):
 
     Attributes:
       estimate: the value.
-      own: `[room]`, for each positive of this device its weight times its slope, less the mean.
+      own: `[room]`, weight * slope of each positive of this device, centred.
       keys: `[m]`, of the positives of all devices, ascending.
       begins: `[m]`, whether a tie of positives begins.
       tied: `[m]`, the slope of a negative that ties with each of these.
       between: `[m + 1]`, the slope of a negative above each of these, and below all.
-      mean: of the negatives, the weight times the slope.
+      mean: the mean weight * slope of the negatives.
     """
 
     estimate: Array
@@ -183,20 +187,21 @@ def _totals_and_means(
 ) -> tuple[Array, Array]:
     """`[classes]`: what the totals add to the slope of each item, and the mean slopes."""
     if not is_weighted:
-        in_totals = jnp.zeros_like(in_totals)  # alike for all items, and so for their mean
+        in_totals = jnp.zeros_like(in_totals)  # the same for all items, so centring removes it
     return in_totals, mean_slopes(slopes + in_totals * jnp.stack(totals), numbers)
 
 
 def _in_order(of_devices: Array) -> Array:
-    """`[ranges, ...]` of `[devices, rounds, ...]`: in a round devices come in order of the keys."""
+    """`[ranges, ...]` from `[devices, rounds, ...]`: a round has its devices in order of keys."""
     return jnp.swapaxes(of_devices, 0, 1).reshape(-1, *of_devices.shape[2:])
 
 
 def _between_ranges(bounds: Array, ranges: OfRange) -> tuple[Array, Array]:
-    """`[classes, ranges + 1]` the slopes of items with the key of each bound, without their own
-    part, and `[classes, ranges]` what the positives of the ranges after each one add to them.
+    """The slopes at the bounds, `[classes, ranges + 1]`, and what later ranges add to each range.
 
-    A tie may go on over several ranges, which then begin with the same bound.
+    The first are slopes of items with the key of a bound, less the part of a positive's own term.
+    The second, `[classes, ranges]`, is what the positives of all ranges after a range add to the
+    slopes of its items. A tie may span several ranges, which then begin with the same bound.
     """
     number, begins, ends = jnp.arange(len(bounds) - 1), bounds[:-1], bounds[1:]
     bound = jnp.arange(len(bounds))[:, None]

@@ -1,6 +1,7 @@
-"""Squared slopes of a metric of items that the devices of a mesh hold in parts, summed.
+"""Sums of the squared slopes of a metric, of items that the devices of a mesh hold in parts.
 
-Only sums over ranges of the scores travel, or what few positives add to the slopes of others.
+Of the slopes, devices exchange only sums over ranges of the scores or, where positives are few,
+what each of these adds to the slopes of other items.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ from jaxmetrics.inference._intervals.numbers import Decision
 
 
 class Squares(NamedTuple):
-    """The value of a metric, and for each class the sum of the squares of the slopes of its items,
-    times their weights, less their mean."""
+    """The value of a metric, and for each class the sum of squares of centred weight * slope."""
 
     estimate: Array
     of_classes: Array
@@ -37,9 +37,9 @@ class Squares(NamedTuple):
 def squares_of(
     placed: OnMesh | RarePositives, value_of: MetricOf, counts: tuple[Array, Array]
 ) -> Squares:
-    """Of the items of all devices; the metric has one value.
+    """The Squares of the items of all devices, of a metric with one value.
 
-    `counts` are how many negatives and positives have a weight.
+    `counts` are the numbers of negatives and of positives that have a weight.
     """
     if isinstance(placed, OnMesh):
         return _squares_of_ranges(placed.near_one(together=True), value_of, Totals(*counts))
@@ -47,8 +47,10 @@ def squares_of(
 
 
 def squares_of_decision(placed: OnMesh, decision: Decision) -> Squares:
-    """Those of a recall: a flagged positive adds to it; a flagged negative moves the threshold up,
-    along the curve."""
+    """The Squares of a recall.
+
+    A flagged positive adds to it. A flagged negative moves the threshold up, along the curve.
+    """
     sums, squares = placed.near_one().weights_around(decision.beyond)
     tied = 0.0 if decision.tied is None else decision.tied
     ones = jnp.ones_like(decision.estimate)
@@ -101,8 +103,11 @@ def _squares_of_few(placed: RarePositives, value_of: MetricOf, numbers: Totals) 
 
 
 def _sums_of_negatives(placed: RarePositives, places: Array) -> tuple[Array, Array]:
-    """Of negatives: the least weight on all devices; and `[3, ...]` over those of this device that
-    are before each place: their number, the sum of (weight - least), and that of its squares."""
+    """The least weight of the negatives of all devices, and `[3, ...]` sums over this device's.
+
+    Of its negatives before each place: their number, and the sums of (weight - least) and of its
+    square.
+    """
     part, unit = placed.part, placed.units[NEGATIVES]
     lowest = smallest_over(unit * part.lowest()[NEGATIVES], placed.axis_name)
     least = jnp.where(jnp.isfinite(lowest), lowest, 0)
@@ -122,7 +127,8 @@ def _sums_of_negatives(placed: RarePositives, places: Array) -> tuple[Array, Arr
 def _squares_of_alike(slopes: Array, mean: Array, least: Array, sums: Array) -> Array:
     """The sum of (weight slope - mean)^2 over items with the same slope.
 
-    Of equal weights it is a square, and 0 where their slopes are the mean.
+    The sums are those of `_sums_of_negatives`. With equal weights the result is a multiple of one
+    square, and exactly 0 where least * slope is the mean.
     """
     number, more, squares = sums
     of_least = least * slopes - mean

@@ -33,10 +33,10 @@ _IN_BOUNDS = "promise_in_bounds"
 def units_of(
     placed: OnMesh | RarePositives, value_of: MetricOf, counts: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """The value of a metric, and for each item `[n]` of the device its weight times its slope, less
-    the mean of its class; 0 without weight.
+    """The value of a metric, and weight * slope of the items `[n]` of the device, centred by class.
 
-    Placements are indexed. `counts` are how many negatives and positives have a weight.
+    It is 0 for items without weight. The placements must be indexed. `counts` are the numbers of
+    negatives and of positives with a weight.
     """
     of_way = _of_ranges if isinstance(placed, OnMesh) else _of_few
     estimate, in_order = of_way(placed.near_one(together=True), value_of, Totals(*counts))
@@ -73,8 +73,7 @@ def _of_ranges(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array,
 
 
 def _last_bounds(part: Any, bounds: Array) -> tuple[Array, Array]:
-    """Of each place whether it is of a positive, and the number of the last bound of the keys that
-    is not above its key."""
+    """For each sorted item `[n]`: is it positive, and which is the last bound not above its key."""
     n, n_bounds = len(part.keys), len(bounds) - 1
     begin = jnp.concatenate([part.places(bounds[1:], x) for x in (POSITIVES, NEGATIVES)])
     begins = jnp.zeros(n + 1, jnp.int32).at[begin].add(1)
@@ -101,7 +100,7 @@ def _of_few(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array, Ar
 
 
 def _weights(placed: Any) -> Array:
-    """`[n]`, those of the sorted items of this device; 0 of what is left out."""
+    """The weights `[n]` of the sorted items of this device; 0 for what is left out."""
     part, place = placed.part, jnp.arange(len(placed.part.keys), dtype=jnp.int32)
     weights: Any = 1.0
     if placed.is_weighted:

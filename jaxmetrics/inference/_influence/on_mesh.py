@@ -1,7 +1,7 @@
 """Moments and covariances of a metric of items that the devices of a mesh hold in parts.
 
-Variances are sums over the ranges that devices receive, or over few positives. Of covariances, the
-slopes of items go back the way that these came.
+Variances are sums over the ranges that devices receive, or over few positives. Covariances need the
+slope of each item, which goes back to the device that holds the item.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def covariance_on_mesh(metric: MetricLike, items: Items, axis_name: AxisName) ->
 
 
 def axis_of_parts(axis_name: AxisName, *, clusters: Any, resamples: bool = False) -> AxisName:
-    """The axis; refuses what needs more than the items of each device, and sums over all."""
+    """The checked axis name.
+
+    Refuses clusters and resamples, which need more than the items of each device and sums over all.
+    """
     if axis_name is not None and (clusters is not None or resamples):
         if isinstance(axis_name, Divided):
             raise NotInPartsError
@@ -138,7 +141,7 @@ class _OfDevice:
     """The items `[n]` of a device, and the influence of each on the metric of all.
 
     Attributes:
-      counts: of negatives and of positives, how many of all devices have a weight.
+      counts: the numbers of negatives and of positives with a weight on all devices.
     """
 
     def __init__(self, items: Items, arrays: Options, chosen: Chosen, axis_name: AxisName) -> None:
@@ -158,8 +161,10 @@ class _OfDevice:
         return [x.astype(jnp.float64) for x in (negatives, positives)]
 
     def estimate_and_units(self) -> tuple[Array, Array]:
-        """The metric of all, and for each of the device's items `[n]` its weight times the
-        derivative in it, less the mean over the items of its class; 0 without weight."""
+        """The metric of all, and `[n]` for the items of the device, 0 without weight.
+
+        An entry is the weight of an item times the derivative in it, centred over its class.
+        """
 
         def of_way(place: Place) -> tuple[Array, Array]:
             placed = place(self._items, self._weights, self._axis_name, indexed=True)
@@ -190,8 +195,10 @@ class _OfDevice:
     def squares_and(
         self, function: Callable[[Any], tuple[Sizes, Any]]
     ) -> tuple[Squares, tuple[Sizes, Any]]:
-        """The metric of all, the sums over the items of each class of the squares of these, and
-        sizes and numbers of the placements, for which the items are sorted once."""
+        """The Squares of the items of all, and `function` of their placements: sizes and numbers.
+
+        The items are sorted once for both.
+        """
 
         def of_way(place: Place) -> tuple[Squares, tuple[Sizes, Any]]:
             placed = place(self._items, self._weights, self._axis_name)
@@ -209,7 +216,7 @@ class _OfDevice:
         return jnp.where(undefined_on_mesh(self._items, self._axis_name), jnp.nan, estimate)
 
     def sum_over(self, of_items: Array) -> Array:
-        """Over the items of all devices."""
+        """The sum over the items of all devices."""
         return sum_over(jnp.sum(of_items, axis=-1), self._axis_name)
 
     def _largest(self, weights: Array) -> Array:
@@ -228,8 +235,11 @@ class _OfDevice:
         return decision
 
     def _units_of_decision(self) -> tuple[Array, Array]:
-        """A flagged positive adds to the recall; a flagged negative moves the threshold up, along
-        the curve."""
+        """The same for a recall at a threshold.
+
+        A flagged positive adds to the recall. A flagged negative moves the threshold up, along the
+        curve.
+        """
         decision = self._decision(self.sizes(self._in_ranges))
         self._chosen.refuse_shapes(decision.estimate)
         flagged = decision.flags(self._items.scores.astype(jnp.float64))
@@ -237,8 +247,8 @@ class _OfDevice:
         return decision.estimate, of_positives - decision.slope * of_negatives
 
     def _shares(self, flagged: Array, weights: Array) -> Array:
-        """What each item of a class adds to the share that is flagged, less the mean."""
-        unit = numerics.power_near(self._largest(weights))  # of sums that do not overflow
+        """What each item adds to the share of its class that is flagged, centred."""
+        unit = numerics.power_near(self._largest(weights))  # keeps sums from overflowing
         weights = weights / unit
         total = self.sum_over(weights)
         share = numerics.divide(self.sum_over(weights * flagged), total, 0.0)

@@ -23,8 +23,8 @@ FEWEST = 10  # items of a class, or clusters with it, that a comparison needs
 class Sizes(NamedTuple):
     """Effective sizes (sum w)^2 / sum w^2, each shaped to broadcast with values of a metric.
 
-    With clusters, the number of clusters of one size that have as many degrees of freedom. Items of
-    weight 0 and items that are masked count in none of them.
+    With clusters, the number of clusters of equal size that have the same degrees of freedom. Items
+    of weight 0 and masked items do not count.
     """
 
     negatives: Array
@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
 def sizes_of(items: Items, ids: Clusters | None, ndim: int) -> Sizes:
     """The sizes, with axes to broadcast with values of `ndim` axes, the batch's first."""
     index, n_clusters = (None, 0) if ids is None else ids
-    # Of scores only the number of axes counts. So they may be traced, and none is sent to a device.
+    # Only the number of axes of the scores matters: they may be traced, and stay where they are.
     items = items._replace(scores=np.zeros((1,) * items.scores.ndim, np.float32))
     return Sizes(*_sizes(Items(*at_hand(*items)), index, n_clusters, ndim))
 
@@ -59,17 +59,23 @@ def _sizes(items: Items, ids: Array | None, n_clusters: int, ndim: int) -> tuple
 
 
 def too_few(items: Items, ids: Clusters | None, fewest: float = FEWEST) -> list[tuple[str, float]]:
-    """By name, the sizes with which a comparison may lack what was not drawn; none if traced."""
+    """By name, the sizes of classes, or of clusters with them, below `fewest`; none if traced.
+
+    With so few, the sample may lack items on which a comparison depends.
+    """
     return few_among(smallest_sizes(items, ids) or {}, fewest)
 
 
 def few_among(sizes: dict[str, float], fewest: float = FEWEST) -> list[tuple[str, float]]:
-    """Those of some sizes."""
+    """By name, the sizes that are above 0 and below `fewest`."""
     return [(what, size) for what, size in sizes.items() if 0 < size < fewest]
 
 
 def warn_of_few_inside(metric: MetricLike, sizes: dict[str, float], found: str) -> None:
-    """Warn that a limit of a rate leaves few of the items that decide; `found` in simulations."""
+    """Warn that a limit of a rate leaves few items that decide.
+
+    The warning says what simulations with so few items `found`.
+    """
     _, arrays = choose(metric)
     option = next((x for x in _LIMITS if x in arrays), None)
     if option is None or not is_concrete(arrays[option]):
@@ -89,13 +95,13 @@ def warn_of_few_inside(metric: MetricLike, sizes: dict[str, float], found: str) 
 
 
 def enough_inside(n: Any) -> Any:
-    """Whether so many items decide; a limit may be rounded to 32 bits."""
+    """Whether n items are enough to decide, up to the rounding of a limit to 32 bits."""
     return n > FEWEST_INSIDE * (1 - 1e-6)
 
 
 FEWEST_INSIDE = 3
 OF_INTERVALS = "95 % intervals cover 83 to 100 %, and are wide"
-# The class of which a share up to a limit, or up to its complement, decides.
+# For each limit, the class that it is a share of, and whether the complement of it decides.
 _LIMITS = {
     "max_fpr": ("negatives", False),
     "min_specificity": ("negatives", True),
@@ -106,7 +112,8 @@ _LIMITS = {
 def warn_of_undefined(estimate: Any, kind: str = "", names: Any = None) -> None:
     """Warn where the estimate of a metric is NaN, unless it is traced.
 
-    Of values that are compared, `[n]` of a kind, it says which: by their names, or numbers.
+    With a `kind`, the values `[n]` are compared, and the warning has the names or numbers of those
+    that are NaN.
     """
     if not is_concrete(estimate):
         return

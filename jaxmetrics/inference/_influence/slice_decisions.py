@@ -1,4 +1,4 @@
-"""Recalls at a threshold in many slices, the threshold of each slice or that of all items."""
+"""Recalls in many slices, each at a threshold of its own or all at one that they share."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from jaxmetrics._roc.sliced import Part, Sliced
 from jaxmetrics.inference._influence.slice_slopes import InSlices
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
-_MOST = 1 << 14  # positives, with those that pad, whose arrays stay in the cache
-_FEW = 128  # slices, likewise
+_MOST = 1 << 14  # positives, with padding, whose arrays stay in the cache
+_FEW = 128  # slices whose arrays stay in the cache
 
 
 class OfThreshold(NamedTuple):
     """What a threshold that all slices share adds.
 
     Attributes:
-      flagged: `[negatives]`, the share of each of all negatives that is above it.
-      slopes: `[slices]`, those of the slice's positives' ROC curve at the limit.
+      flagged: `[n]`, the share of each item that the threshold flags.
+      slopes: `[slices]`, of the ROC curve of each slice's positives, at the limit.
     """
 
     flagged: HostArray
@@ -36,7 +36,7 @@ class OfThreshold(NamedTuple):
 def decided_in_slices(
     chosen: Chosen, arrays: Options, sliced: Sliced, scores: HostArray, levels: HostArray
 ) -> InSlices:
-    """Of scores `[n]`, each slice with the threshold of its own negatives."""
+    """The recall in each slice at the threshold of its own negatives, from scores `[n]`."""
     ascending = sliced.ascending(scores)
     negative, positive = (_segments(sliced, ascending, i) for i in (0, 1))
     decision, numbers = _decided(chosen, arrays, (negative, positive), sliced.sizes.T, levels)
@@ -44,7 +44,7 @@ def decided_in_slices(
     influence = np.empty(len(scores))
 
     def flag(part: Part) -> None:
-        """Of each item, whether it is flagged, times the slope of its class."""
+        """Fills in the influence: whether an item is flagged, times the slope of its class."""
         begins = np.diff(part.sliced.begins)
         of_part = jax.tree.map(lambda x: x[part.slices, 0].repeat(begins), decision)
         flagged = of_part.flags(scores[part.span, None])[:, 0]
@@ -57,10 +57,10 @@ def decided_in_slices(
 def decided_by_all(
     chosen: Chosen, arrays: Options, sliced: Sliced, scores: HostArray, levels: HostArray
 ) -> tuple[InSlices, OfThreshold]:
-    """Each slice with the threshold of the negatives of all slices.
+    """The recall in each slice at the threshold of the negatives of all slices.
 
-    That is the recall of a slice's positives and the negatives of all slices. Its weights must be
-    in one unit.
+    That is the recall of a slice's positives and the negatives of all slices. The weights of
+    `sliced` must be in one unit.
     """
     of_negatives = scores.compress(~sliced.positive)
     weights = None if sliced.weights is None else sliced.weights.compress(~sliced.positive)
@@ -126,7 +126,7 @@ def _decided(
 
 
 def _runs(widths: HostArray) -> list[slice]:
-    """Slices of ascending numbers of positives that are padded to the highest of a run."""
+    """Runs of `widths`, which ascend: the numbers of positives, padded to the highest of a run."""
     found, begin = [], 0
     while begin < max(len(widths), 1):
         most = 2 * int(widths[begin : begin + 1].sum()) + 16

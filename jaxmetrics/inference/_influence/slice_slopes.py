@@ -1,8 +1,8 @@
 """Smooth metrics of placements in many slices at once, and their slopes in the weights.
 
-Such a metric is a sum over positives. So it is evaluated and differentiated for each group of
-positives that tie, with the totals of its slice, in one program for all groups of all slices; NumPy
-adds up the groups of a slice, and its slopes.
+Such a metric is a sum over positives. So one program evaluates and differentiates it for each group
+of positives that tie, with the totals of its slice, for all groups of all slices. NumPy adds up the
+groups of a slice, and the slopes of each item.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxmetrics._roc.sliced import Groups, Order, Part, Sliced, columns_of, grou
 from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
-_FEWEST = 1024  # groups that a program is compiled for
+_FEWEST = 1024  # the fewest groups that a program is compiled for
 
 
 class InSlices(NamedTuple):
@@ -29,7 +29,8 @@ class InSlices(NamedTuple):
 
     Attributes:
       estimate: `[slices]`.
-      influence: `[n]`, the derivative in the weight of each item, times the weight of its class.
+      influence: `[n]`, the derivative in the weight of each item, times the weight of its class;
+        without weights up to a constant of the class.
       numbers: what the closed form needs beside the moments, `[slices, ...]`.
     """
 
@@ -49,7 +50,7 @@ class _Placed(NamedTuple):
 def smooth_in_slices(
     chosen: Chosen, arrays: Options, sliced: Sliced, scores: HostArray, levels: HostArray
 ) -> InSlices:
-    """Of scores `[n]`, in the order of `sliced`."""
+    """The metric in each slice, from scores `[n]` in the order of `sliced`."""
     parts = sliced.parts()
 
     def placed_in(part: Part) -> _Placed:
@@ -82,14 +83,14 @@ def smooth_in_slices(
             influence[part.span] = _influence(part.sliced, placed.order, placed.groups, slopes)
 
     in_threads(spread, parts, placed, np.split(slopes, ends[:-1], axis=1) if parts else [])
-    if sliced.weights is not None:  # the same for all items of a class, of which each is one
+    if sliced.weights is not None:  # without, centring removes this constant of each class
         of_classes = np.stack([added(x) for x in by_totals], axis=-1)
         influence += sliced.spread(of_classes * sliced.totals)
     return InSlices(added(value), influence, jax.tree.map(added, numbers))
 
 
 def _influence(sliced: Sliced, order: Order, groups: Groups, slopes: HostArray) -> HostArray:
-    """Of each item, in the order of `sliced`."""
+    """The influence of each item, in the order of `sliced`, without the part of the totals."""
     real = groups.ends > groups.begins
     begins, ends, of_slice = (x.compress(real) for x in groups)
     by_weight, by_above, by_not_below, by_higher, by_not_lower = slopes.compress(real, axis=1)
@@ -97,12 +98,12 @@ def _influence(sliced: Sliced, order: Order, groups: Groups, slopes: HostArray) 
 
     # Between the begins and ends of groups and of slices all items have the same sums.
     n_slices = len(sliced.counts)
-    cuts = 2 * of_slice.searchsorted(np.arange(n_slices + 1))  # those before each slice
+    cuts = 2 * of_slice.searchsorted(np.arange(n_slices + 1))  # begins and ends before each slice
     places = np.insert(np.stack([begins, ends], axis=1).ravel(), cuts, sliced.begins)
     lengths, start = np.diff(places), cuts[:-1] + np.arange(n_slices)
 
     def spread(above: HostArray, not_below: HostArray, unit: HostArray) -> HostArray:
-        """What is above a group counts in both placements, and what ties with it in one."""
+        """An item above a group counts in both of its placements; one that ties, in `not_below`."""
         steps = (np.stack([not_below, above], axis=1) * unit[:, None]).ravel()
         sums = np.insert(steps, cuts[:-1], 0).cumsum()
         sums -= sums.take(start).repeat(np.diff(cuts) + 1)

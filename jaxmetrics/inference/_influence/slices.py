@@ -1,4 +1,4 @@
-"""The covariance of a metric in each slice of the items between models."""
+"""The covariance between models of a metric in each slice of the items."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from jaxmetrics._roc.sliced import Part, Sliced
 def covariance_in_slices(sliced: Sliced, influence: list[HostArray], *, held: bool) -> HostArray:
     """`[slices, 2, models, models]`: the parts of the covariance of the negatives and positives.
 
-    Of `influence` `[models, n]`, the derivatives in the weight of each item, times the weight of
-    its class; up to a constant of the class if its weight is `held`, or there are no weights.
+    `influence` `[models, n]` has the derivatives in the weight of each item, times the weight of
+    its class. If that weight is `held`, or without weights, they may be off by a constant for each
+    class, which centring removes.
     """
 
     def of_part(part: Part) -> HostArray:
@@ -50,10 +51,14 @@ def _covariance(sliced: Sliced, influence: list[HostArray], held: bool) -> HostA
 def covariance_of_threshold(
     weights: Any, flagged: HostArray, slopes: HostArray
 ) -> tuple[Any, Array]:
-    """The effective size of all negatives, and `[slices, models, models]`, their part.
+    """The effective size of all negatives, and their part of the covariance.
 
-    Of `weights` `[negatives]` or None, of how much of each is `flagged` `[models, negatives]`, and
-    of the `slopes` `[slices, models]` of the curves at the threshold that all slices share.
+    That is `[slices, models, models]`, if all slices share a threshold.
+
+    Args:
+      weights: `[negatives]`, or None.
+      flagged: `[models, negatives]`, the share of each negative that is flagged.
+      slopes: `[slices, models]`, those of the ROC curves at the threshold.
     """
     n = flagged.shape[1]
     if weights is None and flagged.dtype == bool:
@@ -66,7 +71,7 @@ def covariance_of_threshold(
         squares = of_squares.sum()
         sums, sums_of_squares = flagged @ weights, flagged @ of_squares
         both = np.einsum("ai,bi->ab", flagged * of_squares, flagged)
-    # sum w^2 (f_a - s_a) (f_b - s_b) / (sum w)^2, of what is flagged, f, and its mean s.
+    # sum w^2 (f_a - s_a) (f_b - s_b) / (sum w)^2, with f the flagged share of an item, s its mean.
     with np.errstate(all="ignore"):
         share = sums / np.float64(total)
         mixed = np.outer(sums_of_squares, share)

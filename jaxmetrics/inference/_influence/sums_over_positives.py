@@ -1,8 +1,8 @@
 """Slopes of a metric that is affine in one sum over positives.
 
-The terms of the sum are functions of how many items are above each positive and not below. One item
-more changes those of the positives with lower scores, and of those that tie. So the slope in the
-weight of an item is a sum over these: a running sum, and no row of a score table.
+Each term of the sum is a function of how many items are above a positive, and not below it. One
+more item changes the terms of the positives with lower scores, and of those that tie with it. So
+the slope in the weight of an item is a running sum over the positives, which needs no score table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
 Summed = Callable[[Callable[[Groups], Any]], Any]
-# The value of a metric, from the total numbers of both classes, and from its sum over positives.
+# The value of a metric, from the total weights of both classes and from its sum over positives.
 MetricOf = Callable[["Totals", Summed], Array]
 _IN_BOUNDS = "promise_in_bounds"
 
@@ -56,15 +56,15 @@ class Totalled:
 
 
 class OfPositives(NamedTuple):
-    """What positives `[m]` add.
+    """What positives `[m]` add to a metric, and to the slopes of items.
 
     Attributes:
       value: their part of the sum over positives.
-      own: of each its own part of the slope in its weight.
-      above: `[classes, m]`, the slope in the number of items above each, by the class of these: the
-        negatives, and the positives if they were asked for.
-      not_below: the same in the number of items above it and tied with it.
-      slopes: `[classes]`, what they add to the slopes of all items.
+      own: `[m]`, what the term of each positive adds to the slope in its own weight.
+      above: `[classes, m]`, the slope of each term in the number of items above the positive, by
+        the class of these items: negatives and, if the terms depend on them, positives.
+      not_below: likewise, in the number of items above the positive or tied with it.
+      slopes: `[classes]`, what they add to the sum of weight * slope over the items of a class.
       in_totals: `[classes]`, the slopes in the totals, of a metric of these positives alone.
     """
 
@@ -89,7 +89,7 @@ class SlopesInOrder(NamedTuple):
       estimate: the value of the metric.
       centred: for NEGATIVE and POSITIVE, the slope in the weight of an item of the class, with the
         total weight of the class held fixed. Of items of the other class it means nothing.
-      means: what the same slopes have more where that total moves, too.
+      means: what to add to `centred` for the slopes where that total moves, too.
     """
 
     placed: Totalled
@@ -139,7 +139,7 @@ def slopes_in_order(order: Ordered, chosen: Chosen, arrays: Options) -> SlopesIn
 
 
 def _centred(slopes: Array, mean: Array, of_class: Array) -> Array:
-    """Less their mean; 0 where all items of the class have one slope, but for rounding."""
+    """The slopes less their mean; 0 if all items of the class have one slope, up to rounding."""
     centred = slopes - mean
     rounding = len(slopes) * np.finfo(np.float64).eps * abs(mean)
     varies = jnp.max(abs(centred) * of_class, initial=0) > rounding
@@ -148,7 +148,7 @@ def _centred(slopes: Array, mean: Array, of_class: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Groups, and the names of what was asked of them."""
+    """Groups that note the names of the attributes that are read."""
 
     groups: Groups
     names: set[str]
@@ -159,7 +159,7 @@ class _Asked:
 
 
 def _asks_for_positives(groups: Groups, value_of: MetricOf, totals: Totals) -> bool:
-    """Whether the terms depend on the numbers of positives, too: their slopes are more sums."""
+    """Whether the terms depend on the numbers of positives, too, whose slopes take more sums."""
     names: set[str] = set()
     value_of(totals, lambda function: function(_Asked(groups, names)))
     return bool(names & {"positives_above", "positives_not_below"})
@@ -168,7 +168,7 @@ def _asks_for_positives(groups: Groups, value_of: MetricOf, totals: Totals) -> b
 def of_positives(
     groups: Groups, positives: Array, value_of: MetricOf, totals: Totals
 ) -> OfPositives:
-    """Of groups of one positive each, or of none where `positives` is 0."""
+    """What the positives add; a group is one positive, or none where its entry is 0."""
     placements = [groups.above, groups.not_below]
     if _asks_for_positives(groups, value_of, totals):
         placements += [groups.positives_above, groups.positives_not_below]
@@ -196,11 +196,11 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
     """`[..., m]`: at each entry the sum of `above` over those with lower scores, and of `not_below`
     over these and those that tie.
 
-    Scores `[m]` descend; one that differs from the one before it begins.
+    Scores `[m]` descend; `begins` marks those that differ from the one before.
     """
     first, after = ends_of_ties(begins)
 
-    # In one running sum, of which each takes seconds to compile for a TPU.
+    # Both in one running sum, as each such sum takes seconds to compile for a TPU.
     terms = jnp.stack([above, not_below])
     sums = cumulative.sums_from_the_end(jnp.append(terms, jnp.zeros_like(terms[..., :1]), axis=-1))
     of_lower, of_tied = (
@@ -211,10 +211,10 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
 
 
 def of_both(of_classes: Array) -> Array:
-    """`[2, m]`, with 0 for the positives where no term depends on those above."""
+    """`[2, m]`, with 0 for the positives if no term depends on the numbers of positives."""
     return jnp.pad(of_classes, ((0, 2 - len(of_classes)), (0, 0)))
 
 
 def mean_slopes(slopes: Array, totals: Totals) -> Array:
-    """`[classes]`, of an item of each class."""
+    """`[classes]`, the mean slope of the items of each class, from sums of their slopes."""
     return numerics.divide(slopes, jnp.stack(totals), 0.0)

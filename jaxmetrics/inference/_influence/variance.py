@@ -66,8 +66,10 @@ def estimate_and_error(
 
 
 def errors_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array]:
-    """The metric `[..., models]`, and numbers `[..., models, n]` whose products within a class sum
-    to its part of the covariance."""
+    """The metric `[..., models]`, and numbers `[..., models, n]` of the items.
+
+    The products of two models' numbers, summed over a class, are its part of their covariance.
+    """
     return _by_item(metric, items, _errors)
 
 
@@ -77,7 +79,7 @@ def acceleration(metric: MetricLike, items: Items) -> Array:
 
 
 def influence_values(metric: MetricLike, items: Items) -> Array:
-    """`[..., n]`, in float64 whatever the x64 mode."""
+    """The influence values of the items, `[..., n]`, in float64 whatever the x64 mode."""
     chosen, arrays = choose_known(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     return _by_item(metric, items, _influences)[1]
@@ -92,7 +94,7 @@ def _by_item(metric: MetricLike, items: Items, of_item: OfItem) -> tuple[Array, 
     """The metric, and `of_item` of the items `[..., n]`."""
     chosen, arrays = choose_known(metric)
     found = None
-    if not any(np.ndim(x) for x in arrays.values()):  # of one value
+    if not any(np.ndim(x) for x in arrays.values()):  # the metric has one value
         found = units_on_host(chosen, items, arrays, of_item)
     if found is not None:
         return found
@@ -120,7 +122,7 @@ def _moments(
 
         def of_class(kind: int) -> tuple[Array, Array]:
             n, weight = counts_of(problem)[kind], weights[kind].astype(jnp.float64)
-            unit = numerics.power_near(jnp.max(weight))  # of squares that do not overflow
+            unit = numerics.power_near(jnp.max(weight))  # keeps squares from overflowing
             weight, slope = weight / unit, slopes.centred[kind] * unit
             squares = by_row(weight**2, problem.rows, n_rows)
             whole, total = jnp.sum(weight), jnp.sum(squares)
@@ -171,8 +173,9 @@ def _with_numbers(
     return moments.of_each_value(), numbers
 
 
-# Of the rows of a class, what the weight of an item is multiplied with, and what the product then
-# is less, if anything. `each` is the mean weight of an item, and None without weights.
+# For the rows of a class, the factor of an item's weight, and the number to subtract from their
+# product, or None. Takes `centred` and `mean` of the slopes, the number n of items of the class,
+# and `each`, the mean weight of an item, or None without weights.
 OfItem = Callable[[Array, Array, Array, Any], tuple[Array, Any]]
 
 
@@ -181,7 +184,7 @@ def _influences(centred: Array, mean: Array, n: Array, each: Any) -> tuple[Array
 
 
 def _contributions(centred: Array, mean: Array, n: Array, each: Any) -> tuple[Array, Any]:
-    """Less the mean over the items, whose weights are drawn as their scores are."""
+    """The products less their mean over the items: weights are random, as the scores are."""
     return (centred, None) if each is None else (centred + mean, mean * each)
 
 
