@@ -47,25 +47,25 @@ def report(
       labels: `[n]`, bool or 0 and 1.
       slices: `[n]`, the slice of each item, or several by name, as a dict or a frame.
       max_fpr: in (0, 1], the highest FPR of the partial AUC.
-      criterion: "youden" for one more threshold, that of the largest recall - FPR.
-      threshold: one more threshold, such as one in use; scores from it on are flagged.
-      min_precision: in (0, 1], for the threshold of the largest recall with such a precision.
-      min_recall: in (0, 1], for the threshold of the least FPR with such a recall.
+      criterion: "youden" adds the threshold of the largest recall - FPR.
+      threshold: adds this threshold, such as one in use; scores >= threshold are flagged.
+      min_precision: in (0, 1], adds the threshold of the largest recall at this precision or more.
+      min_recall: in (0, 1], adds the threshold of the least FPR at this recall or more.
       fp_cost: the cost of a false positive.
       fn_cost: the cost of a missed positive.
       prevalence: in (0, 1), the share of positives where thresholds are used, if it is not that of
-        the labels: of precision, NPV, share flagged and cost.
+        the labels. Precision, NPV, share flagged and cost are those at this share.
       confidence_level: in (0, 1), of intervals, bands and comparisons.
       n_resamples: the number of resamples, where intervals need them.
-      seed: of the resampling.
+      seed: the seed of the resampling.
       clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
         each other.
       weights: `[n]`, not negative; an item of weight k counts k times in the metric, but is one
         observation.
       amounts: `[n]`, how much each positive counts, for recall by amount.
       names: the names of the models; by default those of a dict or a frame, or numbers.
-      style: of the figures: "colour", or "print" for greys, dashes and marks, and files in PDF with
-        embedded fonts too.
+      style: the look of the figures: "colour", or "print" for greys, dashes and marks, with PDF
+        files as well, whose fonts are embedded.
       output: a folder for report.html, its figures, metrics.json and metrics.csv; None writes
         nothing.
 

@@ -30,7 +30,7 @@ EXTRA = (
 )
 
 PATIENCE = 0.5  # seconds until progress is shown
-# Defaults of Settings. Options have none, as some are refused with others, but only if given.
+# Defaults of Settings. The options have none: with others some are refused, but only if given.
 MAX_FPR, K, GAINS = 0.01, 10, ("linear", "exponential")
 
 STYLES, CRITERIA = ("colour", "print"), ("youden",)
@@ -198,7 +198,7 @@ def _show(
                 console.print()
             for note in evaluation.warnings:
                 click.echo(f"Note: {note}.")
-    finally:  # the report is written even where its tables cannot be, as into `head`
+    finally:  # the report is written even if printing fails, as into `head`
         if output is not None:
             with _progress() as tell:
                 tell("Drawing")
@@ -258,7 +258,7 @@ def commands() -> click.Group:
     import click
 
     class Command(click.Command):
-        """Refuses an option that is given twice, of which only the last would count."""
+        """Refuses an option that is given twice, as only the last one would count."""
 
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
             for one in (x for x in self.params if isinstance(x, click.Option) and not x.multiple):
@@ -387,12 +387,13 @@ def main() -> None:
     if any(find_spec(name) is None for name in EXTRA):
         sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics-exact[report]'\n")
         sys.exit(2)
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # such as that it looks for fonts
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # hides such as its search for fonts
     try:
         commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))
     except OSError as error:
         if error.filename is not None:
             raise
-        # Not of a file, so of standard output; click ends quietly where its reader is gone.
+        # The error names no file, so it is of standard output. If the reader is gone, click ends
+        # quietly before this.
         sys.stderr.write(f"Error: cannot write to standard output: {error.strerror}\n")
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""The report of arrays, of which the command's problem is made without a file."""
+"""The report of arrays: the problem that the command reads from a file is made from them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Report:
         return f"Report({self._evaluation.title})"
 
     def _repr_html_(self) -> str:
-        """The page in a frame, so that its style is not that of the notebook."""
+        """The page in an iframe, which keeps the notebook's style out."""
         page = html.escape(self.page)
         return f'<iframe srcdoc="{page}" width="100%" height="{_HEIGHT}" frameborder="0"></iframe>'
 
@@ -67,7 +67,7 @@ def report_of_arrays(
         problem = _problem_of(scores, labels, names, weights, amounts, clusters, slices)
         if folder is not None:
             check_folder(folder)
-    except InputError as error:  # which names options as they are written on a command line
+    except InputError as error:  # its message names options as on a command line
         message = re.sub(r"--([a-z-]+)", lambda x: x[1].replace("-", "_"), error.message)
         raise ValueError(message) from None
     evaluation = evaluate_problem(
@@ -129,7 +129,7 @@ def _problem_of(
     numbers = (None if x is None else np.asarray(x, np.float64) for x in (items.weights, amounts))
     weight, amount = numbers
     if amount is not None:
-        amount = np.where(flags, amount, 0)  # those of negatives do not count
+        amount = np.where(flags, amount, 0)  # amounts of negatives do not count
     of_cluster = None if ids is None else "clusters"
     label = str(getattr(labels, "name", None) or "labels")
     return Problem(

@@ -28,11 +28,11 @@ class Cell(NamedTuple):
 
     Attributes:
       value: the number, or "best".
-      interval: its limits, if it is defined.
-      best: whether the table highlights it.
+      interval: the limits of its interval, if that is defined.
+      best: whether it is highlighted, as the best or as significantly better.
       worse: whether it is highlighted as significantly worse.
-      mark: the mark after it, as wide in each row; the caption explains it.
-      bounds: guaranteed bounds of the exact value, of a file read in batches.
+      mark: the mark after it, padded to the same width in all rows; the caption explains it.
+      bounds: guaranteed bounds of the exact value, if the file was read in batches.
     """
 
     value: str
@@ -67,7 +67,10 @@ def value_cells(measure: Measure) -> list[Cell]:
 
 
 def _threshold_cell(value: float, low: float, high: float) -> Cell:
-    """With as many significant digits as tell it from its limits: it has the unit of scores."""
+    """A threshold, with enough significant digits to differ from its limits.
+
+    Decimals would not do: a threshold is on the scale of the scores.
+    """
     three = (value, low, high)
     texts = [[number(x, digits) for x in three] for digits in range(_FEWEST_DIGITS, _MOST_DIGITS)]
     differ = len({x for x in three if not math.isnan(x)})
@@ -213,7 +216,7 @@ def about_limits(measures: Sequence[Measure]) -> str:
 
 
 def about_points(points: Sequence[Points]) -> str:
-    """What tables of thresholds say of themselves."""
+    """The caption of the tables of thresholds."""
     measures = [x for found in points for x in found.measures]
     level = percent_text(measures[0].interval.confidence_level)
     about = (

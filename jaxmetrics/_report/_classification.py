@@ -173,9 +173,9 @@ def _measured(
 
 
 def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float | None:
-    """The positives with which the difference of the best two models would be found.
+    """The number of positives that would show the difference of the best two models.
 
-    None if it is found, or nothing can be said of it.
+    None if the data show it already, or nothing can be said of it.
     """
     best_set, versus = measure.best_set, measure.comparison
     if best_set is None or versus is None or np.isnan(versus.estimate).any():
@@ -223,7 +223,7 @@ def _n_duplicates(columns: Sequence[Any]) -> int:
 
 
 def _n_tied(scores: FloatArray) -> int:
-    """The number of items whose score another item has, too."""
+    """The number of items that share their score with another item."""
     counts = np.unique(scores, return_counts=True)[1]
     return int(counts[counts > 1].sum())
 

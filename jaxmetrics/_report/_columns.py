@@ -31,13 +31,13 @@ from jaxmetrics._report._texts import listed, quoted, shortened
 from jaxmetrics._report._times import unit_of_name
 
 MOST_VALUES = 20  # of a column of slices
-ROWS = ""  # the name, which no column has, under which dropped rows are counted
-# Whole numbers beside missing ones, which as floats would be no ids.
+ROWS = ""  # the key of the number of dropped rows; no column has this name
+# Nullable types for whole numbers with missing cells: as floats they could not serve as ids.
 WHOLE = {
     pyarrow.type_for_alias(kind.lower()): pandas.api.types.pandas_dtype(kind)
     for kind in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 }
-_EXACT = 2.0**53  # from here on not each whole number is a float
+_EXACT = 2.0**53  # from here on, some whole numbers are no float64
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 _THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
 _FLAGS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
@@ -54,14 +54,14 @@ def refuse_twice(names: Sequence[str]) -> None:
 
 
 def joined(columns: Sequence[Any], *, ids: bool = False) -> Any:
-    """A column of all batches, with the type that its texts have together.
+    """The columns of all batches as one, with the type that fits all of their texts.
 
-    Of ids, and of few values, texts that are one number stay apart.
+    In ids, and in columns of few values, different texts of one number stay apart.
     """
     if all(isinstance(column.dtype, pandas.CategoricalDtype) for column in columns):
         categories = pandas.api.types.union_categoricals(columns, ignore_order=True)
         return pandas.Series(categories)
-    if any(map(is_text, columns)):  # of a file of texts, beside others of numbers
+    if any(map(is_text, columns)):  # one file has texts, and another may have numbers
         columns = [x if is_text(x) else x.astype(str).where(x.notna()) for x in columns]
     column = pandas.concat(columns, ignore_index=True)
     found = typed(column)
@@ -72,7 +72,7 @@ def joined(columns: Sequence[Any], *, ids: bool = False) -> Any:
 
 
 def _merges(texts: Any, numbers: Any) -> bool:
-    """Whether texts are no ids as numbers: 1.10 and 1.1 are one, or the last digits are lost."""
+    """Whether numbers would not do as ids: they merge 1.10 and 1.1, or lose the last digits."""
     if texts is numbers or not is_numeric_dtype(numbers) or is_bool_dtype(numbers):
         return False
     if is_integer_dtype(numbers) and unit_of_name(str(texts.name)) is not None:
@@ -82,13 +82,13 @@ def _merges(texts: Any, numbers: Any) -> bool:
     distinct, n = pandas.Series(texts.unique()), numbers.nunique()
     if len(distinct) == n:
         return False
-    # 1.0 is 1 of a file whose column had missing cells.
+    # 1.0 may be the 1 of a file whose column had missing cells.
     bare = without_missing(distinct.str.strip()).str.replace(r"\.0+$", "", regex=True)
     return bool(bare.nunique() > n)
 
 
 def typed(column: Any) -> Any:
-    """A column of texts as the numbers, or the true and false, that all of them are.
+    """A column of texts as numbers, or as true and false, if all of its texts are such.
 
     "NA" and its like are missing among numbers. Alone or among other texts, they are texts.
     """
@@ -112,14 +112,14 @@ def typed(column: Any) -> Any:
 
 
 def is_text(column: Any) -> bool:
-    # The test of objects looks at each of them.
+    # infer_dtype looks at each object, so it comes last.
     return bool(is_string_dtype(column)) and (
         not is_object_dtype(column) or pandas.api.types.infer_dtype(column) in ("string", "empty")
     )
 
 
 def _cast(texts: Any, kind: Any) -> Any:
-    """Texts as numbers, None if one of them is none."""
+    """Texts as numbers of a type; None if some text is not such a number."""
     for trimmed in (False, True):
         try:
             if trimmed:
@@ -149,13 +149,13 @@ def labels_of(
 def positives_among(
     name: str, seen: Iterable[Any], positive: str | None, *, complete: bool
 ) -> list[Any]:
-    """Those of a label's distinct values that are positive.
+    """The positive ones among the distinct values of a label.
 
-    What one value means does not depend on the others, so batches can be read in turn; whether they
-    make sense together does. Until the values are `complete`, one may be yet to come.
+    Whether a value is positive does not depend on the others, so batches can be read in turn. The
+    values must also make sense together. Unless they are `complete`, more may follow.
     """
     raw = list(seen)
-    texts = any(isinstance(x, str) for x in raw)  # beside which another file may have numbers
+    texts = any(isinstance(x, str) for x in raw)  # another file may have numbers
     values = typed(pandas.Series([str(x) for x in raw] if texts else raw)).tolist()
     distinct = sorted(dict.fromkeys(values))
     if len(distinct) > 2 and {str(x) for x in distinct} <= {"0", "1", *_FLAGS}:
@@ -208,9 +208,10 @@ def _is_positive(value: Any, positive: str | None) -> bool:
 def complete_rows(
     frame: Any, names: Iterable[str], dropped: Counter[str], among: Any = True
 ) -> npt.NDArray[np.bool_]:
-    """Whether a row has no missing cell in `names`; counts the others, by column and in all.
+    """Whether each row has no missing cell in `names`; `dropped` counts the others.
 
-    Of a row with several such cells each is counted. Rows that are not `among` these are complete.
+    It counts missing cells by column, and incomplete rows in all. Rows outside `among` are taken as
+    complete.
     """
     missing = {name: frame[name].isna().to_numpy() & among for name in dict.fromkeys(names)}
     found: npt.NDArray[np.bool_] = np.logical_or.reduce(list(missing.values()))
@@ -235,7 +236,7 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
             f"{role} {quoted(name)} must hold numbers but has dates or durations: pass "
             "another column"
         )
-    # Texts that are no numbers stay.
+    # Texts that are not numbers become NaN here, and are refused below.
     numbers = pandas.to_numeric(typed(column), errors="coerce")
     odd = column[np.asarray(numbers.isna() | np.iscomplexobj(numbers)) & column.notna()]
     if len(odd) and _THOUSANDS.fullmatch(str(odd.iloc[0])):
@@ -253,7 +254,7 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
             f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: convert "
             f"or drop {_counted(len(odd), column)}"
         )
-    _refuse_missing(role, name, column)  # last: without these rows there would still be words
+    _refuse_missing(role, name, column)  # last: to drop these rows would not remove the odd texts
     found = np.asarray(numbers, np.float64)
     if role == "score":
         refuse_rounded(f"score {quoted(name)}", np.asarray(numbers), found)
@@ -299,7 +300,7 @@ def ids_of(role: str, name: str, column: Any, otherwise: str) -> npt.NDArray[np.
 
 
 def as_texts(column: Any) -> Any:
-    """The values as texts; bytes that are none, such as raw identifiers, as their digits."""
+    """The values as texts; bytes that are no text, such as raw identifiers, in hexadecimal."""
     try:
         return column.astype(str)
     except UnicodeDecodeError:

@@ -29,8 +29,8 @@ def compiled_for(problem: Problem | Queries) -> Iterator[None]:
 def keep_programs() -> None:
     """Let JAX keep compiled programs in the user's cache folder, so the next call is faster.
 
-    A folder that the user has set for JAX has precedence. Because of the maximum size, JAX locks
-    the folder, by filelock, and looks at all its files at each write: some hundred programs.
+    A folder that the user has set for JAX has precedence. Because the cache has a maximum size, JAX
+    locks the folder (by filelock) and looks at all of its files, some hundred, at each write.
     """
     if jax.config.values["jax_compilation_cache_dir"] is not None:
         return

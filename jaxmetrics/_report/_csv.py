@@ -1,4 +1,4 @@
-"""CSV files: rows as text, and whether quotes hold what they should."""
+"""CSV files: their rows as text, and checks of their quotes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import pyarrow.csv
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._sources import ending_of
 
-_BLOCK = 1 << 22  # bytes at a time; more takes memory, not less time
+_BLOCK = 1 << 22  # bytes at a time; more would take memory and save no time
 _SAMPLE = 1 << 20  # bytes whose rows are counted
 
-# Cells that are missing among numbers and labels: those of pyarrow, and three more. Among other
-# texts only the empty one is: "NA" is also a country, and "None" an answer.
+# Texts of missing cells in columns of numbers and labels: pyarrow's, and three more. In other
+# columns only the empty text is one: "NA" may be a country, and "None" an answer.
 MISSING = (*pyarrow.csv.ConvertOptions().null_values, "<NA>", "None", "NAN")
 
 _ENDS = re.compile(r"\r\n|\r|\n")
@@ -68,7 +68,7 @@ def _unpacked_zst(raw: BinaryIO) -> Any:
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
 
 
-# Of other formats, with which their files begin.
+# The bytes with which files of other formats begin, and the endings that their names should have.
 _MARKS = {
     rb"\x1f\x8b": ".csv.gz",
     rb"BZh[1-9]1AY&SY": ".csv.bz2",
@@ -85,7 +85,7 @@ _UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
 
 
 def separator_of(path: Path, separator: str | None) -> str:
-    """The one that was asked for, or that of the format."""
+    """The separator that was asked for, or that of the format."""
     return separator or ("\t" if (ending_of(path) or "").startswith(".tsv") else ",")
 
 
@@ -114,7 +114,7 @@ def names_of(path: Path, separator: str | None = None) -> list[str]:
         raise InputError(f"{path.name} is no text: name it with the ending {ending}")
     with _rows(path, separator) as rows:
         names: list[str] = next((row for row in rows if row), [])
-    if is_utf16 or any("\0" in name for name in names):  # without a mark at its beginning
+    if is_utf16 or any("\0" in name for name in names):  # UTF-16 may lack a byte order mark
         raise InputError(f"{path.name} is encoded in UTF-16: save it in UTF-8")
     if not names:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
@@ -147,7 +147,7 @@ def n_rows_of(path: Path) -> float:
 def batches_of(
     path: Path, names: list[str], separator: str | None = None
 ) -> Iterator[tuple[Any, float]]:
-    """The named columns as text."""
+    """Batches of the named columns as text, each with the share of the file that is read."""
     size, n_rows = path.stat().st_size, 0
     with _opened(path) as (source, raw):
         lines = _Lines(source)
@@ -162,14 +162,14 @@ def batches_of(
                 row = re.search(r"Row #\d+", str(error))
                 raise _not_utf8(path, row.group().lower() if row else "a row") from None
             if lines.has_quotes:
-                _check_quotes(path, names, separator)  # which may be the cause
+                _check_quotes(path, names, separator)  # a quote may be the cause
             raise
         if lines.has_quotes and not lines.are_rows(n_rows):
             _check_quotes(path, names, separator)
 
 
 def without_missing(column: Any) -> Any:
-    """A column of texts in which all of MISSING are missing, whatever blanks are around them."""
+    """The column of texts, in which those in MISSING are missing, also with blanks around them."""
     texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
     trimmed = pyarrow.compute.ascii_trim_whitespace(texts)
     absent = pyarrow.compute.is_in(trimmed, pyarrow.array(MISSING))

@@ -1,4 +1,4 @@
-"""Figures drawn once: as SVG for the page, and in the forms of other files."""
+"""Figures drawn once: as SVG for the page, and in other formats for files."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from jaxmetrics._report._evaluation import Drawing, Drawn
 from jaxmetrics._report._page import page_colours
 from jaxmetrics.plots._style import StyleName
 
-# In all files: what a later report that lacks them removes.
+# In the metadata of each figure's files: a later report removes those that it does not replace.
 MARK = "A report of jaxmetrics evaluate or demo"
 
 
 def drawn(drawing: Drawing, style: StyleName, *, with_files: bool) -> Drawn:
-    """The figure, of which the layout is settled, as SVG, as PNG, and for print as PDF."""
+    """The figure as SVG; with files also as PNG, and in the style for print as PDF."""
     svg, others = io.StringIO(), {}
     with page_colours(style):
         figure = drawing.draw()
-        # Now, and once: a figure with an engine is drawn twice in each file that is saved.
+        # The layout is computed here, once: with an engine, each savefig would draw twice.
         layout: Any = figure.get_layout_engine()
         layout.execute(figure)
         figure.set_layout_engine(None)

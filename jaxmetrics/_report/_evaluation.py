@@ -26,7 +26,7 @@ Found = TypeVar("Found")
 MOST_BANDS = 7
 # Bands of more items take minutes.
 MOST_BANDED = 1_000_000
-# Positives, and negatives, of a slice in which models are compared.
+# The fewest positives, and negatives, of a slice in which models are compared.
 FEWEST = 20
 
 
@@ -39,13 +39,13 @@ class Measure(NamedTuple):
     comparison: jm.Comparison | None = None  # [models, models]
     max_fpr: float | None = None
     k: int | None = None
-    n_queries: int | None = None  # over which the mean is
+    n_queries: int | None = None  # in the mean
     bounds: jm.streaming.Bounds | None = None  # [models], of the exact value
     scale: str | None = None  # of a partial area
     ranked: bool = True  # whether the highest value is the best
     enough: float | None = None  # positives to find the difference of the best two models
-    rule: str | None = None  # that chooses the threshold
-    prevalence: float | None = None  # if not that of the data
+    rule: str | None = None  # the rule that chooses the threshold
+    prevalence: float | None = None  # None for that of the data
 
     @property
     def by_amount(self) -> bool:
@@ -66,7 +66,7 @@ class Measure(NamedTuple):
     def has_intervals(self) -> npt.NDArray[np.bool_]:
         """Which differences `[models, models]` have an interval.
 
-        One is NaN where there are too few items, and a point where no resample has a difference.
+        An interval is NaN with too few items, and a single point if no resample has a difference.
         """
         return np.zeros((0, 0), bool) if self.comparison is None else has_width(self.comparison)
 
@@ -106,7 +106,7 @@ class Slices(NamedTuple):
     values: tuple[str, ...]
     n_items: tuple[int, ...]
     n_positive: tuple[int, ...]
-    measures: tuple[Measure, ...]  # whose intervals are [slices, models]
+    measures: tuple[Measure, ...]  # their intervals are [slices, models]
     compared: tuple[jm.Slices, ...] = ()  # by each measure, with the models of each slice
     trends: tuple[jm.Trend, ...] = ()  # by each measure, of slices with times
     unit: str = ""  # of the times
@@ -141,7 +141,7 @@ class Evaluation(NamedTuple):
 
     names: tuple[str, ...]
     facts: dict[str, Any]  # of the problem, for JSON
-    columns: tuple[str, ...]  # of CSV, which distinguish measures of one name
+    columns: tuple[str, ...]  # of the CSV, to distinguish measures of one name
     title: str
     about: str  # continues the sentence on intervals
     measures: tuple[Measure, ...]
@@ -149,7 +149,7 @@ class Evaluation(NamedTuple):
     drawings: tuple[Drawing, ...]
     slices: tuple[Slices, ...] = ()
     points: tuple[Points, ...] = ()
-    drawn: Mapping[str, Drawn] = {}  # the drawings that are, by name
+    drawn: Mapping[str, Drawn] = {}  # by name, those of the drawings that are drawn already
 
 
 def carry_out(
@@ -178,14 +178,15 @@ def carry_out(
     with warnings.catch_warnings(record=True) as caught, threads(2) as workers:
         warnings.simplefilter("always")
         found = dict(zip(work, workers.map(run, work), strict=True))
-    # A library that draws warns of the lines of ours that call it, which users need not know.
+    # Our own warnings name a line outside the package. Those that name a line of ours come from the
+    # libraries that it calls, such as Matplotlib: users need not see them.
     ours = [x for x in caught if not x.filename.startswith(PACKAGE)]
     notes = [visible(str(x.message)) for x in ours if x.category is UserWarning]
     return found, sorted(notes)  # threads warn in any order
 
 
 def notes_of_direction(measures: Sequence[Measure], names: Sequence[str]) -> list[str]:
-    """Of models whose AUC is below chance, as where low scores mean a positive."""
+    """Notes of models whose AUC is significantly below chance: low scores may mean positive."""
     below = [
         name
         for x in measures
@@ -200,7 +201,7 @@ def notes_of_direction(measures: Sequence[Measure], names: Sequence[str]) -> lis
 
 
 def has_bands(names: Sequence[str], n_items: int = 0) -> bool:
-    """Whether readers could see the bands, and distinguish them."""
+    """Whether to draw bands: whether readers could see them, and distinguish them."""
     return len(names) <= MOST_BANDS and n_items <= MOST_BANDED
 
 

@@ -34,8 +34,7 @@ def precision_limits(band: jm.RocBand, shares: FloatArray) -> tuple[FloatArray, 
     """The limits of precision at each recall, `[models, recalls]`, from those of the ROC curve.
 
     With a share p of positives, precision at a recall r and an FPR u is p r / (p r + (1 - p) u). A
-    limit of u at r is where the curve of a limit of the TPR crosses r, or the point of the band
-    beyond.
+    limit of u is where a limit of the TPR crosses r, rounded outwards to a point of the band.
     """
     fpr = np.concatenate([[0.0], np.asarray(band.fpr, float), [1.0]])
 
@@ -54,15 +53,15 @@ def precision_limits(band: jm.RocBand, shares: FloatArray) -> tuple[FloatArray, 
 def fpr_grid(max_fpr: float) -> FloatArray:
     """False positive rates of a band: over the whole curve, and denser within the window.
 
-    In steps of a few per cent, also beyond the window: where positives are rare, the precision
-    follows the FPR in proportion.
+    Steps of a few per cent are added, also beyond the window: where positives are rare, precision
+    changes in proportion to the FPR.
     """
     grid = np.concatenate([np.linspace(0, end, 51) for end in (1, max_fpr)])
     return np.unique([*np.geomspace(max_fpr / 10_000, 1, 181), *grid[grid > 0]])
 
 
 def best_first(values: Any) -> list[int]:
-    """The models in falling order of their values if there are too many to colour them all."""
+    """The indices of the models, by falling value if there are too many to colour them all."""
     order = range(len(values))
     if n_distinct(len(values)) == len(values):
         return list(order)
@@ -85,13 +84,13 @@ def drawings_of(
     slices: Sequence[Slices] = (),
 ) -> tuple[Drawing, ...]:
     """The drawings of models with tables `[models, rows]`."""
-    table = jax.tree.map(np.asarray, table)  # of which parts are taken without compilation
+    table = jax.tree.map(np.asarray, table)  # NumPy takes parts of it without compilation
     by_name = {measure.name: measure for measure in measures}
     areas: Any = tuple(by_name[x].interval for x in ("roc_auc", "partial_auc", "average_precision"))
     names, unknown = drawn_names("model no.", names)
     order = best_first(areas[0].estimate)
     called = [names[i] for i in order]
-    if order != sorted(order):  # bands are of fewer models
+    if order != sorted(order):  # there is no band to reorder: with so many models none is drawn
         table, areas = jax.tree.map(lambda x: x[np.array(order)], (table, areas))
     level = percent_text(settings.confidence_level)
     pointwise = f" Shaded: pointwise {level} bands." if band is not None else ""

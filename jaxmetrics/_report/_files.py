@@ -38,9 +38,9 @@ Read = tuple[Any, float]
 class Format(NamedTuple):
     """How the files of a format are read."""
 
-    names: Callable[[Path, str | None], list[str]]  # of the columns, with the separator
+    names: Callable[[Path, str | None], list[str]]  # names of the columns, by path and separator
     batches: Callable[[Path, list[str], str | None], Iterator[Read]]
-    n_rows: Callable[[Path], float]  # about
+    n_rows: Callable[[Path], float]  # roughly
 
 
 def _parquet(path: Path, names: list[str], _separator: str | None) -> Iterator[Read]:
@@ -99,7 +99,8 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
     """The named columns in batches; the index counts the rows of all files from 0.
 
     All columns of a CSV file are text, because a type guessed from the first rows may not fit
-    those that follow. Only empty cells are missing in `texts`; in others of text "NA" is, too.
+    those that follow. In the columns `texts` only empty cells are missing; in other columns of
+    text "NA" and its like are missing, too.
     """
     names = list(dict.fromkeys(names))
     checked = check_has_columns(source, names)
@@ -140,7 +141,7 @@ def refuse_none_left(source: Source, what: str, n_left: int) -> None:
 
 
 def check_has_columns(source: Source, names: Sequence[str]) -> list[tuple[Format, dict[str, str]]]:
-    """The format of each file and how it writes the names, once each is known to have them once."""
+    """The format of each file, and its own form of each name; each must have each name once."""
     return [_check_file(file, names, source.separator) for file in source.files]
 
 
@@ -175,13 +176,13 @@ def _nfc(name: str) -> str:
 
 
 def n_rows_of(path: Path) -> float:
-    """About how many rows a file has, by its end or its first million bytes."""
+    """About how many rows a file has, by its metadata or its first million bytes; 0 if unknown."""
     found = format_of(path)
     return 0.0 if found is None else found.n_rows(path)
 
 
 def format_of(path: Path) -> Format | None:
-    """The format that a file's name says."""
+    """The format by the ending of a file's name; None if it is not known."""
     ending = ending_of(path)
     return None if ending is None else _OF_ENDINGS[ending]
 

@@ -37,7 +37,8 @@ class Finding(NamedTuple):
 def findings_of(evaluation: Evaluation) -> list[Finding]:
     """A finding for each metric that compares models, also within slices, and for each trend.
 
-    Slices in which a model is worse come before others. If no metric compares models, one for each.
+    Slices in which a model is worse come before others. If no metric compares models, each metric
+    has a finding with its values.
     """
     names = short_names(evaluation.names, LONGEST_IN_TEXT)
     compared = [x for x in evaluation.measures if x.comparison is not None]
@@ -92,7 +93,7 @@ def _of_comparison(measure: Measure, names: Sequence[str]) -> Finding:
 def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Finding]]:
     """In which slices models are significantly worse than the first, and in how many it is open.
 
-    With each finding, whether there are such slices.
+    Yields a finding for each metric, after whether there are such slices.
     """
     values = short_names(slices.values, LONGEST_IN_TEXT)
     for measure, compared in zip(slices.measures, slices.compared, strict=False):
@@ -133,7 +134,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
 def _within(
     names: Sequence[str], values: Sequence[str], worse: Any, better: Any, models: Any, kind: str
 ) -> str:
-    """What is known of models that are worse in the same slices, `[slices, models]` each."""
+    """In which slices some models are worse or better, by the flags `[slices, models]`."""
     who = some_of([names[i] for i in models])
     where = some_of([x for x, one in zip(values, worse.any(axis=1), strict=True) if one])
     verb = "is" if len(models) == 1 else "are"

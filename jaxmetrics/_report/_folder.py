@@ -1,4 +1,4 @@
-"""The folder of a report: whether it can be written, and files that are replaced all at once."""
+"""The folder of a report: whether it can be written, and how all its files are replaced at once."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def check_folder(directory: Path) -> None:
 def replaced_files(
     directory: Path, is_ours: Callable[[Path], bool] = lambda file: False
 ) -> Iterator[Path]:
-    """A temporary folder, whose files replace those of the folder when all are written.
+    """A temporary folder whose files replace those of `directory` when all are written.
 
-    Other files of the folder are removed if they are ours. If a file cannot be written, or the
-    process is told to stop, the folder stays as it was.
+    Other files of `directory` are removed if they are ours. If a file cannot be written, or the
+    process is told to stop, `directory` stays as it was.
     """
     with _made(directory) as made, _stopped_by_exception():
         with tempfile.TemporaryDirectory(prefix=".jaxmetrics-", dir=directory) as name:
@@ -49,7 +49,7 @@ def replaced_files(
 
 @contextmanager
 def _made(directory: Path) -> Iterator[list[Path]]:
-    """The folder, with the parents it lacks; what remains in the list is removed again."""
+    """Makes the folder and its missing parents; removes those left in the list that are empty."""
     made = [path for path in (directory, *directory.parents) if not os.path.exists(path)]
     try:
         try:
@@ -68,7 +68,7 @@ def _made(directory: Path) -> Iterator[list[Path]]:
 
 @contextmanager
 def _stopped_by_exception() -> Iterator[None]:
-    """SIGTERM, which would end the process at once, ends it by an exception, which cleans up."""
+    """SIGTERM raises an exception, so that the folder is cleaned up before the process ends."""
 
     def stop(number: int, frame: Any) -> None:
         raise SystemExit(128 + number)
@@ -79,7 +79,7 @@ def _stopped_by_exception() -> Iterator[None]:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Signals to stop wait until the end."""
+    """Signals to stop wait until the end of the block."""
     late: list[int] = []
     with _handled(lambda number, frame: late.append(number), signal.SIGTERM, signal.SIGINT):
         yield
@@ -89,7 +89,7 @@ def _signals_held() -> Iterator[None]:
 
 @contextmanager
 def _handled(handler: Callable[[int, Any], None], *numbers: int) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # where none can be handled
+    if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
         yield
         return
     before = {number: signal.signal(number, handler) for number in numbers}

@@ -1,4 +1,4 @@
-"""The fonts of figures, and the names that these cannot draw."""
+"""The fonts of figures, and names with characters that these fonts lack."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cache
 
 from jaxmetrics.plots._names import short_names, visible
 
-# Families that systems have for what Matplotlib's own font lacks. Matplotlib draws no colours of
-# emoji, so only fonts with outlines serve.
+# Font families of common systems for characters that Matplotlib's own font lacks. Matplotlib cannot
+# draw fonts of coloured emoji, only outlines.
 FALLBACKS = (
     "DejaVu Sans",
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC"),
@@ -22,7 +22,7 @@ FALLBACKS = (
 
 
 def families() -> list[str]:
-    """The user's families of fonts, and those of `FALLBACKS`, as far as they are installed."""
+    """The installed font families among the user's and `FALLBACKS`."""
     from matplotlib import rcParams
 
     return [name for name in (*rcParams["font.family"], *FALLBACKS) if name in _installed()]
@@ -31,7 +31,8 @@ def families() -> list[str]:
 def drawn_names(kind: str, names: Sequence[str]) -> tuple[list[str], str]:
     """Short names that the fonts can draw, and a sentence on those that they cannot.
 
-    Such a name is replaced by its number and the words of it that can be drawn.
+    A name that they cannot draw is replaced by its number and those of its characters that they
+    can.
     """
     names = [visible(name) for name in names]
     if all(map(str.isascii, names)):

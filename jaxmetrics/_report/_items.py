@@ -1,4 +1,4 @@
-"""Labelled items of a file, in batches: the one reader of files that fit in memory or do not."""
+"""Labelled items of a file, in batches: one reader, whether the file fits in memory or not."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def items_of(
 ) -> Iterator[LabelledRows]:
     """The rows of a source in batches, checked so that every metric of all of them is defined.
 
-    Where the source drops what is missing, rows are left out in which one of these columns is, or
-    of `others` one in `whole`; `dropped` counts them.
+    If the source drops missing cells, rows without a label, a score, a weight, an amount of a
+    positive or a value in a column of `whole` are left out. `dropped` counts them.
     """
     refuse_twice([label, *scores])
     extra = [name for name in (weight, amount, *others) if name is not None]
@@ -66,7 +66,7 @@ def items_of(
         if source.drops_missing:
             frame = frame[complete_rows(frame, needed, dropped)]
         labels = labels_of(label, frame[label], positive, seen)
-        if source.drops_missing and amount is not None:  # of which only the positives' count
+        if source.drops_missing and amount is not None:  # only the amounts of positives count
             kept = complete_rows(frame, [amount], dropped, among=labels)
             frame, labels = frame[kept], labels[kept]
         if not len(frame):

@@ -63,7 +63,7 @@ ABOUT = "; partial AUC on McClish's scale, where chance is 0.5"
 
 
 def costs_of(table: jm.ScoreTable, settings: Settings) -> dict[str, Any]:
-    """The costs of errors in the data; at a prevalence those that make the total what it is there.
+    """The costs of errors in the data, scaled so that the total is that at the prevalence, if set.
 
     All models of a table have the same items, so its share of positives is that of each.
     """

@@ -24,12 +24,13 @@ from jaxmetrics._report._page import page_of
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics._report._trends import trend_records, trend_rows
 
-# The names of figures, which also have a mark.
+# The names of a report's figures; these files also hold MARK.
 _FIGURE = re.compile(
     r"(intervals|roc|precision_recall|scores|cost|slices(_\d+)?|ranking)\.(svg|png|pdf)"
 )
 
-# Counts of a row: all of these in one kind of report, and n_queries as a column of measures.
+# The counts that each row of the CSV has, if the facts have them. n_queries is not among them: it
+# differs between measures, and is one of `Evaluation.columns`.
 _COUNTS = ("n_items", "n_positive", "n_relevant")
 COLUMNS = [
     *("slice", "model", "minus", "value", "low", "high", "standard_error", "method"),
@@ -232,12 +233,12 @@ def frame_of(evaluation: Evaluation) -> Any:
 
 
 def _no_formula(name: str) -> str:
-    """The name with an apostrophe before what spreadsheets would take for a formula."""
+    """The name, after an apostrophe if spreadsheets would take it for a formula."""
     return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
 
 def json_of(report: dict[str, Any]) -> str:
-    """The report as JSON text, which has no infinite numbers: these are texts."""
+    """The report as JSON; infinite numbers, which JSON does not have, are texts."""
 
     def told(x: Any) -> Any:
         if isinstance(x, dict):
@@ -259,7 +260,7 @@ def _is_figure_of_ours(file: Path) -> bool:
     """Whether a report wrote the file, by its name and by the mark that its figures have."""
     if _FIGURE.fullmatch(file.name) is None or not file.is_file() or file.is_symlink():
         return False
-    return MARK.encode() in file.read_bytes()  # at the end of a PDF
+    return MARK.encode() in file.read_bytes()  # of all: a PDF has it at its end
 
 
 def _write(settings: Settings, evaluation: Evaluation, directory: Path, tell: Tell) -> None:
@@ -277,7 +278,7 @@ def page_with_figures(
 ) -> str:
     """The page with its figures, which are also files if there is a directory for them."""
     figures = []
-    with warnings.catch_warnings():  # Matplotlib's are not for users of the command
+    with warnings.catch_warnings():  # users of the command need not see Matplotlib's
         warnings.simplefilter("ignore", UserWarning)
         for i, drawing in enumerate(evaluation.drawings):
             tell(f"Drawing: {drawing.title}", i / len(evaluation.drawings))
@@ -291,7 +292,7 @@ def page_with_figures(
 
 
 def versions() -> dict[str, str]:
-    """The versions of what computed the numbers."""
+    """The versions of the packages that computed the numbers."""
     return {
         "python": platform.python_version(),
         "jaxmetrics": jm.__version__,

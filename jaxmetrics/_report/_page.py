@@ -42,13 +42,13 @@ from jaxmetrics._report._trends import trend_tables
 from jaxmetrics.plots._names import short_names
 from jaxmetrics.plots._style import MOST_MODELS, StyleName
 
-# Almost black and white: they stand for the colours of the page in a figure.
+# Almost black and almost white: in a figure they stand for the page's colours of text and paper.
 _INK, _PAPER = "#010203", "#fdfefd"
 _BLACK, _WHITE = "#000000", "#ffffff"
-# Ids that every figure repeats, which a page must not, and which nothing refers to.
+# Ids that every figure repeats. Nothing refers to them, and a page must not repeat ids.
 _IDS = r' id="(figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|legend)_\d+"'
-# What is before the details, on three screens: at most so many findings, notes, models and figures,
-# which have these names.
+# The most findings, notes, models and figures before the details, to fit three screens; and the
+# names of those figures.
 _MOST_FINDINGS, _MOST_NOTES, _MOST_ROWS, _MOST_DRAWN = 5, 3, 8, 2
 _FIRST = ("intervals", "roc", "ranking")
 
@@ -133,7 +133,7 @@ def page_of(
 
 
 def _sections_of(evaluation: Evaluation) -> Iterator[_Section]:
-    """Comparisons in pairs, thresholds and slices."""
+    """The sections of comparisons in pairs, of thresholds and of slices."""
     names = short_names(evaluation.names, LONGEST_IN_TEXT)
     level = percent_text(evaluation.measures[0].interval.confidence_level)
     if pairs := [_table_of_pairs(x, names) for x in evaluation.measures if x.comparison]:
@@ -187,7 +187,7 @@ def _values(evaluation: Evaluation) -> _Table:
 
 
 def _all_values(evaluation: Evaluation) -> list[_Table]:
-    """What the first table of values leaves out."""
+    """The tables of values that the first table leaves out."""
     counted = [x for x in evaluation.measures if not x.by_amount]
     found = []
     short = short_names(evaluation.names)
@@ -322,7 +322,7 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _without_controls(value: object) -> object:
-    """What the template shows: text, in which line breaks are meant, or a figure."""
+    """A value of the template: control characters in texts, but line breaks, become visible."""
     return visible(value, keep="\n") if type(value) is str else value
 
 
@@ -341,10 +341,10 @@ def _themed(drawing: Drawing, svg: str) -> str:
 
 @contextmanager
 def page_colours(style: StyleName = "colour") -> Iterator[None]:
-    """Matplotlib draws with the colours that stand for ink and paper, and text as it is.
+    """Within it, Matplotlib draws with the colours that stand for those of text and paper.
 
-    In print these are black and white, and files in PDF have their fonts within. Numbers have the
-    minus of the tables. Text between two dollars is no formula.
+    In the style for print these are black and white, and PDF files embed their fonts. Numbers have
+    the minus sign of the tables. Text between two dollar signs is not a formula.
     """
     from matplotlib import rc_context
 

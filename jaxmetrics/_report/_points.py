@@ -1,4 +1,4 @@
-"""What thresholds of each model do: of the FPR asked for, of the least cost, of other rules."""
+"""What the threshold of each model does that an FPR, the least cost or another rule chooses."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ _HEADINGS = {
     "recall_by_amount": "Recall by\namount",
 }
 _CRITERIA = {"youden": "Youden's index"}
-# What depends on the share of positives.
+# The numbers that depend on the share of positives.
 _OF_PREVALENCE = ("precision", "npv", "flagged", "cost")
-# Intervals rest on the mean and the variance of resamples, for which few are enough.
+# Intervals rest on the mean and the variance of resamples, for which few are enough; and the most
+# items times resamples.
 _RESAMPLES, _DRAWN = 400, 10**8
 
 
 def points_of(
     problem: Problem, settings: Settings, *, progress: Callable[[int], None], **options: Any
 ) -> tuple[Points, ...]:
-    """At most `max_fpr`, the least cost, and those of other rules that are asked for."""
+    """Points of an FPR of at most `max_fpr`, of the least cost, and of other rules that are set."""
     most = max(min(_RESAMPLES, _DRAWN // max(len(problem.labels), 1)), 50)
     given = {
         **options,

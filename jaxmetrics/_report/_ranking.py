@@ -49,7 +49,7 @@ HEADINGS = {
 
 PLACES = range(1, 21)  # of the plot
 
-# With fewer queries, intervals of means are as wide as those of shares of yes and no.
+# With fewer queries, intervals of means may be as wide as those of shares of yes and no.
 FEW_QUERIES = 20
 
 
@@ -116,7 +116,7 @@ def evaluate_queries(
 
 
 def _check_scale(label: str, highest: float, max_grade: float | None) -> None:
-    """Refuse a highest grade of the scale that is not one."""
+    """Refuse a `max_grade` that is out of range, or below a grade that occurs."""
     if max_grade is None:
         return
     if not 1 <= max_grade <= HIGHEST_GRADE:
@@ -233,7 +233,7 @@ def _ndcg_figure(
     names: Sequence[str],
     order: Sequence[int],
 ) -> Figure:
-    """The lines of the models in this order, which is that of their names."""
+    """nDCG at each k, with the models in the order `order`, which `names` already have."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, height_for(names)), layout="constrained")

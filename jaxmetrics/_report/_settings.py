@@ -19,7 +19,7 @@ Tell = Callable[..., None]
 # More resamples take hours, and no digit that a report shows depends on them.
 MOST_RESAMPLES = 1_000_000
 
-# Rules of thresholds that are numbers, and their titles.
+# Settings that choose a threshold by a number, and the titles of these thresholds.
 CHOSEN = {
     "min_precision": "Precision of at least {}",
     "min_recall": "Recall of at least {}",
@@ -85,16 +85,16 @@ class Settings(NamedTuple):
     n_resamples: int = 2000
     confidence_level: float = 0.95
     seed: int = 0
-    k: tuple[int, ...] = (10,)  # for rankings, as is the gain
+    k: tuple[int, ...] = (10,)  # for rankings; so is the gain
     gain: str = "linear"
     fp_cost: float = 1.0
     fn_cost: float = 1.0
-    command: str = ""  # that made the report
+    command: str = ""  # the command that made the report
     max_grade: float | None = None  # of the scale, for rankings
     style: StyleName = "colour"  # of the figures
     criterion: str | None = None  # that chooses one more threshold
     prevalence: float | None = None  # where thresholds are used; None for that of the data
-    threshold: float | None = None  # one more; so do the next two choose
+    threshold: float | None = None  # one more threshold; the next two choose others
     min_precision: float | None = None
     min_recall: float | None = None
 
@@ -139,7 +139,7 @@ def check_settings(settings: Settings) -> None:
         raise InputError(
             f"--seed must be from 0 to {2**32 - 1}, got {shortened(seed)}: write 0 or 1"
         )
-    # At a prevalence an error in the data may stand for as many as there are items, a billion.
+    # With a prevalence, an error in the data may stand for as many as there are items: a billion.
     most = MOST_COST if settings.prevalence is None else 1e20
     for name, cost in (("fp", settings.fp_cost), ("fn", settings.fn_cost)):
         if not 0 <= cost <= most:

@@ -35,8 +35,8 @@ class Column(NamedTuple):
 
     Attributes:
       codes: `[n]`, the value of each item.
-      times: `[values]`, if they are in order of time, in units; NaN for missing ones.
-      note: what was done to it, for the report.
+      times: `[values]`, the time of each value in units, if values are times; NaN if missing.
+      note: how the column was taken, for the report.
     """
 
     name: str
@@ -84,7 +84,7 @@ def column_of(name: str, column: Any) -> Column:
     dated = seem_dated(values) and not all(isinstance(x, Number) for x in categories)
     if len(values) > MOST_VALUES:
         instead = "pass a column with fewer values"
-        if dated:  # and in no form that is read, or over too long a time for years
+        if dated:  # in a form that is not read, or of more years than there may be slices
             instead = "write dates as 2026-03-15, or decades if they are of many years"
         raise InputError(
             f"slice {name!r} has {len(values)} distinct values, more than {MOST_VALUES}: {instead}"
@@ -107,7 +107,7 @@ def column_of(name: str, column: Any) -> Column:
 def _with_missing(
     codes: npt.NDArray[np.intp], values: tuple[str, ...]
 ) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
-    """Codes and values with one value more, if there are codes below 0."""
+    """Codes and values; codes below 0 become those of one more value, "missing"."""
     if (codes < 0).any():
         rest = "missing" if "missing" not in values else "(missing)"
         codes, values = np.where(codes < 0, len(values), codes), (*values, rest)
@@ -124,7 +124,7 @@ def _ranges(ends: FloatArray) -> list[str]:
 
 
 def ranks_of(scores: FloatArray) -> npt.NDArray[np.int32]:
-    """Of scores `[models, n]`: all that areas depend on, and 32 bits are sorted faster than 64."""
+    """The ranks of scores `[models, n]`. Areas need no more, and 32 bits sort faster than 64."""
     ranks = in_threads(lambda row: np.unique(row, return_inverse=True)[1], scores)
     return np.stack(ranks).astype(np.int32)
 
@@ -185,7 +185,7 @@ def _of_clusters(
 ) -> list[jm.Interval]:
     n, found = len(column.values), []
     for i, value in enumerate(column.values):
-        where = column.codes == i  # one shape for all: metrics are compiled once
+        where = column.codes == i  # all slices have one shape, so metrics are compiled once
         with _named(column, value):
             found.append(
                 [

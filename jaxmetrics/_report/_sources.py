@@ -20,7 +20,7 @@ ENDINGS = tuple(
 )
 FORMATS = (*ENDINGS, ".parquet", ".npz")
 
-# By which the contents of standard input are known.
+# The first bytes by which the format of standard input is known.
 _BEGINNINGS = {
     b"PAR1": ".parquet",
     b"PK": ".npz",
@@ -43,10 +43,10 @@ class Source:
     """The files, in order.
 
     Attributes:
-      given: what the user wrote, shortened for several.
-      name: the same in titles and messages, without folders.
+      given: what the user wrote; shortened if there are several paths.
+      name: its form in titles and messages, without folders.
       files: at least one.
-      separator: between the columns of texts; None for that of the format.
+      separator: the character between columns of CSV files; None for that of the format.
       drops_missing: whether rows with a missing cell are left out.
     """
 
@@ -125,7 +125,7 @@ def _columns_of(path: Path) -> dict[str, str]:
 
 
 def _standard_input() -> Path:
-    """A file of what standard input holds, as files are read more than once."""
+    """A temporary file with the contents of standard input, as files are read more than once."""
     stream = sys.stdin.buffer
     beginning = stream.read(4)
     if not beginning:

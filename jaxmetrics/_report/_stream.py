@@ -30,7 +30,7 @@ from jaxmetrics.streaming._intervals import are_coarse
 STREAMED = (*ENDINGS, ".parquet")
 _ROWS = 1 << 17  # rows of each update, which is compiled once
 
-# Two items may tie in bins so much more often than their scores do.
+# The most by which the chance that two items tie may be larger in bins than by scores.
 _MOST_TIED = 1e-3
 
 # More rows take minutes in memory, and seconds in batches.
@@ -115,9 +115,9 @@ def evaluate_stream(
 def _bins_for(
     given: FloatArray, rows: npt.NDArray[np.float32], names: Sequence[str]
 ) -> tuple[jm.streaming.Bins, list[str]]:
-    """Bins of float16, or quantiles of a first batch `[models, n]` of which float16 makes ties.
+    """float16 bins; or quantile bins, if float16 ties many scores of a first batch `[models, n]`.
 
-    With notes of the models of which float32 does.
+    Also returns notes of the models whose scores float32 ties.
     """
     with np.errstate(over="ignore"):
         halves = rows.astype(np.float16)
@@ -134,7 +134,7 @@ def _bins_for(
 
 
 def _notes_of_order(given: FloatArray, names: Sequence[str]) -> list[str]:
-    """Of the models whose first scores `[models, n]` are of one end alone."""
+    """Notes of the models whose first scores `[models, n]` only fall or only rise."""
     return [
         f"scores {visible(name)} fall or rise from row to row of the first {len(x):,}, so that the "
         "bins, made for these, are wide for others: shuffle the rows, or pass --no-stream"
@@ -144,15 +144,15 @@ def _notes_of_order(given: FloatArray, names: Sequence[str]) -> list[str]:
 
 
 def _share_of_ties(scores: npt.NDArray[Any]) -> float:
-    """How likely two items tie."""
+    """The chance that two items, drawn with replacement, have the same score."""
     _, counts = np.unique(scores, return_counts=True)
     return float(np.sum((counts / counts.sum()) ** 2))
 
 
 def _rounded_down(scores: FloatArray) -> npt.NDArray[np.float32]:
-    """Scores as float32, never above: `score >= threshold` then holds of both or of neither.
+    """Scores as float32, rounded down: `score >= threshold` then holds for both or for neither.
 
-    It does for each threshold of the bins, because these are float32.
+    That is true of each threshold of the bins, because these are float32.
     """
     with np.errstate(over="ignore"):
         rounded = scores.astype(np.float32)
@@ -176,7 +176,7 @@ def _updated(
 
 
 def _notes_of_coarse(measures: Sequence[Measure], names: Sequence[str]) -> Iterator[str]:
-    """Of the models of whose metrics the bins say little."""
+    """Notes of the models for which the bins give only wide bounds of some metrics."""
     wide: dict[str, list[str]] = {}
     for x in measures:
         low, high = cast(jm.streaming.Bounds, x.bounds)
@@ -205,7 +205,8 @@ def _evaluation(
     metrics = classification_metrics(settings.max_fpr)
     with jax.enable_x64(True), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", "many scores share a bin")  # which names no model
+        # It names no model; `_notes_of_coarse` does.
+        warnings.filterwarnings("ignore", "many scores share a bin")
         for i, x in enumerate(metrics):
             tell(f"Evaluating: {x.name.replace('_', ' ')}", i / len(metrics))
             bounds = jm.streaming.bounds(x.function, state, bins=bins)

@@ -74,7 +74,7 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
 class _Column(NamedTuple):
     heading: str
     cells: list[Cell]  # one a row
-    queries: str | None = None  # how many there are in the mean
+    queries: str | None = None  # number of queries in the mean
 
 
 def _tables_of_width(

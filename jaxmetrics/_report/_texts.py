@@ -1,4 +1,4 @@
-"""What a message quotes of a file, which may be long."""
+"""Texts from files, which may be long, as messages and titles quote them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shortened(value: Any, most: int = MOST) -> str:
 
 
 def quoted(value: Any) -> str:
-    """The same in quotes."""
+    """A value in quotes, with its middle left out if it is long."""
     return repr(_cut(str(value), MOST))
 
 
@@ -34,5 +34,5 @@ def listed(values: Sequence[Any], most: int) -> str:
 
 
 def name_of(source: str) -> str:
-    """The name of what was evaluated, in a title: of a file without its folders."""
+    """The name of what was evaluated, for a title: that of a file is without its folders."""
     return "standard input" if source == "-" else PurePath(source).name or source

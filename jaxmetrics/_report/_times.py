@@ -15,11 +15,11 @@ from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._texts import quoted
 from jaxmetrics.inference._trend import digits_of, mondays_of, with_dashes
 
-# From fine to coarse: the most distinct values of a unit that are slices; with more, the next one.
+# The most slices of each unit, from fine to coarse; a column with more has slices by the next unit.
 _MOST = {"day": 20, "week": 60, "month": 60, "quarter": 60, "year": 60}
 _FREQUENCY = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 _COARSER = {"day": "week", "week": "month", "month": "quarter", "quarter": "year"}
-_MOST_WEEKS_OF_DAYS = 13  # a quarter: of more days months are easier to read
+_MOST_WEEKS_OF_DAYS = 13  # a quarter; if days cover a longer time, months are easier to read
 
 _TEXTS = {
     "month": re.compile(r"\d{4}-\d{2}"),
@@ -51,7 +51,7 @@ class Times(NamedTuple):
       codes: `[n]`, the value of each item; -1 where it is missing.
       times: `[values]`, in units from the first value.
       unit: such as "month".
-      given: the unit that the column has, if its values were too many.
+      given: the unit of the column itself, if it had too many values.
     """
 
     values: tuple[str, ...]
@@ -96,9 +96,10 @@ def seem_dated(values: Sequence[str]) -> bool:
 
 
 def no_date_among(name: str, values: Sequence[Any]) -> str | None:
-    """The first of texts of a form, or of whole numbers, that is no date, if half or more are.
+    """The first value that is no date, if some are not, and half or more are; else None.
 
-    Whole numbers in a column with another name are no times in any case.
+    Dates are texts in a form that is read, or whole numbers in a column whose name says that it is
+    of time. Other whole numbers are no times in any case.
     """
     if not values:
         return None
@@ -119,7 +120,7 @@ def no_date_among(name: str, values: Sequence[Any]) -> str | None:
 
 
 def _odd_one(dated: npt.NDArray[np.bool_], texts: list[str]) -> str | None:
-    """The first that is not, if some are not, and half or more are."""
+    """The first text that is not dated, if some are not, and half or more are."""
     few = dated.any() and not dated.all() and 2 * dated.sum() >= len(dated)
     return texts[int(dated.argmin())] if few else None
 
@@ -142,7 +143,10 @@ def _numbers(distinct: Any, codes: Any, unit: str) -> Times | None:
 
 
 def _dates_of_numbers(names: list[int], unit: str | None) -> tuple[Any, str] | None:
-    """Whole numbers such as 202603 or 20260315; or 202607, of weeks or if some is of no month."""
+    """Time stamps and the unit of whole numbers such as 202603 or 20260315, or of weeks as 202607.
+
+    Such numbers are weeks if `unit` is, or if some is of no month and `unit` is not another.
+    """
     if len(names) < 2:
         return None
     dated = with_dashes(names)
@@ -159,7 +163,7 @@ def _dates(distinct: Any) -> tuple[Any, str] | None:
         return stamps.tz_localize(None), "day"
     kind = pandas.api.types.infer_dtype(distinct, skipna=True)
     if kind in ("date", "datetime"):
-        # By the clock of each zone, as those of texts are.
+        # Local times: zones are dropped, as for texts.
         plain = [x.replace(tzinfo=None) if hasattr(x, "tzinfo") else x for x in distinct]
         return pandas.DatetimeIndex(pandas.to_datetime(plain)), "day"
     if kind != "string":
@@ -169,7 +173,7 @@ def _dates(distinct: Any) -> tuple[Any, str] | None:
 
 
 def _stamps(given: list[str]) -> tuple[Any, str] | None:
-    """Time stamps of texts of one form and its unit, NaT where there is no such date."""
+    """Time stamps of texts of one form, NaT where there is no such date, and the form's unit."""
     texts = [*with_dashes(given)]
     unit = next((x for x, form in _TEXTS.items() if all(map(form.fullmatch, texts))), None)
     if unit is None:
@@ -186,7 +190,7 @@ def _stamps(given: list[str]) -> tuple[Any, str] | None:
 
 
 def _periods(stamps: Any, given: str, codes: Any) -> Times | None:
-    """The finest unit, from the given one on, that has few enough values."""
+    """The times in the finest unit, from the given one on, that has few enough values."""
     unit: str | None = given
     while unit is not None:
         ordinals = stamps.to_period(_FREQUENCY[unit])
@@ -194,7 +198,7 @@ def _periods(stamps: Any, given: str, codes: Any) -> Times | None:
         most = _MOST_WEEKS_OF_DAYS if unit == "week" != given else _MOST[unit]
         if len(found) <= most:
             firsts = pandas.PeriodIndex.from_ordinals(found, freq=_FREQUENCY[unit])
-            week = unit == "week"  # whose periods have the text of their first and last day
+            week = unit == "week"  # pandas would write its first and last day
             values = tuple(f"{x.start_time:%G-W%V}" if week else str(x) for x in firsts)
             times = found - float(found[0])
             return Times(

@@ -25,7 +25,7 @@ from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
 
 
 def sentences_of(slices: Slices, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """For each measure what has a trend, by how much, and how sure that is."""
+    """For each measure: its heading, the significant trends, and details on their certainty."""
     for measure, trend in zip(slices.measures, slices.trends, strict=False):
         lines = list(_lines(trend, names))
         clear = [x for x in lines if _excludes_0(x[1])]

@@ -16,8 +16,8 @@ from jaxmetrics.losses._rows import Row, ascending
 from jaxmetrics.losses._surrogates import kernel_of, placed, surrogate_numbers, within_reach
 from jaxmetrics.losses._top_set import top_set
 
-# Of the items, what the head may be. At a max_fpr of 0.05 and the default band it is half of them
-# in float32.
+# Capacity of the head, as a share of the items. At a max_fpr of 0.05 and the default band, about
+# half of the items are in the head in float32.
 _PARTS = (9 / 16,)
 
 
@@ -42,8 +42,8 @@ def pairwise_auc_loss(
       "square": (margin - d)^2;
       "logistic": log(1 + exp(-d / temperature));
       "sigmoid": 1 / (1 + exp(d / (temperature c))), with c the standard deviation of the negatives'
-        scores: it does not change when all scores are multiplied by a number above 0. Where all
-        negatives tie, as one alone does, c is 1, and it does change.
+        scores. The loss does not change when all scores are multiplied by a number above 0, except
+        where c is 1 because all negatives tie or there is only one.
     All but the sigmoid are convex in the scores. The first three at margin 1, and the logistic
     divided by log 2, are never negative, and at least 1 where d <= 0. Their loss is therefore an
     upper bound of 1 - `jaxmetrics.roc_auc`. The loss with the sigmoid tends to 1 - AUC as
@@ -71,8 +71,7 @@ def pairwise_auc_loss(
     The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN,
     and its gradient 0, where a valid score is NaN, or a traced label, weight or option is invalid.
     It can be differentiated in forward and reverse mode, any number of times. Time O(n log n),
-    memory O(n),
-    for every surrogate.
+    memory O(n), for every surrogate.
 
     Example:
       >>> import jaxmetrics as jm
@@ -146,9 +145,10 @@ def partial_auc_loss(
 
     The loss and its gradient are 0 where there are no positives or no negatives. The loss is NaN,
     and its gradient 0, where a valid score is NaN, or a traced label, weight or option is invalid.
-    The sets depend on ranks and weights, and carry no gradient in either. Low negatives whose
-    weights together are below rounding may have no part. The loss can be differentiated in forward
-    and reverse mode, any number of times. Time O(n log n), memory O(n), for every surrogate.
+    The sets depend on ranks and weights, and carry no gradient in either. Low negatives may be left
+    out if their q_j together are below the rounding error. The loss can be differentiated in
+    forward and reverse mode, any number of times. Time O(n log n), memory O(n), for every
+    surrogate.
 
     Example:
       >>> import jax, jaxmetrics as jm
@@ -199,13 +199,13 @@ def _window(
         return _mean_of_pairs(surrogate, row._replace(positives=positives, negatives=negatives))
 
     row = placed(row, surrogate, **numbers)
-    if surrogate == "square":  # of which the lowest negatives may have the highest loss
+    if surrogate == "square":  # the lowest negatives, outside the head, may have the highest loss
         return of_items(ascending(row), None)
     return of_head(of_items, row, reach_of(max_fpr, band), _PARTS)
 
 
 def _mean_of_pairs(surrogate: str, row: Row) -> Array:
-    """Of an ascending row."""
+    """The weighted mean surrogate loss over the pairs of a row in ascending order."""
     places, positives, negatives, *_ = within_reach(row, surrogate)
     sums = positives * pair_sums(kernel_of(surrogate, places.dtype), places, negatives, None)
     return numerics.divide(jnp.sum(sums), jnp.sum(positives) * jnp.sum(negatives), 0.0)

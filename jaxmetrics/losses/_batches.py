@@ -36,11 +36,13 @@ class Batch(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The pairs of a batch; items are positives in rows and negatives in columns.
+    """The pairs of a batch, with a row for each positive and a column for each negative.
 
     Attributes:
-      losses: `[n, n]`.
-      positives: `[n]`, weights of the positives, scaled to add up to 1; all 0 without positives.
+      losses: `[n, n]`, the surrogate loss of each pair. Rows of negatives and columns of positives
+        have no meaning; their weights are 0.
+      positives: `[n]`, weights of the positives, scaled to add up to 1; 0 for negatives, and all 0
+        without positives.
       negatives: `[n]`, the same for the negatives.
       row: the items.
     """
@@ -51,21 +53,21 @@ class Pairs(NamedTuple):
     row: Row
 
 
-# (pairs, numbers in the items' slots, options) -> (loss of each item, new numbers in the slots).
+# step(pairs, number in the slot of each item, **options) -> (loss of each item, new numbers).
 Step = Callable[..., tuple[Array, Array]]
 
 
 def empty_slots(n_slots: int) -> Array:
-    """`[n_slots]`, which no batch has visited."""
+    """`[n_slots]` slots that no batch has visited."""
     checks.check_count("n_slots", n_slots)
     checks.check_fits("n_slots", n_slots, n_slots // 2, "count the slots from 0")
     return jnp.full(n_slots, EMPTY, numerics.default_float())
 
 
 def check_state(state: Any, kind: type, module: str) -> None:
-    """Refuse anything but a state of the loss in this module."""
+    """Refuse all but a state of this loss."""
     if not isinstance(state, kind):
-        restored = isinstance(state, dict)  # of a checkpoint
+        restored = isinstance(state, dict)  # as checkpoints may be
         raise TypeError(
             f"state must be a {module}.State, got {type(state).__name__}: write "
             f"{module}." + ("State(**state)" if restored else "init(n_slots)")
@@ -124,7 +126,7 @@ def _apply(
     some = jnp.any(row.negatives > 0)
     loss = jnp.sum(jnp.where(row.is_positive & some, pairs.positives * values, 0))
     loss = jnp.where(undefined, jnp.nan, loss * nan_if_infinite(row))
-    # Nothing would bring a slot back from a number that is too large for a float.
+    # A loss that is not finite updates no slot: a slot could not return from an infinite number.
     visited = (row.positives > 0) & some & jnp.isfinite(loss)
     target = jnp.where(visited, index, len(slots))  # out of range, so dropped
     now = lax.stop_gradient(now).astype(slots.dtype)

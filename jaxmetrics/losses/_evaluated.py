@@ -1,8 +1,8 @@
-"""The value of a loss for each row of a batch, of one device's items or of those of a mesh.
+"""The value of a loss for each row of a batch, on one device or over a mesh.
 
-Within `shard_map`, devices hold the items in parts. A loss is computed of the parts, with its
-slopes in their scores. Whatever else is differentiated, weights, options or the slopes
-themselves, is that of the gathered items.
+Within `shard_map`, each device holds a part of the items. The loss and its slopes in the scores are
+computed from the parts, without a gather. All other derivatives (in weights, in options, and of the
+slopes themselves) are computed from the gathered items.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from jaxmetrics.losses._rows import Row, checked_items, nan_if_infinite, refused
 
 Numbers: TypeAlias = dict[str, Any]
 
-# Of the part `[..., n]` of this device, the numbers, the axis and the constants: the loss of the
-# whole `[...]`, and its slopes in the scores of the part.
+# with_slopes(items, numbers, axis_name, *constants), where items are this device's part `[..., n]`
+# -> (loss of all items `[...]`, its slopes in the scores of the part `[..., n]`).
 WithSlopes: TypeAlias = Callable[..., tuple[Array, Array]]
 
 
@@ -45,8 +45,8 @@ def loss_of_rows(
 ) -> Array:
     """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program.
 
-    With an axis, items are the part of a device, and the loss is that of all, the same on each, as
-    `with_slopes` computes it of the parts.
+    With an axis, the arguments hold this device's part of the items. Each device gets the loss of
+    all items, which `with_slopes` computes from the parts.
     """
     items = at_least_one(checked_items(scores, labels, weights, where))
     checked = checks.check_loss_options(numbers)
@@ -69,8 +69,8 @@ def _loss_of_parts(
     with_slopes: WithSlopes,
 ) -> Array:
     value = Parts(loss, constants, axis_name, with_slopes).apart(items, numbers)
-    # Each device computes the loss of all items. Were it not their mean, the gradient would be
-    # that of the sum of all these losses.
+    # Each device has the same loss of all items. Without the mean, the gradient would be that of
+    # the sum of the devices' losses.
     mean: Array = lax.pmean(value, axis_name)
     return mean
 
@@ -92,7 +92,7 @@ def _loss_of_rows(
 
 
 class Parts(NamedTuple):
-    """A loss of items that devices hold in parts; hashable."""
+    """A loss whose items are divided over the devices of an axis; hashable."""
 
     loss: Callable[..., Array]
     constants: tuple[Any, ...]
@@ -100,7 +100,7 @@ class Parts(NamedTuple):
     with_slopes: WithSlopes
 
     def gathered(self, scores: Array, rest: Items, numbers: Numbers) -> Array:
-        """The loss of all items, on each device."""
+        """The loss of all items; each device computes it from the gathered items."""
         whole = gathered(rest._replace(scores=scores), self.axis_name)
         value: Array = _loss_of_rows(whole, numbers, self.loss, self.constants)
         return value
@@ -108,7 +108,7 @@ class Parts(NamedTuple):
     def slopes_of_gathered(
         self, scores: Array, rest: Items, numbers: Numbers
     ) -> tuple[Array, Array]:
-        """The same with the slopes in the scores of this part."""
+        """The same, and its slopes in the scores of this device's part."""
         whole = gathered(rest._replace(scores=scores), self.axis_name)
 
         def of_scores(scores: Array) -> Array:
@@ -123,10 +123,10 @@ class Parts(NamedTuple):
         return value, lax.dynamic_slice_in_dim(slopes, first, n, axis=-1)
 
     def apart(self, items: Items, numbers: Numbers) -> Array:
-        """The loss of all items without a gather, on each device."""
+        """The loss of all items on each device, computed without a gather."""
         shape = jnp.broadcast_shapes(*(x.shape for x in items if x is not None))
         scores = jnp.broadcast_to(items.scores, shape)
-        rest = items._replace(scores=jnp.zeros(0, scores.dtype))  # the others alone
+        rest = items._replace(scores=jnp.zeros(0, scores.dtype))  # all but the scores
         value: Array = _of_parts(self, scores, rest, numbers)
         return value
 
@@ -143,7 +143,8 @@ def _derivative(parts: Parts, primals: Any, tangents: Any) -> tuple[Array, Array
         found: tuple[Array, Array] = _pushed(parts.gathered, primals, tangents)
         return found
     value, slopes = _slopes_of_parts(parts, *primals)
-    # The sum of copies, as gathered items are: its transpose adds up what comes from each device.
+    # Not a `psum`: the type varies over the axis, as that of a loss of gathered items does, and the
+    # transpose adds up the cotangents of all devices.
     of_each = lax.all_gather(jnp.sum(slopes * moving, axis=-1), parts.axis_name)
     return value, jnp.sum(of_each, axis=0)
 
@@ -162,7 +163,7 @@ def _second_derivative(parts: Parts, primals: Any, tangents: Any) -> Any:
 
 
 def _pushed(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    """`jax.jvp`, in those inputs that move."""
+    """`jax.jvp` along the inputs whose tangents are not symbolic zeros."""
     leaves, tree = jax.tree.flatten(primals)
     moving = jax.tree.leaves(tangents, is_leaf=lambda x: isinstance(x, SymbolicZero))
     some = [i for i, x in enumerate(moving) if not isinstance(x, SymbolicZero)]

@@ -1,8 +1,9 @@
-"""Losses of the highest negatives: of many items only those that count are sorted.
+"""Losses of the highest negatives: only the items that count, the head, are sorted.
 
-A soft set has a weight for every negative, but beyond a reach all of them together are below the
-rounding of those within. A sample of the items has a threshold that is a little too low. Whether it
-was low enough, and the items above it few enough, is checked of all items; else all are sorted.
+A soft set gives every negative a weight. But beyond some share of the negatives, the reach, all
+weights together are below the rounding error of the others. A sample of the items gives a threshold
+that is, on purpose, a little too low. All items are then checked: if the negatives above the
+threshold do not cover the reach, or are too many for the head, all items are sorted.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from jaxmetrics.losses._top_set import reached, shares_above
 
 R = TypeVar("R")
 
-_LEAST, _MOST = 1 << 11, 1 << 14  # items of the sample, of which there are n / 16 otherwise
-_MARGIN = 3  # standard deviations of a share in the sample
+_LEAST, _MOST = 1 << 11, 1 << 14  # bounds of the size of the sample, which is n / 16
+_MARGIN = 3  # of the threshold, in standard deviations of a share of the sample
 
 
 def reach_of(share: Array, band: Array) -> Array:
     """The share of the negatives beyond which a soft set of the highest `share` is negligible.
 
-    The weights fall as exp(-u / width). Beyond, they add up to half the spacing of floats at 1 at
-    most, in units of the weight of the set.
+    With u the share of the negatives above, weights fall as exp(-u / width). Beyond the reach they
+    add up to less than the spacing of floats at 1, relative to the weight of the whole set.
     """
     beyond = float(np.log(2 / jnp.finfo(share.dtype).eps))
     return lax.stop_gradient(share + beyond * band * share * (1 - share))
@@ -44,14 +45,15 @@ def of_head(
     reach: Array,
     parts: tuple[float, ...],
 ) -> R:
-    """`function(row, total)` of the positives and of the negatives that count.
+    """`function(row, total)`, where the row has only the positives and the negatives that count.
 
     Args:
-      function: of a row in ascending order, and of the weight of all negatives; None if the row has
-        all of them.
+      function: takes a row in ascending order, and the weight of all negatives, or None if the row
+        has all of them.
       row: all items.
       reach: the share of the negatives that count, the highest ones.
-      parts: of the items, ascending. The row has places for the first of these that suffices.
+      parts: capacities of the row, as shares of the items, ascending. The least one that suffices
+        is used; if none does, the row has all items.
     """
 
     def of_kept(capacity: int | None, kept: Array, total: Array, row: Row) -> R:
@@ -63,9 +65,10 @@ def of_head(
 
 
 def shares_in_head(row: Row, reach: Array, parts: tuple[float, ...]) -> tuple[Array, Array]:
-    """`shares_above` of each item, in the order of the row; both are 1 beyond the reach.
+    """`shares_above` each item, of the negatives' weight, in the order of the row.
 
-    The arguments are as of `of_head`. Shares are of the weights of the negatives.
+    The arguments are as in `of_head`. An item that is not sorted has shares of 1: a negative beyond
+    the reach, or a positive.
     """
     still = Row(*map(lax.stop_gradient, row))
 
@@ -83,14 +86,17 @@ def shares_in_head(row: Row, reach: Array, parts: tuple[float, ...]) -> tuple[Ar
 def _in_branches(
     of_kept: Callable[..., R], row: Row, reach: Array, parts: tuple[float, ...], *, positives: bool
 ) -> R:
-    """`of_kept(capacity, kept, total, row)` by the least capacity, or None for all items."""
+    """`of_kept(capacity, kept, total, row)`, by the least capacity that suffices.
+
+    The capacity is None if all items are taken: if no capacity suffices, or under `vmap`.
+    """
     n = len(row.scores)
     still = Row(*map(lax.stop_gradient, row))
     total = jnp.sum(still.negatives)
     if not one_by_one(n):
         return of_kept(None, still.is_negative, total, row)
     head = still.is_negative & (still.scores >= _below(still, reach))
-    # More than the share, as the first negative beyond it may be the threshold.
+    # Strictly more than the reach: the first negative beyond it may be the threshold of a rate.
     enough = jnp.sum(jnp.where(head, still.negatives, 0)) > reached(reach, total.dtype) * total
     enough &= jnp.all(jnp.isfinite(still.scores))
     kept = head | still.is_positive if positives else head
@@ -104,7 +110,7 @@ def _in_branches(
 
 @custom_vmap
 def _if_alone(number: Array, otherwise: Any) -> Array:
-    """The number of a branch; `otherwise` for a batch, which would take all of the branches."""
+    """The number of a branch; `otherwise` under `vmap`, which would compute all branches."""
     del otherwise
     return number
 
@@ -116,9 +122,9 @@ def _(size: int, batched: Any, number: Array, otherwise: Array) -> tuple[Array, 
 
 
 def _below(row: Row, reach: Array) -> Array:
-    """A score that so large a share of the negatives reach, in all likelihood, and few more.
+    """A score that the share `reach` of the negatives almost surely reaches, and few more do.
 
-    It is that of a sample: one of each `step` items.
+    It is estimated from a sample: one of every `step` items.
     """
     n = len(row.scores)
     step = max(n // min(max(n // 16, _LEAST), _MOST), 1)
@@ -134,12 +140,13 @@ def _below(row: Row, reach: Array) -> Array:
 
 
 def _in_order(row: Row, kept: Array, capacity: int | None) -> Array:
-    """The indices of the kept items in ascending order, and n in unused places; or of all items.
+    """The indices of the kept items in ascending order, and n in unused places.
 
-    XLA would fuse the compaction into all that uses its indices: only the sort does.
+    Without a capacity, the indices of all items. Only the sort uses the indices of the compaction:
+    XLA would repeat the compaction within each other user.
     """
     if capacity is None:
         return order_of(row)
     index, some = first_indices(kept, capacity)
-    # Unused places are sorted as the last item, as `row_at` takes them.
+    # Unused places are sorted by the score of the last item, which `row_at` gives them.
     return order_of(row, jnp.where(some, index, len(kept) - 1), some)

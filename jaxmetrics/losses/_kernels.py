@@ -1,9 +1,9 @@
-"""Functions of a difference of which sums over all pairs are quick: powers and exponentials.
+"""Functions of a difference whose sums over all pairs are fast: powers and exponentials.
 
-The sigmoid is such a sum as well. With t = exp(-|x|) it is t / (1 + t), or 1 minus that. The pole
-of t / (1 + t) is at -1, far from the interval from 0 to 1, where a polynomial in t approximates it
-to within 5.8^-degree: the one that accelerates alternating series, from a Chebyshev polynomial. The
-derivatives and the integral of the sigmoid are such sums too.
+The sigmoid is such a sum, to rounding. With t = exp(-|x|) it is t / (1 + t), or 1 minus that. The
+pole of t / (1 + t) is at -1, far from the interval [0, 1]. There a polynomial in t approximates it
+with an error below 5.8^-degree. It comes from a Chebyshev polynomial, as in the acceleration of
+alternating series. The derivatives and the integral of the sigmoid are such sums too.
 
 Reference: H. Cohen, F. Rodriguez Villegas and D. Zagier, "Convergence acceleration of alternating
 series", Experimental Mathematics 9, 2000.
@@ -54,7 +54,7 @@ class Kernel(NamedTuple):
 
     def at(self, x: Array) -> Array:
         """f(x), element by element."""
-        # Not its absolute value, of which JAX has the slope 1 at 0: there f is `below`.
+        # Not jnp.abs, whose slope at 0 is 1 in JAX: at 0 f is `below`, where the slope is -1.
         distance = jnp.where(x > 0, x, -x)
         return jnp.where(x > 0, value(self.above, distance), value(self.below, distance))
 

@@ -79,9 +79,9 @@ def average_precision_score(
     Args:
       y_true: `[n]` of two or more classes, or `[n, labels]` of 0 and 1.
       y_score: `[n]` for two classes, else `[n, classes]`; higher is more positive.
-      average: "macro" for the mean over classes, "weighted" for their mean by weight of their
-        items, "micro" for all entries as one problem, "samples" for the mean over items, or None.
-        Without effect for two classes.
+      average: "macro" for the mean over classes, "weighted" for that mean weighted by the weight of
+        the positives of each class, "micro" for all entries as one problem, "samples" for the mean
+        over items, or None. Without effect for two classes.
       pos_label: the positive one of two classes.
       sample_weight: `[n]`, not negative.
 
@@ -147,9 +147,9 @@ def roc_auc_score(
       y_true: `[n]` of two or more classes, or `[n, labels]` of 0 and 1.
       y_score: `[n]` for two classes, higher is more positive; `[n, classes]` for more, where a row
         holds probabilities that sum to 1; or `[n, labels]`.
-      average: "macro" for the mean over classes, "weighted" for their mean by weight of their
-        items, "micro" for all entries as one problem, "samples" for the mean over items, or None.
-        Without effect for two classes.
+      average: "macro" for the mean over classes, "weighted" for that mean weighted by the weight of
+        the positives of each class, "micro" for all entries as one problem, "samples" for the mean
+        over items, or None. Without effect for two classes.
       sample_weight: `[n]`, not negative.
       max_fpr: in (0, 1], gives the partial area; for two classes or `[n, labels]` only.
       multi_class: with several classes, "ovr" for one against the rest or "ovo" for pairs.

@@ -41,8 +41,9 @@ def recall_score(
         `[n, labels]`, the columns that count.
       pos_label: the positive one of two classes, for average="binary".
       average: "binary" for the value of `pos_label`; "macro" for the mean over classes; "weighted"
-        for their mean by weight of their items; "micro" for the value of the counts summed over
-        classes; "samples" for the mean over the rows of `[n, labels]`; None for one value a class.
+        for that mean weighted by the weight of the items of each class; "micro" for the value of
+        the counts summed over classes; "samples" for the mean over the rows of `[n, labels]`; None
+        for one value a class.
       sample_weight: `[n]`.
       zero_division: the value of 0 / 0: 0, 1, or NaN, which averages leave out; "warn" is 0 with a
         warning.
@@ -94,8 +95,9 @@ def precision_score(
         `[n, labels]`, the columns that count.
       pos_label: the positive one of two classes, for average="binary".
       average: "binary" for the value of `pos_label`; "macro" for the mean over classes; "weighted"
-        for their mean by weight of their items; "micro" for the value of the counts summed over
-        classes; "samples" for the mean over the rows of `[n, labels]`; None for one value a class.
+        for that mean weighted by the weight of the items of each class; "micro" for the value of
+        the counts summed over classes; "samples" for the mean over the rows of `[n, labels]`; None
+        for one value a class.
       sample_weight: `[n]`.
       zero_division: the value of 0 / 0: 0, 1, or NaN, which averages leave out; "warn" is 0 with a
         warning.
@@ -144,8 +146,9 @@ def f1_score(
         `[n, labels]`, the columns that count.
       pos_label: the positive one of two classes, for average="binary".
       average: "binary" for the value of `pos_label`; "macro" for the mean over classes; "weighted"
-        for their mean by weight of their items; "micro" for the value of the counts summed over
-        classes; "samples" for the mean over the rows of `[n, labels]`; None for one value a class.
+        for that mean weighted by the weight of the items of each class; "micro" for the value of
+        the counts summed over classes; "samples" for the mean over the rows of `[n, labels]`; None
+        for one value a class.
       sample_weight: `[n]`.
       zero_division: the value of 0 / 0: 0, 1, or NaN, which averages leave out; "warn" is 0 with a
         warning.
@@ -197,8 +200,9 @@ def fbeta_score(
         `[n, labels]`, the columns that count.
       pos_label: the positive one of two classes, for average="binary".
       average: "binary" for the value of `pos_label`; "macro" for the mean over classes; "weighted"
-        for their mean by weight of their items; "micro" for the value of the counts summed over
-        classes; "samples" for the mean over the rows of `[n, labels]`; None for one value a class.
+        for that mean weighted by the weight of the items of each class; "micro" for the value of
+        the counts summed over classes; "samples" for the mean over the rows of `[n, labels]`; None
+        for one value a class.
       sample_weight: `[n]`.
       zero_division: the value of 0 / 0: 0, 1, or NaN, which averages leave out; "warn" is 0 with a
         warning.
@@ -333,7 +337,7 @@ def _names(
         )
     names = targets.classes if labels is None else np.asarray(labels)
     if targets.multilabel:
-        names = names if names.size else targets.classes[:0]  # floats, as [] has, index no columns
+        names = names if names.size else targets.classes[:0]  # [] holds floats: they index nothing
         last = targets.truth.shape[1] - 1
         for outside, sign in ((names.max(initial=0), f"> {last}"), (names.min(initial=0), "< 0")):
             if not 0 <= outside <= last:

@@ -39,7 +39,7 @@ def confusion_matrix(
       y_true: `[n]`, numbers or strings.
       y_pred: `[n]`, the predictions, as `y_true`.
       labels: the classes of the matrix, in this order; None for all that occur, sorted. Items of
-        other classes are left out, and those of a repeated class are in its last place.
+        other classes are left out. Items of a class that is listed twice count in its last place.
       sample_weight: `[n]`.
       normalize: "true" divides each row by its sum, "pred" each column, "all" the whole matrix;
         None divides nothing.
@@ -102,7 +102,7 @@ def accuracy_score(
 ) -> float:
     """Accuracy, as `sklearn.metrics.accuracy_score` returns it.
 
-    sum_i w_i [y_true_i = y_pred_i] / sum_i w_i; of `[n, labels]` whole rows must agree.
+    sum_i w_i [y_true_i = y_pred_i] / sum_i w_i; for `[n, labels]` whole rows must agree.
 
     Args:
       y_true: `[n]`, numbers or strings; or `[n, labels]` of 0 and 1, also sparse.

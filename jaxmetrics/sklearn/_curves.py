@@ -119,8 +119,8 @@ def det_curve(
 ) -> Curve:
     """The detection error trade-off, as `sklearn.metrics.det_curve` returns it.
 
-    Formula and conventions are those of `jaxmetrics.det_curve`. Of the points at each end where a
-    rate is 0, only one is kept.
+    Formula and conventions are those of `jaxmetrics.det_curve`. At each end of the curve a rate is
+    0; only one of the points there is kept.
 
     Args:
       y_true: `[n]`, of two classes.

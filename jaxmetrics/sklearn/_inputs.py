@@ -58,7 +58,7 @@ def checked_scores(
 
 
 def checked_weights(sample_weight: ArrayLike | None, n: int) -> HostArray | None:
-    """The weights `[n]`, of one or of a number for each item; scikit-learn's errors."""
+    """The weights `[n]`, from one number or one for each item; raises scikit-learn's errors."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight)

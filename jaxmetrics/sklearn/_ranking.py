@@ -159,7 +159,7 @@ def dcg_score(
       k: how many top ranks count; None for all.
       log_base: base of the discount's logarithm, above 0.
       sample_weight: `[n]`.
-      ignore_ties: False averages over the orders of tied documents; True puts the last of them
+      ignore_ties: False averages over the orders of tied documents; True ranks the last of them
         first.
 
     Returns:
@@ -202,7 +202,7 @@ def ndcg_score(
       y_score: `[n, documents]`, higher is better.
       k: how many top ranks count; None for all.
       sample_weight: `[n]`.
-      ignore_ties: False averages over the orders of tied documents; True puts the last of them
+      ignore_ties: False averages over the orders of tied documents; True ranks the last of them
         first.
 
     Returns:
@@ -244,7 +244,7 @@ def top_k_accuracy_score(
 ) -> float:
     """The share of items whose class is among the k highest scores, as scikit-learn returns it.
 
-    sum_i w_i [the class of i is among its first k] / sum_i w_i. Of tied classes, the last is first.
+    sum_i w_i [the class of i is among its first k] / sum_i w_i. The last of tied classes is first.
 
     Args:
       y_true: `[n]`, the classes.
@@ -371,7 +371,7 @@ def _values_of_rows(
     """A metric of each row of `[n, columns]`, in NumPy float64, compiled for few sizes of n."""
     n = len(scores)
     rows = [(0, padding(n)), (0, 0)]
-    # One table of rows, which metrics of [n, columns] would take for columns of items.
+    # A leading axis of 1: metrics refuse arrays `[n, columns]` that might be columns of items.
     tables = (np.pad(x, rows)[None] for x in (scores, labels))
     with jax.enable_x64(True):
         values = metric(*tables, **options)

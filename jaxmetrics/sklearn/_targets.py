@@ -22,8 +22,15 @@ _MANY = 2**16  # items from which on it pays to avoid a second sort
 
 
 class Targets(NamedTuple):
-    """Classes `[n]`, as they are or as indices into `classes`, or indicators `[n, labels]`; weights
-    `[n]`."""
+    """Checked targets, predictions and weights.
+
+    Attributes:
+      kind: "binary", "multiclass" or "multilabel-indicator".
+      classes: the sorted classes of truth and predictions; or the indices of the labels.
+      truth: `[n]`, the true classes, or their indices in `classes`; or `[n, labels]` bool.
+      said: the predictions, in the form of `truth`.
+      weights: `[n]`, or None.
+    """
 
     kind: str
     classes: HostArray
@@ -84,7 +91,10 @@ def checked_targets(
 
 
 def _kind(y: Any, name: str) -> str:
-    """scikit-learn's kind; of many strings "multiclass", as `checked_targets` sorts them anyway."""
+    """scikit-learn's kind of target, but "multiclass" for many strings, which saves a sort.
+
+    `checked_targets` sorts them anyway, and then knows whether they are binary.
+    """
     strings = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind == "U"
     if strings and len(y) >= _MANY:
         return "multiclass"
@@ -131,7 +141,7 @@ def _steps_above(y: HostArray, lowest: Any) -> HostArray:
 
 
 def outcomes_of_targets(targets: Targets, *, samples: bool = False) -> Outcomes:
-    """The counts of each class, then of one without items; of each label; or of each row."""
+    """Counts of each class, then of an empty one; of each label; or with `samples` of each row."""
     weights = None if samples else targets.weights
     n_classes = len(targets.classes)
     if targets.multilabel:

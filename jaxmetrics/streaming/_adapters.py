@@ -30,7 +30,7 @@ def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
     Args:
       metric: any that takes a ScoreTable, such as
         functools.partial(jm.recall_at_fpr, max_fpr=0.01).
-      bins: which scores are counted together; `float16_bins()` by default.
+      bins: the bins that count the scores; `float16_bins()` by default.
       weighted: whether items have weights.
 
     Returns:
@@ -52,7 +52,7 @@ def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
     Reference: J. Heek and others, "Flax: a neural network library and ecosystem for JAX", 2024.
     """
     checks.check_flag("weighted", weighted)
-    choose(metric)  # refuses what is no metric now, not when the stream has been read
+    choose(metric)  # refuses a wrong metric now, not after the stream has been read
     return _nnx_class()(metric, float16_bins() if bins is None else bins, weighted)
 
 
@@ -75,7 +75,8 @@ def _nnx_class() -> Any:
             self, *, scores: Any, labels: Any, weights: Any = None, where: Any = None, **_: Any
         ) -> None:
             """Add a batch of items."""
-            state = State(jnp.copy(self.digits[...]))  # flax reads the old array, update donates
+            # A copy, as `update` donates its buffer and flax still reads the old array.
+            state = State(jnp.copy(self.digits[...]))
             state = update(state, scores, labels, bins=self.bins, weights=weights, where=where)
             self.digits[...] = state.digits
 
@@ -97,7 +98,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
     Args:
       metric: any that takes a ScoreTable, such as
         functools.partial(jm.recall_at_fpr, max_fpr=0.01).
-      bins: which scores are counted together; `float16_bins()` by default.
+      bins: the bins that count the scores; `float16_bins()` by default.
       weighted: whether items have weights.
 
     Returns:
@@ -120,7 +121,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
     Reference: The CLU authors, "Common loop utils", 2024.
     """
     checks.check_flag("weighted", weighted)
-    choose(metric)  # refuses what is no metric now, not when the stream has been read
+    choose(metric)  # refuses a wrong metric now, not after the stream has been read
     import flax.struct
     from clu import metrics
 

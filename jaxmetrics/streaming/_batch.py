@@ -15,11 +15,11 @@ from jaxmetrics._base.types import Array
 
 
 def zeros(batch_shape: tuple[int, ...], *shape: int) -> Array:
-    """The integers of an empty state; refuses a batch that is no tuple of ints, or does not fit."""
+    """The integers of an empty state; refuses a batch_shape that is wrong or exceeds the memory."""
     if not isinstance(batch_shape, tuple) or not all(isinstance(x, int) for x in batch_shape):
         raise TypeError(f"batch_shape must be a tuple of ints, got {batch_shape!r}")
     n = math.prod(batch_shape)
-    n_numbers = n * math.prod(shape) // 2  # of 8 bytes
+    n_numbers = n * math.prod(shape) // 2  # int32, but `check_fits` counts numbers of 8 bytes
     checks.check_fits("the size of batch_shape", n, n_numbers, "count fewer problems in one state")
     return jnp.zeros((*batch_shape, *shape), jnp.int32)
 
@@ -35,8 +35,8 @@ def check_batch(arrays: Any, batch: tuple[int, ...]) -> None:
 
 
 def restoring(state: Any, name: str) -> str:
-    """How to write a state, named so, of which a checkpoint has restored the fields; else ""."""
-    if isinstance(state, Mapping):  # NumPy's archives are some
+    """How to build the state `name` where `state` is its fields from a checkpoint; else ""."""
+    if isinstance(state, Mapping):  # such as an archive that numpy.load returns
         return f"{name}(**restored), as checkpoints may restore a state as a dict of its fields"
     if type(state) in (tuple, list) and len(state) == 1:
         return f"{name}(*restored), as checkpoints may restore a state as a list of its fields"
@@ -44,7 +44,7 @@ def restoring(state: Any, name: str) -> str:
 
 
 def check_digits(digits: Any, name: str) -> None:
-    """Refuse digits that are no array, and a state whose buffer an `update` has taken."""
+    """Refuse digits that are not an array, and a state whose buffer was donated to an `update`."""
     if not hasattr(digits, "shape"):
         raise TypeError(
             f"the digits of a State must be an array, got {checks.brief(digits)}: write "
@@ -57,6 +57,6 @@ def check_digits(digits: Any, name: str) -> None:
 
 
 def is_ready(digits: Any) -> bool:
-    """Whether a state can be looked at without waiting for a device."""
+    """Whether digits can be read without waiting for a device."""
     ready = getattr(digits, "is_ready", None)  # a NumPy array has none
     return ready is None or bool(ready())

@@ -1,4 +1,4 @@
-"""The bins of a stream: which scores are counted together, and in which unit weights are."""
+"""The bins of a stream: which scores are counted together, and the unit of the weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST_SCALE, _LARGEST_SCALE = 2.0**-64, 2.0**64
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of scores, in ascending order; hashable, and equal if kind, lower and scale are.
+    """Bins of scores, in ascending order; equal if kind, lower and weight_scale are equal.
 
     Attributes:
       lower: `[n]` float32, the lowest score of each bin; -inf for the first.
@@ -54,12 +54,12 @@ class Bins:
 
 
 def float16_bins(*, weight_scale: float = 1.0) -> Bins:
-    """One bin for each number of float16: for probabilities, logits, and others of such a size.
+    """One bin for each float16 number: for probabilities, logits, and scores of similar size.
 
-    bin of s = the float16 nearest to s, ties to even. A bin is 2^-11 to 2^-10 of s wide, for
-    probabilities at most 2^-11, and 2^-24 near 0. Scores beyond 65,504 share one bin, and so may
-    those that are near to each other but far from 0: for them make `uniform_bins` or
-    `quantile_bins`.
+    bin of s = the float16 nearest to s, ties to even. The width of its bin is 2^-11 to 2^-10 of s:
+    for probabilities at most 2^-11, and 2^-24 near 0. All scores from 65,520 up share one bin, and
+    so do all from -65,520 down. Scores that are close together but far from 0 may also share one:
+    use `uniform_bins` or `quantile_bins` for them.
 
     Args:
       weight_scale: a power of two near the largest weights, for states with weights. They count
@@ -159,7 +159,7 @@ def edges(array: ArrayLike, *, weight_scale: float = 1.0) -> Bins:
 
 
 def quantile_bins(scores: ArrayLike, n: int, *, weight_scale: float = 1.0) -> Bins:
-    """Bins that each hold about the same number of these scores, such as of a first batch.
+    """Bins that each hold about the same number of the given scores, such as of a first batch.
 
     edges = the quantiles of scores at 1 / n, 2 / n, ..., (n - 1) / n, without repetition.
 
@@ -254,11 +254,12 @@ def bin_of(bins: Bins, scores: Array) -> Array:
         return found.astype(jnp.int32)
     if bins.n == 1:
         return jnp.zeros(scores.shape, jnp.int32)
-    # Rounding may put the guess a few bins off, and of not too many only one: steps correct it.
+    # Rounding may put the guess off by one bin, or by two if there are very many: each step below
+    # corrects one.
     first, last = float(bins.lower[1]), float(bins.lower[-1])
     width = (last - first) / max(bins.n - 2, 1)
     wide = last - first > float(np.finfo(np.float32).max) / 2
-    half = 0.5 if wide else 1.0  # of a difference that float32 does not hold
+    half = 0.5 if wide else 1.0  # scores - first would overflow float32
     guess = jnp.floor((half * scores - half * first) / (half * width))
     index = jnp.clip(jnp.nan_to_num(guess), -1, bins.n - 2).astype(jnp.int32) + 1
     for _ in range(1 if bins.n <= _MANY else 2):
@@ -280,7 +281,7 @@ _SIGN = 1 << 15
 
 
 def _float16_lower() -> HostArray:
-    """The lowest float32 that rounds to each float16; an empty bin repeats that of the next bin."""
+    """The lowest float32 that rounds to each float16; an empty bin repeats the next bin's."""
     key = np.arange(2 * _SIGN)
     bits = np.where(key >= _SIGN, key - _SIGN, 2 * _SIGN - 1 - key).astype(np.uint16)
     value = bits.view(np.float16).astype(np.float64)

@@ -34,7 +34,7 @@ from jaxmetrics.streaming._state import State, refuse_weights
 from jaxmetrics.streaming._tables import descending, tied, undefined_of
 
 _AT_ONCE = 1 << 20  # bins times resamples in one call, which bounds the memory
-# From the bins of one state to one value or several.
+# Computes one value or several from the bins of one state.
 OfBins: TypeAlias = Callable[[Chosen, Options, Counted], Any]
 
 
@@ -72,9 +72,10 @@ def bootstrap(
       TypeError: the state has weights or is traced, or key is not a JAX key.
       ValueError: the state has other bins, or n_resamples is below 1.
 
-    NaN where the metric is undefined, or an item has no score. Time that of `jaxmetrics.bootstrap`
-    where the items are few, at most 4,194,304; else O(n_resamples bins), about 60 ns of a processor
-    for each bin that is not empty. Memory O(n_resamples + bins), and the few items.
+    NaN where the metric is undefined, or an item has no score. With few items, at most 4,194,304,
+    the items themselves are resampled, in the time of `jaxmetrics.bootstrap`. Otherwise the time is
+    O(n_resamples bins), about 60 ns of a processor for each resample of each bin that is not empty.
+    Memory O(n_resamples + bins), plus the items where they are few.
 
     Example:
       >>> import jax
@@ -106,9 +107,10 @@ def resample_bins(
     asked: Question,
     request: Request,
 ) -> Replicates:
-    """`of_bins` of the counts, then of each resample of them; `[1 + n_resamples, ...]`.
+    """`of_bins` of the state's counts, then of each resample of them; `[1 + n_resamples, ...]`.
 
-    Where the items are few they are resampled, with scores by which `metric` has the same values.
+    Where the items are few, the items themselves are resampled: `scores_of` gives them scores for
+    which `metric` has the values of `of_bins`.
     """
     request.check()
     if not (is_concrete(asked.held.digits) and is_concrete(request.key)):
@@ -137,7 +139,7 @@ def resample_bins(
 
 
 def _resample_tables(of_bins: OfBins, asked: Question, bins: Counted, request: Request) -> Any:
-    """Parts of the resamples, on all processors at once."""
+    """`of_bins` of the counts and of each resample; threads compute parts of the resamples."""
     classes: list[Any] = [bins.positives, bins.negatives]
     rows, wanted = _rows_of(classes[0] + classes[1] > 0), request.n_resamples + 1
     drawn_from = [x[rows] for x in classes]
@@ -165,7 +167,7 @@ def _columns(held: Held, ignore_nan: bool) -> tuple[Array, Array, Array]:
 
 
 def _rows_of(there: HostArray) -> HostArray:
-    """The bins that are not empty, and as many others as make a power of two: few compilations."""
+    """The non-empty bins, and empty ones up to a power of two, so that few sizes are compiled."""
     n = min(1 << max(int(there.sum()) - 1, 0).bit_length(), len(there))
     rows: HostArray = np.sort(np.argsort(~there, kind="stable")[:n])
     return rows
@@ -174,9 +176,9 @@ def _rows_of(there: HostArray) -> HostArray:
 def _drawn(
     generator: np.random.Generator, counts: HostArray, size: int, as_is: bool, n: int
 ) -> HostArray:
-    """`[n, bins]`: `size` resamples, then zeros; the first one is the counts if `as_is`."""
+    """`[n, bins]`: `size` resamples, then zeros; with `as_is` the first one is the counts."""
     drawn, there = np.zeros((n, len(counts))), counts > 0
-    if there.any():  # NumPy gives the last bin what rounding leaves: it must not be empty
+    if there.any():  # NumPy gives the remainder of rounding to the last bin: no empty one
         shares = counts[there] / counts.sum()
         drawn[as_is:size, there] = generator.multinomial(int(counts.sum()), shares, size - as_is)
     if as_is:
@@ -193,7 +195,7 @@ def _values(
     of_bins: OfBins,
     chosen: Chosen,
 ) -> Any:
-    """Values of resamples `[n, bins]`, one after the other: each fits the cache."""
+    """The values of resamples `[n, bins]`; one resample at a time fits the processor's cache."""
 
     def of_one(counts: tuple[Array, Array]) -> Any:
         values = of_bins(chosen, arrays, Counted(*counts, *levels, undefined, jnp.zeros(2)))

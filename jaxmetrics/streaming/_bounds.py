@@ -20,7 +20,7 @@ from jaxmetrics.streaming._state import State, is_weighted
 
 
 class Bounds(NamedTuple):
-    """The lowest and the highest value that the data can have; `[...]` each."""
+    """The lowest and the highest value that the metric of the data can have; `[...]` each."""
 
     low: Array
     high: Array
@@ -31,9 +31,10 @@ class Bounds(NamedTuple):
 def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = False) -> Bounds:
     """Bounds that always contain the metric of the data themselves.
 
-    low = the metric if in each bin all negatives rank above all positives, high = if below. No
-    other order within the bins gives a value outside. For `average_precision` the positives do not
-    tie at the low end. For `threshold_at_fpr` the bounds are the two ends of a bin.
+    low = the metric if the negatives of each bin rank above its positives, high = the metric if
+    they rank below. No other order within the bins gives a value outside. For `average_precision`
+    the positives do not tie at the low end. For `threshold_at_fpr` the bounds are the two ends of a
+    bin.
 
     Args:
       metric: `roc_auc`, `partial_auc`, `recall_at_fpr` (method "step" or "linear"),
@@ -45,11 +46,11 @@ def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = F
       ignore_nan: leave out items without a score; by default they make the bounds NaN.
 
     Returns:
-      Bounds `[...]`, rounded outwards. They contain the metric of the scores in float32, for any
-      data, weights, ties and merges, without an error rate. They allow for what rounding may have
-      taken from weights; with a fitting `weight_scale` of the bins that is next to nothing. Within
-      a program that is traced in 32 bits, JAX itself rounds weights to float32 before. They do not
-      cover sampling error: `interval` does.
+      Bounds `[...]`, rounded outwards. They contain the metric of the scores in float32 with
+      certainty, for any data, weights, ties and merges. They allow for the parts of weights that
+      rounding may have dropped, which are tiny if the bins have a fitting `weight_scale`. In a
+      program traced in 32 bits, JAX first rounds the weights to float32; the bounds are then those
+      of the rounded weights. They do not cover sampling error: `interval` does.
 
     Raises:
       TypeError: state is not a State, or bins are not Bins.
@@ -97,7 +98,7 @@ def _bounds(
 
 
 def _outward(value: Array, dtype: Any, sign: int) -> Array:
-    """Rounded to a dtype, in the direction of `sign`, beyond the rounding error of the sums."""
+    """The value in `dtype`, rounded in the direction of `sign` past the sums' rounding error."""
     apart = value + sign * _ROUNDING * jnp.abs(value)
     apart = jnp.where(value == jnp.round(value), value, apart)  # 0 and 1 are exact
     narrow = apart.astype(dtype)

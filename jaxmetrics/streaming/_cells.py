@@ -1,4 +1,4 @@
-"""Cells of similar scores: what they hold, and those whose items must be sorted for a metric."""
+"""Cells of similar scores: what they hold, and which of them must be sorted for a metric."""
 
 from __future__ import annotations
 
@@ -35,37 +35,43 @@ class Limits(NamedTuple):
     tpr: tuple[float, ...]
 
 
-# Cells in which the order of the items changes the metric.
+# Each of these returns `[cells]` bool: the cells in which the order of the items changes a metric.
 
 
 def order_matters(cells: Cells, limits: Limits) -> HostArray:
-    """Cells of both classes."""
+    """Cells with items of both classes."""
     both: HostArray = (cells.positives > 0) & (cells.negatives > 0)
     return both
 
 
 def order_matters_to_precision(cells: Cells, limits: Limits) -> HostArray:
-    """Also cells of positives alone below a negative: each positive has its own precision."""
+    """Cells of several items that have positives, unless no negative is in or above the cell.
+
+    Cells of positives alone count too: each positive has its own precision.
+    """
     (_, high), _ = cells.rates()
     some: HostArray = (cells.positives > 0) & (high > 0) & (cells.counts > 1)
     return some
 
 
 def order_matters_in_window(cells: Cells, limits: Limits) -> HostArray:
-    """Cells of both classes within the window of a partial area."""
+    """Cells with both classes that overlap the window of a partial area."""
     (low, high), (_, rise) = cells.rates()
     start, end = limits.fpr
     return order_matters(cells, limits) & (high > start) & (low < end) & (rise > limits.tpr[0])
 
 
 def order_matters_at_limit(cells: Cells, limits: Limits) -> HostArray:
-    """Cells of both classes in which the limit of the false positive rate lies."""
+    """Cells with both classes that contain the limit of the false positive rate."""
     (low, high), _ = cells.rates()
     return order_matters(cells, limits) & _within(low, limits.fpr[0], high)
 
 
 def order_matters_to_threshold(cells: Cells, limits: Limits) -> HostArray:
-    """Cells of the limit, and the last two with positives up to it: the threshold is in one."""
+    """Cells that contain the limit, and the last two with positives up to it.
+
+    The threshold is in one of them.
+    """
     (low, high), _ = cells.rates()
     at = _within(low, limits.fpr[0], high)
     above = np.flatnonzero((cells.positives > 0) & (low <= limits.fpr[0]))[-2:]
@@ -74,21 +80,21 @@ def order_matters_to_threshold(cells: Cells, limits: Limits) -> HostArray:
 
 
 def _within(low: HostArray, limit: float, high: HostArray) -> HostArray:
-    slack = 1e-9  # the metric compares more finely, and one cell more does no harm
+    slack = 1e-9  # wider than the tolerance of the metric: a cell too many does no harm
     inside: HostArray = (low <= limit + slack) & (high >= limit - slack)
     return inside
 
 
 class Cells:
-    """Intervals of keys and what they hold; keys ascend as scores fall.
+    """Intervals of sort keys, and the items in each; keys ascend as scores fall.
 
     Attributes:
-      starts: `[cells]`, the first key of each.
+      starts: `[cells]`, the first key of each cell.
       like: an empty array with the dtype of the scores.
       positives, negatives, counts: `[cells]`, the weight of each class, and the number of items.
       settled: `[cells]`, whether the cell needs no further pass.
-      rows: from the first key of a sorted cell to its rows: keys, positives and negatives.
-      sums: from the first key of a sorted cell to what it adds to average precision.
+      rows: of each sorted cell, by its first key: the keys, positives and negatives of its rows.
+      sums: of each sorted cell, by its first key: its sum of weight times precision.
       n_nan: number of items without a score.
     """
 
@@ -133,7 +139,7 @@ class Cells:
             n = min(width, 1 << _BITS) if divided else 1
             first = [int(start) + i * width // n for i in range(n)]
             parts.append(np.array(first, self.starts.dtype))
-            # A cell of one key is a tie: it has no order.
+            # All items of a cell of one key tie: it need not be sorted.
             settled.append(np.full(n, done or (divided and n == width)))
         self.starts, self.settled = np.concatenate(parts), np.concatenate(settled)
 
@@ -181,7 +187,7 @@ class Cells:
         self.settled |= wanted
 
     def precisions(self) -> HostArray:
-        """What each cell adds to average precision."""
+        """Sum over the positives of each cell of weight times precision."""
         tps, fps = np.cumsum(self.positives), np.cumsum(self.negatives)
         some = self.positives > 0
         whole = np.divide(self.positives * tps, tps + fps, out=np.zeros(len(tps)), where=some)
@@ -196,9 +202,9 @@ class Cells:
             alone = self.starts[i : i + 1], self.positives[i : i + 1], self.negatives[i : i + 1]
             parts.append(self.rows.get(int(self.starts[i]), alone))
         keys, positives, negatives = (np.concatenate(x) for x in zip(*parts, strict=True))
-        if numerics.is_inexact(self.like):  # before those of +inf are keys of NaN, which none has
+        if numerics.is_inexact(self.like):  # a cell may start at keys of NaN, just before +inf's
             keys = np.maximum(keys, descending_keys(np.array([np.inf], self.like.dtype)))
-        # Padded to a power of two: a metric is compiled for each length.
+        # Padded to a power of two, as a metric is compiled for each length.
         fill = 0, (1 << (len(keys) - 1).bit_length()) - len(keys)
         keys = np.pad(keys, fill, mode="edge")
         positives, negatives = np.pad(positives, fill), np.pad(negatives, fill)
@@ -208,7 +214,7 @@ class Cells:
 
 
 def from_the_start(batches: Batches) -> Batches:
-    """`batches`, refused where it is no function, or returns an iterator a second time."""
+    """`batches` with checks: refuses what is not a function, and an iterator returned twice."""
     if not callable(batches):
         once = ", which can be read once" if isinstance(batches, Iterator) else ""
         raise TypeError(
@@ -243,7 +249,10 @@ def check_same(before: int, after: int) -> None:
 def _items(
     batches: Batches, like: HostArray | None
 ) -> Iterator[tuple[HostArray, HostArray, HostArray | None, int]]:
-    """Scores, labels and weights of each batch on the host, and the number of missing scores."""
+    """Scores, labels and weights of each batch on the host, and its number of NaN scores.
+
+    NaN scores and weights of 0 are left out.
+    """
     for batch in batches():
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             raise TypeError(
@@ -280,21 +289,21 @@ def _rows(keys: HostArray, labels: HostArray, weights: HostArray) -> Rows:
 
 
 def _of_area(rows: Rows) -> Rows:
-    """Two rows with the same totals and the same area below their part of the ROC curve."""
+    """Two rows with the totals of `rows` and the area below their part of the ROC curve."""
     keys, positives, negatives = rows
     rise, width = positives.sum(), negatives.sum()
     area = np.sum(negatives * (np.cumsum(positives) - positives / 2))
     first = np.array([2 * area / width - rise, 0.0])
     if first[0] < 0:  # below the diagonal
         first = np.array([0.0, width - 2 * area / rise])
-    first = np.clip(first, 0.0, [rise, width])  # of rounding
+    first = np.clip(first, 0.0, [rise, width])  # against rounding
     last = np.array([rise, width]) - first
     found = np.stack([first, last], axis=1)
     return keys[[0, -1]], found[0], found[1]
 
 
 def _precisions(rows: Rows, tps: float, fps: float) -> float:
-    """What rows below `tps` true and `fps` false positives add to average precision."""
+    """Sum of weight times precision over rows below `tps` true and `fps` false positives."""
     _, positives, negatives = rows
     above = tps + np.cumsum(positives)
     found = positives * above / (above + fps + np.cumsum(negatives))

@@ -1,4 +1,4 @@
-"""What the columns of a state mean: bins, and what tells whether their sums can be trusted."""
+"""The columns of a state: the bins, and four that show whether their sums can be trusted."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from jaxmetrics.streaming import _counts
 
 # Four columns follow the bins of a class.
 #   UNDEFINED counts the items without a bin.
-#   ORIGIN reveals states of other bins: it has the number of items, and, modulo 2^32, that number
-#     times the fingerprint of the bins, in the highest digit, from which nothing is carried.
-#   USED reveals states that have overflowed: it has the room that they use, in the highest digit,
-#     and the sum of all weights.
-#   LOST bounds what rounding has taken from the weights of a class: one unit for each item that
-#     lost a part.
+#   ORIGIN reveals states of other bins. The row of the negatives has the number of items. The row
+#     of the positives has that number times the fingerprint of the bins, modulo 2^32, in the
+#     highest digit, from which nothing is carried.
+#   USED reveals states that have overflowed. The row of the negatives has the room that the state
+#     uses, in the highest digit. The row of the positives has the sum of all weights.
+#   LOST bounds the weight of each class that rounding has dropped: one unit for each item that lost
+#     a part.
 UNDEFINED, ORIGIN, USED, LOST = range(4)
 EXTRA = 4
 
 
 def with_last(digits: Array, last: Array, overflow: Array) -> Array:
-    """Digits with these last columns `[..., 2, 4, digits]`, and the room used counted anew."""
-    items, weight = last[..., 0, ORIGIN, :], last[..., 1, USED, :]  # at least those of any bin
+    """`digits` with the last columns `[..., 2, 4, digits]`, in which the room used is updated."""
+    items, weight = last[..., 0, ORIGIN, :], last[..., 1, USED, :]  # no bin has larger sums
     highest = [_counts.carried(x)[..., -1] for x in (items, weight)]
     used = _counts.room_used(highest[0], highest[1], overflow)
     last = last.at[..., 0, USED, -1].set(used)
-    # In place, which a scatter is not.
+    # XLA does this in place, but not a scatter.
     return lax.dynamic_update_slice_in_dim(digits, last, digits.shape[-2] - EXTRA, digits.ndim - 2)
 
 
@@ -52,7 +53,7 @@ def lost_of(digits: Array) -> Array:
 
 
 def has_overflowed(digits: Array) -> Array:
-    """`[...]`: whether the sums may be wrong, as some have overflowed."""
+    """`[...]`: whether some sum may have overflowed."""
     overflowed: Array = _counts.is_full(digits[..., 0, -EXTRA + USED, -1])
     return overflowed
 
@@ -69,7 +70,7 @@ def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
 
     Refuses a state whose sums have overflowed.
     """
-    with jax.ensure_compile_time_eval():  # also of a state that is a constant of a program
+    with jax.ensure_compile_time_eval():  # the state may be a constant in a traced program
         columns = np.asarray(_extra(digits)).astype(np.int64)
     columns = columns.reshape(-1, *columns.shape[-3:])
     if np.any(_counts.is_full(columns[:, 0, USED, -1])):

@@ -30,8 +30,8 @@ DIGITS_OF_COUNTS = 2
 DIGITS_OF_WEIGHTS = 4
 UNIT = 2.0**-32  # of weights
 LARGEST = 2.0**46  # of the weights of a batch
-ROOM = 1 << (31 - BITS - 1)  # how many digits may be added to one before it is carried
-_FULL = ROOM + 1  # the room used of a state that has overflowed
+ROOM = 1 << (31 - BITS - 1)  # number of digits that may be added to a digit before it is carried
+_FULL = ROOM + 1  # stands for the room used where a state has overflowed
 
 
 def split(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> tuple[list[Array], Array]:
@@ -51,9 +51,9 @@ def split(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> tuple[list[Array
 
 
 def room_used(a: Array, b: Array, overflow: Array | bool) -> Array:
-    """The room that a state uses, from the highest digits of its sums.
+    """The room that a state uses; a and b are highest digits of its sums, one of them the largest.
 
-    A digit that overflows once, by a batch or by another state, is negative.
+    A highest digit that overflows once, through a batch or a merge, is negative.
     """
     full = overflow | (jnp.minimum(a, b) < 0)
     return jnp.where(full, _FULL, (jnp.maximum(a, b) >> (BITS + 1)) + 1)
@@ -105,9 +105,9 @@ def added(sums: Array, slots: Array, digits: Array) -> Array:
 
 
 def total_of_items(digits: Array) -> Array:
-    """`[..., digits]`, the sum of digits `[..., n, digits]` below 2^16 that are in memory.
+    """`[..., digits]`, the sum of digits `[..., n, digits]` below 2^16, given as one array.
 
-    `summed` takes them as separate arrays, and XLA would compute all of these anew for each sum.
+    `summed` takes one array for each digit; there XLA would recompute all of them for each sum.
     """
     while digits.shape[-2] > 1:
         n = min(digits.shape[-2], ROOM)

@@ -53,18 +53,18 @@ def of_each(function: Callable[[Counted], R], states: Counted) -> R:
     return numerics.over_batch(function, states.undefined.ndim)(states)
 
 
-# With weights, rounding may have taken up to `lost` from the items of a class, wherever they are.
-# A metric of the ROC curve is lowest if negatives lost it above all bins and positives below all of
-# them: each point of the curve is then furthest from the corner. It is highest the other way round.
+# Rounding may have dropped up to `lost` of the weight of a class, in any of the bins. A metric of
+# the ROC curve is lowest if the negatives lost it above all bins and the positives below all bins:
+# each point of the curve is then furthest from the corner (0, 1). The opposite is highest.
 
 
 def tables_of_ends(bins: Counted) -> tuple[ScoreTable, ...]:
-    """Negatives above positives in each bin, ties, and positives above negatives."""
+    """Tables with, in each bin, negatives above positives, ties, and positives above negatives."""
     return in_bins(*bins[:2], bins.lowest, bins.undefined)
 
 
 def ends_by_order(value: Value, bins: Counted, weighted: bool) -> Array:
-    """`[3, ...]`: negatives above positives in each bin, ties, and positives above negatives."""
+    """The values `[3, ...]` of `tables_of_ends`; the two ends allow for lost weights."""
     low, even, high = tables_of_ends(bins)
     if weighted:
         negatives, positives = bins.lost
@@ -74,9 +74,10 @@ def ends_by_order(value: Value, bins: Counted, weighted: bool) -> Array:
 
 
 def ends_by_precision(value: Value, bins: Counted, weighted: bool) -> Array:
-    """The same for a metric of precision and recall.
+    """As `ends_by_order`, for a metric of precision and recall.
 
-    At the low end lost positives lower the recall, but not the precision where all is flagged.
+    At the low end, lost positives below all bins lower the recall. Negatives in proportion go with
+    them: the precision where all items are flagged must not rise.
     """
     low, even, high = tables_of_ends(bins)
     if weighted:
@@ -91,14 +92,14 @@ def ends_by_precision(value: Value, bins: Counted, weighted: bool) -> Array:
 
 
 def _all_lost(bins: Counted) -> Array:
-    """Whether there may be positives, but rounding has taken the weights of all."""
+    """Whether there may be positives, but rounding has dropped all of their weight."""
     return ~bins.undefined & (jnp.sum(bins.positives) == 0) & (bins.lost[1] > 0)
 
 
 def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
-    """The same for a threshold: scores are at the lower, or upper, ends of their bins.
+    """As `ends_by_order`, for a threshold: all scores are at the lower, or upper, ends of bins.
 
-    Where positives may be lost, one may be in any bin, and the threshold at its score.
+    A positive whose weight is lost may be in any bin, and the threshold may be its score.
     """
     positives, negatives = bins[:2]
     _, even, best = in_bins(positives, negatives, bins.lowest, bins.undefined)
@@ -112,7 +113,7 @@ def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
 
 
 def ends_by_mean_precision(value: Value, bins: Counted, weighted: bool) -> Array:
-    """The same for average precision, at whose low end the positives do not tie."""
+    """As `ends_by_order`, for average precision: at the low end the positives do not tie."""
     more, lost = bins.lost
     found = ends_by_order(value, bins, weighted)
     if not weighted:

@@ -31,9 +31,10 @@ def exact(
 ) -> Array:
     """The exact metric of data that are read in batches, several times.
 
-    The result is the metric of all batches at once. Pass 1 counts the items of each class by the
-    first 16 bits of their scores. Further passes sort the items of the cells that matter: for areas
-    and average precision the cells of both classes, for thresholds those that contain them.
+    The result is the metric of all batches at once. Pass 1 counts the items of each class in cells
+    by the first 16 bits of their scores. Further passes sort the items of the cells that matter:
+    for most metrics the cells with both classes, for average precision also those of positives
+    alone, for `recall_at_fpr` and `threshold_at_fpr` only those at the limit.
 
     Args:
       metric: as for `bounds`, with one value.
@@ -67,7 +68,7 @@ def exact(
     """
     chosen, arrays = choose(metric)
     known = streamed(chosen, arrays)
-    chosen.refuse_tree(arrays, 1)  # as a cell that is not sorted has no threshold of an item
+    chosen.refuse_tree(arrays, 1)  # refuses thresholds: an unsorted cell's is no item's score
     checks.check_count("memory_items", memory_items)
     checks.check_flag("ignore_nan", ignore_nan)
     limits, batches = _limits(chosen.options(arrays)), from_the_start(batches)

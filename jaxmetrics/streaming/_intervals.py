@@ -52,17 +52,18 @@ def interval(
 ) -> Interval:
     """A confidence interval of a metric from a state; it covers binning and sampling error.
 
-    low = the lower limit at the low end of `bounds`, high = the upper limit at the high end; or at
-    another order within bins, if that is further out. The methods are the defaults of
+    low = the lower limit at the low end of `bounds`, high = the upper limit at the high end. A
+    limit of ties within bins replaces them where it is further out. The methods are the defaults of
     `jaxmetrics.confidence_interval`, closed forms with variances from the gradient in the counts of
     the bins, and, for other metrics, percentiles of both ends over resamples of the bins. Recall
     and specificity have Wilson's limits, which are also those of
     `confidence_interval(method="wilson")`, with the standard error from resamples of the bins.
 
-    For areas under the ROC curve it held the interval that `jaxmetrics.confidence_interval` has for
-    the data themselves, in 2,000 simulations with 20 to 2,000 bins. It need not: few items in wide
-    bins may lack it. A limit of average precision fell short by up to 0.002 with 20,000 bins and
-    more, by 0.01 with 2,000 and by 0.03 with 200, for 3 to 3,000 positives of 40 to 3,000 items.
+    For areas under the ROC curve it contained the `jaxmetrics.confidence_interval` of the data
+    themselves in 2,000 simulations with 20 to 2,000 bins. That is not guaranteed: it may fail with
+    few items in wide bins. Limits of average precision fell short by up to 0.002 with 20,000 bins
+    and more, by 0.01 with 2,000 and by 0.03 with 200, for 3 to 3,000 positives of 40 to 3,000
+    items.
 
     Args:
       metric: as for `bounds`, with one value.
@@ -74,9 +75,9 @@ def interval(
       ignore_nan: leave out items without a score; by default they make the interval NaN.
 
     Returns:
-      An Interval `[...]`. Its estimate has ties in each bin. Its standard error is that of the
-      sample alone; from resamples it is the largest one of the ends. It is NaN where only the
-      order within bins makes a difference, as of scores that share one bin.
+      An Interval `[...]`. Its estimate treats the items of a bin as tied. Its standard error covers
+      sampling error alone; from resamples it is the largest one of the ends. It is NaN where only
+      the order within bins changes the metric, such as where all scores share one bin.
 
     Raises:
       TypeError: the state has weights, whose squares it does not store, or a key is missing.
@@ -127,7 +128,7 @@ def interval(
 
 
 def _warned_of_few(metric: MetricLike, held: Held, method: str) -> Array:
-    """The number of positives, after the warnings that items in memory have of few."""
+    """The number of positives; warns of small classes, as for items in memory."""
     sizes = dict(zip(("positives", "negatives"), _class_sizes(held.digits), strict=True))
     if all_concrete(*sizes.values()):
         fewest = {name: np.asarray(size).min(initial=np.inf) for name, size in sizes.items()}
@@ -142,7 +143,7 @@ def _class_sizes(digits: Array) -> tuple[Array, Array]:
     return jnp.sum(positives, axis=-1), jnp.sum(negatives, axis=-1)
 
 
-# Limits whose distance is for the most part that of the ends, and at least so large, say little.
+# Ends that are further apart than this, and than half of the interval, give a warning.
 _COARSE = 0.05
 
 
@@ -163,7 +164,7 @@ def _warn_of_coarse(ends: Array, numbers: Any) -> None:
 
 
 def are_coarse(ends: tuple[Any, Any], limits: tuple[Any, Any]) -> HostArray:
-    """Where ends from 0 to 1 are far from each other, also for what is between the limits."""
+    """Where ends within [-1, 1] are far apart, and make up most of the interval's width."""
     with np.errstate(invalid="ignore"):  # thresholds may be infinite
         apart, most = (np.abs(np.asarray(x[1]) - np.asarray(x[0])) for x in (ends, limits))
         inside = np.all(np.abs(np.stack(ends)) <= 1, axis=0)
@@ -175,7 +176,7 @@ def are_coarse(ends: tuple[Any, Any], limits: tuple[Any, Any]) -> HostArray:
 def _moments(
     arrays: Options, held: Held, level: Array, chosen: Chosen, ignore_nan: bool
 ) -> tuple[Moments, Any]:
-    """Moments and numbers `[..., 3]`: low end, ties in each bin, high end."""
+    """Moments, and what else the closed form needs, `[..., 3]`: low end, ties, high end."""
     find = error_bars_of(chosen.metric).numbers
 
     def of_one(bins: Counted) -> tuple[Moments, Any]:
@@ -208,19 +209,19 @@ def _moments(
 def _composed(
     estimate: Array, low: Array, high: Array, error: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """The lowest and the highest limit of the three, around the value of ties."""
+    """The estimate with ties, the lowest and the highest of the three limits, and the error."""
     known = _known(error[..., 1], estimate)
     return estimate[..., 1], jnp.min(low, axis=-1), jnp.max(high, axis=-1), known
 
 
 @double_program()
 def _known(error: Array, ends: Array) -> Array:
-    """Standard errors, NaN where they are none, up to rounding, of ends that differ."""
+    """Standard errors; NaN where the ends differ but the error is 0 up to rounding."""
     return jnp.where(error < 1e-9 * (ends[..., 2] - ends[..., 0]), jnp.nan, error)
 
 
 def _of_replicates(metric: MetricLike, asked: Question, request: Request, level: float) -> Interval:
-    """Percentiles of the replicates of both ends."""
+    """The interval by percentiles of the replicates of both ends."""
     scores_of = streamed(asked.chosen, asked.arrays).scores
     result = result_of(resample_bins(metric, ends_of, scores_of, asked, request))
     low, high = (
@@ -236,7 +237,7 @@ def _of_replicates(metric: MetricLike, asked: Question, request: Request, level:
 
 
 def _of_share(asked: Question, request: Request, level: float) -> Interval:
-    """Wilson's limits of both ends; a bootstrap of the bins gives the effective size."""
+    """The interval by Wilson's limits of both ends; resampled bins give the effective size."""
     chosen, arrays, held, ignore_nan = asked
     words, n_resamples = words_of(request.key), request.n_resamples
     *numbers, ends = _share_at_limit(arrays, held, words, level, chosen, n_resamples, ignore_nan)

@@ -1,4 +1,4 @@
-"""The items of a state that holds few enough of them, to be resampled as any items are."""
+"""The items of a state that holds few of them: they are resampled as items in memory are."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from jaxmetrics.inference._bootstrap.request import Request
 from jaxmetrics.inference._bootstrap.run import resample_items
 from jaxmetrics.streaming._ends import Counted
 
-# A resample of a bin takes the time of so many runs of items.
+# Resampling a bin takes as long as resampling this many runs of items of one class.
 _TIMES = 10
-_MOST = 1 << 22  # items, of which a sort takes less than 1 GB
+_MOST = 1 << 22  # items; sorting them takes less than 1 GB
 
 # The scores of the positives and of the negatives of each bin.
 Scores: TypeAlias = tuple[Any, Any]
@@ -25,14 +25,15 @@ ScoresOf: TypeAlias = Callable[[Counted], tuple[Scores, ...]]
 
 
 def scores_that_tie(bins: Counted) -> tuple[Scores, ...]:
-    """Those of a bin tie at its lower end."""
+    """All items of a bin have the score of its lower end."""
     return ((bins.lowest, bins.lowest),)
 
 
 def scores_by_order(bins: Counted) -> tuple[Scores, ...]:
-    """Negatives above positives in each bin, ties, and positives above negatives.
+    """Scores with, in each bin, negatives above positives, ties, and positives above negatives.
 
-    They are neighbours in double precision, which no end of a bin in single precision is between.
+    The two scores of a bin are neighbours in double precision. No end of another bin lies between
+    them, as those are numbers in single precision.
     """
     lowest = np.asarray(bins.lowest, np.float64)
     above = np.nextafter(lowest, np.inf)
@@ -40,14 +41,18 @@ def scores_by_order(bins: Counted) -> tuple[Scores, ...]:
 
 
 def scores_by_score(bins: Counted) -> tuple[Scores, ...]:
-    """For a threshold, which is lowest with positives first, next to the lower ends of the bins."""
+    """Scores for the low end of a threshold, for ties, and for the high end.
+
+    The threshold is lowest with positives first at the lower ends of bins, and highest with
+    negatives first at the upper ends.
+    """
     highest = np.asarray(bins.highest, np.float64)
     _, even, best = scores_by_order(bins)
     return best, even, (np.nextafter(highest, -np.inf), highest)
 
 
 def are_few(metric: MetricLike, bins: Counted) -> bool:
-    """Whether to resample the items takes less time than to resample the bins."""
+    """Whether resampling the items is faster than resampling the bins, and fits in memory."""
     sizes = bins.positives.sum(), bins.negatives.sum()
     rarer, n = min(sizes), sum(sizes)
     runs = n if finish_of(metric)[0].of_tables else 2 * rarer
@@ -60,7 +65,7 @@ def resample_counted(
 ) -> Any:
     """The metric of the items and of resamples of them, `[1 + n_resamples, ..., orders]`.
 
-    If items have one order of scores, the last axis is not there.
+    The last axis is left out if `scores_of` returns one order.
     """
     counts = bins.positives.astype(np.int64), bins.negatives.astype(np.int64)
     labels = np.arange(2).repeat([x.sum() for x in counts]) == 0
@@ -71,7 +76,7 @@ def resample_counted(
         return jax.tree.map(lambda x: x[:, 0], resample_items(metric, items, request).values)
 
     found = list(map(of_order, scores_of(bins)))
-    if scores_of is scores_by_score:  # neighbours of an end in double precision stand for it
+    if scores_of is scores_by_score:  # back from the float64 next to an end to the end itself
         with np.errstate(over="ignore"):
             found = [np.asarray(x, np.float32).astype(np.float64) + 0.0 for x in found]
     whole = found[0] if len(found) == 1 else jax.tree.map(lambda *x: np.stack(x, axis=-1), *found)

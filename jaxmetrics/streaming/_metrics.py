@@ -1,4 +1,4 @@
-"""What streams add to each metric: its ends over the order within bins, and its exact value."""
+"""What streams add to each metric: its ends over the orders within bins, and what `exact` needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Streamed(NamedTuple):
       matters: the cells in which the order of the items changes the metric.
       keep: what the metric needs of these cells.
       methods: the values of its option `method` for which bounds are known.
-      scores: of items with which the metric has the values of `ends`, if there are such.
+      scores: returns scores of items for which the metric has the values of `ends`, or None.
     """
 
     ends: Callable[[Value, Counted, bool], Array] = ends_by_order

@@ -14,12 +14,12 @@ from jaxmetrics.streaming._state import State, check_state
 
 
 class Held(NamedTuple):
-    """What a state holds, and where and which its bins are.
+    """The digits of a state, and the ends and the fingerprint of its bins.
 
     Attributes:
-      digits: of the state.
+      digits: the digits of the state.
       levels: the lower and the upper end of each bin, the highest bin first.
-      fingerprint: of the bins.
+      fingerprint: the fingerprint of the bins.
     """
 
     digits: Array

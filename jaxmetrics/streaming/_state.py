@@ -45,7 +45,7 @@ class State(NamedTuple):
     def __add__(self, other: State) -> State:  # type: ignore[override]  # not a longer tuple
         return merge(self, other)
 
-    def __radd__(self, other: int) -> State:  # of sum(states), which begins with 0
+    def __radd__(self, other: int) -> State:  # sum(states) begins with 0
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
@@ -145,7 +145,7 @@ def update(
 
 
 def _precision_for(weights: HostOrDeviceArray | None, *arrays: Any) -> AbstractContextManager[None]:
-    """Double where a program in single precision would be given rounded weights."""
+    """Double precision where single precision would round the weights before `_update`."""
     wide = weights is not None and weights.dtype.itemsize >= 4 and weights.dtype != np.float32
     if wide and all_concrete(*arrays) and not is_compiling():
         return double_precision()
@@ -172,7 +172,7 @@ def _update(state: State, items: Items, bins: Bins) -> State:
     index = jnp.where(undefined, bins.n + UNDEFINED, bin_of(bins, scores.astype(jnp.float32)))
     columns = bins.n + EXTRA
     slot = index + jnp.where(positive, columns, 0)
-    slot = jnp.where(valid, slot, 2 * columns)  # out of range, which is dropped
+    slot = jnp.where(valid, slot, 2 * columns)  # out of range: dropped
 
     def of_row(digits: Array, slot: Array, valid: Array, adds: _Weights | None) -> Array:
         seen = jnp.sum(valid, dtype=jnp.int32)
@@ -194,10 +194,10 @@ class _Weights(NamedTuple):
     """What the weights of a batch add.
 
     Attributes:
-      digits: `[..., n, digits]`; 0 for items that are masked.
-      lost: `[..., 2]`, the items of each class whose weight has lost a part by rounding.
-      total: `[..., digits]`, their sum.
-      overflow: `[...]`, whether they are more than a batch may add.
+      digits: `[..., n, digits]`, the weights; 0 for items that are masked.
+      lost: `[..., 2]`, number of items of each class whose weight has lost a part by rounding.
+      total: `[..., digits]`, the sum of the weights.
+      overflow: `[...]`, whether the sum is more than a batch may add.
     """
 
     digits: Array
@@ -217,7 +217,7 @@ def _weights(
     scaled, some, here = weight / scale, weight != 0, valid & ~undefined
     digits, lost = _counts.split(scaled)
     lost = (lost | (some & (scaled == 0))) & here
-    # An item without a bin is seen, however small its weight.
+    # An undefined item adds 1 unit, so that it is noticed however small its weight.
     added = [jnp.where(undefined, some if i == 0 else 0, x) for i, x in enumerate(digits)]
 
     def whole(x: Array) -> Array:
@@ -294,10 +294,10 @@ def _merged(a: Array, b: Array) -> Array:
 
 @on_any_mesh
 def n_items(state: State) -> HostOrDeviceArray:
-    """Number of items that a state has seen, with those of weight 0 and those without a score.
+    """Number of items that a state has seen, including those of weight 0 or without a score.
 
-    It needs no bins, and so also counts the items of a sum, leaf by leaf, of states of other bins;
-    `table` refuses such a sum.
+    It does not check the bins: it also counts the items of a sum, leaf by leaf, of states with
+    different bins. `table` refuses such a sum.
 
     Args:
       state: from `update` or `merge`.

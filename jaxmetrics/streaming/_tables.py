@@ -1,4 +1,4 @@
-"""From a state to score tables: with ties in each bin, and with the extreme orders in the bins."""
+"""Score tables of a state: with ties in each bin, and with the extreme orders within bins."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
       ValueError: the state has other bins, its sums have overflowed, or weights are so small that
         rounding may have taken 0.1 % of a class.
 
-    Thresholds are NaN where an item has no score, or no item has weight; if traced, also where an
-    eager call raises for the sums or the bins. Time and memory O(bins).
+    Thresholds are NaN where an item has no score, or no item has weight. In a traced program they
+    are also NaN where an eager call would raise for what the state holds. Time and memory O(bins).
 
     Example:
       >>> import jaxmetrics as jm

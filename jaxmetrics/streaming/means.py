@@ -26,9 +26,10 @@ from jaxmetrics.streaming._batch import check_batch, check_digits, is_ready, res
 
 __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 
-# Numbers of defined and of undefined values; sums of positive values and of negative ones, in units
-# of 2^-64; of squares, in units of 2^-128; and the room that they use, in the highest digit, with
-# the number of values that have lost a part below 2^-64, in the lowest ones.
+# Rows of a state: the number of defined values and of undefined ones; the sum of the positive
+# values and of the sizes of the negative ones, in units of 2^-64; the sum of squares, in units of
+# 2^-128. The last row has the room that the state uses, in the highest digit, and the number of
+# values that have lost a part below 2^-64, in the lower digits.
 _VALUES, _UNDEFINED, _ABOVE, _BELOW, _SQUARES, _USED = range(6)
 _DIGITS, _DIGITS_OF_VALUES = 11, 6
 _UNIT = 2.0**-64
@@ -48,7 +49,7 @@ class State(NamedTuple):
     def __add__(self, other: State) -> State:  # type: ignore[override]  # not a longer tuple
         return merge(self, other)
 
-    def __radd__(self, other: int) -> State:  # of sum(states), which begins with 0
+    def __radd__(self, other: int) -> State:  # sum(states) begins with 0
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
@@ -142,12 +143,12 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
 
 
 def _padded(values: HostArray, where: HostArray | None) -> tuple[HostArray, HostArray]:
-    """Of a length that is a power of two, so that batches of similar size share a program.
+    """Values and mask, padded to a power of two: batches of similar size share a program.
 
     Warns of values out of range, which are left out.
     """
     values, valid = np.broadcast_arrays(values, np.bool_(True) if where is None else where)
-    with np.errstate(over="ignore"):  # of float16, which has none so large
+    with np.errstate(over="ignore"):  # _LARGEST overflows float16
         beyond = valid & ((values > _LARGEST) | (values < -_LARGEST))
     if beyond.any():
         warn(
@@ -201,7 +202,7 @@ def _squared(digits: list[Array]) -> list[Array]:
             product, times = wide[i] * wide[j], 1 if i == j else 2
             for k, half in enumerate((product & 0xFFFF, product >> _counts.BITS)):
                 found[i + j + k] += times * half.astype(jnp.int32)
-    return found[:_DIGITS]  # the square of _LARGEST is 1 at the last
+    return found[:_DIGITS]  # enough: the square of _LARGEST is a 1 in the last digit
 
 
 def _has_overflowed(digits: Any) -> Any:
@@ -209,7 +210,7 @@ def _has_overflowed(digits: Any) -> Any:
 
 
 def _closed(digits: Array, overflow: Array) -> Array:
-    """Carried digits, with the room that they use counted anew."""
+    """Carried digits, in which the room used is updated."""
     highest = digits[..., :_USED, -1]
     least, most = jnp.min(highest, axis=-1), jnp.max(highest, axis=-1)
     used = _counts.room_used(least, most, overflow)
@@ -329,7 +330,7 @@ def _product(a: Array, b: Array) -> Array:
     """`[..., 2 m]`, the digits of the product of two numbers of m digits, not carried."""
     m = a.shape[-1]
     products = a[..., :, None] * b[..., None, :]
-    # Rows of 2 m + 1 that are read as rows of 2 m: each is one place further to the right.
+    # Rows of length 2 m + 1, read as rows of length 2 m, shift each row one place to the right.
     shifted = jnp.pad(products, [(0, 0)] * (a.ndim) + [(0, m + 1)])
     flat = shifted.reshape(*a.shape[:-1], -1)[..., : 2 * m * m]
     found: Array = jnp.sum(flat.reshape(*a.shape[:-1], m, 2 * m), axis=-2)
