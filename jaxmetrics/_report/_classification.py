@@ -173,7 +173,7 @@ def _measured(
 
 
 def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float | None:
-    """The number of positives that would show the difference of the best two models.
+    """The number of positives that would show the difference of the best two models, at 80 % power.
 
     None if the data show it already, or nothing can be said of it.
     """

@@ -21,7 +21,7 @@ _LEAST_SCALE, _LARGEST_SCALE = 2.0**-64, 2.0**64
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of scores, in ascending order; equal if kind, lower and weight_scale are equal.
+    """Ascending bins of scores; hashable, and equal if kind, lower and weight_scale are equal.
 
     Attributes:
       lower: `[n]` float32, the lowest score of each bin; -inf for the first.

@@ -34,7 +34,7 @@ def exact(
     The result is the metric of all batches at once. Pass 1 counts the items of each class in cells
     by the first 16 bits of their scores. Further passes sort the items of the cells that matter:
     for most metrics the cells with both classes, for average precision also those of positives
-    alone, for `recall_at_fpr` and `threshold_at_fpr` only those at the limit.
+    alone, for `recall_at_fpr` and `threshold_at_fpr` only the few cells at the limit.
 
     Args:
       metric: as for `bounds`, with one value.

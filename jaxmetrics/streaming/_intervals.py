@@ -53,7 +53,7 @@ def interval(
     """A confidence interval of a metric from a state; it covers binning and sampling error.
 
     low = the lower limit at the low end of `bounds`, high = the upper limit at the high end. A
-    limit of ties within bins replaces them where it is further out. The methods are the defaults of
+    limit with ties in bins replaces one if it is further out. The methods are the defaults of
     `jaxmetrics.confidence_interval`, closed forms with variances from the gradient in the counts of
     the bins, and, for other metrics, percentiles of both ends over resamples of the bins. Recall
     and specificity have Wilson's limits, which are also those of

@@ -120,7 +120,8 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     NaN and values out of range are counted separately. `update` does not wait for a device that
     still computes the state; if sums overflow, a later function that takes the state refuses it,
     and in a traced program the result is NaN. A warning says where values in the CPU's memory are
-    out of range. Compiled once for each power of two of these, and each shape of others. Time O(n).
+    out of range. Compiled once for each power of two that n reaches for such values, and once for
+    each shape of values on other devices. Time O(n).
 
     Example:
       >>> import jaxmetrics as jm
