@@ -26,6 +26,7 @@ from jax import lax
 
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import in_native_floats
+from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._intervals.distributions import gamma_survival
 from jaxmetrics.inference._pairs import Pairs
@@ -39,6 +40,8 @@ SHARES = np.concatenate([np.full(n, size / N_POINTS) for n, size in _GROUPS])
 
 _STEPS = 16
 _LONGEST_STEP = 2.0  # of the logarithm of t
+
+_AT_ONCE = 1 << 16  # statistics, whose arrays stay in the cache
 
 _FURTHEST = 1e4  # t^2 / (2 l^2) at which Q is 0
 
@@ -59,7 +62,12 @@ class Maximum(NamedTuple):
 
     def survival(self, t: Array) -> Array:
         """P(max > t) `[...]`, for t `[...]` of 0 or more; lengths `[groups]` or `[..., groups]`."""
-        return self._native(Maximum._survival, t)
+        if numerics.namespace(t, self.lengths) is not np or self.lengths.ndim > 1:
+            return self._native(Maximum._survival, t)
+        distinct, index = np.unique(t, return_inverse=True)  # a pair of models is there twice
+        parts = np.array_split(distinct, -(-distinct.size * self.lengths.size // _AT_ONCE) or 1)
+        found: HostArray = np.concatenate(in_threads(self._survival, parts))
+        return found[index].reshape(t.shape)
 
     def quantile(self, level: Any) -> Array:
         """The t with P(max > t) = 1 - level; 0 if P(max > 0) is smaller than that.
@@ -148,24 +156,29 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
     factor = vectors[:, 1:] * library.sqrt(library.maximum(values[1:], 0))
     normal = library.asarray(_points(dimensions + len(pairs.sizes)))
     directions = normal[:dimensions] / library.sqrt(library.sum(normal[:dimensions] ** 2, axis=0))
+    places = factor @ directions
     drawn = pairs.drawn_parts(normal[dimensions:])
 
-    def of_model(i: Any) -> tuple[Array, Array]:
+    def of_model(i: Any, places: Array, drawn: Array) -> tuple[Array, Array]:
         """The largest |T| of one model against the others, and the largest lead over it."""
         error = pairs.standard_error[i]
-        known = library.where(error > 0, error, np.inf)
-        z = ((factor - factor[i]) / known[:, None]) @ directions
         compared = (error > 0)[:, None]
         variance = library.where(compared, pairs.shares[:, i].T @ drawn, 1.0)
-        t = z / library.sqrt(variance)
+        known = library.where(error > 0, error, np.inf)[:, None]
+        t = (places - places[i]) / (known * library.sqrt(variance))
         lead = library.maximum(library.max(t, axis=0), 0.0)
         return library.maximum(lead, -library.min(t, axis=0)), lead
 
+    def of_part(begin: int) -> HostArray:
+        part = np.s_[:, begin : begin + width]
+        of_models = [of_model(i, places[part], drawn[part]) for i in range(n_models)]
+        return np.stack(of_models, axis=1)
+
     if library is np:
-        rows = [of_model(i) for i in range(n_models)]
-        both, lead = (library.stack(x) for x in zip(*rows, strict=True))
+        width = max(_AT_ONCE // n_models, 1)
+        both, lead = np.concatenate(in_threads(of_part, range(0, N_POINTS, width)), axis=-1)
     else:
-        both, lead = lax.map(of_model, library.arange(n_models))
+        both, lead = lax.map(lambda i: of_model(i, places, drawn), library.arange(n_models))
     compared = library.max(both, axis=0) if reference is None else both[reference]
     return Maximum(_grouped(library.concatenate([compared[None], lead])), dimensions)
 
