@@ -191,6 +191,16 @@ def test_works_in_jit(scores):
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4), inside, outside)
 
 
+def test_warns_of_a_limit_within_a_tie(rng):
+    """The slope there depends on the size of the pilot, and not on that of the study."""
+    labels = np.arange(800) < 600
+    scores = np.round(2 * (rng.normal(size=(2, 800)) + labels * [[1.0], [1.7]])) / 2
+    recall = partial(jm.recall_at_fpr, max_fpr=0.1)
+    for plan in (jm.power, jm.sample_size):
+        with pytest.warns(UserWarning, match="within a tie of .*: plan for partial areas"):
+            plan(recall, scores, labels, difference=0.2)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

@@ -66,8 +66,9 @@ class Maximum(NamedTuple):
             return self._native(Maximum._survival, t)
         distinct, index = np.unique(t, return_inverse=True)  # a pair of models is there twice
         parts = np.array_split(distinct, -(-distinct.size * self.lengths.size // _AT_ONCE) or 1)
-        found: HostArray = np.concatenate(in_threads(self._survival, parts))
-        return found[index].reshape(t.shape)
+        found: Any = np.concatenate(in_threads(self._survival, parts))
+        chances: Array = found[index].reshape(t.shape)
+        return chances
 
     def quantile(self, level: Any) -> Array:
         """The t with P(max > t) = 1 - level; 0 if P(max > 0) is smaller than that.

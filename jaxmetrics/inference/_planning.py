@@ -11,7 +11,9 @@ import numpy as np
 
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array
+from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import special, t_quantile
 from jaxmetrics.inference._intervals.ranges import Range
@@ -210,3 +212,17 @@ def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
     found = library.where(least, FEWEST, library.exp(ends[1]))
     reached: Array = library.where(most, found, library.inf)
     return reached
+
+
+def aim_in_words(level: float, power: Any, paired: bool, **asked: Any) -> tuple[str, ...]:
+    """The aim of the study in words; empty for several aims, or traced ones."""
+    told = {name: x for name, x in asked.items() if x is not None}
+    if not all_concrete(power, *told.values()) or any(
+        np.size(x) > 1 for x in (power, *told.values())
+    ):
+        return ()
+    goal = " and ".join(f"a {name} of {float(x):g}" for name, x in told.items())
+    if "width" in told:
+        return (f"for {percent_text(level)} intervals with {goal}",)
+    samples = "" if paired else ", in each of two samples"
+    return (f"for a power of {float(power):g} at {goal}{samples}",)

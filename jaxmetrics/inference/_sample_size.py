@@ -18,7 +18,6 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.warned import warn
-from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._influence.sizes import sizes_of, warn_of_undefined
 from jaxmetrics.inference._influence.variance import errors_of_items
@@ -31,6 +30,7 @@ from jaxmetrics.inference._planning import (
     Pilot,
     Sizes,
     against_value,
+    aim_in_words,
     of_one,
     of_pair,
     of_samples,
@@ -38,6 +38,7 @@ from jaxmetrics.inference._planning import (
     smallest,
     width_of,
 )
+from jaxmetrics.inference._tied_limits import warn_of_tied_limits
 
 _ROUNDING = 1e-9
 _ERRORS = {"one": of_one, "pair": of_pair, "samples": of_samples}
@@ -105,8 +106,9 @@ def sample_size(
       with 90 positives and 90 negatives, 0.66 for 0.92 with 144, 0.81 for 0.87 with 198 and 792,
       and 0.44 to 0.67 for recalls. Plan more items for these. For two samples it is the test of
       `compare_samples` by method="delong". Its default limits are wider near 1, and the power was
-      0.26 to 0.60 for areas from 0.96 to 0.99 with 74 to 126 positives in each sample, 0.51 to 0.72
-      for average precisions from 0.95 on, and 0.76 to 0.81 elsewhere.
+      0.26 to 0.60 for areas from 0.96 to 0.99 with 74 to 126 positives in each sample, 0.43 to 0.76
+      for average precisions from 0.90 on, with three positives for each negative, 0.71 to 0.78 for
+      partial areas up to 0.2, and 0.76 to 0.81 elsewhere.
     - margin: non-inferiority. If the true difference, first minus second, is `difference`, 0 by
       default, the one-sided lower limit of it is above -margin with this power.
 
@@ -139,7 +141,8 @@ def sample_size(
     500 items and 10 % with 50,000. NaN where the metric is NaN, a class has one item, or
     the only model is at an end of the range. Infinite at a difference of 0 and, with a margin,
     where the difference plus the margin is 0 or less. A difference is that of the first model minus
-    the second. Time O(n log n) and a bisection, memory O(n).
+    the second. Warns where the limit of a recall is within a tie of many negatives. Time O(n log n)
+    and a bisection, memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -171,9 +174,8 @@ def sample_size(
     per_positive = None if ratio is None else _number("ratio", ratio)
     given = near_tree((pilot, sizes, per_positive, goal, wanted, np.float64(level)))
     found = SampleSize(*map(as_default, _needed(*given, kind)))
-    return found._captioned_as(
-        aim=_aim(level, power, paired, width=width, difference=difference, margin=margin)
-    )
+    asked = {"width": width, "difference": difference, "margin": margin}
+    return found._captioned_as(aim=aim_in_words(level, power, paired, **asked))
 
 
 @takes_metric
@@ -248,20 +250,6 @@ def power(
     return as_default(found)
 
 
-def _aim(level: float, power: Any, paired: bool, **asked: Any) -> tuple[str, ...]:
-    """The aim of the study in words; empty for several aims, or traced ones."""
-    told = {name: x for name, x in asked.items() if x is not None}
-    if not all_concrete(power, *told.values()) or any(
-        np.size(x) > 1 for x in (power, *told.values())
-    ):
-        return ()
-    goal = " and ".join(f"a {name} of {float(x):g}" for name, x in told.items())
-    if "width" in told:
-        return (f"for {percent_text(level)} intervals with {goal}",)
-    samples = "" if paired else ", in each of two samples"
-    return (f"for a power of {float(power):g} at {goal}{samples}",)
-
-
 def _goal(metric: MetricLike, width: Any, difference: Any, margin: Any) -> Any:
     """The width, or the Effect; refuses what is not within the range of the metric."""
     lowest, highest = ends_of_range(metric)
@@ -309,6 +297,7 @@ def _pilot(
     chosen.refuse_several(arrays, shape[-1])
     estimate, errors = errors_of_items(metric, items)
     warn_of_undefined(estimate)
+    warn_of_tied_limits(metric, items, planned=True)
     negatives, positives, _ = sizes_of(items, None, estimate.ndim)
     kind = ("pair" if paired else "samples") if not alone or n_models == 2 else "one"
     given = estimate, errors, items.labels, bounds, Sizes(negatives, positives), kind

@@ -31,11 +31,16 @@ _COMPLEMENTS = {
 
 
 def warn_of_tied_limits(
-    metric: MetricLike, items: Items, slices: tuple[HostArray, dict[int, str]] | None = None
+    metric: MetricLike,
+    items: Items,
+    slices: tuple[HostArray, dict[int, str]] | None = None,
+    *,
+    planned: bool = False,
 ) -> None:
     """Warn where many items tie at the limit, among all items or in a slice.
 
     `slices`: the slice index `[n]` of each item, and by index the names of the slices to examine.
+    `planned`: the items are those of a pilot.
     """
     rate, what = _COMPLEMENTS.get(choose(metric)[0].metric.name, ("FPR", "negatives"))
     metric, items = with_influence(metric, items)
@@ -68,14 +73,16 @@ def warn_of_tied_limits(
     shown = limit if rate == "FPR" else 1 - limit
     others = ', or recall_at_fpr with method="linear"' if rate == "FPR" else ""
     which, found = "", "up to 31 % of equal models differed significantly at 5 %"
-    if slices is not None:
+    if planned:
+        found = "a planned power of 1.00 was 0.22 to 0.46, and less by a small pilot"
+    elif slices is not None:
         tied = [name for name, n in zip(names, most, strict=True) if n]
         which = f" in slice{'s' * (len(tied) > 1)} {some_of(tied)}"
         found = "up to 59 % of equal models differed at 5 % in some slice, and 69 % of trends"
     warn(
         f"the limit of the {rate}, {float(shown):g}, is within a tie of "
         f"{max(most):.0f} {what}{which}: in simulations of such ties {found}: "
-        f"compare partial areas{others}"
+        f"{'plan for' if planned else 'compare'} partial areas{others}"
     )
 
 
