@@ -984,6 +984,8 @@ def test_report_in_a_notebook_is_the_page(in_memory):
         ({"scores": np.full((2, N), np.nan)}, "scores of 'model 0' are NaN in 300 of 300 items"),
         ({"slices": "country"}, "slices must hold a value for each item, got 'country'"),
         ({"max_fpr": "1%"}, "^max_fpr must be a number, got '1%'"),
+        ({"prevalence": "1%"}, "^prevalence must be a number, got '1%': write 0.01"),
+        ({"threshold": "x"}, "^threshold must be a number, got 'x': write 0.5"),
         ({"scores": np.zeros((2, 2, N))}, r"\[models, n\]"),
         ({"clusters": np.zeros(N)}, "is 0 in all rows|is 0.0 in all rows"),
         ({"slices": np.arange(N).astype(str)}, "300 distinct values"),

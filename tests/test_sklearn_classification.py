@@ -136,6 +136,8 @@ def test_by_name():
         ("mix of multiclass and multilabel", lambda: ours.f1_score([0, 1, 2], np.eye(3))),
         ("continuous is not supported", lambda: ours.accuracy_score([0.1, 0.2], [0.3, 0.1])),
         ("inconsistent numbers", lambda: ours.accuracy_score([0, 1], [0])),
+        ("multioutput format is not", lambda: ours.roc_auc_score([[0, 2], [1, 0]], np.eye(2))),
+        ("continuous format is not", lambda: ours.roc_auc_score([0.1, 0.7], [0.3, 0.1])),
         ("not a valid label", lambda: ours.recall_score([0, 1], [0, 1], pos_label=2)),
         ("outside of multilabel", lambda: ours.recall_score([0], [1], average="samples")),
         ("n labels", lambda: ours.f1_score(np.eye(3), np.eye(3), average=None, labels=[3])),

@@ -99,14 +99,28 @@ class Settings(NamedTuple):
     min_recall: float | None = None
 
 
+_NUMBERS = {
+    "max_fpr": 0.01,
+    "n_resamples": 2000,
+    "confidence_level": 0.95,
+    "seed": 0,
+    "fp_cost": 1,
+    "fn_cost": 1,
+    "prevalence": 0.01,
+    "threshold": 0.5,
+    "min_precision": 0.9,
+    "min_recall": 0.9,
+}  # settings, with an example of each
+
+
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are out of range."""
-    for name in ("max_fpr", "n_resamples", "confidence_level", "seed", "fp_cost", "fn_cost"):
+    for name, example in _NUMBERS.items():
         value = getattr(settings, name)
-        if not isinstance(value, numbers.Real):
+        if not isinstance(value, numbers.Real) and value is not Settings._field_defaults[name]:
             raise InputError(
                 f"--{name.replace('_', '-')} must be a number, got {shortened(repr(value))}: "
-                f"write {Settings._field_defaults[name]:g}"
+                f"write {example:g}"
             )
     max_fpr, n_resamples, level, seed, k = settings[:5]
     if not 0 < max_fpr <= 1:

@@ -126,7 +126,11 @@ def roc_band(
     - bootstrap: for data with weights or clusters, for which there are no boxes. The limits are
       Wilson's for n = min(TPR (1 - TPR) / SE^2, n_1) draws, with SE from the bootstrap and n_1 the
       effective size (sum w)^2 / sum w^2 of the positives. In the simultaneous band the quantile of
-      max |TPR* - TPR| / SE over the points replaces the normal quantile, if it is larger.
+      max |TPR* - TPR| / SE over the points replaces the normal quantile, if it is larger. Limits
+      cover too little where few negatives are within the FPR: in simulations with 120 of them and
+      weights that vary up to threefold 0.79 to 0.91 at an FPR of 0.02 or less, 0.94 to 0.98 from
+      0.05 on, and whole bands 0.92 to 0.94; with weights from 0.2 to 5 that depend on the scores
+      0.64, 0.80 and 0.83.
 
     The limits never fall, as the true curve does not. By definition the TPR is 1 at an FPR of 1,
     without error. At an FPR of 0 the lower limit is 0, as the observed curve is above the true one

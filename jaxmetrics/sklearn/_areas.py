@@ -187,7 +187,9 @@ def roc_auc_score(
         return _multiclass_auc(truth, scores, average, sample_weight, multi_class, labels)
     whole = max_fpr in (None, 1.0)
     metric = roc_auc if whole else partial(partial_auc, max_fpr=max_fpr, scale="mcclish")
-    if kind != "binary":
+    if kind not in ("binary", "multilabel-indicator"):
+        raise ValueError(f"{kind} format is not supported")
+    if kind == "multilabel-indicator":
         return _averaged_over_labels(metric, truth, scores, average, sample_weight, needs_both=True)
     classes = np.unique(truth)
     if len(classes) == 1 and scores.ndim == 2:
