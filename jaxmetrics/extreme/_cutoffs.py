@@ -190,7 +190,7 @@ def _at_cutoffs(instance: Instance, sets: LabelSets, k: Any, reduce: str | None)
 
 
 def cutoff_array(cutoffs: tuple[int, ...]) -> Any:
-    """Cutoffs as an argument of a program, which then serves other cutoffs too."""
+    """Cutoffs as an array argument, so that one compiled program serves all cutoffs."""
     return np.minimum(np.asarray(cutoffs), NOWHERE).astype(np.int32)
 
 
@@ -230,7 +230,10 @@ def mean_of_counted(values: Array) -> Array:
 
 
 def _hits(found: Matches, cutoff: Array) -> Array:
-    """In float64: JAX divides 32-bit integers in single precision."""
+    """`[num_groups, rows]`, hits among the first places of each group.
+
+    In float64: JAX divides 32-bit integers in single precision.
+    """
     hit = (found.positions < cutoff).astype(jnp.int32)
     return by_group(hit, found.groups, len(found.listed)).astype(jnp.float64)
 
@@ -257,9 +260,9 @@ def _instance_ndcg_truncated(found: Matches, relevant: Array, worth: Array, cuto
 
 
 def discounts(positions: Array, places: int) -> Array:
-    """1 / log2(position + 2) for positions from 0 in a list of `places`; beyond it of no meaning.
+    """1 / log2(position + 2) for positions from 0 in a list of `places`; beyond it, meaningless.
 
-    A lookup takes a tenth of the time of a logarithm.
+    A lookup in a table takes a tenth of the time of a logarithm.
     """
     table = jnp.asarray(1 / np.log2(np.arange(max(places, 1)) + 2))
     return table.at[jnp.minimum(positions, len(table) - 1)].get(mode="promise_in_bounds")

@@ -18,7 +18,7 @@ from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import in_threads, is_concrete, near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
-NO_LABEL_16 = (1 << 16) - 1  # -1 as 16 bits, by which NumPy sorts ids in a third of the time
+NO_LABEL_16 = (1 << 16) - 1  # -1 in 16 bits; NumPy sorts 16-bit ids in a third of the time
 _CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
 
 
@@ -145,9 +145,9 @@ def check_groups(
 
 
 def _of_labels(name: str, value: ArrayLike) -> HostOrDeviceArray:
-    """An array of the labels; refuses a column of pandas with other numbers as its index.
+    """An array with an entry for each label; refuses a pandas column whose index is not 0, 1, ....
 
-    Such is `Series.value_counts()`, whose index has the labels in order of falling count.
+    `Series.value_counts()` is such a column: its index has the labels in order of falling count.
     """
     index: Any = getattr(value, "index", None)
     dtype = getattr(index, "dtype", None)
@@ -169,7 +169,7 @@ def _check_ids(name: str, ids: HostOrDeviceArray, limit: int | None, source: str
     ids = near(ids)
     rows = ids.reshape(-1, ids.shape[-1])
     with jax.ensure_compile_time_eval():
-        # The sorted ids of a list show all but where it ends. A chunk fits a thread's cache.
+        # Sorted ids show every fault but ids behind a list's end. A chunk fits a thread's cache.
         turns = 1 if isinstance(rows, jax.Array) else max(1, min(len(rows), rows.size // _CHUNK))
         parts = np.array_split(rows, turns) if turns > 1 else [rows]
         found = in_threads(_extremes_and_repeats, parts)

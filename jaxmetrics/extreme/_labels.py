@@ -61,7 +61,7 @@ def _deciles(counts: Array, by: str) -> Array:
     in_order = counts[order] if by == "occurrences" else jnp.ones_like(counts)
     upto = jnp.cumsum(in_order)
     total = jnp.sum(in_order)
-    # If nothing occurs, all labels are in decile 0, as other labels that never occur.
+    # If no label occurs, all are in decile 0, as labels that never occur always are.
     before = jnp.where(total > 0, upto - in_order, 1)
     group = jnp.maximum(9 - 10 * before // jnp.maximum(total, 1), 0)
     return jnp.zeros(counts.shape, jnp.int32).at[order].set(group.astype(jnp.int32))

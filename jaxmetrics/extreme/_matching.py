@@ -28,10 +28,10 @@ R = TypeVar("R")
 
 NOWHERE = np.iinfo(np.int32).max  # the position of a label that is not predicted
 ENDED = -2  # the group of the places behind the end of a list
-# Ids in 16 bits: behind the end of a list, of a relevant label without a group, and out of range.
+# 16-bit ids for a place behind a list's end, a relevant label without a group, an id out of range.
 _END, _ABSENT, _OUT = range(NO_LABEL_16, NO_LABEL_16 - 3, -1)
 _CHUNK = 1 << 21  # predictions that a thread takes at a time
-_BLOCK = 1 << 14  # relevant labels and groups of a block: its state then stays in the cache
+_BLOCK = 1 << 14  # (relevant labels + groups) x rows of a block: its state stays in the cache
 
 
 class Matches(NamedTuple):
@@ -54,7 +54,8 @@ def match(
 ) -> Any:
     """The matches of label sets, in the whole lists or in their `first` places.
 
-    Or of these what `then` makes of them, row by row: `[..., rows]`, in the threads of the rows.
+    `then` is applied to the matches of each chunk of rows, in its thread; its results are
+    `[..., rows]`.
     """
     predicted, relevant = (rows_of(x, sets.shape) for x in (sets.predicted, sets.relevant))
     if first is not None:
@@ -134,9 +135,10 @@ def _match(
 
 
 def in_blocks(work: Callable[..., R], ids: tuple[Array, ...], state: int) -> R:
-    """`work` of arrays `[rows, ...]`, whose results have rows last, for a block of rows at a time.
+    """`work` of arrays `[rows, ...]`, a block of rows at a time; its results have rows last.
 
-    `state` is how many numbers a row keeps in the loop; those of a block fit the cache.
+    `state` is how many numbers the loop keeps for each row; a block is so small that those of all
+    its rows fit the cache.
     """
     rows = len(ids[0])
     size = min(rows, min(max(_BLOCK // state, 128), 2048))
@@ -199,14 +201,15 @@ def _narrow_ids(
 def _in_16_bits(predicted: Array, table: Array | None, limit: int) -> tuple[Array, Array]:
     """The ids `[rows, K]` and their groups, both `[K, rows]`.
 
-    The ids come first, of which a gather of all groups then needs no check.
+    The ids are narrowed first. Each is then an index within the table of groups, and the gather
+    needs no bounds check.
     """
 
     def narrow(predicted: Array) -> Array:
         ids = jnp.where(predicted < limit, predicted, _OUT)
         return jnp.where(predicted >= 0, ids, _END).astype(jnp.uint16).T
 
-    if table is None:  # any id takes a place
+    if table is None:  # also an id out of range takes a place in the one group
         groups = jnp.zeros(_END + 1, jnp.int16)
     else:
         groups = jnp.pad(table, (0, _END + 1 - limit), constant_values=-1)
@@ -243,7 +246,7 @@ def groups_of(ids: Array, groups: Array | None, n_labels: int | None = None) -> 
 
 
 def walked_groups(predicted: Array, table: Array | None) -> Array:
-    """`[K, rows]` of `[rows, K]`: the group of each prediction, ENDED where there is none."""
+    """`[K, rows]`, the group of each prediction `[rows, K]`; ENDED where the id is negative."""
     groups = groups_of(predicted, table)
     return jnp.where(predicted >= 0, groups, ENDED).astype(groups.dtype).T
 
@@ -321,7 +324,7 @@ def by_group(values: Array, groups: Array, num_groups: int) -> Array:
 def shaped(values: Any, sets: LabelSets, *, one: bool) -> Any:
     """Values `[several, num_groups, ...]` in the shape of results, `[..., num_groups, several]`.
 
-    The axis of groups goes if there are no groups, that of several if there is `one` limit.
+    Without groups their axis is dropped; so is the axis of `several` if there is only `one` limit.
     """
 
     def place(x: Array) -> Array:

@@ -17,13 +17,13 @@ from jaxmetrics.extreme._matching import Matches, by_group, match, over_columns,
 
 
 class RatioOfSums(NamedTuple):
-    """The parts of a ratio of sums over instances, which is a weighted mean of their own ratios.
+    """A ratio of sums over instances, as a weighted mean of the ratios of the instances.
 
     `bootstrap_mean(values, weights=weights, where=weights > 0, key=key)` resamples the ratio.
 
     Attributes:
-      values: `[..., n]`, or with further axes behind, the weighted hits of the instance divided by
-        those of its best list; NaN without relevant labels.
+      values: `[..., n]`, or with more axes after these, the ratio of each instance: its weighted
+        hits, divided by those of its best list; NaN without relevant labels.
       weights: the same shape, the weighted hits of the best list; 0 without relevant labels.
     """
 
@@ -204,7 +204,7 @@ def _ratios(
             )
             return gain.reshape(len(gain), *shape)
 
-        # A propensity that is not allowed makes NaN whether its label is a hit or not.
+        # A propensity out of (0, 1] makes the result NaN whether its label is a hit or not.
         most = gained(best, best_gains)
         had = jnp.where(jnp.isnan(most), jnp.nan, gained(found.positions, had_gains))
         if reduce is not None:

@@ -85,7 +85,7 @@ def k_for_recall(
 
 @double_program()
 def _least_places(found: Matches, limits: Array) -> Array:
-    """The least k `[limits, num_groups, rows]`: NOWHERE if none is enough, -1 without labels."""
+    """`[limits, num_groups, rows]`, the least k; NOWHERE if none, -1 without relevant labels."""
     groups, num_groups = found.groups, len(found.listed)
     relevant = by_group(jnp.ones_like(groups), groups, num_groups)
     every = np.arange(num_groups)[:, None, None]
@@ -96,7 +96,7 @@ def _least_places(found: Matches, limits: Array) -> Array:
     recall = upto.astype(jnp.float64) / of_group
 
     def at(limit: Array) -> Array:
-        # Recall meets a float32 limit if it rounds to it: 0.8 in float32 is above 4 / 5.
+        # Recall is rounded to the dtype of the limit first: 0.8 in float32 is above 4 / 5.
         enough = (found.positions < NOWHERE) & (recall.astype(limit.dtype) >= limit)
         k = _least(jnp.where(enough, found.positions + 1, NOWHERE), groups, num_groups)
         return jnp.where(relevant > 0, jnp.where(limit > 0, k, 0), -1)
@@ -116,7 +116,8 @@ def _reached(
 ) -> Array:
     def at(given: tuple[Array, Array]) -> Array:
         k, limit = given
-        doubled = jnp.where(k < NOWHERE, 2 * k, n_labels)  # integers sort faster than floats
+        # Twice k, as n_labels / 2 may have a fraction.
+        doubled = jnp.where(k < NOWHERE, 2 * k, n_labels)  # integers sort faster
         doubled = jnp.where(k >= 0, doubled, NOWHERE).reshape(len(k), *shape)
         if reduce == "median":
             value = _median(doubled)

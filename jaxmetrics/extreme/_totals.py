@@ -231,6 +231,7 @@ def _coverage(
 
 
 def _sorted_pairs(labels: Array, positions: Array) -> tuple[Array, Array]:
+    # By label, then by position.
     if labels.dtype.itemsize == 8:
         labels, positions = lax.sort((labels, positions), num_keys=2)
         return labels, positions

@@ -88,7 +88,8 @@ def _in_branches(
 ) -> R:
     """`of_kept(capacity, kept, total, row)`, by the least capacity that suffices.
 
-    The capacity is None if all items are taken: if no capacity suffices, or under `vmap`.
+    The capacity is None for all items: if no capacity suffices, a score is infinite, or `vmap`,
+    the size or the backend speaks against branches.
     """
     n = len(row.scores)
     still = Row(*map(lax.stop_gradient, row))
@@ -122,7 +123,7 @@ def _(size: int, batched: Any, number: Array, otherwise: Array) -> tuple[Array, 
 
 
 def _below(row: Row, reach: Array) -> Array:
-    """A score that the share `reach` of the negatives almost surely reaches, and few more do.
+    """A score that, very likely, at least the share `reach` of the negatives reach, and few more.
 
     It is estimated from a sample: one of every `step` items.
     """

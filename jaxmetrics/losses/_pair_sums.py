@@ -1,8 +1,8 @@
 """Sums over all pairs of a function of their difference, in time O(n log n).
 
 The function must be a sum of powers and exponentials of the distance. A pass over the sorted items
-then carries a state, which sums up all items before the present one. The binomial theorem moves its
-moments to the next item, by terms that do not cancel; one factor moves each exponential.
+then carries a state, which has the sums over all earlier items. The binomial theorem moves its
+moments to the next item, by terms that do not cancel. A factor moves each of its exponentials.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._kernels import Kernel, Side, value
 
-# A state moves along so many items at least, in all lanes at once, and between lanes by doubling.
+# Length of a lane of items, the least one on the CPU. States move along all lanes at once, and then
+# from lane to lane by doubling.
 _STEPS = 16
-# On the CPU there are so many lanes at most, whose states stay in its caches. If they were a power
-# of two, the items of a column would share few places of them.
+# The most lanes on the CPU: their states stay in its caches. Not a power of two: the items of a
+# column would then share few places of the caches.
 _LANES = 1040
 
 
@@ -47,7 +48,7 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
         make no pairs; places ascend within a list.
 
     Returns:
-      `[..., n]`. The sum at i includes j = i. Without lists all are NaN if a place is infinite.
+      `[..., n]`. The sum at i includes j = i. Without lists, all are NaN if a place is infinite.
     """
     rows = weights.reshape(1, -1, len(places))
     sums = _of_rows(kernel)(places[None], rows, None if opens is None else opens[None])
@@ -56,21 +57,21 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
 
 @functools.cache
 def _of_rows(kernel: Kernel) -> Callable[..., Array]:
-    """`pair_sums` of places `[rows, n]` and weights `[rows, ..., n]`; a batch of them is more rows.
+    """`pair_sums` of places `[rows, n]` and weights `[rows, ..., n]`; `vmap` only adds rows.
 
-    Rows are the last axis of all that is computed, so that short ones are vectors, too.
+    In all computations the rows are the last axis, so that short rows use vector instructions too.
     """
 
     @ordinary_promotion()  # derivatives and batches are traced in the caller's modes
     def of_rows(places: Array, weights: Array, opens: Array | None) -> Array:
         lanes = _lanes(places, weights, opens)
-        # Both sides have the item itself.
+        # Both sums include the item itself, at x = 0, which belongs to `below` alone.
         below = _sums_upto(kernel.below, lanes, turn=1)
         above = _sums_upto(kernel.above, lanes, turn=-1)
         sums = [lax.collapse((x + y).T, 1) for x, y in zip(below, above, strict=True)]
         own = value(kernel.above, jnp.zeros((), places.dtype)) * weights
         found = jnp.stack(sums, 1)[..., : places.shape[1]] - own
-        if opens is None:  # a list does not spoil the others
+        if opens is None:  # with lists, an infinite place must not make other lists NaN
             finite = jnp.all(jnp.isfinite(places), axis=1)
             found = jnp.where(finite[:, None, None], found, jnp.nan)
         return found
@@ -142,7 +143,7 @@ def _pulled_back(
 class State(NamedTuple):
     """Sums of w y^d, and of w exp(-k y) from k = 1, over items at distances y before a place.
 
-    Terms are the first axis: what is computed for each is a vector of places.
+    The terms, by d or k, are the first axis, so that each is computed as a vector over places.
     """
 
     moments: Array  # [powers, ...]
@@ -150,7 +151,8 @@ class State(NamedTuple):
 
     def moved(self, distance: Array) -> State:
         """The state at a place that is further on by a distance `[...]`."""
-        # As a difference: a factor next to 1 is rounded, and always in one way if steps are equal.
+        # Not a product with exp(-k distance): a factor near 1 is rounded, always in the same
+        # direction if steps are equal, and the errors would add up.
         lost = self.decays * jnp.expm1(-_multiples(distance, *self.decays.shape))
         return State(_moved_moments(self.moments, distance), self.decays + lost)
 
@@ -159,19 +161,19 @@ class State(NamedTuple):
         return State(*map(jnp.add, self, other))
 
     def where(self, chosen: Array | None) -> State:
-        """The state where chosen, and that of no items elsewhere; None for everywhere."""
+        """The state where chosen, and the state of no items elsewhere; None chooses everywhere."""
         return self if chosen is None else State(*(jnp.where(chosen, x, 0) for x in self))
 
 
 def state_of(side: Side, behind: Array, weight: Array) -> State:
-    """The sums that the side needs of items `[n]` so far behind a place."""
+    """The state of items `[n]` at distances `behind` before a place, with the side's terms."""
     powers = behind ** np.arange(len(side.powers), dtype=np.int32)[:, None]
     decays = jnp.exp(-_multiples(behind, len(side.exponentials), len(behind)))
     return State(*(_contract("kn,n->k", x, weight) for x in (powers, decays)))
 
 
 def sum_of_state(side: Side, state: State, distance: Array | None = None) -> Array:
-    """The sum of weight times g over a state's items, at its place or so far beyond as `[...]`."""
+    """The sum of w g(y) over a state's items, at its place or `distance` `[...]` beyond it."""
     moments, decays = state
     if distance is not None:
         moments = _moved_moments(moments, distance)
@@ -194,7 +196,7 @@ def _moved_moments(moments: Array, distance: Array) -> Array:
 
 
 def _multiples(distance: Array, n: int, *shape: int) -> Array:
-    """k distance for k from 1 to n, of distances that broadcast with the shape."""
+    """`[n, ...]`, k times the distance for k from 1 to n; distances broadcast with the shape."""
     return distance * np.arange(1, n + 1, dtype=distance.dtype).reshape(-1, *[1] * len(shape))
 
 
@@ -202,9 +204,9 @@ class _Lanes(NamedTuple):
     """Sorted items, cut into lanes of neighbours; `[steps, lanes, rows]` each.
 
     Attributes:
-      place: of each item.
-      weights: several.
-      number: of the list that an item is in; None if there is one list.
+      place: the place of each item.
+      weights: several arrays of weights.
+      number: the number of each item's list; None if there is one list.
     """
 
     place: Array
@@ -215,7 +217,7 @@ class _Lanes(NamedTuple):
 def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
     rows, n = places.shape
     lanes = -(-n // _STEPS)
-    if on_cpu():  # several rows have an odd number each, so that all have no power of two
+    if on_cpu():  # odd for several rows, so that all rows together have no power of two
         lanes = -(-n // max(_STEPS, math.isqrt(n) // 3))
         lanes = min(lanes, _LANES if rows == 1 else _LANES // max(rows, 1) | 1)
     steps = -(-n // lanes)
@@ -230,9 +232,9 @@ def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
 
 
 def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
-    """At each item the sum over all items up to it, for each of the weights.
+    """At each item the sum of w g(distance) over all items up to it, for each array of weights.
 
-    The items are passed in ascending order, or in descending order if `turn` is -1 in place of 1.
+    `turn` is 1 to pass the items in ascending order, and -1 for descending order.
     """
     place, weights, number = lanes
     n_powers, n_decays = len(side.powers), len(side.exponentials)
@@ -248,7 +250,7 @@ def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
         weight = jnp.stack(weight)
         state = before.where(joins).moved(gap)
         state = state.joined(State(jnp.where(at_place, weight, 0), weight))
-        if step_by_step:  # in memory, or each of the sums would compute it once more
+        if step_by_step:  # kept in memory, or XLA would compute it again for each sum
             state = lax.optimization_barrier(state)
         return state, tuple(sum_of_state(side, state))
 
@@ -278,18 +280,21 @@ def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
 
 
 class _Ends(NamedTuple):
-    """The last items of the lanes `[lanes, rows]`, of a pass along them in the direction `turn`."""
+    """The last item of each lane, `[lanes, rows]`, in a pass in the direction `turn`."""
 
     place: Array
     number: Array | None
     turn: int
 
     def earlier(self, x: Array, by: int | Array) -> Array:
-        """What `x` `[..., lanes, rows]` is `by` lanes before."""
+        """At each lane, `x` `[..., lanes, rows]` of the lane `by` lanes before; it wraps around."""
         return jnp.roll(x, self.turn * by, -2)
 
     def since(self, by: int | Array, place: Array, number: Array | None) -> tuple[Array, Array]:
-        """Whether the lane `by` lanes before ends in the list of an item, and how far before it."""
+        """Whether the lane `by` lanes before ends in an item's list, and how far before the item.
+
+        `place` and `number` are those of the items. The distance is 0 where the answer is no.
+        """
         lane = jnp.arange(len(self.place), dtype=jnp.int32)[:, None]
         reached = (lane if self.turn > 0 else lane[::-1]) >= by
         if self.number is not None:

@@ -1,4 +1,4 @@
-"""Losses of all pairs, of items that the devices of a mesh hold in parts, and their slopes."""
+"""Losses over pairs, and their slopes, where the devices of a mesh hold the items in parts."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def pairs_of_parts(
     surrogate: str,
     two_way: bool = False,
 ) -> tuple[Array, Array]:
-    """`loss_and_slopes` of the mean over all pairs, or over those of a window."""
+    """`loss_and_slopes` of the mean loss over all pairs, or over the pairs of a window."""
 
     def of_row(row: Row, **numbers: Array) -> tuple[Array, Array]:
         window = {name: x for name, x in numbers.items() if name in _WINDOW}
         scale = {name: x for name, x in numbers.items() if name not in _WINDOW}
-        # Items that cost nothing may tie in a set, as no slope in a weight is taken here.
+        # `within_reach` makes items that cost nothing tie, also before the sets of a window are
+        # taken: this would change only slopes in weights, which are not computed here.
         places = within_reach(placed(row, surrogate, axis_name, **scale), surrogate, axis_name)
         kernel = kernel_of(surrogate, row.scores.dtype)
         value, slopes = _of_pairs(places, kernel, two_way, axis_name, **window)
@@ -48,7 +49,7 @@ def pairs_of_parts(
 def _of_pairs(
     items: Row, kernel: Kernel, two_way: bool, axis_name: AxisName, **window: Array
 ) -> tuple[Array, Array]:
-    """The mean over all pairs, and its slopes in the places of the items of this device."""
+    """The mean loss over all pairs, and its slopes in the places of this device's items."""
     of_class, back, here = in_range(items, (items.positives, items.negatives), axis_name)
     positives, negatives = of_class
     if window:

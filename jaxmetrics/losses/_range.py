@@ -1,9 +1,9 @@
-"""A range of the places of items that the devices of a mesh hold in parts, for losses.
+"""Losses of items that the devices of a mesh hold in parts: each device receives a range of places.
 
-Each device receives the rows of one range, as for metrics. It sums over the pairs within its range.
-Of the items of all other devices it needs a few sums alone, of powers and of exponentials of the
-distance, which all devices have of each other. What it finds for a row goes back to the items the
-way that their weights came.
+A row holds the items of one place. Each device receives the rows of one range, as for metrics, and
+sums over the pairs within it. From the items of other devices it needs only a few sums of powers
+and exponentials of the distance, which all devices gather. The results of a row return to its items
+by the way that their weights came.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def loss_and_slopes(
     numbers: dict[str, Any],
     axis_name: AxisName,
 ) -> tuple[Array, Array]:
-    """The loss of all items `[...]`, and its slopes in the scores of this part `[..., n]`.
+    """The loss of all items `[...]`, and its slopes in the scores of this device's part `[..., n]`.
 
-    `of_row(row, **numbers)` has both for each row of a batch.
+    `of_row(row, **numbers)` returns both for one row of a batch.
     """
     undefined = refused(items, numbers, axis_name)
     batch = rows_of_items(items, undefined, axis_name)
@@ -52,23 +52,28 @@ def loss_and_slopes(
 def nan_where_infinite(
     found: tuple[Array, Array], items: Row, axis_name: AxisName
 ) -> tuple[Array, Array]:
-    """A loss and its slopes; NaN if a place of any device is infinite, but of masked items."""
+    """A loss and its slopes, NaN if a place on any device is infinite; 0 for masked items."""
     (value, slopes), some = found, infinite(items, axis_name)
     undefined = jnp.where(items.is_positive | items.is_negative, jnp.nan, 0)
     return jnp.where(some, jnp.nan, value), jnp.where(some, undefined, slopes)
 
 
 def sum_of_devices(of_items: Array, axis_name: AxisName) -> Array:
-    """The sum over all items, as a sum of copies: of the type that gathered items give a loss."""
+    """The sum over all items, as a sum of what all devices gather.
+
+    Its type varies over the axis, as that of a loss of gathered items does; after `psum` it would
+    not.
+    """
     return jnp.sum(lax.all_gather(jnp.sum(of_items), axis_name))
 
 
 class InRange(NamedTuple):
-    """What a device receives of two weights of each item.
+    """The rows that a device receives, for two weights of each item.
 
     Attributes:
-      weights: two `[rows]`, the sums over the items of each row.
-      back: from two arrays `[rows]` to two `[n]`, at each item of this device the entry of its row.
+      weights: two arrays `[rows]`, the sums over the items of each row.
+      back: takes two arrays `[rows]`, and returns two `[n]`: for each item that this device holds,
+        the entry of its row, on whichever device that is.
       range: the places of the rows.
     """
 
@@ -78,7 +83,7 @@ class InRange(NamedTuple):
 
 
 def in_range(items: Row, weights: tuple[Array, Array], axis_name: AxisName) -> InRange:
-    """Two weights of the items, by the place of each, and the way back."""
+    """Sends two weights of each item to the device in whose range its place is."""
     keys = sorting.descending_keys(-items.scores)
     keys = jnp.where(items.weights > 0, keys, ~np.zeros((), keys.dtype))
 
@@ -92,7 +97,7 @@ def in_range(items: Row, weights: tuple[Array, Array], axis_name: AxisName) -> I
 
 
 class Range(NamedTuple):
-    """The rows of one device, whose places are between those of the devices beside it.
+    """The rows of one device; those of another device are all at lower or all at higher places.
 
     Attributes:
       places: `[n]` ascending.
@@ -106,7 +111,10 @@ class Range(NamedTuple):
 
     @classmethod
     def of(cls, places: Array, keys: Array, axis_name: AxisName) -> Range:
-        """Entries that are no rows are last, and get the place of the row before them."""
+        """Unused entries come last, and get the highest place of this device and those before it.
+
+        If these have no rows, they get the lowest place of all devices.
+        """
         some = keys != ~np.zeros((), keys.dtype)
         lowest = lax.all_gather(jnp.min(jnp.where(some, places, jnp.inf)), axis_name)
         highest = lax.all_gather(jnp.max(jnp.where(some, places, -jnp.inf)), axis_name)
@@ -118,7 +126,7 @@ class Range(NamedTuple):
         return cls(jnp.where(some, places, last), device < here, axis_name)
 
     def reversed(self) -> Range:
-        """The same rows in reverse order, at the negative of their places."""
+        """The same rows in reverse order, with the sign of their places changed."""
         return Range(-jnp.flip(self.places), self.after, self.axis_name)
 
     @property
@@ -128,11 +136,11 @@ class Range(NamedTuple):
         return ~(self.before | own)
 
     def shares_above(self, weights: Array) -> tuple[Array, Array]:
-        """The share of a class above each row, and the same including it."""
+        """The share of a class above each row, and the same including the row."""
         upto = lax.cumsum(weights, reverse=True)
         of_each = lax.all_gather(upto[0], self.axis_name)
         after = total = jnp.zeros_like(upto[0])
-        # One by one from the last: both sides of a border then have the same number.
+        # Added one by one from the last device, so that both sides of a border round alike.
         for others, follows in zip(of_each[::-1], self.after[::-1], strict=True):
             after = jnp.where(follows, others + after, after)
             total = others + total
@@ -153,6 +161,7 @@ class Range(NamedTuple):
         return jnp.flip(self.reversed().pair_sums(kernel, jnp.flip(weights)))
 
     def _of_devices_before(self, side: Side, weights: Array) -> Array:
+        # At each row the sum of weight times g(distance) over the rows of lower devices.
         first, last = self.places[0], self.places[-1]
         own = state_of(side, last - self.places, weights)
         state = State(*(lax.all_gather(x, self.axis_name, axis=1) for x in own))

@@ -45,8 +45,8 @@ def approx_ndcg_loss(
       labels: grades of relevance, not negative, of the same shape or one that broadcasts.
       where: `[..., n]` bool, False for documents to leave out.
       segments: `[n]` or `[..., n]`, the number of each document's list, from 0, in any order.
-      num_segments: the number of lists; needed if `segments` is traced. Without it,
-        ids of which one is n or more are numbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; needed if `segments` is traced. Without it, if an id is n
+        or more, the ids are renumbered: list i has the id `np.unique(segments)[i]`.
       gain: "linear" for the label, "exponential" for 2^label - 1.
       temperature: above 0, the width of the sigmoid, in units of the scores.
 
@@ -60,10 +60,10 @@ def approx_ndcg_loss(
         num_segments - 1, or scores are several lists of one document, which is nothing to rank.
 
     The loss and its gradient are 0 for a list without relevant documents. The loss is NaN, and its
-    gradient 0, where a valid score is NaN, or a traced label or temperature is invalid; for all
-    lists of a row if a traced id of a valid document is out of range. The loss can be
-    differentiated in forward and reverse mode, any number of times. Time O(n log n), memory O(n):
-    it builds no matrix of pairs.
+    gradient 0, where a valid score is NaN, or a traced label or temperature is invalid. If a
+    traced id of a valid document is out of range, this holds for all lists of the row. The loss can
+    be differentiated in forward and reverse mode, any number of times. Time O(n log n), memory
+    O(n): it builds no matrix of pairs.
 
     Example:
       >>> import jaxmetrics as jm
@@ -125,15 +125,16 @@ def _approx_ndcg_loss(
     else:
         undefined |= jnp.any(astray, axis=-1, keepdims=True)
     value = 1 - numerics.divide(found, ideal, 1.0)
-    value = jnp.where(jnp.isnan(found), found, value)  # of an infinite score, also without a gain
+    value = jnp.where(jnp.isnan(found), found, value)  # an infinite score, also without gains
     return jnp.where(undefined | jnp.isnan(temperature), jnp.nan, value)
 
 
 @double_program("gain", "n_lists", "dtype")
 def _gains_near_one(labels: Array, lists: Array, gain: str, n_lists: int, dtype: Any) -> Array:
-    """`[..., n]`, gains over the power of two near the highest of their list.
+    """`[..., n]`, gains divided by the power of two near the highest gain of their list.
 
-    2^128 is beyond single precision. The loss is a quotient, and keeps its value to the last digit.
+    Gains of 2^128 and more are beyond single precision. The loss is a quotient of gains: division
+    by a power of two does not change a digit of it.
     """
     gains = GAINS[gain](jnp.asarray(labels, jnp.float64))
 
@@ -162,16 +163,17 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     order = _order_of_documents(fixed, segment)
     scores, fixed, gains, segment = (permuted(x, order) for x in (scores, fixed, gains, segment))
     opens = jnp.append(True, segment[1:] != segment[:-1])
-    # Scores are shifted as those of rows are, to keep their digits; differences stay the same. The
-    # gradient goes through the mean, so that it adds up to 0 in each list, and is 0 in a list of
-    # one document.
+    # Scores are shifted as in `rows_of_items`, to keep their digits: differences stay the same. The
+    # shift has the gradient of the mean score, so that the gradient of the loss adds up to 0 in
+    # each list, and is 0 in a list of one document.
     size = of_lists(jnp.ones_like(segment), segment)
     after = jnp.cumsum(size)
     lowest, highest = (fixed.at[x].get(mode="clip") for x in (after - size, after - 1))
     mean = of_lists(scores / size[segment], segment)
     shift = jnp.clip(0, lowest, highest) + (mean - lax.stop_gradient(mean))
     away = scores - shift[segment]
-    # What would overflow grows by its logarithm, as finite scores must not tie.
+    # A quotient that would overflow is `most` times 1 to 2, by its logarithm: if it were cut off,
+    # unequal finite scores would tie.
     most = float(jnp.finfo(away.dtype).max) / 2
     beyond = jnp.clip(jnp.abs(lax.stop_gradient(away)) / (most * temperature), 1, most)
     grown = 1 + jnp.log(beyond) / math.log(most)
@@ -181,7 +183,7 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     # The sums count each document as half above itself, hence 1.5.
     found = of_lists(gains / jnp.log2(1.5 + above), segment)
     infinite = of_lists((~jnp.isfinite(scores)).astype(jnp.int32), segment) > 0
-    found *= jnp.where(infinite, jnp.nan, 1)  # also of one document, which has no pairs
+    found *= jnp.where(infinite, jnp.nan, 1)  # also for one document without pairs
     return found[:n_lists], undefined[:n_lists]
 
 

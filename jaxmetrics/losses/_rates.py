@@ -18,7 +18,7 @@ from jaxmetrics.losses._rows import Row, ascending, of_negatives, weight_of_posi
 from jaxmetrics.losses._surrogates import placed
 from jaxmetrics.losses._top_set import edge_of_shares
 
-# Of the items, what the head of a recall may be: with band 0, and with the default one.
+# Capacities of the head of a recall, as shares of the items: for band 0, and for the default band.
 _PARTS = (1 / 8, 1 / 2)
 
 
@@ -40,7 +40,8 @@ def recall_at_fpr_loss(
     standard deviation of the negatives' scores. The threshold q is a smooth quantile of them: their
     weighted mean. The weights are a logistic density of u, the share of the negatives above, with
     centre max_fpr and scale band max_fpr (1 - max_fpr); q leaves out low negatives whose weights
-    together are below the rounding. Scores, q and c all carry gradient; in the weights, u does not.
+    together are below the rounding error. The scores, q and c carry gradient; u in the weights of q
+    does not.
 
     Args:
       scores: `[..., n]`, higher is more positive.
@@ -72,7 +73,7 @@ def recall_at_fpr_loss(
       >>> print(f"{loss:.4f}")
       0.4483
 
-    Reference: A. Eban et al., "Scalable learning of non-decomposable objectives", AISTATS 2017, for
+    Reference: E. Eban et al., "Scalable learning of non-decomposable objectives", AISTATS 2017, for
     the objective.
     """
     numbers = {"max_fpr": max_fpr, "temperature": temperature, "band": band}
@@ -156,7 +157,7 @@ def _average_precision_loss(row: Row, temperature: Array) -> Array:
     # The sums count an item as half above itself, the definition as wholly above.
     both = jnp.stack([row.positives, row.weights])
     found, all_above = pair_sums(sigmoid(both.dtype), row.scores, both, None) + both / 2
-    # Far from all others, an item without weight has nothing above it.
+    # An item of weight 0, far from all others, has nothing above it, not even itself.
     none = all_above <= jnp.finfo(all_above.dtype).tiny
     precision = divide(found, jnp.where(none, 0, all_above), 1.0)
     return _mean_of_positives(1 - precision, row)

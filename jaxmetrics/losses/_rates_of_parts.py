@@ -1,4 +1,4 @@
-"""Losses of rates at thresholds, of items that the devices of a mesh hold in parts, and slopes."""
+"""Losses for rates, and their slopes, where the devices of a mesh hold the items in parts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _edge(row: Row, max_fpr: Array, band: Array, axis_name: AxisName) -> Array:
 
 
 def _average_precision(items: Row, axis_name: AxisName) -> tuple[Array, Array]:
-    """The loss of items at their places, and its slopes in the places of those of this device."""
+    """The loss of all items, and its slopes in the places of this device's items."""
     kernel = sigmoid(items.scores.dtype)
     weights = items.positives, items.weights
     of_rows, back, here = in_range(items, weights, axis_name)
@@ -79,7 +79,7 @@ def _average_precision(items: Row, axis_name: AxisName) -> tuple[Array, Array]:
     precision = divide(found, jnp.where(items.positives > 0, all_above, 0), 0.0)
     value = divide(sum_of_devices(items.positives * (1 - precision), axis_name), total, 0.0)
 
-    # The slopes of the loss in both sums of each item; then, through these, in all places.
+    # Slopes of the loss in the two sums of each item, and from these, by the chain rule, in places.
     in_found = -divide(items.positives, total * all_above, 0.0)
     in_sums = in_found, -in_found * precision
     slope = kernel.derivative()

@@ -18,11 +18,12 @@ class Row(NamedTuple):
     """One row of items; `[n]` each. An item that does not count has score 0 and weights 0.
 
     Attributes:
-      scores: less the one next to 0 if all are on one side of it, which keeps their digits; NaN if
-        one of them is infinite.
+      scores: shifted to keep their digits: if all have one sign, the one nearest to 0 is subtracted
+        from all. All are NaN if one is infinite.
       positives: weights of the positives, 0 for negatives.
       negatives: weights of the negatives, 0 for positives.
-      is_positive, is_negative: bool, also of items whose weight is 0, in which a loss has a slope.
+      is_positive, is_negative: bool, True also for items of weight 0: a loss has a slope in their
+        weights.
     """
 
     scores: Array
@@ -64,7 +65,7 @@ def refused(items: Items, numbers: dict[str, Any], axis_name: AxisName = None) -
 def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) -> Row:
     """All rows of checked items, `[..., n]` each. In an undefined row no item counts.
 
-    With an axis, the items are the part of a device, and are shifted and scaled as all are.
+    With an axis, the items are this device's part; the shift and the scale are those of all items.
     """
     dtype = jnp.promote_types(items.scores.dtype, jnp.float32)
     valid = ~jnp.expand_dims(undefined, -1)
@@ -84,7 +85,7 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     some = lowest <= highest
     lowest, highest = (jnp.where(some, x, 0)[..., None] for x in (lowest, highest))
     shift = jnp.where(finite[..., None], jnp.clip(0, lowest, highest), jnp.nan)
-    # An item without weight would add 0 times the square of its distance, were this infinite.
+    # An item of weight 0 is moved near the others: 0 times an infinite squared distance is NaN.
     furthest = numerics.largest_weight(dtype) ** 0.5
     near = jnp.clip(scores, lowest - furthest, highest + furthest)
     scores = jnp.where(weight > 0, scores, near)
@@ -101,7 +102,7 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
 def infinite(row: Row, axis_name: AxisName = None) -> Array:
     """`[...]`, whether a score that is not masked is infinite, on any device if there is an axis.
 
-    The shift makes all scores of such a row NaN, also beside an item of weight 0.
+    The shift makes all scores of such a row NaN, even if the infinite one has weight 0.
     """
     count = jnp.sum(~jnp.isfinite(row.scores), axis=-1).astype(row.scores.dtype)
     found: Array = sum_over(count, axis_name) > 0
@@ -119,7 +120,7 @@ def lowest_and_highest(
 ) -> tuple[Array, Array]:
     """`[...]`, the lowest and the highest of some scores, of all devices if there is an axis.
 
-    They are constants to derivatives. Of none, the lowest is infinite, and the highest -infinite.
+    They are constants to derivatives. Of no scores, the lowest is inf, and the highest -inf.
     """
     fixed = lax.stop_gradient(scores)
     lowest = jnp.min(fixed, axis=-1, initial=jnp.inf, where=which)
@@ -136,7 +137,7 @@ def ascending(row: Row) -> Row:
 def order_of(row: Row, index: Array | None = None, some: Array | None = None) -> Array:
     """The indices of the items in the order of `ascending`.
 
-    With `index`, of these alone, where `some`; `[n]` in place of the others.
+    With `index`, only of the items at these indices, where `some`; other entries are n.
     """
     scores, later = lax.stop_gradient(row.scores), row.is_positive
     order: Array
@@ -157,9 +158,9 @@ def _order_by_score(scores: Array, later: Array, index: Array) -> Array:
 
 
 def row_at(row: Row, order: Array) -> Row:
-    """The items of the row at the indices of `order_of` some items; unused places have no weight.
+    """The items of the row at these indices from `order_of`; unused places have no weight.
 
-    An unused place is sorted as the last item of the row, and so has its score.
+    An unused place, of index n, gets the score of the last item of the row, by which it was sorted.
     """
     scores, *others = row
     kept = (x.at[order].get(mode="fill", fill_value=0) for x in others)
@@ -173,15 +174,15 @@ def permuted(values: Array, order: Array) -> Array:
 
 
 class OfNegatives(NamedTuple):
-    """Of the scores of the negatives, in a unit in which their squares are neither 0 nor infinite.
+    """The spread of the negatives' scores, in a unit that makes squares neither 0 nor infinite.
 
     Attributes:
-      unit: a power of two near their range; a constant to derivatives.
-      scores: `[n]`, of all items.
-      shares: `[n]`, of each negative in their weight.
-      away: `[n]`, of each negative, its score less their mean.
-      std: the standard deviation; 1 where it is 0, as it is a divisor.
-      varies: whether it is not 0.
+      unit: a power of two near half the range of the negatives; a constant to derivatives.
+      scores: `[n]`, the scores of all items.
+      shares: `[n]`, the share of each negative in the weight of the negatives; 0 for other items.
+      away: `[n]`, the score of each negative minus their mean; 0 for other items.
+      std: the standard deviation of the negatives; 1 where it is 0, as it is a divisor.
+      varies: whether the standard deviation is not 0.
     """
 
     unit: Array
@@ -193,14 +194,14 @@ class OfNegatives(NamedTuple):
 
 
 def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
-    """The mean and the deviation of the negatives, of all devices if there is an axis."""
+    """The spread of the negatives, of all devices if there is an axis."""
     shares = numerics.divide(row.negatives, sum_over(jnp.sum(row.negatives), axis_name), 0.0)
     lowest, highest = lowest_and_highest(row.scores, row.negatives > 0, axis_name)
     unit = numerics.power_near(highest / 2 - lowest / 2)
-    furthest = numerics.largest_weight(row.scores.dtype) ** 0.5  # of items whose unit it is not
+    furthest = numerics.largest_weight(row.scores.dtype) ** 0.5  # limits other items
     scores = jnp.clip(row.scores / unit, -furthest, furthest)
     mean = sum_over(jnp.sum(shares * scores), axis_name)
-    # The mean of tied scores may be rounded, and their deviation then is the rounding of 0.
+    # The rounded mean of tied scores may differ from them: their deviation would not be exactly 0.
     tied = highest == lowest
     centre = jnp.where(tied, highest / unit + (mean - lax.stop_gradient(mean)), mean)
     away = jnp.where(row.is_negative, scores - centre, 0)
@@ -211,6 +212,6 @@ def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
 
 
 def weight_of_positives(row: Row, axis_name: AxisName = None) -> Array:
-    """Of all devices if there is an axis; 0 where a class is absent."""
+    """The weight of all positives, on all devices if there is an axis; 0 if a class is absent."""
     positives, negatives = (sum_over(jnp.sum(x), axis_name) for x in (row.positives, row.negatives))
     return jnp.where(negatives > 0, positives, 0)

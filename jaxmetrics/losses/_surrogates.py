@@ -51,10 +51,10 @@ def placed(row: Row, surrogate: str, axis_name: AxisName = None, **numbers: Arra
 
 
 def within_reach(row: Row, surrogate: str, axis_name: AxisName = None) -> Row:
-    """The row as `placed`, of which items that cost nothing are moved to where they just do not.
+    """The row from `placed`, with items that cost nothing moved to the nearest place without cost.
 
-    So a negative whose score of -1e30 forbids it has no large powers. An ascending row stays so,
-    but items that are moved to one place tie, and would share the set that a window takes.
+    Powers of a score of -1e30, which rules a negative out, are then not large. An ascending row
+    stays ascending. But items that are moved to one place tie, and would share the set of a window.
     """
     if surrogate in ("square", "sigmoid"):
         return row
@@ -64,14 +64,14 @@ def within_reach(row: Row, surrogate: str, axis_name: AxisName = None) -> Row:
         """How far from a place of one class items of the other cost nothing."""
         if surrogate != "logistic":
             return jnp.zeros_like(place)
-        units = -2 * math.log(jnp.finfo(place.dtype).tiny)  # whose exponential is 0
+        units = -2 * math.log(jnp.finfo(place.dtype).tiny)  # exp(-units) is 0
         return jnp.maximum(units, jnp.abs(place))  # more than the rounding of the place
 
     lowest, _ = lowest_and_highest(places, row.is_positive, axis_name)
     _, highest = lowest_and_highest(places, row.is_negative, axis_name)
     highest = jnp.where(highest > -jnp.inf, highest, jnp.minimum(lowest, 0))  # without negatives
     highest += reach(highest)
-    lowest = jnp.minimum(lowest, highest)  # as positives are moved first
+    lowest = jnp.minimum(lowest, highest)  # positives above `highest` are moved to it first
     lowest -= reach(lowest)
     moved = lax.stop_gradient(jnp.clip(places, lowest, highest))
     return row._replace(scores=jnp.where((places < lowest) | (places > highest), moved, places))
@@ -80,7 +80,7 @@ def within_reach(row: Row, surrogate: str, axis_name: AxisName = None) -> Row:
 def slopes_in_scores(
     slopes: Array, row: Row, surrogate: str, axis_name: AxisName, **numbers: Array
 ) -> Array:
-    """From slopes in what `placed` returns, `[n]`, those in the scores of the row."""
+    """The slopes in the scores of the row, from slopes `[n]` in what `placed` returns."""
     if surrogate in _MARGIN:
         return slopes
     slopes = slopes / numbers["temperature"]

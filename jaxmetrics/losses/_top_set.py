@@ -3,11 +3,13 @@
 An item takes an interval of ranks. Its weight is the mean, over this interval, of a function that
 falls from 1 to 0 at the share. A step gives the exact set, with a fraction of the item at its edge;
 a sigmoid gives a soft set. An item of weight 2 therefore counts as two items, and tied items have
-equal parts. One without weight has none, and the slope in its weight is the function at its rank.
+equal parts. An item of weight 0 has no part, and the slope in its weight is the function at its
+rank.
 
-Weights depend on ranks alone and have no derivative. If a loss rises with the score of an item, the
-set is the one with the highest loss among sets of its size. A change of the set then does not
-change the loss to first order. Nor have they one in the weights of items, which do change it.
+The function of the ranks has no derivative in scores. If a loss rises with the score of an item,
+the set has the highest loss among sets of its size. A change of the set then does not change the
+loss to first order. The function has no derivative in the weights of items either, although a
+change of these does change the set and the loss.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array
 
-# Spacings of floats within which a share is reached: sums of weights reach it only up to rounding.
+# Tolerance of a share, in spacings of floats: sums of weights reach it only up to rounding.
 _SLACK = 16
 
 
@@ -37,13 +39,13 @@ def top_set(
       weights: `[n]` of items of the class, 0 for others.
       share: of the class, in (0, 1].
       band: the scale of the sigmoid, divided by share (1 - share); 0 for the exact set.
-      total: the weight of the class, if lower items are not among these.
+      total: the weight of the whole class, if its lower items are not in `weights`.
     """
     return set_of_shares(*shares_above(places, weights, total), weights, share, band)
 
 
 def set_of_shares(above: Array, upto: Array, weights: Array, share: Array, band: Array) -> Array:
-    """`top_set` of items with these shares of the class above the tie of each, and upto it."""
+    """`top_set` from the share of the class above each item's tie, and the same with the tie."""
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
     step = jnp.minimum((upto - above) / safe, 20)
@@ -52,7 +54,7 @@ def set_of_shares(above: Array, upto: Array, weights: Array, share: Array, band:
     far = jax.nn.softplus(high) - jax.nn.softplus(low)
     soft = safe * jnp.where(step < 20, close, far)
     exact = jnp.clip(share - above, 0, upto - above)
-    within = (above < share) | (share >= 1)  # of the whole class the lowest item, too
+    within = (above < share) | (share >= 1)  # the whole class has its lowest item, too
     at_once = jnp.where(some, jax.nn.sigmoid(high), within.astype(weights.dtype))
     return weights * divide(jnp.where(some, soft, exact), upto - above, at_once)
 
@@ -72,8 +74,8 @@ def edge_of_shares(
 ) -> Array:
     """Weights `[n]` of the items at the edge of the highest `share`, which add up to 1.
 
-    With band 0 all weight is at the first item that is not wholly in the exact set, and at the
-    lowest one where all are. Shares are as of `set_of_shares`.
+    With band 0 all weight is at the first item that is not wholly in the exact set, or at the
+    lowest item if all are wholly in it. The shares are those that `set_of_shares` takes.
     """
     some, safe = _width(share, band)
     high, low = (share - above) / safe, (share - upto) / safe
@@ -87,22 +89,22 @@ def edge_of_shares(
 
 
 def reached(share: Array, dtype: Any) -> Array:
-    """A share that sums of weights exceed if they are beyond the share, whatever their rounding."""
+    """The share with a tolerance: a sum of weights above it exceeds the share despite rounding."""
     end: Array = share * (1 + _SLACK * jnp.finfo(dtype).eps)
     return end
 
 
 def _width(share: Array, band: Array) -> tuple[Array, Array]:
     """Whether the edge is soft, and its width, or 1 in place of a width of 0."""
-    # At share 1 the set is the whole class, and the width is 0. One below the rounding of shares is
-    # none, as its square, by which slopes are divided, may be 0.
+    # At share 1 the set is the whole class, and the width is 0. A width below the rounding error of
+    # shares counts as 0: slopes are divided by its square, which may be 0.
     width = band * share * (1 - share)
     some = width > jnp.finfo(width.dtype).eps * share
     return some, jnp.where(some, width, 1)
 
 
 def shares_above(places: Array, weights: Array, total: Array | None) -> tuple[Array, Array]:
-    """Share of the class above each tie, and the same including the tie; as of `top_set`."""
+    """Share of the class above each tie, and the same including the tie; arguments as `top_set`."""
     places, weights = lax.stop_gradient((places, weights))
     upto = lax.cumsum(weights, reverse=True)
     total = upto[0] if total is None else total

@@ -131,15 +131,15 @@ def apply(
 def _tail_mean(pairs: Pairs, held: Array, max_fpr: Array, step_size: Array) -> tuple[Array, Array]:
     order = order_of(pairs.row)
     scores, negatives = (permuted(x, order) for x in (pairs.row.scores, pairs.row.negatives))
-    # A loss rises with the score of the negative, so all positives have the same item at the edge.
+    # The top negatives are those with the highest scores, for all positives alike.
     edge = order[jnp.argmax(edge_set(scores, negatives, max_fpr, jnp.zeros_like(max_fpr)))]
     threshold = lax.stop_gradient(jnp.where(held > EMPTY, held, pairs.losses[:, edge]))
-    # Computed anew for each use, a loss at the edge may be rounded to either side of itself.
+    # XLA may compute a loss at the edge again for each use, rounded otherwise: `over` may not be 0.
     of_edge = pairs.row.scores == pairs.row.scores[edge]
     at_edge = (held <= EMPTY)[:, None] & of_edge
     over = pairs.losses - threshold[:, None]
     beyond = (over > 0) & ~at_edge
-    slope = jnp.where(at_edge, 0.5, beyond).astype(over.dtype)  # of max(x, 0), which is 1/2 at 0
+    slope = jnp.where(at_edge, 0.5, beyond).astype(over.dtype)  # of max(x, 0): 1/2 at 0
     excess = jnp.sum(pairs.negatives * slope * over, axis=1)
     share = jnp.sum(pairs.negatives * beyond, axis=1)
     return threshold + excess / max_fpr, threshold - step_size * (1 - share / max_fpr)

@@ -83,10 +83,11 @@ def apply(
 
     loss = mean_i kl_weight log(u_i), after u_i has become
     (1 - step_size) u_i + step_size mean_j exp(l_ij / kl_weight). The first u_i of a positive is the
-    mean alone. The gradient is that of mean_i mean_j exp(l_ij / kl_weight) l_ij / u_i, with the
-    exponentials and u held fixed. In weights it is that of mean_i kl_weight log(u_i) for positives
-    and of mean_i mean_j kl_weight exp(l_ij / kl_weight) / u_i for negatives, with u held fixed: on
-    a first visit, the slope of the loss. The state holds log u, which does not overflow.
+    mean alone. The gradient in scores is that of mean_i mean_j exp(l_ij / kl_weight) l_ij / u_i,
+    with the exponentials and u held fixed. The gradient in the weights of positives is that of
+    mean_i kl_weight log(u_i), and in the weights of negatives that of
+    mean_i mean_j kl_weight exp(l_ij / kl_weight) / u_i, both with u held fixed: on a first visit,
+    these are the slopes of the loss. The state holds log u, which does not overflow.
 
     Args:
       state: from `init` or the call before.
@@ -138,7 +139,7 @@ def apply(
 
 @on_any_mesh
 def objective(state: State, *, kl_weight: float | Array = 1.0) -> Array:
-    """The estimated objective over all positives that the batches held so far.
+    """The estimated objective over all positives that batches have held so far.
 
     objective = mean_i kl_weight log(u_i), over these positives i.
 
@@ -178,10 +179,10 @@ def _soft_maximum(
     batch = jax.nn.logsumexp(exponents, axis=1)
     mixed = jnp.logaddexp(jnp.log1p(-step_size) + held, jnp.log(step_size) + batch)
     now = jnp.where(held > EMPTY, mixed, batch)
-    # Each sum is at most 1 / step_size: the batch has weight step_size in now.
+    # The shares of a row add up to 1 / step_size at most: the batch has weight step_size in now.
     shares = jnp.exp(exponents - now[:, None])
     estimate = jnp.sum(shares * jnp.where(some, losses, 0), axis=1)
-    highest = math.log(jnp.finfo(losses.dtype).max) / 2  # products with which are finite
+    highest = math.log(jnp.finfo(losses.dtype).max) / 2  # products with exp(highest) are finite
     apart = jnp.exp(jnp.minimum(losses / kl_weight - now[:, None], highest))
     of_weights = kl_weight * jnp.where(pairs.row.is_negative, apart, 0)
     estimate += jnp.sum(lax.stop_gradient(of_weights) * pairs.negatives, axis=1)

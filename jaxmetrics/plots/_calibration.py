@@ -37,9 +37,9 @@ HISTOGRAM_BINS = 40
 
 
 class _Model(NamedTuple):
-    """The valid items of a model, and the mean score and share of positives in each bin of them.
+    """The valid items of a model, and the mean score and the share of positives in each bin.
 
-    `draws` is the effective number of items of each bin, (sum w)^2 / sum w^2.
+    `draws` is the effective number of items in each bin, (sum w)^2 / sum w^2.
     """
 
     scores: FloatArray
@@ -66,17 +66,17 @@ def calibration(
     """Reliability diagram: the share of positives against the mean score, in bins of scores.
 
     Draws a line for each model, a point with Wilson's interval for each bin, and the diagonal of
-    perfect calibration. A histogram of the scores is above, and says how many are beyond the end
-    of the axis. The legend has the mean score and the
-    share of positives of all items. With weights, a bin's interval is that of its effective number
-    of items, (sum w)^2 / sum w^2.
+    perfect calibration. A histogram of the scores is above the axes, and says what share of them is
+    beyond the end of the axis. The legend has the mean score and the share of positives of all
+    items. With weights, a bin's interval is that of its effective number of items,
+    (sum w)^2 / sum w^2.
 
     Of more than 8 models, the first 7 are in colour and the others grey, without names.
 
     Args:
       scores: `[n]`, or `[models, n]` for a line each, in [0, 1].
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one name a model, for the legend.
+      names: one name for each model, for the legend.
       n_bins: how many bins; bins without items are not drawn.
       strategy: "quantile" for bins of equal weight, as far as ties allow, or "uniform" for bins of
         equal width.
@@ -92,7 +92,7 @@ def calibration(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a score is outside
-        [0, 1], or `names` does not have one name a model.
+        [0, 1], or `names` does not have one name for each model.
 
     Example:
       >>> from jaxmetrics import plots
@@ -105,7 +105,7 @@ def calibration(
     """
     looks = style_of(style)
     checks.check_count("n_bins", n_bins)
-    checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=10")  # ends, and three sums
+    checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=10")  # ends and three sums
     checks.check_choice("strategy", strategy, ("quantile", "uniform"))
     level = checks.check_level(confidence_level)
     scores, names = models(scores, names, {"labels": labels, "weights": weights, "where": where})
@@ -213,7 +213,7 @@ def _wilson_limits(share: Array, draws: Array, level: Array) -> tuple[Array, Arr
 
 
 def _draw_histogram(ax: Axes, found: list[_Model], end: float, looks: Style) -> list[list[Any]]:
-    """Draw the distributions of scores above, and return what is drawn of each model."""
+    """Draw histograms of the scores above the axes, and return the artists of each model."""
     above = ax.inset_axes((0, 1.02, 1, 0.14), sharex=ax)
     edges = np.linspace(0, end, HISTOGRAM_BINS + 1)
     drawn = []

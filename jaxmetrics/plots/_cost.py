@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@double_precision()  # whose thresholds are exact
+@double_precision()  # thresholds are then exact
 def cost(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -57,7 +57,7 @@ def cost(
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
       fp_cost: the cost of one false positive, not negative.
       fn_cost: the cost of one false negative, not negative.
-      names: one name a model, for the legend.
+      names: one name for each model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
       style: "colour", or "print" for greys, dashes and marks that a journal can print.
@@ -68,7 +68,7 @@ def cost(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
-        with labels, weights or where, or `names` does not have one name a model.
+        with labels, weights or where, or `names` does not have one name for each model.
 
     Example:
       >>> from jaxmetrics import plots
@@ -107,7 +107,7 @@ def _cheapest(curves: Sequence[jm.CostCurve]) -> list[str]:
 
 
 def _on_axis(thresholds: HostArray) -> HostArray:
-    """Thresholds, with infinite ones, as that of flagging nothing, moved just past the others."""
+    """Thresholds, with infinite ones, as for flagging nothing, moved just past the others."""
     finite = thresholds[np.abs(thresholds) <= FURTHEST]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
     room = 0.05 * (high - low or 1.0)

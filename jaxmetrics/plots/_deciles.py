@@ -41,13 +41,13 @@ def deciles(
     """Bars of a metric by decile of label frequency, the most frequent labels on the left.
 
     Draws a bar for each model and decile, and its interval if there is one. Of more than 8 models,
-    all but the first 7 are grey. A cross stands for a
-    decile without a value. Groups 0 to 9 are shown as deciles 1 to 10.
+    all but the first 7 are grey. A cross stands for a decile without a value. Groups 0 to 9 are
+    shown as deciles 1 to 10.
 
     Args:
       values: `[10]` or `[models, 10]`, what a metric of `jm.extreme` returns for the groups of
         `jm.extreme.label_deciles`; or an Interval of such values.
-      names: one name a model, for the legend.
+      names: one name for each model, for the legend.
       metric: the label of the vertical axis.
       style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
@@ -56,8 +56,8 @@ def deciles(
       The Axes.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; there are not ten values
-        a model, or `names` does not have one name a model.
+      TypeError, ValueError: as the conventions list under Errors; a model does not have
+        ten values, or `names` does not have one name for each model.
 
     Example:
       >>> import jaxmetrics as jm

@@ -35,7 +35,7 @@ APART = 0.11  # least distance of two ticks, as a share of the axis
 CLOSEST = 1e-12
 
 
-@double_precision()  # whose thresholds are exact
+@double_precision()  # thresholds are then exact
 def det(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -58,7 +58,7 @@ def det(
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
         `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one name a model, for the legend.
+      names: one name for each model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
       style: "colour", or "print" for greys, dashes and marks that a journal can print.
@@ -70,7 +70,7 @@ def det(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
-        with labels, weights or where, or `names` does not have one name a model.
+        with labels, weights or where, or `names` does not have one name for each model.
 
     Example:
       >>> from jaxmetrics import plots
@@ -88,7 +88,7 @@ def det(
     ax = axes_of(ax, height_for(names))
     ax.set_xscale("function", functions=(_deviate, _rate))
     ax.set_yscale("function", functions=(_deviate, _rate))
-    # Linear in rates, as is the ROC curve between its points.
+    # Interpolated linearly in rates, in which the ROC curve is linear between its points.
     equal = [np.interp(0, curve.fnr - curve.fpr, curve.fpr) for curve in curves]
     shown = lines(names, [f"EER {fixed(rate)}" for rate in equal], looks)
     for curve, line in zip(curves, shown, strict=True):

@@ -71,7 +71,7 @@ def score_distributions(
 
     looks = style_of(style)
     checks.check_count("n_bins", n_bins)
-    checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=40")  # ends, and two counts
+    checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=40")  # ends and two counts
     names = names_of("class", names, 2)
     items = {"labels": labels, "weights": weights, "where": where}
     source, models = models_or_table(scores, None, items)
@@ -79,7 +79,7 @@ def score_distributions(
         raise ValueError(
             f"scores must be of one model, got {len(models)}: draw each into an Axes of its own"
         )
-    with double_precision():  # whose thresholds are the scores
+    with double_precision():  # thresholds are then exactly the scores
         curve = jm.roc_curve(source, **items)
     check_rows(max(map(len, curve)), models)
     thresholds, *rates = (
@@ -93,8 +93,8 @@ def score_distributions(
     ax = axes_of(ax)
     for i, (name, rate, share) in enumerate(zip(names, rates, shares, strict=True)):
         held = share > 0
-        with np.errstate(invalid="ignore"):  # NaN of infinite scores of both signs
-            mean = np.sum(thresholds[1:][held] * share[held]) / rate[-1]  # or without items
+        with np.errstate(invalid="ignore"):  # the mean is NaN if scores are inf and -inf
+            mean = np.sum(thresholds[1:][held] * share[held]) / rate[-1]  # or if there are no items
         density = -np.diff(rate[above]) / np.diff(edges)
         colour = looks.colour(i)
         text = fixed(mean, digits) if abs(mean) < FURTHEST else number(mean)
@@ -107,7 +107,10 @@ def score_distributions(
 
 
 def _first_above(thresholds: HostArray, edges: HostArray) -> HostArray:
-    """Where falling thresholds are the lowest that reach each edge, or are above the last one."""
+    """The index of the lowest threshold at or above each edge, or strictly above the last edge.
+
+    Thresholds are in falling order.
+    """
     rising = thresholds[::-1]
     inner = np.searchsorted(rising, edges[:-1])
     last = np.searchsorted(rising, edges[-1:], side="right")

@@ -43,17 +43,16 @@ def forest(
     style: StyleName = "colour",
     ax: Axes | None = None,
 ) -> Axes:
-    """Forest plot: the estimate and the interval of each model, one row a model.
+    """Forest plot: the estimate and the interval of each model, in a row each.
 
     Each of several metrics has its own marker and colour; of more than 8, all but the first 7 are
-    grey. With `best_set`, models that are not
-    significantly worse than the best have filled markers, others empty ones. A cross at the left
-    stands for an undefined estimate.
+    grey. With `best_set`, models that are not significantly worse than the best have filled
+    markers, others empty ones. A cross at the left stands for an undefined estimate.
 
     Args:
-      intervals: what `confidence_interval` returns, `[models]`, or a list of these, one a metric.
-      names: one name a model, for the rows; by default those that the intervals carry.
-      metrics: one name a metric, as `names`.
+      intervals: what `confidence_interval` returns, `[models]`, or a list, one for each metric.
+      names: one name for each model, for the rows; by default those that the intervals carry.
+      metrics: one name for each metric, as `names`.
       best_set: `[models]` bool, as `compare` returns it; `[metrics, models]` for several metrics.
       style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure, as high as the rows need.
@@ -63,7 +62,7 @@ def forest(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; intervals are not
-        `[models]` or differ in shape or level, or `names` does not have one name a model.
+        `[models]` or differ in shape or level, or `names` does not have one name for each model.
 
     Example:
       >>> import jaxmetrics as jm
@@ -127,7 +126,7 @@ def differences(
 
     Args:
       comparison: what `compare` returns.
-      names: one name a model, for the rows; by default those that the comparison carries.
+      names: one name for each model, for the rows; by default those that the comparison carries.
       metric: the name of the metric, for the axis, as `names`.
       style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure, as high as the rows need.
@@ -137,7 +136,7 @@ def differences(
 
     Raises:
       TypeError: `comparison` is not a Comparison.
-      ValueError: `names` does not have one name a model.
+      ValueError: `names` does not have one name for each model.
 
     Example:
       >>> import jaxmetrics as jm

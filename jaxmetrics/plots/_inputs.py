@@ -17,7 +17,7 @@ from jaxmetrics.plots._names import short_names
 
 Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.CostCurve)
 
-FURTHEST = 1e300  # a score that an axis reaches: lengths beyond it overflow
+FURTHEST = 1e300  # the furthest score on an axis: lengths beyond it overflow
 
 
 def models(
@@ -58,7 +58,7 @@ def models_or_table(
 
 
 def names_carried(result: Result, n_models: int) -> list[str] | None:
-    """The names that a result has of its models, or else of the values of an option."""
+    """The names that a result carries for its models, or else for the values of an option."""
     known = result._caption.names
     names = [str(x) for x in known.get("model", known.get("group", ()))]
     for option in known.get("option", ()) if len(names) != n_models else ():
@@ -67,7 +67,7 @@ def names_carried(result: Result, n_models: int) -> list[str] | None:
 
 
 def origin_carried(result: Result, names: Sequence[str]) -> str:
-    """What the differences of a result with one reference are from, in words."""
+    """The name of the reference that the differences of a result are from."""
     known = result._caption.names
     references = [names[i] for i in known.get("reference", ())]
     return next((str(x) for x in (*references, *known.get("value", ())) if x), "the reference")
@@ -80,7 +80,7 @@ def metric_carried(result: Result) -> str | None:
 
 
 def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
-    """The names of n things of a kind, shortened; by default numbers, or no name if there is one.
+    """The names of n things of a kind, shortened; by default numbers, or "" for a single thing.
 
     A formula between dollars stays whole, because a part of it cannot be drawn.
     """
@@ -106,9 +106,9 @@ _MAKER = {
 def rows(
     name: str, result: Any, fields: Sequence[str], names: Sequence[str], ndim: int
 ) -> list[tuple[Any, ...]]:
-    """The rows of the fields `[models, ...]` by model; one model needs no such axis.
+    """For each model, its rows of the fields `[models, ...]`; one model needs no axis of models.
 
-    `ndim` is the number of axes that follow it.
+    `ndim` is the number of axes after that of models.
     """
     if not all(hasattr(result, field) for field in fields):
         raise TypeError(

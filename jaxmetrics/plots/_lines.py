@@ -1,4 +1,4 @@
-"""Lines that hand their colour on. This module imports matplotlib."""
+"""Lines that pass their colour on to other artists. This module imports matplotlib."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class ModelLine(Line2D):
 
 def _recolour(artist: Any, color: Any) -> None:
     if isinstance(artist, Line2D):
-        Line2D.set_color(artist, color)  # and not those tied to it
+        Line2D.set_color(artist, color)  # without artists that are tied to it
         return
     artist.set_edgecolor(_with_opacity_of(artist.get_edgecolor(), color))
     artist.set_facecolor(_with_opacity_of(artist.get_facecolor(), color))
 
 
 def _with_opacity_of(earlier: Any, color: Any) -> Any:
-    """The colour with the opacity of one colour, or of the first of several."""
+    """The colour with the opacity of an earlier colour, or of the first of several earlier ones."""
     return to_rgba(color, to_rgba(earlier if isinstance(earlier, tuple) else earlier[0])[3])
 
 

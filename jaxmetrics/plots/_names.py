@@ -36,7 +36,7 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _fitting(text: Iterable[str], most: int) -> int:
-    """How many of the first characters fit so many columns."""
+    """How many leading characters fit `most` columns."""
     return sum(total <= most for total in accumulate(_widths(text)))
 
 

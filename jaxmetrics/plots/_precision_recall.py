@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@double_precision()  # whose thresholds are exact
+@double_precision()  # thresholds are then exact
 def precision_recall(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -50,7 +50,7 @@ def precision_recall(
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
         `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one name a model, for the legend.
+      names: one name for each model, for the legend.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
       interval: what `confidence_interval` returns for average precision, which the legend then

@@ -55,7 +55,7 @@ def ndcg_at_k(
       scores: `[queries, docs]`, or `[models, queries, docs]` for a line each, higher is better;
         with segments, `[n]` or `[models, n]`.
       labels: `[queries, docs]` or `[n]`, grades of relevance, not negative.
-      names: one name a model, for the legend.
+      names: one name for each model, for the legend.
       max_k: the last k, at least 1.
       gain: the gain of a grade, as in `ndcg`.
       where: as labels, bool, False for documents to leave out.
@@ -70,7 +70,7 @@ def ndcg_at_k(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; `interval` lacks a k
-        or a model, or `names` does not have one name a model.
+        or a model, or `names` does not have one name for each model.
 
     Example:
       >>> from jaxmetrics import plots

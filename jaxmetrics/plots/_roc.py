@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@double_precision()  # whose thresholds are exact
+@double_precision()  # thresholds are then exact
 def roc(
     scores: ArrayLike | jm.ScoreTable,
     labels: ArrayLike | None = None,
@@ -59,7 +59,7 @@ def roc(
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
         `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one name a model, for the legend.
+      names: one name for each model, for the legend.
       max_fpr: where the horizontal axis ends, in (0, 1]; None for the whole curve.
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.
@@ -98,7 +98,7 @@ def _areas(
     max_fpr: float | None,
     interval: jm.Interval | None,
 ) -> list[str]:
-    """The area of each model, as its legend has it."""
+    """The area of each model, as text for the legend."""
     what = "AUC" if max_fpr is None else "partial AUC"
     if interval is not None:
         areas = estimates_in_words(interval, names)
@@ -164,7 +164,7 @@ def roc_with_window(
       scores: `[n]`, or `[models, n]` for a line each; higher is more positive. Or a ScoreTable
         `[rows]` or `[models, rows]`, which replaces labels, weights and where.
       labels: `[n]` or `[models, n]`, bool or 0 and 1.
-      names: one name a model, for the legends.
+      names: one name for each model, for the legends.
       max_fpr: where the window ends, in (0, 1].
       weights: as labels, not negative.
       where: as labels, bool, False for items to leave out.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jaxmetrics.plots._lines import ModelLine
 
-# Seven and four have no common divisor, so 28 lines differ.
+# Seven colours and four line styles have no common divisor, so 28 lines differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", "-.", (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -28,9 +28,10 @@ GREYS = ("#000000", "#5c5c5c", "#8a8a8a")  # of lines in print
 _HOLLOW = {"markersize": 5, "markerfacecolor": "white", "markeredgewidth": 1}
 FILLS = ("#ffffff", "#d2d2d2", "#a6a6a6")  # of bars in print, under black hatches
 
-# Of more models, readers do not distinguish the lines: only as many have colours as there are.
+# Readers cannot distinguish the lines of more models: then only the first ones, as many as there
+# are colours, have a colour.
 MOST_MODELS = 8
-_NARROW = 24  # columns of a name that has its value beside it in a legend, and not below
+_NARROW = 24  # columns of a name; in a legend, a wider one has its value below, not beside it
 
 StyleName = Literal["colour", "print"]
 STYLE_NAMES = get_args(StyleName)
@@ -62,7 +63,7 @@ class Style(NamedTuple):
         return {"color": fills[i % len(fills)], "hatch": hatch, "edgecolor": edge, "linewidth": 0.5}
 
     def marks(self, i: int) -> dict[str, Any]:
-        """The marks on the line of model i in print, some way apart and not over another's."""
+        """The marks on the line of model i in print, at places where other models have none."""
         if not self.in_print:
             return {}
         apart = (0.02 + 0.02 * (i % len(MARKERS)), 0.14)  # shares of the diagonal of the axes
@@ -89,25 +90,25 @@ def axes_of(ax: Axes | None, height: float = 4.8) -> Axes:
 
 
 def n_distinct(n: int) -> int:
-    """How many of n models have a line of their own look, which are the first."""
+    """How many of n models, the first ones, have a look of their own."""
     return n if n <= MOST_MODELS else len(COLOURS)
 
 
 def labelled(names: Sequence[str], kind: str = "models") -> list[str]:
-    """The label of each; of many, all but the first share a label."""
+    """The label of each model; of many models, all but the first ones share a label."""
     n, most = len(names), n_distinct(len(names))
     others = [f"{n - most} other {kind}", *["_other"] * (n - most - 1)]
     return [*map(shown, names[:most]), *others[: n - most]]
 
 
 def lines(names: Sequence[str], values: Sequence[str], style: Style) -> list[dict[str, Any]]:
-    """The line style and the label of each model; of many models, all but the first are grey."""
+    """The line style and label of each model; of many models, all but the first ones are grey."""
     most = n_distinct(len(names))
     first = [
         style.look(i) | style.marks(i) | {"label": legend_text(name, value)}
         for i, (name, value) in enumerate(zip(names[:most], values, strict=False))
     ]
-    grey = {"color": GREY, "linewidth": 0.8, "alpha": 0.5, "zorder": 1.5}  # lines have 2
+    grey = {"color": GREY, "linewidth": 0.8, "alpha": 0.5, "zorder": 1.5}  # below lines, at 2
     return [*first, *(grey | {"label": label} for label in labelled(names)[most:])]
 
 
@@ -152,7 +153,7 @@ def shade(
     """Draw a light area with thin edges, which stay visible where areas overlap."""
     from matplotlib.colors import to_rgba
 
-    x, low, high = (np.asarray(values) for values in (x, low, high))  # JAX's are slow to iterate
+    x, low, high = (np.asarray(values) for values in (x, low, high))  # JAX's iterate slowly
     colours: Any = {"facecolor": to_rgba(colour, 0.13), "edgecolor": to_rgba(colour, 0.5)}
     return ax.fill_between(x, low, high, **colours, linestyle=edge, linewidth=0.7, label=label)
 

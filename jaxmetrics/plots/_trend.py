@@ -47,13 +47,13 @@ def trend(
 
     Draws the values of each model, a band of their intervals, each for its slice alone, and the
     line of `jm.trend`, whose p-value is in the legend. Slices that are too small have a cross; if
-    all are, there is nothing else. Of more than 8 models, the first 7 are in colour and the others
-    grey, without bands.
+    all are too small, only crosses are drawn. Of more than 8 models, the first 7 are in colour and
+    the others grey, without bands.
 
     Args:
       slices: what `slices` returns.
       times: `[slices]`, as for `jm.trend`; slices without a time are not drawn.
-      names: one name a model, for the legend.
+      names: one name for each model, for the legend.
       metric: the name of the metric, for the axis.
       style: "colour", or "print" for greys, dashes and marks that a journal can print.
       ax: the Axes to draw into; by default those of a new pyplot figure.
@@ -62,7 +62,7 @@ def trend(
       The Axes.
 
     Raises:
-      TypeError, ValueError: as `jm.trend`; `names` does not have one name a model.
+      TypeError, ValueError: as `jm.trend`; `names` does not have one name for each model.
 
     Example:
       >>> import jaxmetrics as jm
@@ -85,7 +85,7 @@ def draw_trend(
     ax: Axes | None,
     area: str,
 ) -> Axes:
-    """`trend`, where the `area` is said to be this."""
+    """`trend`, where `area` is what the legend calls the band."""
     looks = style_of(style)
     found = jm.trend(slices, times=times)
     at, used = np.asarray(found.times, np.float64), np.asarray(found.used)
@@ -125,7 +125,7 @@ def _by_model(values: Any) -> FloatArray:
 
 
 def _name_times(ax: Axes, at: HostArray, names: Sequence[Any]) -> None:
-    """As many names as fit, with equal numbers of slices between them."""
+    """Label as many slices as fit, with an equal number of slices between labels."""
     there = np.flatnonzero(np.isfinite(at))
     order = there[np.argsort(at[there], kind="stable")].tolist()
     inches = ax.get_window_extent().width / ax.figure.dpi

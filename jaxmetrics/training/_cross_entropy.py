@@ -1,4 +1,4 @@
-"""Cross-entropy, from which training for a metric goes on, of the items that losses take."""
+"""The binary cross-entropy, with which a model is trained before training for a metric."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ def cross_entropy(
 @jax.jit
 def _of_items(items: Items) -> Array:
     undefined = refused(items, {})
-    row = rows_of_items(items, undefined)  # whose scores are shifted
+    row = rows_of_items(items, undefined)  # its scores are shifted, those of `items` are not
     scores = items.scores.astype(row.scores.dtype)
-    # One of weight 0 has a slope in the weight, but no infinite loss.
+    # An item of weight 0 counts, as the loss has a slope in its weight, unless its score is
+    # infinite: 0 times an infinite loss is NaN.
     some = (row.is_positive | row.is_negative) & ((row.weights > 0) | jnp.isfinite(scores))
     scores = jnp.where(some, scores, 0)
     each = row.weights * jax.nn.softplus(jnp.where(row.is_positive, -scores, scores))

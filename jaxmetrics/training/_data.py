@@ -31,7 +31,7 @@ class Data(NamedTuple):
 def checked(
     name: str, given: Any, apply: Callable[..., Any], params: Any, allowed: tuple[str, ...]
 ) -> Data:
-    """The data in JAX arrays; refuses what the model at `params` does not give a score each."""
+    """The data as JAX arrays; refuses data without one score of the model for each label."""
     if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
         raise TypeError(
             f"{name} must be (features, labels) or (features, labels, options), such as "
@@ -77,7 +77,7 @@ def check_params(params: Any) -> Any:
 
 
 def rows_of(data: Data, batch: Batch, key: Any) -> tuple[Array, ...]:
-    """The rows to draw batches from: all that count, or those of positives and of negatives."""
+    """The rows to draw batches from: all valid ones, or those of positives and of negatives."""
     if batch is None:
         return ()
     if key is None:
@@ -97,7 +97,7 @@ def rows_of(data: Data, batch: Batch, key: Any) -> tuple[Array, ...]:
 
 
 def drawn(key: Array, groups: tuple[Array, ...], batch: Batch) -> Array:
-    """The rows of one batch; a positive is at most once in a batch of both classes."""
+    """The rows of one batch; with a pair of sizes, positives are drawn without replacement."""
     if not isinstance(batch, tuple):
         return jax.random.choice(key, groups[0], (batch or 0,))
     first, second = jax.random.split(key)
@@ -106,14 +106,14 @@ def drawn(key: Array, groups: tuple[Array, ...], batch: Batch) -> Array:
 
 
 def of_both(batch: Batch, groups: tuple[Array, ...]) -> int | None:
-    """The size of a batch of `drawn`, of both classes together."""
+    """The size of a batch that `drawn` returns, of both classes together."""
     if not isinstance(batch, tuple):
         return batch
     return min(batch[0], len(groups[0])) + batch[1]
 
 
 def taken(data: Data, rows: Array) -> Data:
-    """Some rows of the data; of a mesh with `Explicit` axes all devices have them."""
+    """Some rows of the data; on a mesh with `Explicit` axes, every device gets all of these."""
 
     def of_array(x: Array) -> Array:
         whole, laid = None, jax.typeof(x).sharding
@@ -126,9 +126,9 @@ def taken(data: Data, rows: Array) -> Data:
 
 
 def beside(data: Data, tree: Any) -> Any:
-    """The arrays of a pytree, on the devices of the data where their mesh has `Explicit` axes.
+    """The arrays of a pytree, copied to the mesh of the data if it has `Explicit` axes.
 
-    JAX would not add up the devices' parts of a gradient in an array that is not on the mesh.
+    In an array that is not on the mesh, JAX would not add up the gradients of the devices.
     """
 
     def is_explicit(x: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Training for a metric after cross-entropy, with a gate."""
+"""Training for a metric after cross-entropy; a gate keeps the result only if it is better."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def finetune(
     clusters: ArrayLike | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> Finetuned:
-    """Train on for a metric, and take the result only if it beats as much cross-entropy.
+    """Train on for a metric, and take the result only if it beats as many cross-entropy steps.
 
     Both runs go on from `params` and keep their best checkpoint by validation metric. The model of
     the loss is taken if d > SE(d), where d is its metric minus that of cross-entropy, on the same
@@ -83,8 +83,8 @@ def finetune(
       metric: one value, higher is better; any that `compare` takes.
       steps: of each run, a multiple of `checkpoints`.
       checkpoints: how often the metric is evaluated in each run.
-      batch: as in `fit`. If it is a pair, cross-entropy has batches of as many items from both
-        classes together, as another share of positives would be another loss.
+      batch: as in `fit`. If it is a pair, cross-entropy takes batches of the same total size, drawn
+        from both classes together: another share of positives would change this loss.
       key: a JAX random key, for batches and for metrics that `compare` resamples.
       clusters: `[n]` of the validation items, for `compare`: items of one cluster (a patient, a
         user) may depend on each other.
@@ -125,7 +125,7 @@ def finetune(
         return compare(metric, scores, held.labels, key=own, clusters=clusters, **held.options)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the final comparison they are heard
+        warnings.simplefilter("ignore")  # the final comparison gives them
         compared(params, params)
 
     def run(loss: Loss, batch: Batch) -> Fitted:

@@ -1,4 +1,4 @@
-"""Steps of an optimiser on a loss, and the best of their checkpoints by a validation metric."""
+"""Training on a loss, which keeps the checkpoint with the best validation metric."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Fitted:
 
     Attributes:
       params: the parameters of the checkpoint with the highest validation metric.
-      step: the number of steps after which that was; 0 is the start.
+      step: the number of steps before this checkpoint; 0 is the start.
       steps: `[checkpoints + 1]`, the steps of the start and of each checkpoint.
       values: `[checkpoints + 1]`, the validation metric at each.
       losses: `[checkpoints]`, the mean training loss of the steps before each checkpoint.
@@ -77,27 +77,28 @@ def fit(
 ) -> Fitted:
     """Train, and keep the best checkpoint by a metric of validation data.
 
-    params = argmax over c of metric(apply(params_c, validation)), c = 0, ..., checkpoints, of which
+    params = argmax over c of metric(apply(params_c, validation)), c = 0, ..., checkpoints, where
     params_0 is the start. Of equal values the first is kept.
 
     Args:
       apply: `apply(params, features)`, scores `[n]`, higher is more positive; a function that can
         be hashed, without randomness.
       params: a pytree of arrays of floats.
-      optimizer: of optax; also one that takes the value of the loss, as `optax.lbfgs` does.
+      optimizer: an optimiser of optax; also one that takes the value of the loss, as `optax.lbfgs`
+        does.
       train: (features, labels), or with a dict of `[n]` arrays as third, whose keys may be
         "weights" and "where". Features are a pytree of arrays `[n, ...]`, labels `[n]`, bool or 0
         and 1.
       validation: the same, for the metric; also "amounts", if it takes them.
       loss: a function of scores and labels, and of the options of `train` by name. Or
-        `kl_partial_auc.apply` or `cvar_partial_auc.apply`, whose state is then kept, with a slot
-        for each item. Options by `functools.partial`.
+        `kl_partial_auc.apply` or `cvar_partial_auc.apply`, whose state `fit` then keeps, with a
+        slot for each item. Options by `functools.partial`.
       metric: one value, higher is better.
       steps: the number of steps, a multiple of `checkpoints`.
       checkpoints: how often the metric is evaluated; the steps between are one program.
       batch: None for all items in each step; the number of items of a batch, drawn with
-        replacement; or a pair, the numbers of positives, drawn without replacement and at most all,
-        and of negatives, drawn with it.
+        replacement; or a pair of numbers: of positives, drawn without replacement (at most all of
+        them), and of negatives, drawn with replacement.
       key: a JAX random key, for batches.
       progress: a function of the finished steps and the validation metric, at the start and each
         checkpoint.
@@ -108,14 +109,14 @@ def fit(
     Raises:
       TypeError, ValueError: before the first step, as the conventions list under Errors; scores are
         not `[n]`, params hold something else than floats, steps are not a multiple of checkpoints,
-        a batch has no key, or the metric of the start is NaN; at a checkpoint where the loss is
-        NaN, as are scores of train at the start.
+        a batch has no key, or the metric of the start is NaN. At a checkpoint, if the loss is NaN
+        and a score of train at the start is NaN too.
 
     A later checkpoint whose metric is NaN is not kept. Train arrays that are sharded over a mesh
-    are trained on where they are; where its axes are `Explicit`, each device has the whole of a
-    batch. Cost: that of the steps and of checkpoints + 1 evaluations, and
-    one compilation for each apply, optimizer, loss and shape: pass the same objects again to use it
-    again. Memory: two copies of params, and the optimiser's state.
+    stay where they are; if the axes of the mesh are `Explicit`, each device has the whole of a
+    batch. Cost: that of the steps and of checkpoints + 1 evaluations, and one compilation for each
+    apply, optimizer, loss and shape: a later call with the same objects uses it again. Memory: two
+    copies of params, and the optimiser's state.
 
     Example:
       >>> import jax.numpy as jnp, jaxmetrics as jm, optax
@@ -200,7 +201,7 @@ def _state(loss: Loss, n: int) -> Any:
 
 
 def _without_state(loss: Loss, scores: Array, part: Data) -> Any:
-    """The value of a loss that keeps no state; what it refuses says how it is called."""
+    """The value of a loss without state; its TypeError is extended by how `fit` calls it."""
     try:
         return loss(scores, part.labels, **part.options)
     except TypeError as error:
@@ -213,7 +214,7 @@ def _without_state(loss: Loss, scores: Array, part: Data) -> Any:
 
 
 def _accepted(optimizer: optax.GradientTransformation, extra: dict[str, Any]) -> dict[str, Any]:
-    """Those arguments that an optimiser takes; `optax.contrib.sam` refuses what it does not."""
+    """The extra arguments that the optimiser takes: `optax.contrib.sam` refuses all others."""
     parameters = inspect.signature(optimizer.update).parameters
     every = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
     return {name: x for name, x in extra.items() if every or name in parameters}
@@ -231,7 +232,7 @@ def _steps(
     batch: Batch,
     length: int,
 ) -> tuple[Any, Array]:
-    """Parameters, moments and the loss's state after some steps, and the mean loss."""
+    """Parameters, optimiser state and loss state after `length` steps, and their mean loss."""
 
     def objective(params: Any, state: Any, part: Data, rows: Any) -> tuple[Array, Any]:
         scores = apply(params, part.features)

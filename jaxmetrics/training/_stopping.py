@@ -1,4 +1,4 @@
-"""Early stopping by a metric and the error of its paired difference."""
+"""Early stopping by a metric and the standard error of its paired difference."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from jaxmetrics.inference import compare
 
 
 class Stopping(NamedTuple):
-    """What early stopping remembers.
+    """The state of early stopping.
 
     Attributes:
-      scores: `[n]`, those of the best checkpoint so far.
-      best: its number, from 0.
+      scores: `[n]`, the scores of the best checkpoint so far.
+      best: the number of the best checkpoint, from 0.
       last: the number of the last checkpoint.
       stop: whether `patience` checkpoints went by without a better one.
     """
@@ -44,13 +44,13 @@ def early_stopping(
     amounts: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
 ) -> Stopping:
-    """Whether to stop, as no later checkpoint is better by more than the error of the difference.
+    """Whether to stop, as no later checkpoint is better by more than one standard error.
 
     A checkpoint becomes the best if d > SE(d), where d is its metric minus that of the best so far,
     on the same validation items. stop = last - best >= patience.
 
     Args:
-      state: None at the first checkpoint, then what the call before returned.
+      state: None at the first checkpoint, then what the previous call returned.
       metric: one value, higher is better; any that `compare` takes.
       scores: `[n]`, of this checkpoint on validation data.
       labels: `[n]`, bool or 0 and 1, the same at each call.
@@ -69,8 +69,8 @@ def early_stopping(
       TypeError, ValueError: as `compare`; patience is not a whole number of at least 1, state is
         not a Stopping, or the scores are traced.
 
-    A checkpoint whose metric is NaN is not better, and any other is better than it. Cost: one
-    `compare` of two models, of which the first call has none.
+    A checkpoint whose metric is NaN is never better; a checkpoint with a value is better than it.
+    Cost: one `compare` of two models, except at the first checkpoint.
 
     Example:
       >>> import jax.numpy as jnp, jaxmetrics as jm
