@@ -136,7 +136,7 @@ def test_roc_with_window_passes_bands_and_intervals_on(problem, band):
 
 def test_precision_recall_has_the_area_that_it_says(problem, ax):
     scores, labels = problem
-    plots.precision_recall(scores, labels, names=NAMES, ax=ax)
+    plots.precision_recall(scores, labels, names=np.array(NAMES), ax=ax)
     *lines, chance = ax.get_lines()
     for line, row, text in zip(lines, scores, legend(ax)[:-1], strict=True):
         recall, precision = line.get_data()

@@ -340,6 +340,11 @@ REFUSED = [
     ({"train": (X, Y[:-1])}, ValueError, r"scores \(200,\) and labels \(199,\)"),
     ({"train": (X, 2 * Y)}, ValueError, "labels"),
     ({"train": (X, Y * 0), "batch": (1, 1), "key": KEY}, ValueError, "only one"),
+    (
+        {"train": (X, Y, {"where": Y * 0 == 1}), "batch": 8, "key": KEY},
+        ValueError,
+        "where= leaves out all",
+    ),
     ({"apply": lambda p, x: x}, ValueError, "must be scores .n."),
     ({"params": np.array([1, 2])}, TypeError, "split the model"),
     ({"validation": (X, Y * 0)}, ValueError, "the metric of the start is NaN"),

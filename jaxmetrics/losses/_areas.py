@@ -136,8 +136,8 @@ def partial_auc_loss(
       `[...]`, in float32; in float64 for float64 scores in x64 mode. With band 0 the loss with the
       sigmoid tends to 1 - `jaxmetrics.partial_auc` with scale "range" as temperature goes to 0. The
       error is O(temperature^2) for smoothly distributed scores. The other surrogates give an upper
-      bound of that limit, under the conditions in `pairwise_auc_loss`. They are convex in the
-      scores with any band.
+      bound of that limit, under the conditions in `pairwise_auc_loss`. All of these but "square"
+      are convex in the scores with any band.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a margin is given to "logistic"

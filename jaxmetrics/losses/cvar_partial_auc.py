@@ -2,8 +2,9 @@
 
     objective = mean over positives i of min over t of (t + mean_j max(l_ij - t, 0) / max_fpr)
 
-The minimum for positive i is the mean loss l_ij over exactly the top max_fpr of the negatives j,
-the conditional value at risk. The state holds the t of each positive, and each batch improves it.
+The minimum for positive i is the mean of the largest max_fpr of the losses l_ij, the conditional
+value at risk: exactly those of the top negatives j, if a loss rises with the score of the negative,
+as all but "square" do. The state holds the t of each positive, and each batch improves it.
 
 Reference: D. Zhu, G. Li, B. Wang, X. Wu and T. Yang, "When AUC meets DRO: optimizing partial AUC
 for deep learning with non-convex convergence guarantee", ICML 2022 (SOPA).

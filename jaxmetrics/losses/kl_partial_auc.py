@@ -5,8 +5,8 @@
 
 For each positive it is the largest weighted mean of the losses l_ij minus a penalty: kl_weight
 times the Kullback-Leibler divergence of the weights from equal weights. A small kl_weight selects
-the top negatives, a large one uses all. For any max_fpr the objective is at least
-(mean of l_ij over the top max_fpr of the negatives) - kl_weight log(1 / max_fpr).
+the largest losses, those of the top negatives, and a large one uses all. For any max_fpr the
+objective is at least (mean of the largest max_fpr of the l_ij) - kl_weight log(1 / max_fpr).
 
 Reference: D. Zhu, G. Li, B. Wang, X. Wu and T. Yang, "When AUC meets DRO: optimizing partial AUC
 for deep learning with non-convex convergence guarantee", ICML 2022 (SOPA-s).

@@ -39,7 +39,7 @@ def models(
             f"write scores.reshape(-1, *scores.shape[-{axes}:])"
         )
     array = array[None] if array.ndim == axes else array
-    return array, names_of("model", names or names_in(scores), len(array))
+    return array, names_of("model", names_in(scores) if names is None else names, len(array))
 
 
 def models_or_table(

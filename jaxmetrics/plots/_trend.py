@@ -93,7 +93,8 @@ def draw_trend(
         _by_model(x) for x in (slices.estimate, slices.low, slices.high, found.fitted)
     )
     p_values = np.atleast_1d(np.asarray(found.p_value))
-    names = names_of("model", names or slices._caption.names.get("model"), len(value))
+    names = slices._caption.names.get("model") if names is None else names
+    names = names_of("model", names, len(value))
     ax = axes_of(ax, height_for(names))
     order = np.flatnonzero(used)[np.argsort(at[used], kind="stable")]
     trends = ["trend unknown" if np.isnan(p) else f"trend {p_value(p)}" for p in p_values]

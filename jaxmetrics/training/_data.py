@@ -92,6 +92,8 @@ def rows_of(data: Data, batch: Batch, key: Any) -> tuple[Array, ...]:
     counts = np.asarray(data.options.get("where", np.ones_like(labels))).astype(bool)
     groups = (counts & labels, counts & ~labels) if pair else (counts,)
     if not all(group.any() for group in groups):
+        if not pair:
+            raise ValueError("batches need items, and where= leaves out all of train")
         raise ValueError("batches need items of each class, and train has only one")
     return tuple(jnp.asarray(np.flatnonzero(group)) for group in groups)
 
