@@ -1,7 +1,8 @@
-"""The items of a device in order of class and then of key, and sums of their weights.
+"""The items of a device, sorted by class and then by key, and sums of their weights.
 
-Without weights an item is its key alone. With them, a sum up to any place is that of whole blocks
-and of a part of one: no running sum of all items is in memory.
+Without weights, only keys are stored. With weights, the sums of weights before each block of items
+are stored too. The sum before any place adds items of one block to the sum before the block. So no
+running sum over all items is in memory.
 """
 
 from __future__ import annotations
@@ -21,25 +22,26 @@ from jaxmetrics._base.parts import first_that_is_not, so_many_below
 from jaxmetrics._base.types import Array
 
 T = TypeVar("T")
-Term: TypeAlias = Callable[[Any], Array]  # of each weight
+Term: TypeAlias = Callable[[Any], Array]  # an elementwise function of weights
 Span: TypeAlias = tuple[Array, Array]  # where the items of a class begin and end
 
 CLASSES = POSITIVES, NEGATIVES = 0, 1
-LEFT_OUT = 2  # what is no item
+LEFT_OUT = 2  # the kind of an entry that does not count
 _BLOCK = 32  # items
-# XLA for the CPU writes out the terms of a sum: not those of all items at once.
+# XLA for CPUs writes the terms of a sum to memory before it adds them. On a CPU, more than
+# `_AT_ONCE` blocks are therefore summed in `_CHUNKS` chunks, and places `_AT_ONCE` at a time.
 _CHUNKS = 32
 _AT_ONCE = 1 << 12
 
 
 class _Weights(NamedTuple):
-    """Of items in order.
+    """The weights of sorted items, and their sums before blocks of items.
 
     Attributes:
-      of_items: `[n]`.
-      of_blocks: `[classes, blocks + 1]`, the weight of the items of a class before each block, and
-        of all.
-      numbers: likewise, how many of them have a weight.
+      of_items: `[n]`, the weight of each item.
+      of_blocks: `[classes, blocks + 1]`, the weight of the items of a class before each block; the
+        last entry is the weight of all items of the class.
+      numbers: likewise, the number of items with a weight above 0.
     """
 
     of_items: Array
@@ -49,10 +51,11 @@ class _Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class ByClass:
-    """Items of two classes in order.
+    """Items of two classes, sorted by class and then by key.
 
     Attributes:
-      keys: `[n]`, ascending within each class: positives, negatives, and those of no items.
+      keys: `[n]`: of positives, then of negatives, then of entries that do not count; ascending
+        within each of these.
       ends: `[classes]`, where the items of each class end.
       weights: None if each item counts once.
       index: `[n]`, of each item before the sort; may be None if it was not asked for.
@@ -67,7 +70,7 @@ class ByClass:
     def of(
         cls, keys: Array, ends: Array, weights: Array | None, index: Array | None = None
     ) -> ByClass:
-        """Of items with these weights `[n]`."""
+        """From `keys` and `ends`, the weights `[n]` in the order of the keys, and old indices."""
         known = None
         if weights is not None:
             limits = [_limits(ends, x) for x in CLASSES]
@@ -76,7 +79,7 @@ class ByClass:
 
     @property
     def of_items(self) -> Array:
-        """`[n]`, the weights, of items that have them."""
+        """`[n]`, the weight of each item; only where `weights` is not None."""
         assert self.weights is not None
         return self.weights.of_items
 
@@ -84,31 +87,35 @@ class ByClass:
         return _limits(self.ends, of_class)
 
     def places(self, bounds: Array, of_class: int, *, ties: Any = False) -> Array:
-        """Of the first item of a class with a key that is not below each bound, or is above it."""
+        """The place of the first item of a class with a key >= each bound; > it where `ties`."""
         return so_many_below(self.keys, bounds, *self.limits(of_class), ties=ties)
 
     def first_that_is_not(
         self, above: Callable[[Array], Array], shape: tuple[int, ...], of_class: int
     ) -> Array:
-        """Of the first item of a class with a key that is not `above`, as all before it are."""
+        """The place of the first item of a class for whose key `above` is False.
+
+        Within the class, the keys for which it is True come first. `above` takes and returns arrays
+        of `shape`, which is also that of the result.
+        """
         return first_that_is_not(above, self.keys, shape, *self.limits(of_class))
 
     def sums_to(self, places: Array, of_class: int) -> Array:
-        """The weight of the items of a class before each place, or how many there are."""
+        """The weight of the items of a class before each place; their number without weights."""
         if self.weights is None:
             return places - self.limits(of_class)[0]
         (sums,) = self._upto(places, of_class, [self.weights.of_blocks[of_class]], [_weight])
         return sums
 
     def numbers_to(self, places: Array, of_class: int) -> Array:
-        """How many items of a class that have a weight are before each place."""
+        """The number of items of a class with a weight above 0 before each place."""
         if self.weights is None:
             return places - self.limits(of_class)[0]
         (numbers,) = self._upto(places, of_class, [self.weights.numbers[of_class]], [_is_some])
         return numbers
 
     def sums_of(self, terms: Sequence[Term], places: Array, of_class: int) -> list[Array]:
-        """The sum of each term over the items of a class that have a weight before each place."""
+        """The sum of each term over a class's items with a weight above 0 before each place."""
         if self.weights is None:
             number = self.numbers_to(places, of_class)
             return [number * term(1) for term in terms]
@@ -118,25 +125,28 @@ class ByClass:
             of_blocks = _sums(self.of_items, [self.limits(of_class)], terms)
             return self._upto(places, of_class, [x[0] for x in of_blocks], terms)
 
-        # So that XLA for CPUs has no arrays for the results while items are sorted and dealt out.
+        # Otherwise XLA for CPUs holds arrays for the results while items are sorted and dealt out.
         return varying.apart(sums, places)
 
     def totals_of(self, term: Term) -> Array:
-        """`[classes]`: that over all items of each; weights are `[..., 1, items]` to the term."""
+        """`[classes]`, the sum of a term over the items of each class with a weight above 0.
+
+        The term is called with weights `[..., 1, items]`.
+        """
         return self._reduced(term, jnp.sum, 0)
 
     def highest(self) -> Array:
-        """`[classes]`, the highest weight of each, or 0."""
+        """`[classes]`, the highest weight of each class, or 0 without items."""
         return self._reduced(lambda weights: weights, jnp.max, 0)
 
     def lowest(self) -> Array:
-        """`[classes]`, the lowest weight of each that is not 0, or infinity."""
+        """`[classes]`, the lowest weight above 0 of each class, or infinity if it has none."""
         if self.weights is None:
             return jnp.ones(len(CLASSES))
         return self._reduced(lambda weights: weights, jnp.min, jnp.inf)
 
     def _reduced(self, term: Term, reduction: Callable[..., Array], none: Any) -> Array:
-        """`[classes]`: of the terms of the items of each that have a weight."""
+        """`[classes]`, a term reduced over each class's items with a weight above 0, or `none`."""
 
         def of_blocks(weights: Array, within: Array) -> Array:
             terms = jnp.where(within & (weights > 0), term(weights), none)
@@ -148,7 +158,10 @@ class ByClass:
     def _upto(
         self, places: Array, of_class: int, of_blocks: Sequence[Array], terms: Sequence[Term]
     ) -> list[Array]:
-        """The sum of each term of a class before each place, of which that of blocks is known."""
+        """The sum of each term over the items of a class before each place.
+
+        `of_blocks` has, for each term, the sums before each block.
+        """
         (begin, end), width = self.limits(of_class), _width(self.keys)
 
         def upto(places: Array) -> list[Array]:
@@ -162,15 +175,15 @@ class ByClass:
 
         if not on_cpu() or places.size <= _AT_ONCE:
             return upto(places)
-        # The weights of a block are not kept for the way back.
+        # A derivative gathers the weights of the blocks again, instead of storing them.
         found = lax.map(jax.checkpoint(upto), places.ravel(), batch_size=_AT_ONCE)
         return [x.reshape(places.shape) for x in found]
 
 
 def in_order(keys: Array, kinds: Array, *, indexed: bool) -> tuple[Array, Array, Array | None]:
-    """`keys` and `ends` of items `[n]`, and if `indexed` the index that each item had.
+    """The `keys` and `ends` of a `ByClass` of items `[n]`, and if `indexed` their old indices.
 
-    Kinds are POSITIVES, NEGATIVES, and LEFT_OUT for no items.
+    Kinds are POSITIVES, NEGATIVES, and LEFT_OUT for entries that do not count.
     """
     ends = jnp.cumsum(jnp.stack([number_of(kinds == x) for x in CLASSES]))
     if not indexed and keys.dtype == jnp.uint32:
@@ -184,12 +197,12 @@ def _limits(ends: Array, of_class: int) -> Span:
 
 
 def _of_some(term: Term) -> Term:
-    """The same of weights, but 0 of those of 0."""
+    """The term, with the value 0 where the weight is 0."""
     return lambda weights: jnp.where(weights > 0, term(weights), 0)
 
 
 def _width(items: Array) -> int:
-    """How many items a block has."""
+    """The number of items of a block."""
     return min(_BLOCK, len(items))
 
 
@@ -206,8 +219,10 @@ def _sum(terms: Array) -> Array:
 
 
 def _sums(weights: Array, limits: Sequence[Span], terms: Sequence[Term]) -> list[Array]:
-    """`[limits, blocks + 1]`: the sum of each term over the items within limits before each block,
-    and over all."""
+    """For each term, its sums `[limits, blocks + 1]` over the items within each of the limits.
+
+    An entry is the sum before a block; the last one is the sum over all blocks.
+    """
 
     def of_blocks(weights: Array, within: Array) -> list[Array]:
         return [_sum(jnp.where(within, term(weights), 0)) for term in terms]
@@ -217,8 +232,12 @@ def _sums(weights: Array, limits: Sequence[Span], terms: Sequence[Term]) -> list
 
 
 def _of_blocks(weights: Array, limits: Sequence[Span], function: Callable[..., T]) -> T:
-    """`function(weights [blocks, 1, width], which are within limits [blocks, limits, width])`,
-    `[m, ...]` of several blocks at a time; the last one may be short."""
+    """The results of `function(weights, within)` of some blocks at a time, joined.
+
+    `weights` are `[blocks, 1, width]`, where the last block may be short. `within` `[blocks,
+    limits, width]` tells which items are within each of the limits. Results `[m, ...]` are joined
+    along the first axis.
+    """
     whole = _width(weights)
     n_blocks, n_last = divmod(len(weights), whole)
     begins, ends = (jnp.stack(x)[:, None] for x in zip(*limits, strict=True))

@@ -1,4 +1,4 @@
-"""Running sums, counts and extremes along the last axis, as each backend compiles them."""
+"""Running sums, counts and extremes along the last axis, in the form that suits each backend."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from jaxmetrics._base.host import on_gpu, on_tpu
 from jaxmetrics._base.numerics import is_inexact, namespace
 from jaxmetrics._base.types import Array
 
-_WIDTH = 1 << 12  # of a block: 10,000,000 equal numbers in turn are rounded to 10 digits
+_WIDTH = 1 << 12  # of a block; 10,000,000 equal numbers in one block would sum to 10 right digits
 
 
 def running_total(x: Array) -> Array:
     """The cumulative sum along the last axis, which never decreases. Integers are added exactly.
 
-    An entry that is 0 keeps the sum before it, so that equal points of a curve do not differ. On a
-    CPU floats are added in turn within blocks, to what is before the block: NumPy and XLA round
-    alike.
+    An entry of 0 leaves the sum exactly as it was, so that equal points of a curve stay equal. On a
+    CPU, floats are added in turn within a block, and then the sum before the block is added: NumPy
+    and XLA round alike.
     """
     if not is_inexact(x):
         return running_count(x)
@@ -60,7 +60,7 @@ def _in_blocks_of_loops(x: Array) -> Array:
 
 
 def _in_tree(x: Array) -> Array:
-    """As XLA adds up floats, whose rounding may change the sum at an entry that is 0."""
+    """`cumulated`, corrected: XLA adds in a tree, whose rounding may change the sum at a 0."""
     total = cumulated(x)
     fixed = lax.stop_gradient(total)
     settled = running_maximum(jnp.where(x > 0, fixed, 0))
@@ -82,7 +82,7 @@ def running_count(x: Array) -> Array:
 
 
 def running_highest(x: Array, *, reverse: bool = False) -> Array:
-    """The highest so far along the last axis, or from its end, of numbers that are not negative."""
+    """The highest entry so far along the last axis, or from its end; entries must be 0 or more."""
     found: Array = lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.maximum, reverse=reverse),
@@ -92,7 +92,7 @@ def running_highest(x: Array, *, reverse: bool = False) -> Array:
 
 
 def running_lowest(x: Array) -> Array:
-    """The lowest so far along the last axis, of floats."""
+    """The lowest entry so far along the last axis, of floats."""
     found: Array = lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.minimum, first=np.inf),
@@ -108,7 +108,7 @@ def _in_loop(
     *,
     reverse: bool = False,
 ) -> Array:
-    """The running result along the last axis, in an eighth of the time of XLA's on the CPU."""
+    """The running result along the last axis, in an eighth of the time of XLA's own on the CPU."""
 
     def step(so_far: Array, entry: Array) -> tuple[Array, Array]:
         result = operation(so_far, entry)
@@ -126,7 +126,7 @@ def running_sum(x: Array) -> Array:
 
 
 def others(counts: Array) -> Array:
-    """For each entry along the last axis, the sum of all others; no difference is rounded to 0."""
+    """For each entry along the last axis, the sum of all others, without cancellation."""
     none = jnp.zeros_like(counts[..., :1])
     before = jnp.concatenate([none, running_total(counts[..., :-1])], axis=-1)
     behind = jnp.flip(running_total(jnp.flip(counts[..., 1:], axis=-1)), axis=-1)
@@ -153,14 +153,15 @@ def running_maximum(x: Array) -> Array:
     if _in_blocks(x):
         return _scanned(jnp.maximum, x, -jnp.inf)
     if x.dtype == jnp.float64 and on_gpu():
-        # XLA for GPUs joins scans of floats with sums, and fails. A NaN may have a sign.
+        # XLA for GPUs joins scans of floats with sums, and fails: this is a scan of integers. A NaN
+        # with a sign bit would become the lowest of them, so every NaN gets the bits without one.
         integers = _as_integers(jnp.where(jnp.isnan(x), jnp.nan, x))
         return _as_floats(lax.cummax(integers, axis=x.ndim - 1))
     return lax.cummax(x, axis=x.ndim - 1)
 
 
 def _as_integers(x: Array) -> Array:
-    """Integers in the order of the float64 x; those of negative numbers are less than 0."""
+    """Integers in the order of the float64 x, negative where x is. The map is its own inverse."""
     bits = x.view(jnp.int64)
     return jnp.where(bits < 0, bits ^ jnp.iinfo(jnp.int64).max, bits)
 
@@ -176,8 +177,8 @@ def cumulated(x: Array) -> Array:
         return _scanned(jnp.add, x, 0.0)
     sums: Array = library.cumsum(x, axis=-1)
     if library is jnp and on_gpu():
-        # XLA for GPUs makes the transpose of a sum whose last entry alone is used a window of all
-        # items at each of them.
+        # Where only the last sum is used, XLA for GPUs would compile the transpose as a window over
+        # all items for each item.
         sums = lax.optimization_barrier(sums)
     return sums
 
@@ -195,8 +196,8 @@ def sums_from_the_end(x: Array) -> Array:
 def _in_blocks(x: Array) -> bool:
     """Whether XLA has no usable scan of this dtype.
 
-    A TPU emulates 64-bit floats, and XLA's window reduction of 100,000 of them was not compiled
-    after minutes. The same in blocks takes seconds.
+    A TPU emulates 64-bit floats, and XLA's window reduction of 100,000 of them did not compile
+    within minutes. The scan in blocks compiles in seconds.
     """
     return on_tpu() and x.dtype == jnp.float64
 
@@ -207,7 +208,8 @@ _BLOCK = 256
 def _scanned(combine: Callable[[Array, Array], Array], x: Array, neutral: float) -> Array:
     """The scan by doubling steps within blocks, and then over the ends of the blocks.
 
-    Steps are a loop, along an axis that is no vector's: in turn they took twice as long to compile.
+    The steps are a loop, along an axis that is not laid out in vectors. Written out one after the
+    other, they took twice as long to compile.
     """
     *batch, n = x.shape
     width = min(_BLOCK, 1 << (n - 1).bit_length()) if n else 1

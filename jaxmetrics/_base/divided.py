@@ -1,8 +1,8 @@
-"""Items of arrays that lie on a mesh: a `shard_map` that the library writes itself.
+"""Arrays whose items a mesh divides: the library opens the `shard_map` itself.
 
 Outside of `jax.shard_map` the sharding of an array tells which axes of the mesh divide its items.
 A function that takes `axis_name` gets a `Divided` in place of a name. Where it would use the name,
-`over_parts` opens the `shard_map`: all before and after it sees whole arrays.
+`over_parts` opens the `shard_map`. The code before and after it sees whole arrays.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxmetrics._base.primitives import is_concrete
 
 
 class NotInPartsError(TypeError):
-    """A call that needs whole items. It is made again with gathered ones."""
+    """Raised by a call that needs whole items. `on_any_mesh` repeats it without a `Divided`."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Divided:
     """How the devices of a mesh divide the items of arrays `[..., n]`.
 
     Attributes:
-      mesh: without devices, and with axes of type `Auto`.
+      mesh: an abstract mesh, which has no devices, with axes of type `Auto`.
       shape: of the scores.
       axes: for each axis of the scores, the axes of the mesh over which it is sharded, or None.
     """
@@ -45,11 +45,15 @@ class Divided:
 
     @property
     def divides_models(self) -> bool:
-        """Whether an axis of the batch is sharded."""
+        """Whether the mesh divides an axis of the batch, such as models."""
         return any(x is not None for x in self.axes[:-1])
 
     def axes_of(self, shape: tuple[int, ...]) -> tuple[Any, ...]:
-        """For an array of the items; axes that the scores lack, or have otherwise, are whole."""
+        """For each axis of an array of this shape, the axes of the mesh over which it is sharded.
+
+        None for an axis that the scores lack or have in another size. Empty, which is whole, for an
+        array whose last axis is not the items.
+        """
         if shape[-1:] != self.shape[-1:]:
             return ()
         sizes, axes = (([None] * len(shape) + [*x])[-len(shape) :] for x in (self.shape, self.axes))
@@ -59,12 +63,12 @@ class Divided:
         )
 
     def spec_of(self, array: Any) -> PartitionSpec:
-        """The sharding of an array of the items; of any other, whole."""
+        """The sharding of an array of the items; for any other array, whole on each device."""
         return PartitionSpec(*self.axes_of(array.shape))
 
 
 def division_of(scores: Any) -> Divided | None:
-    """How the items of scores are divided; None if they are not, or are no array of JAX's."""
+    """How a mesh divides the items of scores; None if it does not, or they are no JAX array."""
     if not isinstance(scores, jax.Array) or not scores.size or not scores.ndim:
         return None
     sharding: Any = scores.sharding if is_concrete(scores) else jax.typeof(scores).sharding
@@ -85,11 +89,12 @@ def with_auto_axes(mesh: Any) -> Any:
 def over_parts(
     function: Callable[..., Any], axis_name: Any, given: tuple[Any, ...], *constants: Any
 ) -> Any:
-    """`function(*given, axis_name, *constants)`, of the part that each device has of the items.
+    """`function(*given, axis_name, *constants)`, on each device for its own part of the items.
 
-    These are the first of the pytrees `given`. Within `shard_map` it is called as it is. Of
-    `Divided` items, results have the axes of the batch first, sharded as theirs, and are the same
-    on all devices otherwise.
+    The first of the pytrees `given` has the items; each device has all of the others. If
+    `axis_name` is a name, the caller is within `shard_map`, and `function` is only called. If it is
+    a `Divided`, this opens the `shard_map`. The results must then have the axes of the batch first.
+    They are sharded over these like the items, and are otherwise the same on all devices.
     """
     if not isinstance(axis_name, Divided):
         return function(*given, axis_name, *constants)

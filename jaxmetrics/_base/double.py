@@ -29,7 +29,7 @@ def double_precision() -> Iterator[None]:
         with jax.enable_x64(True), ordinary_promotion(), nan_as_value():
             yield
     except jax.errors.JaxRuntimeError as error:
-        # Outside of jit, vmap passes an array of NumPy's on in 64 bits, and says that it has 32.
+        # Outside of jit, vmap passes a NumPy array on in 64 bits, but says that its dtype has 32.
         if "InputMismatch" not in str(error):
             raise
         raise TypeError(
@@ -41,7 +41,7 @@ def double_precision() -> Iterator[None]:
 def in_native_floats(function: Callable[..., Array], *arrays: Array) -> Array:
     """`function` of arrays in float64, or in float32 on TPUs.
 
-    They emulate float64: of a quantile it is a program of 16,000 instructions in place of 700.
+    TPUs emulate float64: the program of a quantile then has 16,000 instructions in place of 700.
     """
 
     def single(*arrays: Array) -> Array:
@@ -56,7 +56,7 @@ def ordinary_promotion() -> Iterator[None]:
     """JAX's ordinary promotion of dtypes and ranks, whatever the caller's modes are."""
     modes = jax.config.jax_numpy_dtype_promotion, jax.config.jax_numpy_rank_promotion  # type: ignore[attr-defined]
     if modes == ("standard", "allow"):
-        yield  # the rule; contexts of JAX's take longer than this look
+        yield  # the usual case: entering JAX's contexts takes longer than this check
         return
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
@@ -64,9 +64,9 @@ def ordinary_promotion() -> Iterator[None]:
 
 @contextlib.contextmanager
 def nan_as_value() -> Iterator[None]:
-    """No error at NaN where the caller has asked JAX for one: it is how an undefined value is said.
+    """Turns off `jax_debug_nans`, which raises an error at NaN: here NaN is an undefined value.
 
-    A resample that lacks a class has one, for example, although its interval is finite.
+    For example, the value of a resample that lacks a class is NaN, while the interval is finite.
     """
     if not jax.config.jax_debug_nans:  # type: ignore[attr-defined]
         yield
@@ -82,7 +82,7 @@ def in_double(function: Callable[..., Any], *, one_by_one: bool = False) -> Call
     would mix 32 and 64 bits. The program is therefore one primitive, which is batched and lowered
     in the context. The rule for its derivative makes another such program. The result can be
     differentiated in forward and reverse mode, any number of times. Inputs that are not floating
-    have no derivative. `one_by_one` is as of `opaque`.
+    have no derivative. `one_by_one` is that of `opaque`.
     """
     rule = jax.custom_jvp(opaque(function, double_precision, one_by_one=one_by_one))
     program = functools.partial(in_double, one_by_one=one_by_one)
@@ -95,7 +95,7 @@ def in_double(function: Callable[..., Any], *, one_by_one: bool = False) -> Call
         moving = {i: x for i, x in given if not isinstance(x, SymbolicZero)}
 
         def of_moving(leaves: list[Any]) -> tuple[Callable[..., list[Any]], dict[int, Any]]:
-            """The floating results as a function of the leaves that have a tangent, and these."""
+            """The floating results as a function of the leaves with a tangent, and those leaves."""
 
             def floating(values: dict[int, Any]) -> list[Any]:
                 all_leaves = [values.get(i, x) for i, x in enumerate(leaves)]
@@ -134,7 +134,8 @@ def double_program(
     """A decorator: makes a function of pytrees one compiled program, `in_double`.
 
     The arguments named in `static` are compile-time constants. Pass all arguments by position.
-    `options()` are XLA's, asked for at the first call: an import must not start a device.
+    `options()` returns XLA's compiler options. It is called at the first call of the function,
+    because an import must not start a device.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
@@ -170,9 +171,10 @@ def double_program(
 
 
 def library_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """A decorator: NumPy runs a function over the array library if all arrays are NumPy's.
+    """A decorator: NumPy runs the function if all arrays are NumPy's; else a `double_program` does.
 
-    For others it is a `double_program`. NumPy's arrays are in float64, and compile nothing.
+    The function is written for both array libraries. NumPy computes in float64, and nothing is
+    compiled for its arrays.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
@@ -194,7 +196,7 @@ def library_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., 
 
 
 def as_default(x: Array) -> Array:
-    """A double-precision array, traced, NumPy's or not, in JAX's default float."""
+    """A double-precision array of NumPy or JAX, which may be traced, in JAX's default float."""
     if namespace(x) is np:
         with nan_as_value():
             return to_jax(np.asarray(x, default_float()), None)

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def is_frame(value: Any) -> bool:
-    """Whether it is a frame, of pandas, polars or alike: rows of items, and named columns."""
+    """Whether it is a data frame, as of pandas or polars: rows of items, and named columns."""
     return hasattr(value, "columns") and len(getattr(value, "shape", ())) == 2
 
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _here = threading.local()
 
-LONG = 1 << 13  # items of a row, whose programs take longer than the calls of their parts
+LONG = 1 << 13  # items of a row from which on computing takes longer than the calls themselves
 
 
 @functools.cache
@@ -51,9 +51,10 @@ def is_compiling() -> bool:
 
 
 def hidden(tree: T) -> T:
-    """Long arrays that are known as a program is traced become ones that XLA does not know.
+    """The pytree, with the values of long concrete arrays hidden from XLA while it is traced.
 
-    It adds up what it knows as it compiles: for seconds, where the program takes a millisecond.
+    XLA evaluates sums of constants as it compiles, which takes seconds where the program takes a
+    millisecond.
     """
     if is_top_level():
         return tree
@@ -67,7 +68,10 @@ def hidden(tree: T) -> T:
 
 
 def to_jax(values: Any, like: Any) -> Array:
-    """Values of NumPy's, in a dtype of JAX's; on the device that `like` is bound to, if it is."""
+    """NumPy's values as a JAX array, in a dtype of JAX; the two may share memory.
+
+    The array is on the device that `like` is committed to, if it is committed to one.
+    """
     found: Array = to_default_device(np.asarray(values))
     if isinstance(like, jax.Array) and like.committed and like.devices() != found.devices():
         found = jax.device_put(found, *like.devices())
@@ -119,9 +123,9 @@ def at_hand(*arrays: Any) -> tuple[Any, ...]:
 
 
 def near_tree(tree: Any) -> Any:
-    """A pytree of a few numbers in float64, NumPy's where they are known, from any device.
+    """A pytree of a few numbers, with concrete arrays of any one device as NumPy's, in float64.
 
-    Rules for them are loops of small steps, each of which would be a launch on a GPU.
+    The rules that read them are loops of small steps. On a GPU each step would be a launch.
     """
     leaves, structure = jax.tree.flatten(tree)
     if not is_compiling():
@@ -161,7 +165,8 @@ def threads(at_most: int | None = None) -> ThreadPoolExecutor:
 def in_threads(work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
     """`work` of each argument, in order, with one thread per processor; for NumPy's work.
 
-    Threads that work for all processors do not start others, which would wait for each other.
+    Where the arguments occupy all processors, nested calls start no more threads, which would wait
+    for each other.
     """
     listed, n_threads = [list(x) for x in arguments], processors()
     if len(listed[0]) < 2 or getattr(_here, "is_one_of_all", False):

@@ -31,9 +31,10 @@ def one_id_at_least(ids: Any) -> Any:
 
 
 def rows_of(items: T, batch: tuple[int, ...], ndim: int) -> Iterator[T]:
-    """The arrays of a NamedTuple along the leading axes `batch`, broadcast; NumPy's as views.
+    """Each row of the arrays of a NamedTuple, broadcast to the leading axes `batch`.
 
-    `ndim` is the number of axes of the whole, which an array may lack.
+    Rows of NumPy arrays are views. `ndim` is the number of axes of the broadcast arrays; an array
+    may lack some of the leading ones.
     """
 
     def whole(x: Any) -> Any:
@@ -62,7 +63,7 @@ def class_weights(items: Items) -> tuple[Array, Array]:
 def not_allowed(items: Items, axis_name: AxisName = None) -> Any:
     """`[...]`: whether an eager call refuses the labels or weights; traced, they give NaN.
 
-    Weights are compared with those of all devices along the axis, if there is one.
+    Too large or too small is judged by the weights of all devices along the axis, if there is one.
     """
     library = namespace(*(x for x in items[1:] if x is not None))
     refused = library.zeros(items.labels.shape, bool)

@@ -1,9 +1,10 @@
 """Items that the devices of a mesh hold in parts: each device receives ranges of the keys.
 
-As in `parts`, devices deal their sorted items out in turn, and then send each other those of each
-range. Here an item travels as its key, with its weight if it has one: the positives of a message
-come first, and every device knows from the ranges how many these are. Nor are ties joined before
-they travel. A range may begin or end within a tie, of which all devices therefore count the items.
+As in `parts`, devices deal their sorted items out in turn, and then send each other the items of
+each range. Here an item travels as its key, with its weight if it has one. Its class does not
+travel: the positives of a message come first, and every device knows from the limits of the ranges
+how many they are. Ties are not joined before they travel. A range may therefore begin or end within
+a tie. So all devices add up the weights of items below, and not above, the key of each bound.
 
 A device may receive several ranges, one after the other, so that only one of them is in memory.
 """
@@ -21,22 +22,26 @@ from jaxmetrics._base.by_class import CLASSES, LEFT_OUT, NEGATIVES, POSITIVES, B
 from jaxmetrics._base.parts import AxisName, packed, size_of, sum_over
 from jaxmetrics._base.types import Array
 
-_SAMPLES = 8  # of each part for each range: one has at most 1 + 2/8 times its share of the items
-_ROUNDS = 24
-_LEAST = 1 << 12  # items of a message, for which another round is worth its messages
+_SAMPLES = 8  # of each part for each range, which has at most 1 + 2/8 times its share of the items
+_ROUNDS = 24  # at most
+_LEAST = 1 << 12  # items of a message; with fewer, another round is not worth its messages
 
 
 class Dealt(NamedTuple):
     """The items that a device was dealt, and where the ranges of all devices begin and end.
 
+    A part is what one device had before the deal.
+
     Attributes:
-      keys: `[parts, n / parts]`, of each part those of positives, of negatives, and of no items.
+      keys: `[parts, n / parts]`, the keys dealt from each part: of positives, then of negatives,
+        then of entries that do not count.
       weights: likewise, or None.
-      limits: `[parts, classes, ranges + 1]`, places of items in each whole part.
+      limits: `[parts, classes, ranges + 1]`, the places in each part, before the deal, at which the
+        ranges of each class begin; the last is its end.
       before: `[classes, ranges + 1]`, the weight of the items of all devices before each limit.
       bounds: `[ranges + 1]`, the key with which each range begins; the last is the largest key.
-      beside: `[2, classes, ranges + 1]`, the weight of the items of all devices that have a key
-        below each bound, and not above it.
+      beside: `[2, classes, ranges + 1]`, the weight of the items of all devices with a key below
+        each bound, and that of the items with a key not above it.
     """
 
     keys: Array
@@ -52,12 +57,13 @@ class Range(NamedTuple):
 
     Attributes:
       keys: `[m]`; the largest key where there is no item.
-      kinds: `[m]`, of each item its class, and LEFT_OUT where there is none.
+      kinds: `[m]`, the class of each item, and LEFT_OUT where there is no item.
       order: `[m]`, the place at which each item arrived; may be None if it was not asked for.
       weights: `[m]`, in float64, or None if each item counts once.
       before: `[classes]`, the weight of the items in the ranges before this one.
-      bounds: `[2]`, the keys with which this range begins, and the next one.
-      beside: `[2, classes, 2]`, that of the items of all devices below these, and not above.
+      bounds: `[2]`, the keys with which this range and the next one begin.
+      beside: `[2, classes, 2]`, the weight of the items of all devices with a key below each of
+        these bounds, and that of the items with a key not above it.
     """
 
     keys: Array
@@ -70,12 +76,12 @@ class Range(NamedTuple):
 
 
 def most_rounds(n: int, n_devices: int) -> int:
-    """In so many a device with n items receives its ranges, if these are summed over."""
+    """The rounds in which devices of n items each receive their ranges, for a sum over ranges."""
     return min(max(n // (n_devices * _LEAST), 1), _ROUNDS)
 
 
 def dealt_out(part: ByClass, axis_name: AxisName, n_rounds: int) -> Dealt:
-    """The items of all devices, dealt out in turn."""
+    """What this device gets as all devices deal out their items in turn."""
     n_devices = size_of(axis_name)
     limits, before, bounds, beside = _limits(part, axis_name, n_rounds * n_devices)
 
@@ -111,7 +117,7 @@ def _messages(dealt: Dealt, axis_name: AxisName, number: Array) -> _Messages:
     here = lax.axis_index(axis_name).astype(jnp.int32)
 
     def dealt_to(device: Array, limits: Array) -> Array:
-        """The same among each `n_devices`-th item, which the device is dealt."""
+        """Places in a part as places among those of its items that are dealt to the device."""
         places: Array = (limits - device + n_devices - 1) // n_devices
         return places
 
@@ -126,9 +132,10 @@ def _messages(dealt: Dealt, axis_name: AxisName, number: Array) -> _Messages:
 
 
 def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool = False) -> Range:
-    """The range that this device has in the round of this number.
+    """The range that this device receives in the round of this number.
 
-    In each, devices come in the order of their keys. `ordered` asks for the order of its items.
+    In a round, the ranges ascend with the index of the device. `ordered` asks for the order in
+    which its items arrived.
     """
     index, _, upto = _messages(dealt, axis_name, number)
 
@@ -180,16 +187,18 @@ def dealt_back(of_dealt: Array, n: int, axis_name: AxisName) -> Array:
 
 
 def _most(n: int, n_devices: int, n_rounds: int) -> int:
-    """The most items in a range. A sample is followed by `apart` items of its part and class at
-    most, itself included. A range has as many samples as each part gives for it and for the other
-    devices; before the first ones of the two classes of each part there are less than `apart`
-    items."""
+    """An upper bound on the number of items in a range, of n items on all devices.
+
+    A range has `n_devices * _SAMPLES` samples. Each stands for at most `apart` items: itself and
+    those of its part and class up to the next sample. Of each part and class, fewer than `apart`
+    items of the range come before its first sample.
+    """
     apart = -(-n // (n_rounds * n_devices * _SAMPLES))
     return (n_devices * _SAMPLES + 2 * n_devices) * apart
 
 
 def _limits(part: ByClass, axis_name: AxisName, n_ranges: int) -> tuple[Array, Array, Array, Array]:
-    """`limits` of this part, and `before`, `bounds` and `beside`, of `Dealt`.
+    """The `limits` of this part, and the `before`, `bounds` and `beside` of `Dealt`.
 
     Items are in order of key, then of device, then of place, so that no two are equal.
     """
@@ -197,7 +206,7 @@ def _limits(part: ByClass, axis_name: AxisName, n_ranges: int) -> tuple[Array, A
     n_samples = n_ranges * _SAMPLES
     apart = -(-len(keys) // n_samples)
     last = jnp.maximum(part.ends[NEGATIVES] - 1, 0)
-    # Of a short part, the last samples are its last item again.
+    # The last samples of a short part repeat its last item.
     places = jnp.minimum(jnp.arange(n_samples, dtype=jnp.int32) * apart, last)
     sample = keys.at[places].get(mode="promise_in_bounds")
     samples = lax.all_gather(sample, axis_name, tiled=True)

@@ -89,7 +89,7 @@ def keywords(
 
 
 def takes_metric(function: F) -> F:
-    """`function`, which has a `metric`, and says how to give options of the metric itself."""
+    """`function`, which takes a `metric`; its errors say how to give options of the metric."""
 
     def refuse(given: dict[str, Any], others: dict[str, Any]) -> None:
         _refuse_options_of(given.get("metric"), others, function.__name__, "{0} in place of {1}")
@@ -98,12 +98,12 @@ def takes_metric(function: F) -> F:
 
 
 def known_options(function: F) -> F:
-    """`function`, which names its options where it is given another one."""
+    """`function`, whose error for an unknown option names those that it has."""
     return _refusing(function, lambda given, others: None)
 
 
 def made_by(maker: str, metric: Any) -> Callable[[F], F]:
-    """The function that `maker(metric)` returns, which says how to give options of the metric."""
+    """A decorator of what `maker(metric)` returns; errors say how to give options of the metric."""
 
     def refuse(_: dict[str, Any], others: dict[str, Any]) -> None:
         _refuse_options_of(metric, others, f"the function of {maker}", f"jm.{maker}({{0}})")
@@ -116,7 +116,7 @@ def made_by(maker: str, metric: Any) -> Callable[[F], F]:
 
 
 def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], None]) -> F:
-    """`function`, which first calls `refuse(given, others)` if it has no keywords `others`."""
+    """`function`, which first calls `refuse(given, others)` if it lacks the keywords `others`."""
 
     @functools.cache
     def signature() -> inspect.Signature:
@@ -138,7 +138,7 @@ def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], No
     return found
 
 
-# What others call an option: ours, and what to write.
+# For the name of an option in other libraries: its name here, and what to write.
 _OTHER_WORDS = {
     "min_specificity": ("max_fpr", "max_fpr=1 - min_specificity"),
     "specificity": ("max_fpr", "max_fpr=1 - specificity"),
@@ -156,7 +156,7 @@ _OTHER_WORDS = {
     "n_boot": ("n_resamples", "n_resamples"),
     "n_bootstraps": ("n_resamples", "n_resamples"),
 }
-_ALIKE = 0.7  # of the names, as difflib measures it
+_ALIKE = 0.7  # the least similarity, by difflib, of a name to suggest
 
 
 def _unknown(name: str, option: str, taken: Iterable[str]) -> TypeError:
@@ -169,7 +169,7 @@ def _unknown(name: str, option: str, taken: Iterable[str]) -> TypeError:
 
 
 def _refuse_options_of(metric: Any, given: dict[str, Any], name: str, advice: str) -> None:
-    """Refuse those of the keywords that are options of the metric."""
+    """Refuse keywords that are options of the metric, and say how to write them."""
     fixed: dict[str, Any] = {}
     while isinstance(metric, functools.partial):
         fixed, metric = {**metric.keywords, **fixed}, metric.func

@@ -10,11 +10,11 @@ import numpy as np
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import HostArray
 
-# A binary search of a long array misses the cache at each step. Where fewer entries than this lie
-# between two that are sought, a merge is faster, which reads all of them in order.
+# A binary search of a long array misses the cache at each step. A merge reads all entries in order,
+# and is faster where on average at most so many lie between two that are sought.
 _SPARSE = 8
-_SMALL = 1 << 12  # so few are in the cache
-_BLOCK = 1 << 16  # entries to place at a time, in threads; a merge needs little memory for so few
+_SMALL = 1 << 12  # arrays of fewer entries stay in the cache
+_BLOCK = 1 << 16  # entries that a thread places at a time, so that a merge needs little memory
 
 
 def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, HostArray]:
@@ -38,12 +38,12 @@ def below_and_not_above(values: HostArray, at: HostArray) -> tuple[HostArray, Ho
 
 
 def counts_dtype(most: int) -> Any:
-    """What holds counts of up to so many, and the sum of two of them, in little memory."""
+    """int32 if it holds counts up to `most` and the sum of two of them; int64 otherwise."""
     return np.int32 if most < 1 << 30 else np.int64
 
 
 def _place(values: HostArray, at: HostArray, not_above: HostArray, begin: int) -> HostArray:
-    """Fills in a block, and returns where in it the ties are."""
+    """Fill in a block of `not_above`; returns the places in it whose entry ties with a value."""
     block, counts = (x[begin : begin + _BLOCK] for x in (at, not_above))
     low = np.searchsorted(values, block[0], side="left")
     high = np.searchsorted(values, block[-1], side="right")
@@ -60,7 +60,7 @@ def _place(values: HostArray, at: HostArray, not_above: HostArray, begin: int) -
 def _place_ties(
     values: HostArray, at: HostArray, below: HostArray, begin: int, ties: HostArray
 ) -> None:
-    """Fills in the ties of a block."""
+    """Fill in `below` at the ties of a block."""
     if not len(ties):
         return
     tied = at[begin : begin + _BLOCK].take(ties)
@@ -70,7 +70,7 @@ def _place_ties(
 
 
 def _merged(values: HostArray, at: HostArray) -> HostArray:
-    """A stable sort finds the two runs, and merges them without a search."""
+    """How many values are not above each of `at`: a stable sort finds the two runs and merges."""
     order = np.concatenate([values, at]).argsort(kind="stable")
     places = np.flatnonzero(order >= len(values))
     places -= np.arange(len(at))

@@ -39,9 +39,9 @@ def on_any_mesh(function: F) -> F:
     """`function`, which also takes arrays on a mesh, with axes of any type.
 
     Arrays on this process's own CPU devices are moved to one of them, where NumPy sorts. An array
-    of the result that has the shape of an argument is sharded as that is. In the others only
-    leading axes of the arguments, such as models, keep their sharding. A function that takes
-    `axis_name` gets the parts of each device where the sharding of the items is known.
+    of the result that has the shape of an argument is sharded like it. In the others only leading
+    axes of the arguments, such as models, keep their sharding. If a function takes `axis_name`, and
+    the sharding of the items is known, its `axis_name` is a `Divided`.
     """
 
     def on_mesh(*arguments: Any, **options: Any) -> Any:
@@ -52,7 +52,7 @@ def on_any_mesh(function: F) -> F:
         near = placed and all(map(_near, placed)) and all(map(is_concrete, given))
         if near and context.empty and not is_compiling():
             mesh = _sharding(placed[0]).mesh
-            # Moved to a device instead, an array keeps the mesh in its type.
+            # An array moved to the device itself would keep the mesh in its type.
             alone = SingleDeviceSharding(mesh.devices.flat[0])
             put: Any = jax.device_put
             shardings: list[Any] = [
@@ -62,11 +62,11 @@ def on_any_mesh(function: F) -> F:
             arguments, options = _mapped(lambda x: put(x, alone), (arguments, options))
             value = function(*arguments, **options)
         else:
-            # The types of arrays have explicit axes alone.
+            # The type of an array has its sharding over explicit axes only.
             shardings = [jax.typeof(x).sharding for x in given]
             meshes: Any = (*(x.mesh for x in shardings), context)
             mesh = next((x for x in meshes if x.explicit_axes), None)
-            # Taken now: what the function is given may be no more when it has run.
+            # Read before the call, in which the function may donate the memory of its arguments.
             concrete = [_sharding(x).mesh for x in placed if is_concrete(x)]
             put = functools.partial(_resharded, concrete[0] if concrete else None)
             divided = None
@@ -121,18 +121,18 @@ def _resharded(mesh: Mesh | None, array: jax.Array, sharding: Any) -> Any:
 
 
 def _in_auto_axes(array: jax.Array) -> Any:
-    """The same with axes of type `Auto`. Nothing travels."""
+    """The same array with axes of type `Auto`. No data are sent between devices."""
     if not is_concrete(array):
         return reshard(array, PartitionSpec())
     sharding = _sharding(array)
     names = sharding.mesh.axis_names
     auto = Mesh(sharding.mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))
-    with jax.ensure_compile_time_eval():  # what is known remains so, also where a program is traced
+    with jax.ensure_compile_time_eval():  # concrete arrays stay so, also while a program is traced
         return jax.device_put(array, NamedSharding(auto, sharding.spec))
 
 
 def check_mesh(mesh: Any) -> None:
-    """Refuse what is no mesh of devices, and a mesh in `jax.shard_map`."""
+    """Refuse anything but a mesh of devices or None, and any mesh within `jax.shard_map`."""
     if mesh is None:
         return
     if not isinstance(mesh, Mesh):
@@ -145,16 +145,16 @@ def check_mesh(mesh: Any) -> None:
 
 
 def on_all(tree: Any, mesh: Mesh) -> Any:
-    """The arrays of a pytree, whole on each device of a mesh; of all processes, that have the same.
+    """The arrays of a pytree, whole on each device of a mesh; all processes must have the same.
 
-    Within `jit` it also tells JAX of the devices, as it does not look into programs `in_double`.
+    Within `jit` this also tells JAX of the devices, as JAX does not look into programs `in_double`.
     """
     sharding = NamedSharding(mesh, PartitionSpec())
 
     def put(x: Any) -> Any:
         if sharding.is_fully_addressable or not is_concrete(x):
             return jax.device_put(x, sharding)
-        # `device_put` compares the processes' arrays, and fails at NaN.
+        # `device_put` checks that the processes' arrays are equal, which fails at NaN.
         return jax.make_array_from_process_local_data(sharding, np.asarray(x))
 
     return jax.tree.map(put, tree)
@@ -164,7 +164,7 @@ def in_shares(function: Callable[[Any, Any], Any], mesh: Mesh) -> Callable[[Any,
     """`function(whole, split)` with an equal share of the arrays `split` on each device of a mesh.
 
     Each device has all of `whole`. The results of the shares are joined along the first axis, on
-    all devices; nothing else travels.
+    all devices; nothing else is sent between them.
     """
     names = mesh.axis_names
     mesh = Mesh(mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))
@@ -184,7 +184,7 @@ def in_shares(function: Callable[[Any, Any], Any], mesh: Mesh) -> Callable[[Any,
 
 
 def _arrays(values: Iterable[Any]) -> Iterator[jax.Array]:
-    """The arrays of JAX's in arguments: themselves, in pytrees, and as options of metrics."""
+    """The JAX arrays among arguments: alone, as leaves of pytrees, and as options of metrics."""
     for value in values:
         if isinstance(value, jax.Array):
             yield value
@@ -201,7 +201,7 @@ def _of_numbers(value: Any) -> bool:
 
 
 def _mapped(place: Callable[[jax.Array], jax.Array], tree: Any) -> Any:
-    """`tree` with `place` of those of its `_arrays` that are on a mesh."""
+    """`tree`, with `place` applied to those of its `_arrays` that are on a mesh."""
 
     def of_leaf(leaf: Any) -> Any:
         if isinstance(leaf, functools.partial):
@@ -215,12 +215,15 @@ def _mapped(place: Callable[[jax.Array], jax.Array], tree: Any) -> Any:
 
 
 def _on_mesh(array: jax.Array) -> bool:
-    """Whether it is divided among devices, as far as JAX knows, or of a mesh of explicit axes."""
+    """Whether an array lies on a mesh of several devices, or on one with explicit axes.
+
+    Of a traced array only explicit axes are known.
+    """
     sharding = _sharding(array)
     if not is_concrete(array):
         return bool(sharding.mesh.explicit_axes)
     if not isinstance(sharding, NamedSharding) or array.is_deleted():
-        return False  # a function says itself what has taken the memory of its arguments
+        return False  # the function's own error says which call took the memory of the array
     return sharding.mesh.size > 1 or bool(sharding.mesh.abstract_mesh.explicit_axes)
 
 
@@ -229,7 +232,7 @@ def _sharding(array: jax.Array) -> Any:
 
 
 def _near(array: jax.Array) -> bool:
-    """Whether all of it lies in the memory of this process, as it does not if there are several."""
+    """Whether all of an array lies in CPU memory of this process, and none in another process."""
     return (
         is_concrete(array)
         and array.is_fully_addressable

@@ -1,8 +1,9 @@
-"""What follows from sorted keys and a payload, of many items on a GPU.
+"""A function of sorted keys and their payload, for many items on a GPU.
 
-Its radix sort of 32-bit words takes two thirds of the time of one of pairs, and what follows reads
-half as much. Scores have few of the exponents that floats have: the least of them is far from the
-least of all floats. So their keys leave room in a word for the payload, without the gaps around 0.
+A GPU's radix sort of 32-bit words takes two thirds of the time of one of pairs, and the function
+that follows reads half as much. Scores use few of the exponents of float32: the smallest magnitude
+among them is far above that of all floats. Their keys therefore leave gaps beside the key of 0.
+Without these gaps, a key has room for the payload in the same word.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jax.custom_batching import custom_vmap
 from jaxmetrics._base.sorting import all_batched, descending_keys, sort_by_key
 from jaxmetrics._base.types import Array
 
-_MANY = 1 << 22  # items, for which the branch takes less time than it saves
+_MANY = 1 << 22  # items from which on the branch takes less time than it saves
 _ZERO = descending_keys(np.zeros(1, np.float32))[0]
 
 OfSorted = Callable[[Array, Array], Any]
@@ -28,10 +29,11 @@ Keyed = Callable[..., tuple[Array, Array]]
 
 
 def of_sorted(function: OfSorted, keyed: Keyed, given: tuple[Array, ...], *, most: int) -> Any:
-    """`function` of keys `[n]` in ascending order and their payload, as `sort_by_key` has them.
+    """`function(keys, payload)` of keys `[n]` in ascending order, as `sort_by_key` returns them.
 
-    `keyed(*given)` returns keys and payload. The function may get other keys that tie and ascend as
-    these do. Arrays must be traced in double precision.
+    `keyed(*given)` returns the keys and the payload to sort; no payload is above `most`. The
+    function may get other keys, with the same ties and the same order. Arrays must be traced in
+    double precision.
     """
     keys, payload = keyed(*given)
     if keys.dtype != jnp.uint32 or len(keys) < _MANY:
@@ -46,7 +48,7 @@ def _in_words_or_pairs(function: OfSorted, keyed: Keyed, most: int) -> Callable[
     def of_row(*given: Array) -> Any:
         span = span_of(keyed(*given)[0])
 
-        # Keys are made anew in each branch: what is handed to it would be written and read.
+        # Each branch computes the keys again: keys passed to it would be written and read.
         def of_words() -> Any:
             keys, payload = keyed(*given)
             words = lax.sort((narrowed(keys, span) << bits) | payload)
@@ -70,13 +72,14 @@ def _in_words_or_pairs(function: OfSorted, keyed: Keyed, most: int) -> Callable[
 
 
 class Span(NamedTuple):
-    """Over which numbers keys range.
+    """The ranges of keys below and above the key of the score 0.
 
     Attributes:
-      first: the lowest key, if it is below that of 0.
-      n_below: how many numbers there are from it to the last key below that of 0.
-      beyond: the first key above that of 0.
-      n_keys: how many numbers the keys range over, without the gaps on both sides of that of 0.
+      first: the lowest key below that of 0.
+      n_below: the number of integers from `first` to the highest key below that of 0; 0 without
+        such keys.
+      beyond: the lowest key above that of 0.
+      n_keys: the number of integers in both ranges and of the key of 0, without the gaps between.
     """
 
     first: Array
@@ -97,7 +100,7 @@ def span_of(keys: Array) -> Span:
 
 
 def narrowed(keys: Array, span: Span) -> Array:
-    """Keys that tie and ascend as these do, from 0 on, without the gaps."""
+    """Keys with the same ties and order, from 0 on, without the gaps beside the key of 0."""
     not_below = span.n_below + jnp.where(keys > _ZERO, 1 + keys - span.beyond, 0)
     narrow: Array = jnp.where(keys < _ZERO, keys - span.first, not_below)
     return narrow

@@ -64,8 +64,10 @@ def product(a: Array, b: Array | float) -> Array:
 
 
 def largest_weight(dtype: Any) -> float:
-    """What the highest weight of a row must not exceed, nor its reciprocal: sums and products of
-    such weights do not overflow, and none that matters is subnormal, which processors take for 0.
+    """The upper bound of the highest weight of a row; the lower bound is its reciprocal.
+
+    Sums and products of such weights do not overflow, and none that matters is subnormal, which
+    processors may take for 0.
     """
     return 1e28 if np.dtype(dtype).itemsize < 8 else 1e288
 
@@ -77,7 +79,7 @@ def power_near(highest: Array) -> Array:
         found: Array = library.where(highest > 0, np.ldexp(0.5, library.frexp(highest)[1]), 1)
         return found
     half = lax.stop_gradient(highest) / 2
-    if on_tpu():  # which reduces no 64-bit floats, whose exponents are those of 32 bits there
+    if on_tpu():  # it cannot reduce float64, whose exponents have the range of float32 there
         power = lax.reduce_precision(half.astype(jnp.float32), exponent_bits=8, mantissa_bits=0)
         power = power.astype(half.dtype)
     else:
@@ -98,10 +100,11 @@ def next_above(x: Any) -> Any:
 
 
 def near_one(*counts: Array) -> tuple[Array, ...]:
-    """Counts divided by the power of two near the highest of a row's; integers as they are.
+    """Counts divided by a power of two near the highest count of their row; integers as they are.
 
-    Products of weights such as 1e160 overflow, and those of 1e-160 vanish. A quotient of products
-    keeps its value by this, to the last digit. Its derivative too: the power is a constant to it.
+    Products of weights such as 1e160 overflow, and those of 1e-160 vanish. A power of two cancels
+    in a quotient of products, to the last digit. It does so in the derivative too, to which the
+    power is a constant.
     """
     if not is_inexact(counts[0]):
         return counts
@@ -113,7 +116,7 @@ def near_one(*counts: Array) -> tuple[Array, ...]:
 
 
 def shifted(x: Array) -> Array:
-    """What is before each entry of the first axis: 0, and all but the last."""
+    """The entry before each one along the first axis; 0 before the first."""
     return jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
 
 
@@ -126,9 +129,10 @@ def slack(counts: Array) -> float:
 
 
 def first_least(costs: Array, rounding: Any = 0.0) -> Array:
-    """Where along the first axis costs are least but for rounding; of ties, the first.
+    """The index of the lowest cost along the first axis; the first of those equal up to rounding.
 
-    0.3 * 1 and 0.1 * 3 are one cost, as 3 * 1 and 1 * 3 are. `rounding` is that of their sums.
+    For example, 0.3 * 1 and 0.1 * 3 tie, as 3 * 1 and 1 * 3 do. Costs must not be negative.
+    `rounding` bounds the rounding error of the sums in the costs.
     """
     library = namespace(costs)
     bound = library.min(costs, axis=0) * (1 + SLACK) + rounding
@@ -137,7 +141,7 @@ def first_least(costs: Array, rounding: Any = 0.0) -> Array:
 
 
 def sums_at(index: Array, values: Array, n: int) -> Array:
-    """`[..., n]`, the sums of values `[..., items]` at each index, which `[items]` are of."""
+    """`[..., n]`, the sum of the values `[..., items]` that have each index `[items]`, below n."""
     batch = values.shape[:-1]
     if namespace(index, values) is np:
         rows: Any = values.reshape(math.prod(batch), values.shape[-1])
@@ -148,7 +152,10 @@ def sums_at(index: Array, values: Array, n: int) -> Array:
 
 
 def sums_between(begins: HostArray, values: HostArray) -> HostArray:
-    """`[..., runs]`, the sums of values `[..., n]` from each of `begins` to the next."""
+    """`[..., runs]`, the sums of values `[..., n]` from each of `begins` to the next.
+
+    `begins` is `[runs + 1]`, and its last entry is n.
+    """
     sums: HostArray
     some = begins[1:] > begins[:-1]
     if some.all():
@@ -192,7 +199,7 @@ def is_nan(array: Any) -> Any:
 
 
 def polynomial(coefficients: Sequence[Any], x: Array) -> Array:
-    """Its value at JAX's x; the coefficients ascend."""
+    """The value at a JAX array x of the polynomial with these coefficients, constant term first."""
     value = jnp.zeros_like(x)
     for coefficient in reversed(coefficients):
         value = value * x + coefficient
@@ -200,16 +207,16 @@ def polynomial(coefficients: Sequence[Any], x: Array) -> Array:
 
 
 def over_batch(function: Callable[..., R], axes: int) -> Callable[..., R]:
-    """`function` of one row, mapped over so many leading axes of a batch."""
+    """`function` of one row, mapped over `axes` leading axes of a batch."""
     for _ in range(axes):
         function = jax.vmap(function)
     return function
 
 
 def over_rows(function: Callable[[T], R], rows: T, axes: int) -> R:
-    """`function` of each row along so many leading axes of the arrays `[..., n]` of a pytree.
+    """`function` of each row along `axes` leading axes of the arrays `[..., n]` of a pytree.
 
-    Arrays that lack an axis, or have 1 of it, are the same for all: no copies are made of them.
+    An array that lacks an axis, or whose length along it is 1, is shared by all rows, not copied.
     """
     if not axes:
         return function(rows)
@@ -231,10 +238,10 @@ def over_rows(function: Callable[[T], R], rows: T, axes: int) -> R:
 
 
 def at_each(function: Callable[[T], Array], limits: T) -> Any:
-    """`function` of limits `[]` or `[k]`, a pytree; programs take one at a time.
+    """`function` of limits `[]` or `[k]`, a pytree; JAX programs compute one limit at a time.
 
-    So memory does not grow with k. What a function keeps for later, as a cached property does, it
-    must have before.
+    Memory therefore does not grow with k. What the function caches, as a cached property does, must
+    be computed before this call, since tracers of the loop must not outlive it.
     """
     arrays = jax.tree.leaves(limits)
     if namespace(*arrays) is np or not any(np.ndim(x) for x in arrays):

@@ -27,7 +27,7 @@ from jaxmetrics._base.types import Array
 # A name, or several, as `jax.lax.psum` has it; None where one device has all items.
 AxisName: TypeAlias = Any
 
-_SAMPLES = 4  # of each part for each device: a range has at most 1 + 1/4 times the rows of a part
+_SAMPLES = 4  # of each part for each range, which has at most 1 + 1/4 times the rows of a part
 
 
 class Rows(NamedTuple):
@@ -76,13 +76,13 @@ def gathered(arrays: Any, axis_name: AxisName) -> Any:
 
 
 def rows_of_range(rows: Rows, axis_name: AxisName) -> Rows:
-    """The rows of all devices whose keys are in the range of this one, in ascending order.
+    """The rows of all devices whose keys are in the range of this device, in ascending order.
 
-    Devices come in the order of their keys. Rows of one key are joined.
+    Ranges ascend with the index of the device. Rows with the same key are joined.
 
     Args:
-      rows: those of this device, `[n]` in any order; several may have one key.
-      axis_name: of the devices.
+      rows: the rows of this device, `[n]` in any order; several may have the same key.
+      axis_name: the axis of the devices.
     """
     rows, n_used = _joined(rows)
     n_devices, n = size_of(axis_name), len(rows.keys)
@@ -110,15 +110,18 @@ def rows_of_range(rows: Rows, axis_name: AxisName) -> Rows:
 
 
 def _empty(rows: Rows) -> tuple[Any, Any, Any]:
-    """What entries hold that are no rows."""
+    """The key and the weights of an entry that is no row."""
     zero = np.zeros((), rows.positives.dtype)
     return ~np.zeros((), rows.keys.dtype), zero, zero
 
 
 def _most(n: int, n_devices: int) -> int:
-    """The most rows in a range. A sample is followed by `apart` rows of its part at most, itself
-    included. A range has as many samples as each part gives; before the first one of each part
-    there are less than `apart` rows."""
+    """An upper bound on the number of rows in a range.
+
+    A range has as many samples as each part gives. Each stands for at most `apart` rows: itself and
+    those of its part up to the next sample. Of each part, fewer than `apart` rows of the range come
+    before its first sample.
+    """
     n_samples = n_devices * _SAMPLES
     apart = -(-n // n_samples)
     return (n_samples + n_devices) * apart
@@ -130,7 +133,7 @@ def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
     n_samples = n_devices * _SAMPLES
     apart = -(-len(keys) // n_samples)
     places = jnp.arange(n_samples, dtype=jnp.int32) * apart
-    # Of a short part, the last samples are its last row again.
+    # The last samples of a short part repeat its last row.
     sample = keys.at[jnp.minimum(places, n_used - 1)].get(mode="promise_in_bounds")
     samples = lax.sort(lax.all_gather(sample, axis_name, tiled=True))
     bounds: Array = samples[n_samples::n_samples]
@@ -138,7 +141,7 @@ def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
 
 
 def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: Any = False) -> Array:
-    """The place of the first key that is not below each bound, or is above it where `ties` are.
+    """The place of the first key >= each bound; of the first key > the bound where `ties`.
 
     Keys ascend from the place `first` to `end`.
     """
@@ -153,10 +156,11 @@ def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: Any
 def first_that_is_not(
     below: Callable[[Array], Array], keys: Array, shape: tuple[int, ...], first: Any, end: Any
 ) -> Array:
-    """The place of the first key that is not `below`, which of keys is an array of this shape.
+    """The place of the first key for which `below` is False, by bisection.
 
-    All that are come first, from the place `first` to `end`. `jax.numpy.searchsorted` fails where
-    `vmap` is over models that a mesh with explicit axes divides.
+    From the place `first` to `end`, the keys for which it is True come first. `below` takes and
+    returns arrays of `shape`, which is also that of the result. `jax.numpy.searchsorted` fails
+    where `vmap` is over models that a mesh with explicit axes divides.
     """
     n_steps = len(keys).bit_length()
 
@@ -172,7 +176,7 @@ def first_that_is_not(
 
 
 def _dealt(rows: Rows, n_devices: int, axis_name: AxisName) -> Rows:
-    """`[parts, rows]`: of each part the rows at every `n_devices`-th place, from this device's."""
+    """`[parts, rows]`: of each part, every `n_devices`-th row from the index of this device on."""
     fill = -len(rows.keys) % n_devices
 
     def deal(x: Array, empty: Any) -> Array:
@@ -185,12 +189,14 @@ def _dealt(rows: Rows, n_devices: int, axis_name: AxisName) -> Rows:
 
 
 def packed(starts: Array, ends: Array, offsets: Any, capacity: int) -> tuple[Array, Array]:
-    """For each range its rows one after the other: indices `[ranges, capacity]`, and which are.
+    """The indices of the rows of each range, part after part, and which of the entries are rows.
+
+    Both are `[ranges, capacity]`.
 
     Args:
-      starts, ends: `[parts, ranges]`, the rows of each range within each part.
+      starts, ends: `[parts, ranges]`, where the rows of each range begin and end within each part.
       offsets: `[parts]`, where each part begins.
-      capacity: of a range.
+      capacity: the most rows of a range.
     """
     upto = jnp.cumsum(ends - starts, axis=0)  # [parts, ranges]
     place = jnp.arange(capacity, dtype=jnp.int32)
@@ -204,7 +210,7 @@ def packed(starts: Array, ends: Array, offsets: Any, capacity: int) -> tuple[Arr
 
 
 def _joined(rows: Rows) -> tuple[Rows, Array]:
-    """In ascending order of key, with one row for each, and how many there are."""
+    """The rows in ascending order of key, those of one key joined, and the number of keys."""
     keys, positives, negatives = rows
     order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
     keys, order = sorting.sort_by_key(keys, order)

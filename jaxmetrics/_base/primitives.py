@@ -1,4 +1,4 @@
-"""Two primitives that JAX lacks, and a fast way in. No other file uses more than JAX's public API.
+"""Two primitives that JAX lacks, and a fast way in. Other files use only JAX's public API.
 
 `opaque` is a program that is traced, batched and lowered in a context. `linear` is a linear
 function with its own transpose. The list below names what they use, in JAX 0.10.2 and 0.12.0, and
@@ -28,8 +28,8 @@ jax.extend.core.get_opaque_trace_state
     Tells quickly that nothing is traced. If removed: leave `is_top_level` out of `is_compiling`,
     in `host.py`.
 jaxlib.xla_client.batched_device_put
-    Makes an array of NumPy's one of JAX's in a quarter of the time of `jax.numpy.asarray`. If
-    removed: leave out `to_default_device`, which then uses `asarray`.
+    Makes a JAX array from a NumPy one in a quarter of the time of `jax.numpy.asarray`. If removed:
+    leave out `to_default_device`, which then uses `asarray`.
 jax.enable_x64, entered while JAX traces in 32 bits
     It is public, but its documentation does not promise that this works. If it stops working:
     `jax_explicit_x64_dtypes`, see below.
@@ -95,7 +95,7 @@ def _trace_states() -> tuple[Callable[[], Any], Any]:
 
 
 def to_default_device(values: np.ndarray[Any, Any]) -> jax.Array:
-    """`jax.numpy.asarray` of an array that nobody else has."""
+    """`jax.numpy.asarray`, faster, of an array that no other code holds or changes."""
     config: Any = jax.config
     plain = config.jax_default_device is None and get_abstract_mesh().empty
     if batched_device_put is None or not plain:
@@ -124,8 +124,8 @@ def opaque(
 ) -> Callable[..., Any]:
     """`function` of pytrees of arrays, traced, batched and lowered in a context.
 
-    It has no derivative. A batch of it is one program over all rows, or a loop of a program over
-    the rows `one_by_one`, which has the memory of one row and takes one branch of a `cond`.
+    It has no derivative. Under `vmap` it is one program over all rows. With `one_by_one` it is a
+    loop over the rows, which needs the memory of one row and takes one branch of a `cond` in each.
     """
 
     def run(*arguments: Any) -> Any:
@@ -181,7 +181,7 @@ class _Program:
         return jaxpr_as_fun(self.jaxpr)(*arrays)
 
     def batched(self, axes: Any) -> Callable[..., Any]:
-        """Of arrays with a leading axis where `axes` has one."""
+        """The program for a batch: `axes` has the batch axis of each array, or None without one."""
         if not self.one_by_one:
             return jax.vmap(self, in_axes=tuple(axes))
 

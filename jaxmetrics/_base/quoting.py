@@ -1,4 +1,4 @@
-"""What an error quotes of a value, which may be long."""
+"""How errors quote a value, which may be long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import reprlib
 from typing import Any
 
 _LONGEST = 80
-_SHORT = reprlib.Repr()  # does not write out what is long, only to cut it
+_SHORT = reprlib.Repr()  # never writes a long value whole, only to cut it
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _LONGEST
 
 

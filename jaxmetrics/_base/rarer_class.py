@@ -1,9 +1,10 @@
 """Items of a class that is rare on every device of a mesh: only these are gathered.
 
-Within `shard_map`, each device has the items of the class in a room whose size is known when the
-program is compiled, and all devices receive all rooms. Each sums up its own items of the other
-class above and below what it received. The sums are added up over devices, for the device that has
-the item. Where an item does not fit in, `key_ranges` is the way out.
+Within `shard_map`, each device puts its items of the class into a room, a buffer whose size is
+fixed when the program is compiled. All devices receive all rooms. For each item that it received, a
+device sums the weights of its own items of the other class with keys below the item's, and not
+above it. The sums are added up over all devices, and the device that owns the item receives them.
+Where the items of a device do not fit in its room, the program uses `key_ranges` instead.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.parts import AxisName, largest_over, size_of, so_many_below
 from jaxmetrics._base.types import Array
 
-_BYTES = 13  # that a device receives for a place of another one's room: key, flag, two counts
-_LEAST = 64  # places, for which a second way through a program is worth its compilation
+_BYTES = 13  # that a device receives for each place of another's room: key, flag, two counts
+_LEAST = 64  # places; with fewer, a second branch of the program is not worth its compilation
 
 
 def room_for(n: int, n_devices: int) -> int:
-    """Places for the items of a class, on each device with n items; 0 if they would be too few.
+    """The places in the room of each device with n items; 0 if they would be too few.
 
-    What the others send adds up to at most one byte for each item of a device.
+    A device receives at most one byte from the others for each item of its own.
     """
     others = n_devices - 1
     room = n // (_BYTES * others) if others else 0
@@ -32,14 +33,14 @@ def room_for(n: int, n_devices: int) -> int:
 
 
 def fit_in(which: Array, room: int, axis_name: AxisName) -> Array:
-    """Whether the items of a class fit in on every device, in every row of a batch."""
+    """Whether the items where `which` is True fit in the room, on every device and in every row."""
     return largest_over(varying.largest_of_batch(number_of(which)), axis_name) <= room
 
 
 def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
-    """`[2, m]`: the sums of the weights of keys that are below each of `at`, or not above it.
+    """`[2, m]`: the sum of the weights of keys below each of `at`, and of those not above it.
 
-    Whole weights are 0 or 1.
+    Integer weights must be 0 or 1.
     """
     bounds, ties = jnp.stack([at, at]), np.array([[False], [True]])
     if not numerics.is_inexact(weights):
@@ -54,7 +55,10 @@ def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
 
 
 def added_for_owners(sums: Array, n: int, axis_name: AxisName) -> Array:
-    """Over all devices with n items each: the sums `[2, devices * room]` at each device's room."""
+    """The sums `[2, devices * room]` added over all devices of n items; each gets its room's part.
+
+    The result is `[2, room]`.
+    """
     exact = numerics.is_inexact(sums) or n * size_of(axis_name) <= np.iinfo(np.int32).max
     added: Array = lax.psum_scatter(
         sums if exact else sums.astype(jnp.float64), axis_name, scatter_dimension=1, tiled=True

@@ -1,9 +1,10 @@
-"""What results have in common: they read themselves as text, as HTML and as a frame.
+"""What results have in common: they show themselves as text, as HTML and as a data frame.
 
-A result says which rows and columns it has, in `_table`; the rest follows from that. Names of the
-metric and of the models are in a caption that public functions attach after the computation. It is
-no part of the pytree, so that a program is not compiled anew for each name, and results of models
-with different names have one structure. It is lost in `jit` and `jax.tree.map`: see `named`.
+Each class of results defines its rows and columns in `_table`; the rest follows from that. Public
+functions attach a caption with the names of the metric and the models after the computation. The
+caption is not part of the pytree: a program is not compiled anew for each name, and results of
+models with different names have the same structure. It is lost in `jit` and `jax.tree.map`: see
+`named`.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ from jaxmetrics._base.words import (
     visible,
 )
 
-_MOST_ROWS = 20  # of a text or a page; a frame has all
+_MOST_ROWS = 20  # shown in text and in HTML; a frame has all rows
 
 R = TypeVar("R", bound="Result")
 
 
 class Column(NamedTuple):
-    """A column of a table; what a frame has in several columns may be one here.
+    """A column of a table, which may be several columns of a frame.
 
     Attributes:
-      heading: above the column; empty for what only a frame shows.
+      heading: above the column; empty if only a frame shows the column.
       parts: arrays of one number for each row, by their names in a frame: a value, the two limits
         of an interval, or a value and its limits.
-      scale: the widths or errors of the numbers, of which two digits are shown; by default three
-        digits of the largest number are.
+      scale: the widths or errors of the numbers. Numbers are shown to two digits of the smallest;
+        without a scale, to three digits of the largest number.
       form: "number", "p" for p-values, or "plain" for counts, names and flags.
     """
 
@@ -59,10 +60,10 @@ class Table(NamedTuple):
     """The rows and columns of a result.
 
     Attributes:
-      title: what it is of.
+      title: what the table shows.
       rows: the names of the rows by kind, such as `{"model": ["old", "new"]}`; empty for one row.
       columns: the columns.
-      notes: what holds of all rows.
+      notes: statements about all rows.
     """
 
     title: str
@@ -72,11 +73,11 @@ class Table(NamedTuple):
 
 
 class Caption(NamedTuple):
-    """The names that a result has: of its metric, and of what it has rows of, by kind.
+    """The name of the metric of a result, and the names of its rows by kind, such as "model".
 
-    Of a metric with several values of an option, the last axis, also the name of the "option". Of a
-    comparison also the index of its "reference", or the "value" that is subtracted; of the
-    size of a study its "aim"; of a trend the "unit" of time.
+    `names` also has, if a metric has several values of an option, the last axis, the name of the
+    "option"; for a comparison, the index of its "reference", or the "value" that is subtracted; for
+    the size of a study, its "aim"; for a trend, the "unit" of time.
     """
 
     metric: str = "estimate"
@@ -84,14 +85,14 @@ class Caption(NamedTuple):
 
 
 class Result(abc.ABC):
-    """A result that reads itself: `str` is in words, and `to_frame` has all numbers."""
+    """A result that shows itself: `str` is a text, and `to_frame` has all numbers."""
 
     @abc.abstractmethod
     def _table(self) -> Table:
         """The rows and columns."""
 
     def _is_readable(self) -> bool:
-        """Whether all leaves are numbers that are known here."""
+        """Whether all leaves are numbers, or arrays whose values this process knows."""
         return all(
             isinstance(x, (np.ndarray, np.generic, int, float))
             or (isinstance(x, jax.Array) and is_concrete(x) and x.is_fully_addressable)
@@ -104,7 +105,7 @@ class Result(abc.ABC):
         return found
 
     def _captioned_as(self, metric: str | None = None, **names: Iterable[Any]) -> Self:
-        """The same result with these names, in place of others."""
+        """The same result, with these names in place of its own of the same kinds."""
         found, old = copy.copy(self), self._caption
         given = {
             kind: tuple(_plain(x) if isinstance(x, tuple) else x for x in some)
@@ -118,14 +119,14 @@ class Result(abc.ABC):
         return found
 
     def _labels(self, kind: str, n: int) -> list[Any]:
-        """The names of n things of a kind, or their numbers."""
+        """The names of a kind, such as models, if there are n of them; otherwise 0 to n - 1."""
         names = self._caption.names.get(kind, ())
         return [*names] if len(names) == n else [*range(n)]
 
     def _rows(self, shape: Sequence[int], *kinds: str) -> dict[str, list[Any]]:
-        """The index of arrays of this shape; the kinds are those of its last axes.
+        """The names of the rows of arrays of this shape, by kind; `kinds` are of its last axes.
 
-        "minus" is the kind before it once more.
+        The kind "minus" has the names of the kind before it: its rows are differences.
         """
         axes = [f"axis {i}" for i in range(len(shape) - len(kinds))]
         named = [*axes, *kinds[len(kinds) - len(shape) + len(axes) :]]
@@ -327,7 +328,10 @@ def interval_columns(
 def difference_columns(
     parts: Mapping[str, Any], level: float | None, several: bool
 ) -> list[Column]:
-    """Differences by the names of their parts, each alone, and all together if several."""
+    """Columns of differences, intervals and p-values; simultaneous ones too if `several`.
+
+    `parts` has the arrays by their names in a frame.
+    """
     width = parts["high"] - parts["low"]
     interval = "interval" if level is None else f"{percent_text(level)} interval"
     columns = [
@@ -343,7 +347,7 @@ def difference_columns(
 
 
 def introduced(value: R | Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """A result with the names that the arguments of its function have; all else as it is."""
+    """A result, with the names that its function's arguments have; any other value as it is."""
     if not isinstance(value, Result):
         return value
     if arguments and isinstance(arguments[0], Result):
@@ -364,7 +368,7 @@ def scores_among(arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
 
 
 def with_names_of(value: Any, like: Any) -> Any:
-    """`value`, a result from that one, with its names beside those of its own."""
+    """`value`, if it is a result, with the names of the result `like` added to its own."""
     if not isinstance(value, Result):
         return value
     metric, names = like._caption

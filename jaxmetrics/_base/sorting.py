@@ -26,9 +26,9 @@ from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.types import Array, HostArray
 
 MANY = 1 << 17  # fewer words are sorted before threads have started
-_LONG_ROW = 1 << 15  # from which on a GPU's own sort of several rows is not always one by radix
-_BITS_OF_INDEX = 30  # in a word of 64 bits, beside a key of 32 and a kind
-_ITEMS_APART = 160  # of a segment, on average, from which on it is sorted by itself
+_LONG_ROW = 1 << 15  # items from which on XLA's sort of several rows on a GPU may be no radix sort
+_BITS_OF_INDEX = 30  # in a word of 64 bits, beside a key of 32 bits and a kind of 2
+_ITEMS_APART = 160  # of a segment, on average, from which on each segment is sorted by itself
 
 
 def descending_keys(scores: Any) -> Any:
@@ -43,7 +43,7 @@ def descending_keys(scores: Any) -> Any:
         if isinstance(scores, np.ndarray):
             return _float_keys_on_host(scores.astype(_float_like(unsigned), copy=False))
         bits = scores.astype(_float_like(unsigned)).view(unsigned)
-        # By bits: where subnormal numbers are flushed, == 0 is true of them too.
+        # Compares bits: where subnormal numbers are flushed to 0, `== 0` is True for them too.
         bits = jnp.where(bits == sign, unsigned(0), bits)
         # Descending order: flips all bits but the sign if positive, and none if negative.
         return bits ^ ~((bits.view(signed) >> (8 * bits.dtype.itemsize - 1)).view(unsigned) | sign)
@@ -78,7 +78,7 @@ def scores_of_keys(keys: Array, like: Any) -> Any:
 
 
 def in_32_bits(values: HostArray) -> HostArray:
-    """The same numbers in half of the bits, if that changes none."""
+    """64-bit numbers as 32-bit ones if that changes none of them; otherwise as they are."""
     if values.dtype.itemsize < 8:
         return values
     with np.errstate(over="ignore", invalid="ignore"):
@@ -135,7 +135,7 @@ def sort_by_key_and_payload(
 
 
 def sort_within_kinds(kinds: Array, keys: Array) -> tuple[Array, Array]:
-    """Keys `[n]` in order of kind, of key and of place, and the index that each had.
+    """Keys `[n]` sorted by kind, then key, then index, and the index that each had.
 
     Kinds are `uint32` below 4.
     """
@@ -217,9 +217,10 @@ def sort_segments(
 ) -> tuple[HostArray, HostArray]:
     """Keys `[n]`, ascending within each segment, and the index that each had.
 
-    `begins` `[segments + 1]` is where each segment begins and ends. 32-bit keys are in order of
-    index where they tie, and others if `stable`. Sorts of segments take a third of the time of one
-    sort of words with the segment in the upper bits, unless they are short: they stay in the cache.
+    `begins` `[segments + 1]` is where each segment begins and ends. 32-bit keys that tie are in
+    order of index; 64-bit ones are if `stable`. Unless segments are short, one sort for each takes
+    a third of the time of one sort of words with the segment in the upper bits: it stays in the
+    cache.
     """
     if keys.dtype == np.uint64:
         index = _order_of_each(keys, begins, "stable" if stable else None)
@@ -239,7 +240,7 @@ def sort_segments(
 
 
 def _order_of_each(keys: HostArray, begins: HostArray, kind: Any) -> HostArray:
-    """The index of each key in ascending order of its segment."""
+    """The indices that sort the keys of each segment in ascending order."""
     order: HostArray
     if len(begins) > 2 and _are_rows(begins):
         order = keys.reshape(len(begins) - 1, -1).argsort(axis=-1, kind=kind) + begins[:-1, None]
@@ -282,7 +283,7 @@ def _segments_in_upper_bits(begins: HostArray, shift: int) -> HostArray:
 
 
 def _sort_each(values: HostArray, begins: HostArray) -> None:
-    """In place."""
+    """Sort the values of each segment in place."""
     if len(begins) > 2 and _are_rows(begins):
         values.reshape(len(begins) - 1, -1).sort(axis=-1)
         return
@@ -318,9 +319,10 @@ Sort = Callable[[Array, Array], tuple[Array, Array]]
 
 @cache
 def _of_any_batch(otherwise: Sort, most: int) -> Sort:
-    """A sort on a GPU of all rows of a batch at once, also of one that `vmap` makes.
+    """A sort for GPUs of all rows of a batch at once, also of a batch that `vmap` makes.
 
-    A few long rows are one radix sort, with the row in the upper bits: XLA would merge them.
+    A few long rows are sorted by one radix sort of words with the row in the upper bits. XLA would
+    use a merge sort. Other rows are sorted by `otherwise`.
     """
 
     def of_rows(keys: Array, payload: Array) -> tuple[Array, Array]:
@@ -346,7 +348,7 @@ def _of_any_batch(otherwise: Sort, most: int) -> Sort:
 
 
 def all_batched(size: int, batched: Any, given: tuple[Array, ...]) -> list[Array]:
-    """Arrays of which `vmap` has some for each entry of a batch, with its axis in all of them."""
+    """The arguments of a rule of `custom_vmap`, broadcast so that all have the batch axis."""
     return [
         x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
         for x, is_batched in zip(given, batched, strict=True)

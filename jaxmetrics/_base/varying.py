@@ -1,9 +1,9 @@
 """Loops, branches and derivatives of values that vary over the devices of `jax.shard_map`.
 
-There, types say over which axes of the mesh values vary. The type of a loop's state must not
-change, but a state that starts from constants and adds up arrays does not vary at first: here it
-varies from the start. And the derivative in what is equal on all devices adds up theirs: here each
-device has its own.
+There, the type of a value says over which axes of the mesh it varies. The type of a loop's state
+must not change. But a state that starts from constants and adds up arrays does not vary at first:
+here it varies from the start. JAX also sums the derivative with respect to a value that is equal on
+all devices over the devices: here each device has its own derivative.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AT_ONCE = 8  # steps of one launch
 def scan(
     step: Body, start: S, inputs: Any, *, unroll: int = 1, reverse: bool = False
 ) -> tuple[S, Any]:
-    """`jax.lax.scan`."""
+    """`jax.lax.scan`, with a state that varies from the start."""
 
     def next_state(state: S) -> Any:
         return step(state, jax.tree.map(lambda x: x[0], inputs))[0]
@@ -45,7 +45,7 @@ def scan(
 
 
 def repeated(n: int, step: Callable[[S], S], start: S) -> S:
-    """The state after n steps, of a few numbers: on a GPU each step alone would be a launch."""
+    """The state, a few numbers, after n steps; on a GPU several steps are one launch."""
     at_once = _AT_ONCE if on_gpu() else 1
     whole, rest = divmod(n, at_once)
 
@@ -61,7 +61,7 @@ def repeated(n: int, step: Callable[[S], S], start: S) -> S:
 
 
 def fori_loop(first: Any, end: Any, body: Body, start: S) -> S:
-    """`jax.lax.fori_loop`."""
+    """`jax.lax.fori_loop`, with a state that varies from the start."""
     varied = _varied(lambda state: (body(first, state), first, end), start)
 
     def one_step(number: Any, state: Any) -> Any:
@@ -72,17 +72,17 @@ def fori_loop(first: Any, end: Any, body: Body, start: S) -> S:
 
 
 def while_loop(goes_on: Body, body: Body, start: S) -> S:
-    """`jax.lax.while_loop`."""
+    """`jax.lax.while_loop`, with a state that varies from the start."""
     varied = _varied(lambda state: (body(state), goes_on(state)), start)
     found: S = lax.while_loop(goes_on, lambda state: varied(body(state)), varied(start))
     return found
 
 
 def apart(function: Callable[..., S], *arguments: Any) -> S:
-    """`function(*arguments)`, which XLA for CPUs then computes once, before what uses it.
+    """`function(*arguments)`, which XLA for CPUs then computes once, before its uses.
 
-    Otherwise it is computed again for each use, and within a gather without vectors. It becomes a
-    branch that is always taken, which XLA does not know.
+    Otherwise XLA computes it again for each use, and within a gather without vector instructions.
+    Here it is a branch that is always taken, although XLA does not know this.
     """
     if not on_cpu():
         return function(*arguments)
@@ -100,9 +100,10 @@ def apart(function: Callable[..., S], *arguments: Any) -> S:
 
 @custom_vmap
 def largest_of_batch(number: Array) -> Array:
-    """The largest of the numbers of all rows of a batch, if `vmap` makes one.
+    """The number; under `vmap`, the largest of the numbers of all rows of the batch.
 
-    Of a predicate for each row, `vmap` would make a program that goes both ways.
+    It makes one predicate of a `cond` for all rows. With a predicate for each row, `vmap` would
+    make a program that computes both branches.
     """
     return number
 
@@ -114,7 +115,7 @@ def _(size: int, batched: list[bool], number: Array) -> tuple[Array, bool]:
 
 
 def vjp(function: Callable[..., Any], *at: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """`jax.vjp`."""
+    """`jax.vjp`, whose derivative is each device's own, and no sum over devices."""
     varied = _varied(lambda at: (at, function(*at)), at)
     found: Any = jax.vjp(function, *varied(at), has_aux=has_aux)  # type: ignore[call-overload]
     value, pull_back, *aux = found
@@ -122,7 +123,7 @@ def vjp(function: Callable[..., Any], *at: Any, has_aux: bool = False) -> tuple[
 
 
 def _varied(function: Callable[[Any], Any], start: Any) -> Callable[[Any], Any]:
-    """Makes the leaves of a pytree vary over all axes over which `function(start)` varies."""
+    """A map that makes leaves of a pytree vary over the axes of `start` and `function(start)`."""
     if not get_abstract_mesh().manual_axes:
         return lambda tree: tree
     leaves = jax.tree.leaves((start, jax.eval_shape(function, start)))

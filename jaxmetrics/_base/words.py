@@ -13,21 +13,22 @@ import numpy as np
 from jaxmetrics._base.primitives import is_concrete
 from jaxmetrics._base.types import FloatArray
 
-# Words of a metric's name that are capitals or short.
+# Words of metrics' names that are written as abbreviations or in capitals.
 _WORDS = {"roc auc": "AUC", "auc": "AUC", "roc": "ROC", "fpr": "FPR", "ndcg": "nDCG", "dcg": "DCG"}
 
 FEWEST_DECIMALS, _MOST_DECIMALS = 3, 9
-# The width of an interval of a metric that is not 0 up to rounding.
+# An interval of a metric with a width up to this has the width 0 up to rounding.
 NARROWEST = 1e-6
-_MOST_NAMED = 6  # in a sentence
+_MOST_NAMED = 6  # names in a sentence
 
 
 def decimals_of(widths: FloatArray, *, above: float = 0) -> int:
     """The decimals that show two significant digits of the narrowest width above `above`.
 
-    At least 3 if this is below 1, or if there is none, so that values of metrics look alike.
+    At least 3 if this width is below 1, and 3 if there is none, so that values of metrics look
+    alike.
     """
-    widths = widths[(widths > above) & (widths < np.inf)]  # nor NaN
+    widths = widths[(widths > above) & (widths < np.inf)]  # drops NaN too
     if not len(widths):
         return FEWEST_DECIMALS
     narrowest = widths.min()
@@ -36,19 +37,19 @@ def decimals_of(widths: FloatArray, *, above: float = 0) -> int:
 
 
 def decimals_of_metric(widths: FloatArray) -> int:
-    """The same, of intervals of a metric, whose widths are 0 up to rounding below NARROWEST."""
+    """`decimals_of` the intervals of a metric, whose widths up to NARROWEST count as 0."""
     return decimals_of(widths, above=NARROWEST)
 
 
 def fixed(value: float, digits: int = FEWEST_DECIMALS) -> str:
-    """A number with so many decimals; a dash if it is undefined."""
+    """A number with `digits` decimals; a dash if it is NaN."""
     return "-" if math.isnan(value) else f"{value:z.{digits}f}"
 
 
 def limits_in_words(low: float, high: float, digits: int = FEWEST_DECIMALS) -> tuple[str, str]:
-    """The limits of an interval, with more decimals if one that is not 0 would look like it.
+    """The limits of an interval, with up to 2 more decimals if one that is not 0 would look like 0.
 
-    Its sign says whether a difference is significant.
+    The sign of a limit says whether a difference is significant.
     """
 
     def hides(x: float, digits: int) -> bool:
@@ -65,7 +66,7 @@ def with_limits(value: float, low: float, high: float, *, digits: int) -> str:
 
 
 def number(value: float, digits: int = 6) -> str:
-    """A threshold or a cost, with so many significant digits."""
+    """A threshold or a cost with `digits` significant digits; a dash if it is NaN."""
     return "-" if math.isnan(value) else f"{value:,.{digits}g}"
 
 
@@ -76,12 +77,12 @@ def p_value(p: float) -> str:
 
 
 def p_number(p: float) -> str:
-    """The same without "p =", for a column."""
+    """A p-value without "p =", for a column."""
     return "< 0.001" if p < 0.001 else fixed(p, 3)
 
 
 def percent_text(share: float) -> str:
-    """A share or a level in per cent, with three digits of it or of what it lacks of 100 %."""
+    """A share or a level in per cent, with three digits of it or of 1 - share, the smaller one."""
     least = 100 * min(share, 1 - share)
     decimals = max(1, 2 - math.floor(math.log10(least))) if least > 0 else 1
     return f"{100 * share:.{decimals}f}".rstrip("0").rstrip(".") + " %"
@@ -100,14 +101,17 @@ def metric_in_words(metric: Callable[..., Any]) -> str:
 
 
 def several_in(metric: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
-    """The limit of which a functools.partial fixes several values, and these; the last axis."""
+    """The option, if any, to which a functools.partial gives several limits, and these limits.
+
+    They are the last axis of the metric's result.
+    """
     while isinstance(metric, functools.partial):
         for name, value in metric.keywords.items():
             if not name.startswith(("max_", "min_")):
                 continue
             known = not isinstance(value, jax.Array) or is_concrete(value)
             if known and np.ndim(value) == 1 and np.asarray(value).dtype.kind in "iuf":
-                texts = map(str, np.asarray(value))  # of 32 bits, too, with no more digits
+                texts = map(str, np.asarray(value))  # float32 0.1 becomes 0.1, not 0.10000000149
                 return {"option": (name,), name: tuple(map(float, texts))}
         metric = metric.func
     return {}

@@ -24,7 +24,7 @@ def all_valid(valid: Any, mask: Any) -> bool:
 
 
 def first_invalid(values: Any, valid: Any, mask: Any) -> Any:
-    """The first of the values that is not valid, and not left out."""
+    """The first invalid value among those that the mask keeps."""
     bad = ~np.asarray(valid) if mask is None else ~np.asarray(valid) & np.asarray(mask)
     return np.broadcast_to(np.asarray(values), bad.shape)[bad][0]
 
@@ -70,7 +70,7 @@ def _stacked(name: str, value: dict[Any, ArrayLike]) -> HostOrDeviceArray:
 
 
 def items_last(name: str, value: ArrayLike) -> HostOrDeviceArray:
-    """`as_array`, also of a dict of models, or of a frame, whose rows are items."""
+    """`as_array`, which also takes a dict of models, or a frame, whose rows are items."""
     if type(value) is np.ndarray or isinstance(value, jax.Array):
         return as_array(name, value)
     if isinstance(value, dict):
@@ -81,7 +81,7 @@ def items_last(name: str, value: ArrayLike) -> HostOrDeviceArray:
 
 def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) -> None:
     """Refuse an array of anything but real numbers."""
-    if getattr(array.dtype, "kind", "V") in "biuf":  # the rule; JAX's own dtypes have none, or V
+    if getattr(array.dtype, "kind", "V") in "biuf":  # the usual case; JAX's own have none, or V
         return
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise TypeError(
@@ -124,8 +124,8 @@ def _is_numeric(column: Any) -> bool:
 def own(array: HostOrDeviceArray) -> HostOrDeviceArray:
     """A NumPy array as another object with the same memory.
 
-    While a program lives that has an array as a constant, JAX keeps what it made of that object, in
-    32 bits or in 64, and passes it to programs in the other mode, which fail.
+    While a program has a NumPy array as a constant, JAX keeps the array that it made of that
+    object, in 32 or 64 bits. It also passes it to programs in the other x64 mode, which fail.
     """
     return array.view() if isinstance(array, np.ndarray) else array
 
@@ -137,7 +137,7 @@ def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
         reason = str(error)[:200]
         raise type(error)(f"{name} cannot be read as one array of numbers: {reason}") from None
     if array.dtype == object and hasattr(value, "to_numpy"):  # pandas' nullable columns
-        with contextlib.suppress(ValueError, TypeError):  # of words, which stay as they are
+        with contextlib.suppress(ValueError, TypeError):  # texts stay as they are
             array = value.to_numpy(dtype=np.float64, na_value=np.nan)
     return _native(array)
 
@@ -154,7 +154,7 @@ def refuse_masked(name: str, value: ArrayLike) -> None:
 
 
 def _native(array: HostArray) -> HostArray:
-    """In a dtype that JAX has: the machine's byte order, and at most double precision."""
+    """The array in a dtype that JAX has: the machine's byte order, and at most double precision."""
     if array.dtype == np.longdouble:
         return array.astype(np.float64)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -167,7 +167,7 @@ def _example(array: HostOrDeviceArray) -> str:
 
 
 def _of_some(name: str, array: HostOrDeviceArray) -> str:
-    """What to write where entries are None; nothing where none is."""
+    """What to write if entries are None; empty if none is."""
     lacking = isinstance(array, np.ndarray) and any(x is None for x in array.flat)
     if not lacking or name in ("where", "segments", "groups", "index"):
         return ""
@@ -201,7 +201,7 @@ def unwrapped(array: HostOrDeviceArray) -> HostOrDeviceArray:
 def as_arrays(
     needed: dict[str, ArrayLike], others: dict[str, ArrayLike | None]
 ) -> dict[str, HostOrDeviceArray]:
-    """Arrays by name, with shapes that fit; those of `others` that are None are left out."""
+    """The arrays by name, with shapes that fit, without the entries of `others` that are None."""
     given = needed | {name: value for name, value in others.items() if value is not None}
     arrays = {name: items_last(name, value) for name, value in given.items()}
     check_shapes({name: array.shape for name, array in arrays.items()})
@@ -210,13 +210,13 @@ def as_arrays(
 
 
 def check_alignment(given: dict[str, Any], *, by_rows: bool = False) -> None:
-    """Refuse columns of pandas whose indexes differ, and names in another order.
+    """Refuse pandas columns whose indexes differ, and names of models in another order.
 
     Items, and models, are paired by position.
 
     Args:
-      given: by name, what the caller passed.
-      by_rows: lists hold rows, and not columns.
+      given: what the caller passed, by the name of the argument.
+      by_rows: the entries of lists are rows, and not columns whose indexes must agree.
     """
     first, like = "", None
     if all(isinstance(x, _ARRAYS) for x in given.values()):
@@ -253,7 +253,7 @@ def _check_names(given: dict[str, Any]) -> None:
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """What a list or tuple holds, such as columns, by name; anything else as it is."""
+    """The entries of a list, tuple or dict, such as columns, by name; anything else as it is."""
     some = isinstance(value, (list, tuple)) and len(value) > 0
     if some and not isinstance(value[0], (int, float, str)):
         for i, part in enumerate(value):
@@ -282,7 +282,7 @@ def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
                 "of fixed sizes, and leave the padding out by where="
             )
     if len(set(shapes.values())) == 1 and all(shapes.values()):
-        return  # the rule
+        return  # the usual case
     for name, shape in shapes.items():
         if not shape:
             raise ValueError(f"{name} is a single number: pass an array [..., n] of n items")

@@ -15,7 +15,7 @@ from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
 
-_LEAST_USUAL = 0.5  # a level below it is more often alpha
+_LEAST_USUAL = 0.5  # a lower level is probably meant as alpha, the probability of an error
 
 
 def check_level(confidence_level: float) -> float:
@@ -109,7 +109,10 @@ def check_clusters(clusters: ArrayLike | None, items: Items) -> tuple[HostArray,
 
 
 def check_ids(name: str, given: Any, n: int, hint: str) -> tuple[HostArray, HostArray]:
-    """The distinct ids in order, and the index of each item's, from 0."""
+    """The distinct ids in order, and for each item the index of its id among them.
+
+    `hint` is what to write where an id is missing.
+    """
     if not is_concrete(given):
         raise TypeError(f"{name} must be known when a program is traced: pass a NumPy array")
     refuse_masked(name, given)
@@ -135,7 +138,7 @@ def check_ids(name: str, given: Any, n: int, hint: str) -> tuple[HostArray, Host
 
 
 def _counted(ids: HostArray) -> tuple[HostArray, HostArray]:
-    """The distinct whole numbers and the index of each entry's, without a sort."""
+    """The distinct whole numbers, and for each entry its index among them, without a sort."""
     low = ids.min()
     at = (ids - low).astype(np.intp)
     occurs = np.bincount(at) > 0
@@ -144,9 +147,9 @@ def _counted(ids: HostArray) -> tuple[HostArray, HostArray]:
 
 
 def check_slices(name: str, given: Any, n: int) -> tuple[tuple[Any, ...], HostArray]:
-    """The names of the slices that occur, in order, and the index of each item's, from 0.
+    """The names of the slices that occur, in order, and for each item the index of its slice.
 
-    Of two columns, a tuple or list of two arrays, the names are pairs.
+    If two columns are given, a tuple or list of two arrays, the names are pairs.
     """
     hint = "name the missing value, or leave its items out with where="
     crossed = isinstance(given, (list, tuple)) and len(given) == 2 and np.ndim(given[0]) == 1
@@ -164,8 +167,12 @@ def check_slices(name: str, given: Any, n: int) -> tuple[tuple[Any, ...], HostAr
 
 
 def _as_names(distinct: HostArray) -> list[Any]:
-    """Python's own objects. Of NumPy's times, those with nanoseconds would be whole numbers, and
-    months would be their first days: both are texts, if microseconds do not have the time."""
+    """The ids as Python objects.
+
+    NumPy would turn times in nanoseconds into whole numbers: here they are datetimes if
+    microseconds hold them exactly, and texts otherwise. NumPy would turn months and years into
+    their first days: here they are texts.
+    """
     if distinct.dtype.kind != "M":
         return list(distinct.tolist())
     coarse = distinct.astype("datetime64[us]")

@@ -40,7 +40,7 @@ def check_items(
     Args:
       along: other arrays of the items by name, whose pandas indexes must be the same.
       rows_are_problems: rows of one or two items are meant, and not columns.
-      dtype: what weights are rounded to, if it is not their own dtype.
+      dtype: the dtype that weights are rounded to, if it is not their own.
     """
     per_item = {"weights": weights, "where": where, "amounts": amounts}
     given = {"scores": scores, "labels": labels, **per_item}
@@ -65,7 +65,7 @@ def _checked_items(
     _check_labels(items)
     if items.weights is not None and dtype is not None:
         check_scale("weights", items.weights, items.where, dtype)
-    if items.amounts is not None:  # those of negatives do not count, and may be anything
+    if items.amounts is not None:  # amounts of negatives do not count, and may be anything
         _check_weights("amounts", items.amounts, items.where, items.labels)
     return items
 
@@ -104,9 +104,9 @@ def _summable(weights: HostOrDeviceArray) -> HostOrDeviceArray:
 def check_axis(
     name: str, values: HostOrDeviceArray, labels: HostOrDeviceArray, *, graded: bool = False
 ) -> None:
-    """Refuse columns, one or one for each class, whose rows would be problems of their own.
+    """Refuse a single column, or a column for each class, whose rows would be a batch of problems.
 
-    Of graded labels only a single column.
+    If labels are graded, only a single column is refused.
     """
     shape = labels.shape
     if graded and shape[1:] != (1,):

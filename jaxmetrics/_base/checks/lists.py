@@ -26,7 +26,7 @@ from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray, Item
 from jaxmetrics._base.warned import warn
 
 HIGHEST_GRADE = 1023  # 2^1024 overflows
-_MOST_OCCUR = 0.9  # of ids that are taken as they are
+_MOST_OCCUR = 0.9  # of the ids from 0 to the highest; if fewer occur, a warning says so
 
 
 @double_precision()  # keeps a 64-bit array of another library in 64 bits
@@ -73,7 +73,8 @@ def _check_segments(
 ) -> tuple[HostOrDeviceArray, int]:
     """The segments, and how many there are; refuses ids out of range.
 
-    Ids that are no index of an item, such as ids of users, become places among the distinct ids.
+    Without `num_segments`, ids that are not all below the number of items, such as ids of users,
+    become places among the distinct ids.
     """
     if segment.dtype == bool or not jnp.issubdtype(segment.dtype, jnp.integer):
         raise TypeError(
@@ -95,7 +96,7 @@ def _check_segments(
         return segment, int(num_segments)
     ids = np.asarray(segment)
     valid = ids
-    if mask is not None:  # which may have more rows
+    if mask is not None:  # the mask may have more rows than the ids
         whole, kept = np.broadcast_arrays(ids, np.asarray(mask))
         valid = whole[kept]
     low, high = (int(valid.min()), int(valid.max())) if valid.size else (0, 0)
@@ -149,7 +150,7 @@ def check_grades(
 ) -> None:
     """Refuse grades that are negative, above `max_grade`, or too high or too low for the gain.
 
-    `dtype` is what they are rounded to, if it is not their own dtype.
+    `dtype` is the dtype that they are rounded to, if it is not their own.
     """
     if labels.dtype == bool or not all_concrete(labels, mask):
         return
@@ -203,7 +204,7 @@ _LIST_OPTIONS: dict[str, Any] = {
     "gain": _word_or_function(("linear", "exponential")),
     "discount": _function_or_none,
     "ties": one_of(("average", "index")),
-    "denominator": lambda name, value: value,  # among those that the metric declares
+    "denominator": lambda name, value: value,  # the metric itself checks it
     "empty": constant(-math.inf, math.inf, nan=True),
     "max_grade": constant(0, HIGHEST_GRADE),  # 1 / 2^1023 vanishes
     "persistence": constant(0, 1),

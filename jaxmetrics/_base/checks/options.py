@@ -30,7 +30,7 @@ QUANTILE_METHODS = (
     "nearest",
 )
 CRITERIA = ("youden",)
-# The sum of a billion of them is still a number of float32.
+# The sum of a billion such costs is still in the range of float32.
 MOST_COST = 1e29
 
 _OPTIONS: dict[str, Any] = {
@@ -56,7 +56,7 @@ _OPTIONS: dict[str, Any] = {
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a library metric, each checked by its name; numbers become arrays.
 
-    Lower limits of a single 0 stay constants: programs without them are shorter.
+    A lower limit that is a single 0 becomes a constant: programs without it are shorter.
     """
     checked = {name: _OPTIONS[name](name, value) for name, value in options.items()}
     limits = {k: v.shape for k, v in checked.items() if hasattr(v, "shape")}
@@ -77,14 +77,14 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _window(low: HostOrDeviceArray, high: HostOrDeviceArray) -> tuple[Any, Any]:
-    """Both ends; where one is traced, it is NaN if they are not in order."""
+    """Both ends of the window; if they are out of order, a traced one becomes NaN."""
     if all_concrete(low, high):
         if not (np.asarray(low) < np.asarray(high)).all():
             given = cut(f"{low} and {high}")
             raise ValueError(f"min_fpr must be below max_fpr, got {given}")
         return low, high
     with ordinary_promotion():
-        # A copy of what is concrete, as JAX takes an array of NumPy's to have one dtype a program.
+        # Copies concrete ends, as JAX assumes that a NumPy array has one dtype within a program.
         ends = (np.array(x) if is_concrete(x) else x for x in (low, high))
         in_order = jnp.less(*ends)
         if is_concrete(high):

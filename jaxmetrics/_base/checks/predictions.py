@@ -17,7 +17,7 @@ from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray
 
-_FEW_CLASSES = 1024  # that are counted even if there are fewer items
+_FEW_CLASSES = 1024  # so many classes are accepted even with fewer items
 
 
 @double_precision()  # keeps a 64-bit array of another library in 64 bits

@@ -63,7 +63,10 @@ def number(
 
 
 def constant(low: float, high: float, *, open_low: bool = True, nan: bool = False) -> Any:
-    """A check of a constant of the program, below `high`."""
+    """A check of a number that is known when tracing, below `high`.
+
+    It is above `low`, or with `open_low=False` not below it.
+    """
 
     def check(name: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
@@ -145,7 +148,7 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
 
 
 def check_above(name: str, value: float, low: float, high: float = math.inf) -> float:
-    """A finite constant above another one, and below a third."""
+    """A finite constant above `low` and below `high`."""
     checked: float = constant(low, high)(name, value)
     return checked
 
@@ -157,7 +160,7 @@ def check_nonnegative(name: str, value: float) -> float:
 
 
 def check_number(name: str, value: Any, low: float, high: float) -> HostOrDeviceArray:
-    """A number between two others, or several, as an array; they may be traced."""
+    """A number above `low` and below `high`, or several, as an array; they may be traced."""
     checked: HostOrDeviceArray = number(low, high, open_low=True, open_high=True)(name, value)
     return checked
 
@@ -171,7 +174,7 @@ def check_index(name: str, value: int, n: int) -> None:
 
 
 def check_reference(reference: int | str | None, names: Sequence[Any] | None, n: int) -> int | None:
-    """The index of one of n, given as such or by its name."""
+    """The index of one of n models or groups, given as an index or by name; None if not given."""
     if isinstance(reference, str):
         if names is None:
             raise TypeError(
@@ -199,7 +202,7 @@ def check_fits(name: str, value: int, n_numbers: int, instead: str) -> None:
 
 
 def check_axis_name(axis_name: Any) -> Any:
-    """The names of axes of the mesh, hashable, within `shard_map`, or what stands for them."""
+    """The axes of the mesh within `shard_map`, hashable; None and a `Divided` as they are."""
     if axis_name is None or isinstance(axis_name, Divided):
         return axis_name
     names = tuple(axis_name) if isinstance(axis_name, (list, tuple)) else axis_name
