@@ -212,7 +212,7 @@ def roc_band(
         if resamples
         else _by_boxes(items, {"fpr": grid, "level": level, "exact": method == "exact"})
     )
-    return RocBand(jnp.asarray(grid, numerics.default_float()), *found, level)
+    return RocBand(jnp.array(grid, numerics.default_float()), *found, level)
 
 
 _FEWEST = 31  # negatives; resamples of fewer may have none above most of the positives

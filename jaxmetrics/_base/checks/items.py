@@ -207,7 +207,10 @@ def check_range(name: str, values: HostOrDeviceArray, mask: ArrayLike | None) ->
         return
     host = np.asarray(values)
     beyond = np.isfinite(host) & (np.abs(host) > np.finfo(dtype).max)
-    if np.any(beyond if mask is None else beyond & np.asarray(mask)):
+    if mask is not None:
+        beyond = beyond & np.asarray(mask)
+    if np.any(beyond):
+        host = np.broadcast_to(host, beyond.shape)
         raise ValueError(
             f"{name} are beyond the range of {np.dtype(dtype)}, got {host[beyond][0]:g}: divide "
             "them, or turn x64 mode on"
