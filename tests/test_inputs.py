@@ -258,6 +258,14 @@ def test_a_metric_is_a_function(call, metric):
         jm.table_metric(3)
 
 
+def test_ids_whose_span_their_dtype_cannot_hold(rng):
+    numbers = np.tile(np.arange(-100, 101), 2)
+    items = rng.normal(size=402), rng.random(402) < 0.5
+    expected = jm.standard_error(jm.roc_auc, *items, clusters=numbers)
+    for ids in (numbers.astype(np.int8), (numbers + 100).astype(np.uint64) + np.uint64(2**63)):
+        assert jm.standard_error(jm.roc_auc, *items, clusters=ids) == expected
+
+
 @pytest.mark.parametrize(
     ("clusters", "error", "words"),
     [

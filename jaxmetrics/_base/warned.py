@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import warnings
 from pathlib import Path
 
-PACKAGE = str(Path(__file__).parents[1])
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
 # Some of the library's functions are called through wrappers that `contextlib` makes.
 _INSIDE = PACKAGE, contextlib.__file__
 

@@ -20,7 +20,9 @@ _LEAST_USUAL = 0.5  # a lower level is probably meant as alpha, the probability 
 
 def check_level(confidence_level: float) -> float:
     """The confidence level as a float; refuses anything but a constant in (0, 1)."""
-    if isinstance(confidence_level, bool) or not isinstance(confidence_level, (int, float)):
+    if isinstance(confidence_level, bool) or not isinstance(
+        confidence_level, (int, float, np.floating)
+    ):
         given = brief(confidence_level)
         raise TypeError(f"confidence_level must be a number in (0, 1), got {given}")
     if not 0 < confidence_level < 1:
@@ -140,10 +142,10 @@ def check_ids(name: str, given: Any, n: int, hint: str) -> tuple[HostArray, Host
 def _counted(ids: HostArray) -> tuple[HostArray, HostArray]:
     """The distinct whole numbers, and for each entry its index among them, without a sort."""
     low = ids.min()
-    at = (ids - low).astype(np.intp)
+    at = ids.astype(np.int64) - low.astype(np.int64)  # a difference may not fit in their dtype
     occurs = np.bincount(at) > 0
     index = (occurs.cumsum() - 1).astype(np.int32)
-    return (np.flatnonzero(occurs) + low).astype(ids.dtype), index.take(at)
+    return np.flatnonzero(occurs).astype(ids.dtype) + low, index.take(at)
 
 
 def check_slices(name: str, given: Any, n: int) -> tuple[tuple[Any, ...], HostArray]:
