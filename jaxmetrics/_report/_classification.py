@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 
 import jaxmetrics as jm
-from jaxmetrics._base.types import FloatArray
+from jaxmetrics._base.types import FloatArray, Items
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._report import _figures
 from jaxmetrics._report._drawn import drawn
@@ -32,6 +32,7 @@ from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import CHOSEN, Settings, Tell
 from jaxmetrics._report._slices import Column, measured_in, ranks_of, slices_of
 from jaxmetrics._report._texts import name_of
+from jaxmetrics.inference._tied_limits import tied_limits
 
 _BAND, _POINTS, _FIGURES = "band of ROC curves", "operating points", "figures"
 _FACTS = "ties and duplicates"
@@ -175,7 +176,7 @@ def _measured(
 def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float | None:
     """The number of positives that would show the difference of the best two models, at 80 % power.
 
-    None if the data show it already, or nothing can be said of it.
+    None if the data show it already, or nothing can be said of it, as of a limit within a tie.
     """
     best_set, versus = measure.best_set, measure.comparison
     if best_set is None or versus is None or np.isnan(versus.estimate).any():
@@ -185,9 +186,12 @@ def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float |
     if not best_set[second] or not difference > 0 or not measure.has_intervals[first, second]:
         return None
     scores, labels = given
+    scores = scores[np.array([first, second])]
+    if tied_limits(metric.function, Items(scores, labels), planned=True) is not None:
+        return None
     needed = jm.sample_size(
         metric.function,
-        scores[np.array([first, second])],
+        scores,
         labels,
         difference=difference,
         confidence_level=versus.confidence_level,

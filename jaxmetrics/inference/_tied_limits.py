@@ -5,7 +5,7 @@ The errors of a recall follow from the slope of the curve, which a step does not
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,14 +30,22 @@ _COMPLEMENTS = {
 }
 
 
+Slices: TypeAlias = tuple[HostArray, dict[int, str]] | None
+
+
 def warn_of_tied_limits(
-    metric: MetricLike,
-    items: Items,
-    slices: tuple[HostArray, dict[int, str]] | None = None,
-    *,
-    planned: bool = False,
+    metric: MetricLike, items: Items, slices: Slices = None, *, planned: bool = False
 ) -> None:
-    """Warn where many items tie at the limit, among all items or in a slice.
+    """Warn where many items tie at the limit."""
+    message = tied_limits(metric, items, slices, planned=planned)
+    if message is not None:
+        warn(message)
+
+
+def tied_limits(
+    metric: MetricLike, items: Items, slices: Slices = None, *, planned: bool = False
+) -> str | None:
+    """What to say where many items tie at the limit, among all items or in a slice; else None.
 
     `slices`: the slice index `[n]` of each item, and by index the names of the slices to examine.
     `planned`: the items are those of a pilot.
@@ -49,7 +57,7 @@ def warn_of_tied_limits(
     given = on_host(*items[:4], options.get("max_fpr"))
     stepped = has_influence(chosen.metric) and options.get("method") in ("step", "quantile")
     if given is None or not stepped or given[-1] >= 1:
-        return
+        return None
     scores, labels, weights, where, limit = given
     weights = np.broadcast_to(np.float64(1) if weights is None else weights, scores.shape)
     counted = (weights > 0) & (labels != 1) & (True if where is None else where)
@@ -69,7 +77,7 @@ def warn_of_tied_limits(
         for part in parts
     ]
     if not any(most):
-        return
+        return None
     shown = limit if rate == "FPR" else 1 - limit
     others = ', or recall_at_fpr with method="linear"' if rate == "FPR" else ""
     which, found = "", "up to 31 % of equal models differed significantly at 5 %"
@@ -79,7 +87,7 @@ def warn_of_tied_limits(
         tied = [name for name, n in zip(names, most, strict=True) if n]
         which = f" in slice{'s' * (len(tied) > 1)} {some_of(tied)}"
         found = "up to 59 % of equal models differed at 5 % in some slice, and 69 % of trends"
-    warn(
+    return (
         f"the limit of the {rate}, {float(shown):g}, is within a tie of "
         f"{max(most):.0f} {what}{which}: in simulations of such ties {found}: "
         f"{'plan for' if planned else 'compare'} partial areas{others}"
