@@ -52,6 +52,18 @@ class Dealt(NamedTuple):
     beside: Array
 
 
+class Messages(NamedTuple):
+    """The dealt items that this device sends to each in a round, `[devices, capacity]`.
+
+    Attributes:
+      places: of the items.
+      is_sent: False where there is no such item.
+    """
+
+    places: Array
+    is_sent: Array
+
+
 class Range(NamedTuple):
     """The items of one range, in ascending order of their keys.
 
@@ -59,6 +71,7 @@ class Range(NamedTuple):
       keys: `[m]`; the largest key where there is no item.
       kinds: `[m]`, the class of each item, and LEFT_OUT where there is no item.
       order: `[m]`, the place at which each item arrived; may be None if it was not asked for.
+      messages: what this device sent for it, and for the ranges of others.
       weights: `[m]`, in float64, or None if each item counts once.
       before: `[classes]`, the weight of the items in the ranges before this one.
       bounds: `[2]`, the keys with which this range and the next one begin.
@@ -69,6 +82,7 @@ class Range(NamedTuple):
     keys: Array
     kinds: Array
     order: Array | None
+    messages: Messages
     weights: Array | None
     before: Array
     bounds: Array
@@ -97,21 +111,12 @@ def dealt_out(part: ByClass, axis_name: AxisName, n_rounds: int) -> Dealt:
     return Dealt(dealt(part.keys), weights, limits, before, bounds, beside)
 
 
-class _Messages(NamedTuple):
-    """The items that devices send each other in a round.
+def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool = False) -> Range:
+    """The range that this device receives in the round of this number.
 
-    Attributes:
-      places: `[devices, capacity]`, of the dealt items that this device sends to each.
-      is_sent: `[devices, capacity]`, False where there is no such item.
-      received: `[devices, classes]`, how many items of a class and those before each sends to this.
+    In a round, the ranges ascend with the index of the device. `ordered` asks for the order in
+    which its items arrived.
     """
-
-    places: Array
-    is_sent: Array
-    received: Array
-
-
-def _messages(dealt: Dealt, axis_name: AxisName, number: Array) -> _Messages:
     n_devices, (_, length) = size_of(axis_name), dealt.keys.shape
     n_rounds = (len(dealt.bounds) - 1) // n_devices
     here = lax.axis_index(axis_name).astype(jnp.int32)
@@ -125,25 +130,16 @@ def _messages(dealt: Dealt, axis_name: AxisName, number: Array) -> _Messages:
     own = jnp.swapaxes(dealt_to(here, of_round), 0, 1).reshape(2 * n_devices, -1)
     offsets = np.tile(np.arange(n_devices, dtype=np.int32) * length, 2)
     capacity = _most(n_devices * length, n_devices, n_rounds) // n_devices + 2 * n_devices
-    index, is_sent = packed(own[:, :-1], own[:, 1:], offsets, capacity)
-    devices = jnp.arange(n_devices, dtype=jnp.int32)[:, None, None]
-    begin, end = (dealt_to(devices, of_round[..., here + i]) for i in (0, 1))
-    return _Messages(index, is_sent, jnp.cumsum(jnp.sum(end - begin, axis=1), axis=1))
-
-
-def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool = False) -> Range:
-    """The range that this device receives in the round of this number.
-
-    In a round, the ranges ascend with the index of the device. `ordered` asks for the order in
-    which its items arrived.
-    """
-    index, _, upto = _messages(dealt, axis_name, number)
+    messages = Messages(*packed(own[:, :-1], own[:, 1:], offsets, capacity))
 
     def received(x: Array, some: Array, empty: Any) -> Array:
-        sent = x.reshape(-1).at[index].get(mode="promise_in_bounds")
+        sent = x.reshape(-1).at[messages.places].get(mode="promise_in_bounds")
         return jnp.where(some, lax.all_to_all(sent, axis_name, 0, 0, tiled=True), empty).ravel()
 
-    place = jnp.arange(index.shape[1], dtype=jnp.int32)
+    devices = jnp.arange(n_devices, dtype=jnp.int32)[:, None, None]
+    begin, end = (dealt_to(devices, of_round[..., here + i]) for i in (0, 1))
+    upto = jnp.cumsum(jnp.sum(end - begin, axis=1), axis=1)  # [devices, classes]
+    place = jnp.arange(capacity, dtype=jnp.int32)
     positive, some = (place < x[:, None] for x in upto.T)
     kinds = jnp.where(positive, POSITIVES, jnp.where(some, NEGATIVES, LEFT_OUT)).astype(jnp.uint32)
     keys, kinds = received(dealt.keys, some, ~np.zeros((), dealt.keys.dtype)), kinds.ravel()
@@ -158,25 +154,23 @@ def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool 
             weights = received(dealt.weights, some, np.zeros((), dealt.weights.dtype))
             weights = sorting.take(weights.astype(jnp.float64), order)
 
-    first = number * size_of(axis_name) + lax.axis_index(axis_name).astype(jnp.int32)
+    first = number * n_devices + here
     before = lax.dynamic_index_in_dim(dealt.before, first, axis=1, keepdims=False)
     bounds, beside = (
         lax.dynamic_slice_in_dim(x, first, 2, axis=-1) for x in (dealt.bounds, dealt.beside)
     )
-    return Range(keys, kinds, order, weights, before, bounds, beside)
+    return Range(keys, kinds, order, messages, weights, before, bounds, beside)
 
 
-def sent_back(
-    of_dealt: Array, values: Array, items: Range, dealt: Dealt, axis_name: AxisName, number: Array
-) -> Array:
+def sent_back(of_dealt: Array, values: Array, items: Range, axis_name: AxisName) -> Array:
     """`of_dealt` `[parts, n / parts]`, with the values of the dealt items sent in a round.
 
     `values` `[m]` are those of `items`, the ordered range that this device received.
     """
-    index, is_sent, _ = _messages(dealt, axis_name, number)
+    places, is_sent = items.messages
     arrived = jnp.zeros_like(values).at[items.order].set(values, unique_indices=True)
-    returned = lax.all_to_all(arrived.reshape(index.shape), axis_name, 0, 0, tiled=True)
-    at = of_dealt.reshape(-1).at[jnp.where(is_sent, index, of_dealt.size)]
+    returned = lax.all_to_all(arrived.reshape(places.shape), axis_name, 0, 0, tiled=True)
+    at = of_dealt.reshape(-1).at[jnp.where(is_sent, places, of_dealt.size)]
     return at.set(returned, mode="drop").reshape(of_dealt.shape)
 
 

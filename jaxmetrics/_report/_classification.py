@@ -187,7 +187,7 @@ def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float |
         return None
     scores, labels = given
     scores = scores[np.array([first, second])]
-    if tied_limits(metric.function, Items(scores, labels), planned=True) is not None:
+    if tied_limits(metric.function, Items(scores, labels)) is not None:
         return None
     needed = jm.sample_size(
         metric.function,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._base.numerics import SLACK, first_least
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._report._settings import Settings
+from jaxmetrics._roc.curves import cheapest
 from jaxmetrics._roc.operating import costs_in_sample
 
 FPR_LIMITS = (0.01, 0.05)
@@ -83,6 +83,6 @@ def least_cost(
     costs, thresholds = np.asarray(curve.cost), np.asarray(curve.thresholds)
     found = {}
     for name, cost, threshold in zip(names, costs, thresholds, strict=True):
-        best = int(first_least(cost, SLACK * cost[0]))
+        best = int(cheapest(cost))
         found[name] = {"threshold": float(threshold[best]), "cost": float(cost[best])}
     return found

@@ -99,25 +99,17 @@ class Settings(NamedTuple):
     min_recall: float | None = None
 
 
-_NUMBERS = {
-    "max_fpr": 0.01,
-    "n_resamples": 2000,
-    "confidence_level": 0.95,
-    "seed": 0,
-    "fp_cost": 1,
-    "fn_cost": 1,
-    "prevalence": 0.01,
-    "threshold": 0.5,
-    "min_precision": 0.9,
-    "min_recall": 0.9,
-}  # settings, with an example of each
+# Of numbers that may be left out.
+_EXAMPLES = {"prevalence": 0.01, "threshold": 0.5, "min_precision": 0.9, "min_recall": 0.9}
+_NUMBERS = ("max_fpr", "n_resamples", "confidence_level", "seed", "fp_cost", "fn_cost", *_EXAMPLES)
 
 
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are out of range."""
-    for name, example in _NUMBERS.items():
-        value = getattr(settings, name)
-        if not isinstance(value, numbers.Real) and value is not Settings._field_defaults[name]:
+    for name in _NUMBERS:
+        value, default = getattr(settings, name), Settings._field_defaults[name]
+        example = _EXAMPLES.get(name, default)
+        if not isinstance(value, numbers.Real) and value is not default:
             raise InputError(
                 f"--{name.replace('_', '-')} must be a number, got {shortened(repr(value))}: "
                 f"write {example:g}"

@@ -52,6 +52,14 @@ class OperatingPoints(NamedTuple):
     thresholds: Array
 
 
+def cheapest(costs: Array, tolerance: float = numerics.SLACK) -> Array:
+    """The place of the least of the costs `[rows + 1]` of operating points; of ties, the first.
+
+    Costs tie if they differ by less than `tolerance` times that of flagging nothing, the first one.
+    """
+    return numerics.first_least(costs, tolerance * costs[0])
+
+
 def operating_points(table: ScoreTable) -> OperatingPoints:
     """The operating points of a table `[rows]`, from (0, 0) at +inf.
 

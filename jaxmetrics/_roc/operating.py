@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.numerics import SLACK, divide, first_least, namespace, slack
+from jaxmetrics._base.numerics import SLACK, divide, namespace, slack
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.curves import operating_points
+from jaxmetrics._roc.curves import cheapest, operating_points
 from jaxmetrics._roc.limits import reaches
 from jaxmetrics._roc.metric import library_metric
 from jaxmetrics._roc.record import Options
@@ -88,7 +88,7 @@ def chosen_point(
         terms = min_precision, fp_cost, fn_cost, criterion, prevalence
         tolerance = slack(table.positives)
         costs = objective(fps, tps, total, every, tolerance, *terms)
-        found = thresholds[first_least(costs, tolerance * costs[0])]
+        found = thresholds[cheapest(costs, tolerance)]
     found = library.where((total > 0) & (every > 0), found, np.nan)
     flagged = table.thresholds >= found
     weights = (table.positives, table.negatives, np.zeros(1) if amounts is None else amounts)

@@ -10,9 +10,9 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.numerics import first_least, namespace, rates, slack
+from jaxmetrics._base.numerics import namespace, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, P
-from jaxmetrics._roc.curves import operating_points
+from jaxmetrics._roc.curves import cheapest, operating_points
 from jaxmetrics._roc.limits import limit_of_specificity, reaches
 from jaxmetrics._roc.metric import library_metric, placement_metric
 from jaxmetrics._roc.placements import Part, Placements, order_of_few
@@ -315,6 +315,6 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
     fps, tps, thresholds = operating_points(table)
     cost = fp_cost * fps + fn_cost * (tps[-1] - tps)
     library = namespace(cost)
-    least = first_least(cost, slack(table.positives) * cost[0])
+    least = cheapest(cost, slack(table.positives))
     found: Array = library.where(library.isnan(cost[0]), np.nan, thresholds[least])
     return found

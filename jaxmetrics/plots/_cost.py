@@ -9,9 +9,9 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.numerics import SLACK, first_least
 from jaxmetrics._base.types import ArrayLike, HostArray
 from jaxmetrics._base.words import number
+from jaxmetrics._roc.curves import cheapest
 from jaxmetrics.plots._inputs import FURTHEST, each, models_or_table
 from jaxmetrics.plots._style import (
     StyleName,
@@ -87,7 +87,7 @@ def cost(
         # A threshold's cost holds down to the next lower score.
         steps = draw_line(ax, thresholds[::-1], curve.cost[::-1], drawstyle="steps-pre", **line)
         if i < n_distinct(len(names)):
-            best = int(first_least(curve.cost, SLACK * curve.cost[0]))
+            best = int(cheapest(curve.cost))
             dot: dict[str, Any] = {"color": looks.colour(i), "marker": "o", "markersize": 8}
             tie(steps, draw_line(ax, thresholds[[best]], curve.cost[[best]], **dot))
     ax.autoscale_view()  # before its lower end is fixed
@@ -100,7 +100,7 @@ def _cheapest(curves: Sequence[jm.CostCurve]) -> list[str]:
     """The least cost of each model, and its threshold, as text."""
     found = []
     for curve in curves:
-        best = int(first_least(curve.cost, SLACK * curve.cost[0]))
+        best = int(cheapest(curve.cost))
         decision = f"at {number(float(curve.thresholds[best]))}" if best else "by flagging nothing"
         found.append(f"cheapest: {number(float(curve.cost[best]))} {decision}")
     return found

@@ -105,8 +105,8 @@ class Ranges:
         value, slopes, in_totals = (sum_over(jnp.sum(x, axis=0), axis_name) for x in of_rounds[:3])
         is_weighted = self.placed.is_weighted
         in_totals, means = _totals_and_means(slopes, in_totals, self.totals, numbers, is_weighted)
-        ranges = OfRange(*(_in_order(lax.all_gather(x, axis_name)) for x in of_rounds))
-        of_higher = _between_ranges(self.dealt.bounds, ranges)
+        beyond = (_in_order(lax.all_gather(x, axis_name)) for x in of_rounds[3:])
+        of_higher = _between_ranges(self.dealt.bounds, *beyond)
         at_bounds, after = (of_both(x) + in_totals[:, None] for x in of_higher)
         return OfOthers(self.value_of(self.totals, lambda _: value), at_bounds, after, means)
 
@@ -196,7 +196,9 @@ def _in_order(of_devices: Array) -> Array:
     return jnp.swapaxes(of_devices, 0, 1).reshape(-1, *of_devices.shape[2:])
 
 
-def _between_ranges(bounds: Array, ranges: OfRange) -> tuple[Array, Array]:
+def _between_ranges(
+    bounds: Array, of_higher: Array, begin_above: Array, end_not_below: Array
+) -> tuple[Array, Array]:
     """The slopes at the bounds, `[classes, ranges + 1]`, and what later ranges add to each range.
 
     The first are slopes of items with the key of a bound, less the part of a positive's own term.
@@ -209,9 +211,9 @@ def _between_ranges(bounds: Array, ranges: OfRange) -> tuple[Array, Array]:
     tie_begins = (from_here & (begins == bounds[:, None]))[..., None]
     tie_ends = (~from_here & (ends == bounds[:, None]))[..., None]
     at_bounds = (
-        jnp.where(from_here[..., None], ranges.of_higher, 0)
-        - jnp.where(tie_begins, ranges.begin_above, 0)
-        + jnp.where(tie_ends, ranges.end_not_below, 0)
+        jnp.where(from_here[..., None], of_higher, 0)
+        - jnp.where(tie_begins, begin_above, 0)
+        + jnp.where(tie_ends, end_not_below, 0)
     )
-    after = jnp.where((number > number[:, None])[..., None], ranges.of_higher, 0)
+    after = jnp.where((number > number[:, None])[..., None], of_higher, 0)
     return jnp.sum(at_bounds, axis=1).T, jnp.sum(after, axis=1).T

@@ -52,7 +52,7 @@ def _of_ranges(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array,
         items = groups.items
         slopes, _ = within_range(groups, found)
         slopes = jnp.where(items.kinds == POSITIVES, slopes[POSITIVE], slopes[NEGATIVE])
-        of_dealt = sent_back(of_dealt, slopes, items, ranges.dealt, placed.axis_name, number)
+        of_dealt = sent_back(of_dealt, slopes, items, placed.axis_name)
         return of_dealt, of_range(groups, found)
 
     none = jnp.zeros(ranges.dealt.keys.shape)

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
-from jax.scipy import special
 
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Placements
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_quantile
+from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.local_level import local_level
 from jaxmetrics.inference._intervals.rules import Limits
 
@@ -114,7 +113,7 @@ def _lower(count: Array, n: Array, tail: Array) -> Array:
 
 def _tail(level: Any, factor: Any) -> Array:
     """The tail probability whose normal quantile is that of `level` / 2, times the factor."""
-    functions = scipy.special if numerics.namespace(level, factor) is np else special
+    functions = special(numerics.namespace(level, factor))
     found: Array = functions.ndtr(factor * functions.ndtri(level / 2))
     return found
 
