@@ -11,7 +11,7 @@ import pytest
 from fast import marked
 
 import jaxmetrics as jm
-from jaxmetrics._base import sorting
+from jaxmetrics._base import segment_sorts, sorting
 from jaxmetrics._ranking import host_lists
 
 METRICS = {
@@ -39,7 +39,7 @@ METRICS = {
 def _small_parts(monkeypatch):
     """So that lists lie in several parts, and are sorted in every way."""
     monkeypatch.setattr(host_lists, "_PART", 16)
-    monkeypatch.setattr(sorting, "_ITEMS_APART", 5)
+    monkeypatch.setattr(segment_sorts, "_ITEMS_APART", 5)
 
 
 def drawn(rng, shape, dtype="float32"):
@@ -149,11 +149,18 @@ def test_committed_data_keep_their_device():
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
 def test_sorts_of_segments(dtype):
     rng = np.random.default_rng(4)
-    for sizes in ([3] * 6, [0, 2, 0, 9, 1], [30], [2, 40], [0] * 70_000 + [3, 0, 2]):
+    for sizes in (
+        [3] * 6,
+        [0, 2, 0, 9, 1],
+        [30],
+        [2, 40],
+        [0] * 70_000 + [3, 0, 2],
+        [3] * 60_000 + [70_000, 0, 4],
+    ):
         begins = np.append(0, np.cumsum(sizes))
         keys = rng.integers(0, 5, begins[-1]).astype(dtype)
-        found, index = sorting.sort_segments(keys, begins, stable=True)
-        alone = sorting.sort_in_segments(keys, begins)
+        found, index = segment_sorts.sort_segments(keys, begins, stable=True)
+        alone = segment_sorts.sort_in_segments(keys, begins)
         for begin, end in pairwise(np.unique(begins)):  # what is empty has nothing to be compared
             order = np.argsort(keys[begin:end], kind="stable")
             np.testing.assert_array_equal(index[begin:end], begin + order)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import jax.numpy as jnp
@@ -28,7 +27,6 @@ from jaxmetrics._base.types import Array, HostArray
 MANY = 1 << 17  # fewer words are sorted before threads have started
 _LONG_ROW = 1 << 15  # items from which on XLA's sort of several rows on a GPU may be no radix sort
 _BITS_OF_INDEX = 30  # in a word of 64 bits, beside a key of 32 bits and a kind of 2
-_ITEMS_APART = 160  # of a segment, on average, from which on each segment is sorted by itself
 
 
 def descending_keys(scores: Any) -> Any:
@@ -210,85 +208,6 @@ def order_of_ids(ids: HostArray, n: int) -> HostArray:
     order: Any = np.arange(len(ids), dtype=np.uint32)
     found: HostArray = payload_by_key(ids.astype(np.uint32, copy=False), order)
     return found
-
-
-def sort_segments(
-    keys: HostArray, begins: HostArray, *, stable: bool = False
-) -> tuple[HostArray, HostArray]:
-    """Keys `[n]`, ascending within each segment, and the index that each had.
-
-    `begins` `[segments + 1]` is where each segment begins and ends. 32-bit keys that tie are in
-    order of index; 64-bit ones are if `stable`. Unless segments are short, one sort for each takes
-    a third of the time of one sort of words with the segment in the upper bits: it stays in the
-    cache.
-    """
-    if keys.dtype == np.uint64:
-        index = _order_of_each(keys, begins, "stable" if stable else None)
-        return keys.take(index), index
-    words = keys.astype(np.uint64)
-    index = np.arange(len(keys), dtype=np.uint32)
-    if max(len(keys), len(begins)) <= 1 << 16 and not _sort_apart(begins):
-        words <<= 16
-        words |= index
-        words |= _segments_in_upper_bits(begins, 48)
-        words.sort()
-        return (words >> 16).astype(np.uint32), words.astype(np.uint16).astype(np.uint32)
-    words <<= 32
-    words |= index
-    _sort_each(words, begins)
-    return (words >> 32).astype(np.uint32), words.astype(np.uint32)
-
-
-def _order_of_each(keys: HostArray, begins: HostArray, kind: Any) -> HostArray:
-    """The indices that sort the keys of each segment in ascending order."""
-    order: HostArray
-    if len(begins) > 2 and _are_rows(begins):
-        order = keys.reshape(len(begins) - 1, -1).argsort(axis=-1, kind=kind) + begins[:-1, None]
-        return order.ravel()
-    if not _sort_apart(begins):
-        order = np.lexsort((keys, _segments_in_upper_bits(begins, 0)))
-        return order
-    order = np.empty(len(keys), np.int64)
-    for begin, end in pairwise(begins.tolist()):
-        order[begin:end] = keys[begin:end].argsort(kind=kind) + begin
-    return order
-
-
-def sort_in_segments(keys: HostArray, begins: HostArray) -> HostArray:
-    """Keys `[n]`, ascending within each segment from `begins` `[segments + 1]`."""
-    if keys.dtype == np.uint32 and not _sort_apart(begins):
-        words = keys | _segments_in_upper_bits(begins, 32)
-        words.sort()
-        return words.astype(np.uint32)
-    found = keys.copy()
-    _sort_each(found, begins)
-    return found
-
-
-def _sort_apart(begins: HostArray) -> bool:
-    """Whether segments are sorted one by one, or as rows, faster than all together."""
-    return bool(begins[-1] >= _ITEMS_APART * (len(begins) - 1)) or _are_rows(begins)
-
-
-def _are_rows(begins: HostArray) -> bool:
-    """Whether all segments have the same length."""
-    n, length = len(begins) - 1, int(begins[1])
-    return n * length == begins[-1] and bool((begins[1:] - begins[:-1] == length).all())
-
-
-def _segments_in_upper_bits(begins: HostArray, shift: int) -> HostArray:
-    sizes = np.diff(begins)
-    found: HostArray = (np.arange(len(sizes), dtype=np.uint64) << shift).repeat(sizes)
-    return found
-
-
-def _sort_each(values: HostArray, begins: HostArray) -> None:
-    """Sort the values of each segment in place."""
-    if len(begins) > 2 and _are_rows(begins):
-        values.reshape(len(begins) - 1, -1).sort(axis=-1)
-        return
-    for begin, end in pairwise(begins.tolist()):
-        sort_row(values[begin:end])
 
 
 def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostArray]:

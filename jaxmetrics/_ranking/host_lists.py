@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics, segment_sorts, sorting
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import HostArray
@@ -83,7 +83,7 @@ class HostLists:
     @cached_property
     def _order(self) -> tuple[HostArray, HostArray]:
         """The items by list and score, and which of them tie with the one before."""
-        keys, item = sorting.sort_segments(self._keys, self.begins, stable=True)
+        keys, item = segment_sorts.sort_segments(self._keys, self.begins, stable=True)
         tied = np.zeros(len(keys), bool)
         np.equal(keys[1:], keys[:-1], out=tied[1:])
         tied[self.begins[:-1][self._some]] = False
@@ -126,7 +126,7 @@ class HostLists:
         falling = self._falling_grades()
         if falling is not None:
             return falling if ranking.at is None else falling.take(ranking.at)
-        keys = sorting.sort_in_segments(sorting.descending_keys(self.labels), self.begins)
+        keys = segment_sorts.sort_in_segments(sorting.descending_keys(self.labels), self.begins)
         taken: Any = keys if ranking.at is None else keys.take(ranking.at)
         labels: Any = sorting.scores_of_keys(taken, self.labels)
         found: HostArray = labels

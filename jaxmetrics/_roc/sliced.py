@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base import numerics, segment_sorts, sorting
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import HostArray
 
@@ -140,7 +140,7 @@ class Sliced:
     def order(self, scores: HostArray) -> Order:
         """The items by slice and ascending score; `scores` `[n]` are in the order of `item`."""
         keys = ~sorting.descending_keys(scores)
-        keys, item = sorting.sort_segments(keys, self.begins)
+        keys, item = segment_sorts.sort_segments(keys, self.begins)
         starts = np.ones(len(keys), bool)
         np.not_equal(keys[1:], keys[:-1], out=starts[1:])
         starts[self.begins[:-1][np.diff(self.begins) > 0]] = True
@@ -160,7 +160,7 @@ class Sliced:
             given = scores[part.span]
             if self.weights is not None:
                 keys = ~sorting.descending_keys(given)
-                item = sorting.sort_segments(keys, part.sliced.bounds)[1]
+                item = segment_sorts.sort_segments(keys, part.sliced.bounds)[1]
                 return given.take(item), part.sliced.weights.take(item)
             found = given.copy()
             for begin, end in pairwise(part.sliced.bounds.tolist()):
